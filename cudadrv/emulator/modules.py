@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from ptx.emulate.model.errors import OutOfMemory, UndefinedSymbol, UnsupportedInstruction
 from ptx.emulate.program import EmulatedKernel, Program
 from ptx.emulate.requirements.check import UnsupportedTarget, check_requirements
+from ptx.emulate.requirements.needs import version_of
+from ptx.emulate.requirements.sizes import check_sizes
 from ptx.errors import PtxError
 from ptx.isa import PtxModule, PtxSyntaxError, parse
 from ptx.isa.signature import signature_of
@@ -28,6 +30,8 @@ _FATBIN = b"\x50\xed\x55\xba"
 _LTO_IR = b"\xed\x43\x4e\x7f"
 _STRING = re.compile(r'"[^"]*"')
 _STATIC_DEFAULT = 49152  # shared memory a block may have without asking
+# The last version of each major one that has ended (PTX ISA, "Release Notes").
+_LAST_MINORS = {1: 5, 2: 3, 3: 2, 4: 3, 5: 1, 6: 5, 7: 8, 8: 8}
 
 
 @dataclass(eq=False, slots=True)
@@ -117,10 +121,9 @@ class PendingLink:
     image: ctypes.Array[ctypes.c_char] | None = None
 
 
-def new_function(handle: int, module: Module, name: str) -> Function:
+def new_function(handle: int, module: Module, signature: KernelSignature) -> Function:
     """The function of a kernel that the module defines."""
-    entry = module.program.module.functions[name]
-    signature = signature_of(module.program.module, entry)
+    entry = module.program.module.functions[signature.name]
     required = (*entry.directives.get("reqnctapercluster", ()), 1, 1, 1)[:3]
     has_cluster = "reqnctapercluster" in entry.directives
     return Function(
@@ -180,15 +183,25 @@ def check_target(
     Raises:
         Refusal: CUDA_ERROR_UNSUPPORTED_PTX_VERSION or CUDA_ERROR_INVALID_PTX.
     """
-    newest = _newest_ptx(driver_version)
-    if _numbers(module.version) > newest:
+    newest, version = _newest_ptx(driver_version), version_of(module.version)
+    if version[1] > _LAST_MINORS.get(version[0], version[1] if version[0] else -1):
+        raise Refusal(
+            CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+            f"unsupported .version {module.version}: there is no such version of PTX",
+        )
+    if version > newest:
         raise Refusal(
             CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
             f"unsupported .version {module.version}; the newest that driver "
             f"{driver_version[0]}.{driver_version[1]} takes is {newest[0]}.{newest[1]}",
         )
+    if module.address_size != 64:
+        raise Refusal(
+            CUresult.CUDA_ERROR_INVALID_PTX,
+            f"unsupported .address_size {module.address_size}: the driver takes 64",
+        )
     digits = module.target.removeprefix("sm_").rstrip("af")
-    wanted = (int(digits[:-1]), int(digits[-1])) if digits.isdecimal() else (0, 0)
+    wanted = (int(digits[:-1]), int(digits[-1]))
     exact = module.target.endswith("a") and wanted != capability
     family = module.target.endswith("f") and wanted[0] != capability[0]
     if wanted > capability or exact or family:
@@ -212,9 +225,18 @@ def _newest_ptx(driver_version: tuple[int, int]) -> tuple[int, int]:
     return (8, minor - (minor > 5)) if major == 12 else (7, minor)
 
 
-def _numbers(version: str) -> tuple[int, int]:
-    major, _, minor = version.partition(".")
-    return int(major), int(minor or 0)
+def checked_signatures(module: PtxModule) -> list[KernelSignature]:
+    """The signatures of the kernels that a module defines, if a GPU has the memory for them.
+
+    Raises:
+        Refusal: CUDA_ERROR_INVALID_PTX.
+    """
+    try:
+        found = [signature_of(module, each) for each in module.entries if each.span is not None]
+        check_sizes(module, found)
+    except PtxError as error:
+        raise Refusal(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
+    return found
 
 
 def load_program(module: PtxModule, context: Context, name: str) -> Program:

@@ -8,6 +8,7 @@ through `Statement`, which also finds the words for an error.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from ptx.isa.errors import PtxSyntaxError, syntax_error
 from ptx.isa.lexer import Cursor, LineIndex
@@ -39,14 +40,18 @@ _REST = re.compile(r'[^;"]*(?:"[^"\n]*"[^;"]*)*;?')
 _SPACE = re.compile(r"\s*")
 
 
-def parse_body(text: str, span: tuple[int, int], lines: LineIndex) -> Body:
+def parse_body(
+    text: str, span: tuple[int, int], lines: LineIndex, parameters: Collection[str] = ()
+) -> Body:
     """The body whose braces are at `span`; `text` has no comments.
+
+    `parameters` are the names of the function's own, which the body does not declare again.
 
     Raises:
         PtxSyntaxError: at the first token that does not fit.
     """
     try:
-        return _BodyReader(text, span, lines).read()
+        return _BodyReader(text, span, lines, parameters).read()
     except RecursionError:
         raise syntax_error(text, span[0], "this function nests too deeply") from None
 
@@ -54,8 +59,10 @@ def parse_body(text: str, span: tuple[int, int], lines: LineIndex) -> Body:
 class _BodyReader(BodyContent):
     """One pass over a body's statements."""
 
-    def __init__(self, text: str, span: tuple[int, int], lines: LineIndex) -> None:
-        super().__init__(Names(text, span), lines)
+    def __init__(
+        self, text: str, span: tuple[int, int], lines: LineIndex, parameters: Collection[str]
+    ) -> None:
+        super().__init__(Names(text, span, parameters), lines)
         self.text = text
         self.end = span[1]
         self._at = span[0]

@@ -6,7 +6,10 @@ PTX ISA, "Variable Declarations", "Initializers", "Kernel Function Parameters".
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
+from math import prod
 
+from ptx.isa.errors import shortened
 from ptx.isa.lexer import Cursor, integer_value
 from ptx.isa.model import (
     TYPE_BYTES,
@@ -21,6 +24,8 @@ from ptx.isa.model import (
 
 SPACES: dict[str, Space] = {f".{space.value}": space for space in Space} | {".sreg": Space.REG}
 LINKAGES: dict[str, Linkage] = {f".{link.value}": link for link in Linkage if link.value}
+_MOST = (1 << 64) - 1
+_MOST_VECTOR_BYTES = 16
 
 
 def float_immediate(word: str) -> FloatImmediate:
@@ -33,12 +38,21 @@ def float_immediate(word: str) -> FloatImmediate:
 
 
 def integer_constant(cursor: Cursor) -> int:
-    """An integer constant without a sign."""
+    """An integer constant without a sign, of at most 64 bits."""
     word = cursor.expect_kind("integer")
     try:
-        return integer_value(word)
-    except ValueError:
-        raise cursor.error(f"{word[:40]} is no integer constant", cursor.index - 1) from None
+        value = integer_value(word)
+    except ValueError:  # such as 089, or more digits than Python reads
+        value = -1
+    if not 0 <= value <= _MOST:
+        reason = f"{shortened(word, 24)} is no integer constant of 64 bits"
+        raise cursor.error(reason, cursor.index - 1)
+    return value
+
+
+def _wrapped(value: int) -> int:
+    """The value of an expression, which is computed in 64 bits."""
+    return value if -_MOST <= value <= _MOST else value & _MOST
 
 
 def number(cursor: Cursor) -> int | FloatImmediate:
@@ -70,6 +84,7 @@ def integer(cursor: Cursor) -> int:
         if not isinstance(right, int):
             raise cursor.error("expected an integer", cursor.index - 1)
         value = value + right if sign == "+" else value - right if sign == "-" else value * right
+        value = _wrapped(value)
     return value
 
 
@@ -81,7 +96,7 @@ def signed_offset(cursor: Cursor) -> int:
         value = number(cursor)
         if not isinstance(value, int):
             raise cursor.error("expected an integer", cursor.index - 1)
-        offset += value if sign == "+" else -value
+        offset = _wrapped(offset + value if sign == "+" else offset - value)
     return offset
 
 
@@ -89,20 +104,20 @@ def type_name(cursor: Cursor) -> str:
     """`.type`, one of the fundamental types."""
     word = cursor.word
     if word[1:] not in TYPE_BYTES:
-        cursor.fail(f"expected a type such as .b32, found {word!r}")
+        cursor.fail(f"expected a type such as .b32{cursor.found}")
     return cursor.advance()[1:]
 
 
-def dimensions(cursor: Cursor) -> int | None:
-    """`{[ [integer] ]}`: the number of elements, None for a scalar, 0 for `[]`."""
-    count: int | None = None
+def dimensions(cursor: Cursor) -> tuple[int, ...]:
+    """`{[ [integer] ]}`: the extent of each dimension, 0 for `[]`; none for a scalar."""
+    found: list[int] = []
     while cursor.accept("["):
         size = 0 if cursor.word == "]" else integer(cursor)
         if size < 0:
             raise cursor.error(f"{size} is no number of elements", cursor.index - 1)
         cursor.expect("]")
-        count = size if count is None else count * size
-    return count
+        found.append(size)
+    return tuple(found)
 
 
 def _symbol_value(cursor: Cursor, mask: int) -> SymbolValue:
@@ -124,45 +139,102 @@ def _alignment(cursor: Cursor) -> int:
     return align
 
 
-def _is_float_for(ptx_type: str, value: FloatImmediate) -> bool:
-    """Whether a constant initialises a type: f32 and f64 take either width, bits their own."""
-    return ptx_type in ("f32", "f64") or value.width == 8 * TYPE_BYTES[ptx_type]
+# What initialises which types, as ptxas of CUDA 13.0 has it.
+_INTEGERS = frozenset(f"{kind}{bits}" for kind in "bsu" for bits in (8, 16, 32, 64)) | {"b128"}
+_FLOATS = frozenset({"b8", "b16", "b32", "b64", "f32", "f64"})
+_ADDRESSES = frozenset({"u32", "u64"})
 
 
-def _elements(cursor: Cursor, ptx_type: str, into: list[Element]) -> None:
-    """`element` or `{ element, … }`, nested lists flattened; a table counts as its elements."""
-    if cursor.accept("{"):
-        while not cursor.accept("}"):
-            _elements(cursor, ptx_type, into)
-            if not cursor.accept(","):
-                cursor.expect("}")
-                break
-        return
-    if cursor.kind == "integers":
-        into.extend(map(int, cursor.advance().split(",")))
-        return
-    if cursor.kind == "word":
-        into.append(_symbol_value(cursor, 0))
-        return
-    if cursor.kind == "integer" and cursor.words[cursor.index + 1] == "(":
-        mask = integer_constant(cursor)
-        cursor.expect("(")
-        into.append(_symbol_value(cursor, mask))
-        cursor.expect(")")
-        return
-    value = number(cursor)
-    if not isinstance(value, FloatImmediate):
-        into.append(value + signed_offset(cursor))
-    elif _is_float_for(ptx_type, value):
-        into.append(value)
-    else:
-        raise cursor.error(
-            f"a {value.width}-bit float does not initialise a .{ptx_type}", cursor.index - 1
-        )
+class _Initialiser:
+    """The values of one variable; `fault_of` says what is wrong with a symbol, "" if nothing is."""
+
+    def __init__(self, cursor: Cursor, ptx_type: str, fault_of: Callable[[str], str]) -> None:
+        self._cursor = cursor
+        self._type = ptx_type
+        self._fault_of = fault_of
+        self.elements: list[Element] = []
+
+    def read(self, shape: tuple[int, ...], width: int) -> int:
+        """`element`, or `{ element, … }` for each dimension and vector; how many are in the first.
+
+        Nested lists are flattened: after one with too few values the next follows at once.
+        """
+        cursor = self._cursor
+        if not shape and width == 1:
+            return self._element()
+        cursor.expect("{")
+        is_innermost = len(shape) + (width > 1) == 1
+        first, count = cursor.index, 0
+        if not cursor.accept("}"):
+            while True:
+                if is_innermost:
+                    count += self._element()
+                else:
+                    self.read(shape[1:], width)
+                    count += 1
+                if not cursor.accept(","):
+                    break
+            cursor.expect("}")
+        if not shape and count != width:
+            raise cursor.error(f"{count} initial values for a vector of {width}", first)
+        if shape and 0 < shape[0] < count:
+            raise cursor.error(f"{count} initial values for {shape[0]} elements", first)
+        return count
+
+    def _element(self) -> int:
+        """An integer, a float, an address or a table of integers; how many values."""
+        cursor = self._cursor
+        first = cursor.index
+        if cursor.kind == "integers":
+            self._require("an integer", _INTEGERS, first)
+            values = [int(each) for each in cursor.advance().split(",")]
+            if not -_MOST <= min(values) <= max(values) <= _MOST:
+                raise cursor.error("this list has an integer of more than 64 bits", first)
+            self.elements += values
+            return len(values)
+        if cursor.kind == "word":
+            self._require("an address", _ADDRESSES, first)
+            self.elements.append(self._address(0))
+        elif cursor.kind == "integer" and cursor.words[cursor.index + 1] == "(":
+            self._require("a byte of an address", _INTEGERS, first)
+            mask = integer_constant(cursor)
+            cursor.expect("(")
+            self.elements.append(self._address(mask))
+            cursor.expect(")")
+        else:
+            value = number(cursor)
+            if isinstance(value, FloatImmediate):
+                self._require(f"a {value.width}-bit float", _FLOATS, first)
+                self.elements.append(value)
+            else:
+                self._require("an integer", _INTEGERS, first)
+                self.elements.append(value + signed_offset(cursor))
+        return 1
+
+    def _require(self, what: str, types: frozenset[str], index: int) -> None:
+        if self._type not in types:
+            raise self._cursor.error(f"{what} does not initialise a .{self._type}", index)
+
+    def _address(self, mask: int) -> SymbolValue:
+        first = self._cursor.index
+        found = _symbol_value(self._cursor, mask)
+        fault = self._fault_of(found.name)
+        if fault:
+            raise self._cursor.error(f"{found.name} {fault}", first)
+        return found
 
 
-def variables(cursor: Cursor, linkage: Linkage, line: int) -> list[Variable]:
-    """`space [.align n] [.attribute(…)] [.vN] .type name[dims] [= init] {, name…} ;`."""
+def _no_fault(_: str) -> str:
+    return ""
+
+
+def variables(
+    cursor: Cursor, linkage: Linkage, line: int, fault_of: Callable[[str], str] = _no_fault
+) -> list[Variable]:
+    """`space [.align n] [.attribute(…)] [.vN] .type name[dims] [= init] {, name…} ;`.
+
+    `fault_of` says why an initialiser may not have the address of a name, "" where it may.
+    """
     space = SPACES[cursor.advance()]
     align, width = 0, 1
     while True:
@@ -177,18 +249,34 @@ def variables(cursor: Cursor, linkage: Linkage, line: int) -> list[Variable]:
         else:
             break
     ptx_type = type_name(cursor)
+    if width > 1 and width * TYPE_BYTES[ptx_type] > _MOST_VECTOR_BYTES:
+        raise cursor.error(
+            f"a vector of {width} .{ptx_type} has more than 128 bits", cursor.index - 1
+        )
     found: list[Variable] = []
     while True:
+        at = cursor.index
         name = cursor.expect_kind("word")
-        count, elements = _shape_and_values(cursor, ptx_type, width)
+        shape = dimensions(cursor)
+        values = _Initialiser(cursor, ptx_type, fault_of)
+        if cursor.word == "=":
+            if linkage is Linkage.EXTERN or space not in (Space.GLOBAL, Space.CONST):
+                kind = linkage if linkage is Linkage.EXTERN else space
+                cursor.fail(f".{kind.value} variables have no initial value")
+            cursor.advance()
+            first = values.read(shape, width)
+            if shape and not shape[0]:
+                shape = (first, *shape[1:])
+        if linkage is not Linkage.EXTERN and not prod(shape):
+            raise cursor.error(f"{name} has no elements", at)
         found.append(
             Variable(
                 name=name,
                 space=space,
                 ptx_type=ptx_type,
                 align=align or TYPE_BYTES[ptx_type] * width,
-                count=count,
-                initialiser=elements,
+                count=prod(shape) * width,
+                initialiser=tuple(values.elements),
                 linkage=linkage,
                 line=line,
             )
@@ -197,16 +285,6 @@ def variables(cursor: Cursor, linkage: Linkage, line: int) -> list[Variable]:
             break
     cursor.expect(";")
     return found
-
-
-def _shape_and_values(cursor: Cursor, ptx_type: str, width: int) -> tuple[int, tuple[Element, ...]]:
-    """`[dims] [= init]`: the number of elements, and their values."""
-    count = dimensions(cursor)
-    elements: list[Element] = []
-    if cursor.accept("="):
-        _elements(cursor, ptx_type, elements)
-    total = width if count is None else count * width
-    return total or len(elements), tuple(elements)
 
 
 def _skip_parentheses(cursor: Cursor) -> None:
@@ -220,7 +298,7 @@ def _skip_parentheses(cursor: Cursor) -> None:
 def parameter(cursor: Cursor) -> Parameter:
     """`.param [.align n] .type [.ptr [.space] [.align n]] name[dims]`, or `.reg .type name`."""
     if cursor.word not in (".param", ".reg"):
-        cursor.fail(f"expected .param or .reg, found {cursor.word!r}")
+        cursor.fail(f"expected .param or .reg{cursor.found}")
     space = SPACES[cursor.advance()]
     align = 0
     if cursor.accept(".align"):
@@ -236,13 +314,13 @@ def parameter(cursor: Cursor) -> Parameter:
     elif cursor.accept(".align"):
         align = _alignment(cursor)
     name = cursor.expect_kind("word")
-    count = dimensions(cursor)
+    shape = dimensions(cursor)
     return Parameter(
         name=name,
         space=space,
         ptx_type=ptx_type,
         align=align or TYPE_BYTES[ptx_type],
-        count=1 if count is None else count,
+        count=prod(shape),
         is_pointer=is_pointer,
     )
 

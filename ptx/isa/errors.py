@@ -4,20 +4,31 @@ from __future__ import annotations
 
 from ptx.errors import PtxError
 
+_WIDTH = 100  # characters of a line of the message
+_BEFORE = 60  # of a long line, characters shown before the place
+
 
 class PtxSyntaxError(PtxError):
     """A PTX text that cannot be read, with the 1-based line and column of the first wrong place.
 
-    The message shows the line of text with a caret under the place.
+    The message shows the line of text, or the part of a long one around the place, with a caret.
     """
 
     def __init__(self, message: str, *, line: int, column: int, source_line: str, width: int = 1):
         self.reason = message
         self.line = line
         self.column = column
-        shown = source_line.replace("\t", " ").rstrip()
-        caret = " " * (column - 1) + "^" * max(1, min(width, len(shown) - column + 1))
-        super().__init__(f"PTX line {line}, column {column}: {message}\n  {shown}\n  {caret}")
+        head = f"PTX line {line}, column {column}: {message}"
+        first = max(0, column - 1 - _BEFORE) if len(source_line) > _WIDTH - 2 else 0
+        shown = source_line[first : first + _WIDTH - 2].replace("\t", " ").rstrip()
+        place = column - 1 - first
+        caret = " " * place + "^" * max(1, min(width, len(shown) - place))
+        super().__init__(f"{shortened(head, _WIDTH)}\n  {shown}\n  {caret}")
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, cut to `most` characters."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def syntax_error(text: str, offset: int, message: str, width: int = 1) -> PtxSyntaxError:

@@ -9,7 +9,7 @@ import re
 from bisect import bisect_right
 from typing import NoReturn
 
-from ptx.isa.errors import PtxSyntaxError, syntax_error
+from ptx.isa.errors import PtxSyntaxError, shortened, syntax_error
 
 # A dotted word is one token: `ld.global.f32`, `%tid.x`, `mbarrier::complete_tx::bytes`.
 PATTERNS: tuple[tuple[str, str], ...] = (
@@ -24,27 +24,32 @@ PATTERNS: tuple[tuple[str, str], ...] = (
 )
 # Long blanks, such as comments leave, are passed over at once; they have no name.
 _BLANKS = r"\s{16,}+"
-TOKEN = re.compile(
-    "|".join((*(f"(?P<{name}>{pattern})" for name, pattern in PATTERNS), _BLANKS))
-)
+TOKEN = re.compile("|".join((*(f"(?P<{name}>{pattern})" for name, pattern in PATTERNS), _BLANKS)))
 # Initialisers of hundreds of thousands of bytes are common (the tables of cuRAND); as one token
-# they are read ten times faster. A number that more than a comma or brace follows is left out.
-_DECIMAL = r"-?(?:0|[1-9]\d*)"
+# they are read ten times faster. A number that more than a comma or brace follows is left out, and
+# so is one of more than 64 bits.
+_DECIMAL = r"-?(?:0|[1-9]\d{0,19})"
 TOKEN_OR_TABLE = re.compile(
     rf"(?P<integers>(?:{_DECIMAL}\s*,\s*){{15,}}{_DECIMAL}(?=\s*[,}}]))|{TOKEN.pattern}"
 )
-_COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|(\Z))', re.DOTALL)
 
 
 def _blank(match: re.Match[str]) -> str:
     found = match.group()
     if found[0] == '"':
         return found
+    if match[1] is not None:
+        raise syntax_error(match.string, match.start(), "this comment is never closed", 2)
     return "\n".join([" " * len(line) for line in found.split("\n")])
 
 
 def without_comments(text: str) -> str:
-    """The same text with comments blanked, so that every offset keeps its line and column."""
+    """The same text with comments blanked, so that every offset keeps its line and column.
+
+    Raises:
+        PtxSyntaxError: a comment is never closed.
+    """
     return _COMMENT.sub(_blank, text)
 
 
@@ -104,6 +109,11 @@ class Cursor:
         return self.kinds[self.index]
 
     @property
+    def found(self) -> str:
+        """What an error says of the current token after what was expected, "" at the end."""
+        return f", found {shortened(self.word, _MOST_SHOWN)!r}" if self.word else ""
+
+    @property
     def offset(self) -> int:
         """Where the current token starts in the text."""
         return self.starts[self.index]
@@ -130,15 +140,13 @@ class Cursor:
             PtxSyntaxError: the current token is another one.
         """
         if self.words[self.index] != word:
-            self.fail(
-                f"expected {word!r}, found {self.word!r}" if self.word else f"expected {word!r}"
-            )
+            self.fail(f"expected {word!r}{self.found}")
         self.index += 1
 
     def expect_kind(self, kind: str) -> str:
         """Pass a token of `kind` and return it."""
         if self.kinds[self.index] != kind:
-            self.fail(f"expected {_ARTICLE.get(kind, kind)}, found {self.word!r}")
+            self.fail(f"expected {_ARTICLE.get(kind, kind)}{self.found}")
         return self.advance()
 
     def error(self, message: str, index: int | None = None) -> PtxSyntaxError:
@@ -151,7 +159,10 @@ class Cursor:
         raise self.error(message)
 
 
-_ARTICLE = {"word": "a name", "integer": "an integer", "directive": "a directive"}
+_ARTICLE = {
+    "word": "a name", "integer": "an integer", "directive": "a directive", "string": "a string",
+}  # fmt: skip
+_MOST_SHOWN = 40  # characters of a token in an error
 
 
 def integer_value(word: str) -> int:

@@ -59,7 +59,7 @@ def link_texts(texts: Sequence[tuple[str, str]]) -> str:
         return texts[0][1]
     definitions = [(name, _definitions(module)) for name, module in modules]
     chosen = _chosen(definitions)
-    taken: set[str] = set()
+    taken = set[str]().union(*(_shared_names(module) for _, module in modules))
     parts = [_header([module for _, module in modules])]
     files = 0
     for place, ((_, module), (_, symbols)) in enumerate(zip(modules, definitions, strict=True)):
@@ -128,6 +128,13 @@ def _definitions(module: PtxModule) -> _Symbols:
     return {**functions, **variables, **dict.fromkeys(module.aliases, Linkage.VISIBLE)}
 
 
+def _shared_names(module: PtxModule) -> set[str]:
+    """The names that mean the same in other modules: visible ones, and those of other modules."""
+    return {f.name for f in module.functions.values() if f.span is None or f.linkage.value} | {
+        v.name for v in module.variables.values() if v.linkage.value
+    }
+
+
 def _chosen(definitions: Sequence[tuple[str, _Symbols]]) -> dict[str, int]:
     """Which module each symbol is taken from that others see: a visible one, or the first.
 
@@ -154,7 +161,8 @@ def _renamed(text: str, symbols: _Symbols, taken: set[str]) -> str:
     """The text, with the module's own symbols named as no other module names one."""
     own = [name for name, linkage in symbols.items() if linkage is Linkage.NONE and name in taken]
     for name in own:
-        fresh = next(f"{name}_{n}" for n in range(1, 1 << 30) if f"{name}_{n}" not in taken)
+        names = (f"{name}_{n}" for n in range(1, 1 << 30))
+        fresh = next(each for each in names if each not in taken and each not in symbols)
         found = re.compile(rf"(?<![\w$%.]){re.escape(name)}(?![\w$])")
         text = found.sub(fresh, text)
         symbols[fresh] = symbols.pop(name)

@@ -10,9 +10,9 @@ from ptx import border
 from ptx.errors import FunctionNotFoundError
 from ptx.isa.body import parse_body
 from ptx.isa.declarations import LINKAGES, SPACES, integer, parameter_list, variables
-from ptx.isa.errors import PtxSyntaxError, syntax_error
+from ptx.isa.errors import shortened, syntax_error
 from ptx.isa.lexer import TOKEN_OR_TABLE, Cursor, LineIndex, without_comments
-from ptx.isa.model import Body, Function, Linkage, Space, Variable
+from ptx.isa.model import Body, Function, Linkage, Parameter, Space, Variable
 
 _BRACE = re.compile(r'"[^"\n]*"|[{}]')
 _SECTION = re.compile(r"(?m)^[ \t]*\.section\b[^\n{]*(?:\s*\{)?")
@@ -30,6 +30,11 @@ _STATEMENT_WORDS = tuple(
     for start in (r"\n[^\S\n]", r";\s", r"\{\s", r"\}\s", r":(?<!::)\s")
 )
 _TUNING_WITHOUT_NUMBERS = {".noreturn", ".explicitcluster", ".blocksareclusters"}
+# How many numbers some take, all positive.
+_POSITIVE = {".maxntid": 3, ".reqntid": 3, ".maxnreg": 1, ".minnctapersm": 1}
+_VERSION = re.compile(r"\d{1,3}\.\d{1,3}", re.ASCII)
+_TARGET = re.compile(r"(?:sm|compute)_\d{2,3}[af]?", re.ASCII)
+_OF_TARGETS = {"debug", "map_f64_to_f32", "texmode_independent", "texmode_unified"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +114,12 @@ class PtxModule:
         """
         found = self._bodies.get(border.instance("a function's name", name, str))
         if found is None:
-            span = self._function(name).span
-            if span is None:
+            function = self._function(name)
+            if function.span is None:
                 raise FunctionNotFoundError(f"function {name!r} is only declared")
-            found = self._bodies[name] = parse_body(self._clean, span, self._lines)
+            parameters = [each.name for each in (*function.returns, *function.params)]
+            found = parse_body(self._clean, function.span, self._lines, parameters)
+            self._bodies[name] = found
         return found
 
     def body_text(self, name: str) -> str:
@@ -124,11 +131,10 @@ class PtxModule:
         """What a function's body uses, read once: many kernels may call one function."""
         found = self._uses.get(border.instance("a function's name", name, str))
         if found is None:
-            text = self.body_text(name)
             shared: list[Variable] = []
-            for match in _SHARED.finditer(text):
-                shared += variables(Cursor(match.group()), Linkage.NONE, 0)
-            found = Uses(frozenset(_WORD.findall(text)), tuple(shared))
+            for match in _SHARED.finditer(self._clean, *(self._function(name).span or (0, 0))):
+                shared += variables(Cursor(self._clean, *match.span()), Linkage.NONE, 0)
+            found = Uses(frozenset(_WORD.findall(self.body_text(name))), tuple(shared))
             if name in self.device_functions:
                 self._uses[name] = found
         return found
@@ -148,6 +154,7 @@ class _ModuleReader:
         self._module = module
         self._text = text
         self._lines = lines
+        self._has_address_size = False
 
     def read(self) -> None:
         """Split the text into stretches of directives and function bodies."""
@@ -204,20 +211,43 @@ class _ModuleReader:
         params = parameter_list(cursor)
         directives = self._tuning(cursor)
         span = (brace, self._closing(brace) + 1) if defined else None
+        function = Function(name, is_entry, linkage, returns, params, directives, span, line)
         known = self._module.functions.get(name)
-        if known is not None and known.span is not None and span is not None:
-            raise syntax_error(text, start, f"{name} is defined twice")
+        fault = self._fault_of_function(function, known)
+        if fault:
+            raise syntax_error(text, start, fault)
         if known is None or span is not None:
-            self._module.functions[name] = Function(
-                name, is_entry, linkage, returns, params, directives, span, line
-            )
+            self._module.functions[name] = function
         return span[1] if span is not None else stop + 1
+
+    def _fault_of_function(self, function: Function, known: Function | None) -> str:
+        """Why a function is none that a GPU takes, "" where it is; `known` has the same name."""
+        name, is_defined = function.name, function.span is not None
+        if known is not None and known.span is not None and is_defined:
+            return f"{name} is defined twice"
+        if name in self._module.variables or (
+            known is not None and known.is_entry != function.is_entry
+        ):
+            return f"{name} is declared twice"
+        if function.linkage is Linkage.EXTERN and is_defined:
+            return f"{name} is .extern and has a body"
+        if {"maxntid", "reqntid"} <= function.directives.keys():
+            return ".maxntid and .reqntid do not go together"
+        names = set[str]()
+        for each in (*function.returns, *function.params):
+            if each.name in names:
+                return f"parameter {each.name} is declared twice"
+            names.add(each.name)
+        if not function.is_entry:
+            return ""
+        return next(filter(None, map(_fault_of_parameter, function.params)), "")
 
     @staticmethod
     def _tuning(cursor: Cursor) -> dict[str, tuple[int, ...]]:
         """`{.directive [n {, n}]}` between a function's parameters and its body."""
         found: dict[str, tuple[int, ...]] = {}
         while cursor.kind != "end":
+            at = cursor.index
             name = cursor.expect_kind("directive")
             values: list[int] = []
             if name not in _TUNING_WITHOUT_NUMBERS:
@@ -228,6 +258,10 @@ class _ModuleReader:
                         values.append(integer(cursor))
                     cursor.accept(",")
             cursor.accept(";")
+            most = _POSITIVE.get(name)
+            if most is not None and not (1 <= len(values) <= most and min(values) > 0):
+                numbers = "a positive integer" if most == 1 else f"1 to {most} positive integers"
+                raise cursor.error(f"{name} takes {numbers}", at)
             found[name[1:]] = tuple(values)
         return found
 
@@ -237,34 +271,58 @@ class _ModuleReader:
             return
         cursor = Cursor(self._text, start, end, TOKEN_OR_TABLE)
         linkage = Linkage.NONE
-        while cursor.kind != "end":
-            word = cursor.word
-            if word in LINKAGES:
-                linkage = LINKAGES[cursor.advance()]
-                continue
-            if word in SPACES and SPACES[word] is not Space.REG:
-                line = self._lines.line(cursor.offset)
-                for variable in variables(cursor, linkage, line):
-                    known = self._module.variables.get(variable.name)
-                    if known is None or known.linkage is Linkage.EXTERN:
-                        self._module.variables[variable.name] = variable
-            else:
-                self._directive(cursor)
-            linkage = Linkage.NONE
+        try:
+            while cursor.kind != "end":
+                word = cursor.word
+                if word in LINKAGES:
+                    if linkage is not Linkage.NONE:
+                        cursor.fail(f"expected one linkage, found a second, {word}")
+                    linkage = LINKAGES[cursor.advance()]
+                    continue
+                if word in SPACES and SPACES[word] is not Space.REG:
+                    self._variables(cursor, linkage)
+                else:
+                    self._directive(cursor)
+                linkage = Linkage.NONE
+        except RecursionError:
+            raise cursor.error("this nests too deeply") from None
+
+    def _variables(self, cursor: Cursor, linkage: Linkage) -> None:
+        """A declaration of variables; one that follows a definition is passed over."""
+        if cursor.word in (".local", ".param"):
+            cursor.fail(f"{cursor.word} variables stand in functions only")
+        first, known = cursor.index, self._module.variables
+        line = self._lines.line(cursor.offset)
+        for variable in variables(cursor, linkage, line, self._fault_of_address):
+            name, former = variable.name, known.get(variable.name)
+            if name in self._module.functions or (
+                former is not None and Linkage.EXTERN not in (linkage, former.linkage)
+            ):
+                raise cursor.error(f"{name} is declared twice", first)
+            if former is None or (
+                former.linkage is Linkage.EXTERN and linkage is not Linkage.EXTERN
+            ):
+                if former is not None and linkage is Linkage.NONE:
+                    raise cursor.error(f"{name} is .extern above, and not .visible here", first)
+                known[name] = variable
+
+    def _fault_of_address(self, name: str) -> str:
+        """Why no initialiser has the address of a name, "" where one may."""
+        variable = self._module.variables.get(name)
+        if variable is None:
+            return "" if name in self._module.functions else "is not declared before"
+        if variable.space in (Space.GLOBAL, Space.CONST):
+            return ""
+        return f"is a .{variable.space.value} variable, whose address is not known here"
 
     def _directive(self, cursor: Cursor) -> None:
         word = cursor.word
         if word == ".version":
-            cursor.advance()
-            self._module.version = cursor.advance()
+            self._version(cursor)
         elif word == ".target":
-            cursor.advance()
-            self._module.target = cursor.expect_kind("word")
-            while cursor.accept(","):
-                cursor.expect_kind("word")
+            self._target(cursor)
         elif word == ".address_size":
-            cursor.advance()
-            self._module.address_size = integer(cursor)
+            self._address_size(cursor)
         elif word == ".file":
             cursor.advance()
             integer(cursor)
@@ -272,16 +330,62 @@ class _ModuleReader:
             while cursor.accept(","):
                 integer(cursor)
         elif word == ".pragma":
-            while not cursor.accept(";"):
-                cursor.advance()
+            cursor.advance()
+            cursor.expect_kind("string")
+            while cursor.accept(","):
+                cursor.expect_kind("string")
+            cursor.expect(";")
         elif word == ".alias":
             cursor.advance()
             name = cursor.expect_kind("word")
             cursor.expect(",")
-            self._module.aliases[name] = cursor.expect_kind("word")
+            target = cursor.expect_kind("word")
+            if target not in self._module.functions:
+                raise cursor.error(f"{target} is no function declared before", cursor.index - 1)
+            self._module.aliases[name] = target
             cursor.expect(";")
         elif not cursor.accept(";"):
-            cursor.fail(f"expected a module directive, found {word!r}")
+            cursor.fail(f"expected a module directive{cursor.found}")
+
+    def _version(self, cursor: Cursor) -> None:
+        """`.version major.minor`."""
+        if self._module.version:
+            cursor.fail("a second .version")
+        cursor.advance()
+        if not _VERSION.fullmatch(cursor.word):
+            cursor.fail(f".version takes a version such as 8.0{cursor.found}")
+        self._module.version = cursor.advance()
+
+    def _target(self, cursor: Cursor) -> None:
+        """`.target architecture {, option}`."""
+        cursor.advance()
+        if not _TARGET.fullmatch(cursor.word):
+            cursor.fail(f".target takes an architecture such as sm_90{cursor.found}")
+        self._module.target = cursor.advance().replace("compute_", "sm_")
+        while cursor.accept(","):
+            option = cursor.expect_kind("word")
+            if option not in _OF_TARGETS and not _TARGET.fullmatch(option):
+                option = shortened(option, 40)
+                raise cursor.error(f"{option} is no option of .target", cursor.index - 1)
+
+    def _address_size(self, cursor: Cursor) -> None:
+        """`.address_size 32|64`."""
+        if self._has_address_size:
+            cursor.fail("a second .address_size")
+        self._has_address_size = True
+        cursor.advance()
+        self._module.address_size = integer(cursor)
+        if self._module.address_size not in (32, 64):
+            raise cursor.error(".address_size takes 32 or 64", cursor.index - 1)
+
+
+def _fault_of_parameter(param: Parameter) -> str:
+    """Why a kernel cannot have a parameter, "" where it can."""
+    if param.space is not Space.PARAM:
+        return f"parameter {param.name} of a kernel is not a .param"
+    if param.ptx_type == "pred":
+        return f"parameter {param.name} of a kernel is a predicate"
+    return "" if param.count else f"parameter {param.name} of a kernel has no elements"
 
 
 def parse(text: str) -> PtxModule:
@@ -291,11 +395,7 @@ def parse(text: str) -> PtxModule:
         PtxSyntaxError: the text is wrong at module level.
     """
     module = PtxModule(text)
-    if not module.version:
-        raise PtxSyntaxError(
-            "this is no PTX: it has no .version directive",
-            line=1,
-            column=1,
-            source_line=text.split("\n", 1)[0],
-        )
+    for name, value in ((".version", module.version), (".target", module.target)):
+        if not value:
+            raise syntax_error(text, 0, f"this is no PTX: it has no {name} directive")
     return module

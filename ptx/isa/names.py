@@ -7,6 +7,7 @@ names get a suffix that makes them unique in the function.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from ptx.isa.errors import syntax_error
 from ptx.isa.model import Operand, Register
@@ -24,10 +25,11 @@ class Scope:
 
     Attributes:
         registers: those declared or already named; `ranges`: `%r<9>` declares %r0 to %r8 at once.
+        declared: the registers that are declared one by one.
         operands: what operand texts mean here, until something is declared.
     """
 
-    __slots__ = ("labels", "names", "operands", "ranges", "registers", "suffix")
+    __slots__ = ("declared", "labels", "names", "operands", "ranges", "registers", "suffix")
 
     def __init__(self, labels: dict[str, str], suffix: str) -> None:
         self.registers: dict[str, Register] = {}
@@ -36,6 +38,22 @@ class Scope:
         self.labels: dict[str, str] = labels
         self.suffix: str = suffix
         self.operands: dict[str, Operand] = {}
+        self.declared: set[str] = set()
+
+    def fault_of(self, name: str) -> str:
+        """Why a name cannot be declared here, "" where it can."""
+        if name in self.declared or name in self.names or self._range_of(name) is not None:
+            return f"{name} is declared twice"
+        return f"{name} is a label too" if name in self.labels else ""
+
+    def fault_of_range(self, stem: str, count: int) -> str:
+        """Why `stem<count>` cannot be declared here, "" where it can."""
+        if stem in self.ranges:
+            return f"{stem} is declared twice"
+        for name in self.declared:
+            if name.startswith(stem) and _is_in_range(name[len(stem) :], count):
+                return f"{name} is declared twice"
+        return ""
 
     def register(self, name: str) -> tuple[Register | None, bool]:
         """A register that is declared here, and whether this is the first time it is named."""
@@ -55,10 +73,16 @@ class Scope:
             return None
         for cut in range(len(stem), len(name)):
             known = self.ranges.get(name[:cut])
-            is_number = name[cut] != "0" or cut == len(name) - 1
-            if known is not None and is_number and int(name[cut:]) < known[0]:
+            if known is not None and _is_in_range(name[cut:], known[0]):
                 return known[1]
         return None
+
+
+def _is_in_range(number: str, count: int) -> bool:
+    """Whether the end of a register's name is a number below `count`, without leading zeros."""
+    if not number.isdigit() or len(number) > _MOST_DIGITS or number[0] == "0" != number:
+        return False
+    return int(number) < count
 
 
 class Names:
@@ -68,15 +92,19 @@ class Names:
         registers: in the order in which they are declared or, of ranges, first named.
     """
 
-    def __init__(self, text: str, span: Span) -> None:
+    def __init__(self, text: str, span: Span, parameters: Collection[str]) -> None:
         self.registers: list[Register] = []
         self.scopes: list[Scope] = []
-        self._labels = _labels_of_scopes(text, span)
+        self._labels = _labels_of_scopes(text, span, parameters)
+        self._parameters = parameters
 
     def open(self, offset: int) -> None:
         """Enter the scope whose opening brace is at `offset`."""
         suffix = f"@{offset}" if self.scopes else ""
-        self.scopes.append(Scope(self._labels.get(offset, {}), suffix))
+        scope = Scope(self._labels.get(offset, {}), suffix)
+        if not self.scopes:
+            scope.names.update(zip(self._parameters, self._parameters, strict=True))
+        self.scopes.append(scope)
 
     def close(self) -> None:
         """Leave the innermost scope."""
@@ -91,10 +119,19 @@ class Names:
         """The unique name of a label of the innermost scope."""
         return self.here.labels.get(name, name)
 
+    def fault_of(self, name: str) -> str:
+        """Why a name cannot be declared in the innermost scope, "" where it can."""
+        return self.here.fault_of(name)
+
+    def fault_of_range(self, stem: str, count: int) -> str:
+        """The same of `stem<count>`."""
+        return self.here.fault_of_range(stem, count)
+
     def declare(self, name: str, ptx_type: str, width: int) -> None:
         """Add a register, or the elements of a vector register of `width`."""
         scope = self.here
         scope.operands.clear()
+        scope.declared.add(name)
         for element in ("",) if width == 1 else _ELEMENTS[:width]:
             register = Register(name + element + scope.suffix, ptx_type)
             scope.registers[name + element] = register
@@ -142,7 +179,9 @@ class Names:
         return name
 
 
-def _labels_of_scopes(text: str, span: Span) -> dict[int, dict[str, str]]:
+def _labels_of_scopes(
+    text: str, span: Span, parameters: Collection[str]
+) -> dict[int, dict[str, str]]:
     """For the offset of each opening brace, the labels of its scope and their unique names."""
     found: dict[int, dict[str, str]] = {}
     braces: list[int] = []
@@ -159,6 +198,8 @@ def _labels_of_scopes(text: str, span: Span) -> dict[int, dict[str, str]]:
                 labels = found.setdefault(braces[-1], {})
                 if name in labels:
                     raise syntax_error(text, start, f"label {name} is defined twice", len(name))
+                if len(braces) == 1 and name in parameters:
+                    raise syntax_error(text, start, f"{name} is a parameter too", len(name))
                 labels[name] = name if len(braces) == 1 else f"{name}@{braces[-1]}"
     return found
 

@@ -87,7 +87,7 @@ class Statement:
         elif cursor.kind == "directive":
             self._directive()
         else:
-            cursor.fail(f"expected a statement, found {word!r}")
+            cursor.fail(f"expected a statement{cursor.found}")
         return cursor.offset
 
     def _labelled(self) -> None:
@@ -109,7 +109,7 @@ class Statement:
             self._pass_semicolon()
             self._body.prototypes[name] = Prototype(returns, params)
         else:
-            cursor.fail(f"expected a statement, found {cursor.word!r}")
+            cursor.fail(f"expected a statement{cursor.found}")
 
     def _pass_semicolon(self) -> None:
         while not self._cursor.accept(";"):
@@ -136,7 +136,9 @@ class Statement:
             cursor.fail(f"unknown directive {word}")
 
     def _variables(self) -> None:
+        first = self._cursor.index
         for found in variables(self._cursor, Linkage.NONE, self._line):
+            self._refuse(self._names.fault_of(found.name), first)
             unique = self._names.declare_variable(found.name)
             self._body.variables.append(
                 Variable(
@@ -184,20 +186,30 @@ class Statement:
         width = int(cursor.advance()[2:]) if cursor.word in (".v2", ".v4") else 1
         ptx_type = type_name(cursor)
         while True:
+            at = cursor.index
             name = cursor.expect_kind("word")
             if cursor.accept("<"):
                 count = integer(cursor)
                 cursor.expect(">")
                 if width > 1:
                     cursor.fail("vector registers are declared one by one")
+                if count < 0:
+                    raise cursor.error(f"{count} is no number of registers", cursor.index - 2)
+                self._refuse(self._names.fault_of_range(name, count), at)
                 self._names.declare_range(name, count, ptx_type)
             else:
+                self._refuse(self._names.fault_of(name), at)
                 self._names.declare(name, ptx_type, width)
-            if dimensions(cursor) is not None:
+            if dimensions(cursor):
                 cursor.fail("registers have no array form")
             if not cursor.accept(","):
                 break
         cursor.expect(";")
+
+    def _refuse(self, fault: str, index: int) -> None:
+        """Raise what is wrong with the name that is declared at a token, if anything is."""
+        if fault:
+            raise self._cursor.error(fault, index)
 
     def _instruction(self) -> None:
         """`[@[!]p] opcode [operand {, operand}] ;`."""

@@ -88,6 +88,44 @@ def test_each_driver_takes_the_ptx_of_its_release(driver: tuple[int, int], newes
         assert code(emulator.cuModuleLoadData(text(EMPTY, header=header))) == expected
 
 
+@pytest.mark.parametrize(
+    ("version", "image", "expected"),
+    [
+        ("8.0", ".const .b8 c[65537];", "__constant__ memory: 65537 bytes, at most 65536"),
+        ("8.0", ".entry k(.param .b8 p[5000]) { ret; }", "parameters of kernel k: 5000 bytes"),
+        (
+            "8.0",
+            ".entry k() { .shared .b8 s[50000]; ret; }",
+            "static __shared__ memory of kernel k",
+        ),
+        ("8.0", ".entry k() { .shared .b8 s[; ret; }", "line 4, column 28: expected an integer"),
+        ("8.0", ".global .b8 a[2] = {1, 2, 3};", "3 initial values for 2 elements"),
+        ("8.0", ".global .u64 a = nothing;", "nothing is not declared before"),
+        ("8.0\n.address_size 32", "", "unsupported .address_size 32: the driver takes 64"),
+        ("abc", "", ".version takes a version such as 8.0, found 'abc'"),
+    ],
+)
+def test_what_no_gpu_loads_is_refused_with_the_reason(
+    emulator: Emulator, version: str, image: str, expected: str
+) -> None:
+    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
+    memory = ok(emulator.cuMemGetInfo())
+    image_of = f".version {version}\n.target sm_75\n\n{image}".encode()
+    result, _ = emulator.cuModuleLoadData(image_of)
+    assert int(result) == 218
+    said = ok(emulator.cuGetErrorString(result))
+    assert said is not None
+    assert expected in said.decode()
+    assert ok(emulator.cuMemGetInfo()) == memory
+
+
+@pytest.mark.parametrize("version", ["7.9", "6.6", "8.9", "0.9", "3.3"])
+def test_a_version_that_never_was_is_refused(emulator: Emulator, version: str) -> None:
+    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
+    header = f".version {version}\n.target sm_50\n.address_size 64\n"
+    assert code(emulator.cuModuleLoadData(text(EMPTY, header=header))) == 222
+
+
 def test_the_jit_error_log_says_what_is_wrong(api: OpenApi, context: CUcontext) -> None:
     log = bytearray(1024)
     options = (

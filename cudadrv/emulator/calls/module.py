@@ -15,7 +15,15 @@ from ptx.isa import PtxModule
 from ...driver._api import CUdeviceptr, CUfunction, CUjit_option, CUmodule, CUresult
 from ..capture_rules import CaptureRules
 from ..contexts import Context
-from ..modules import Function, Module, check_target, load_program, new_function, read_image
+from ..modules import (
+    Function,
+    Module,
+    check_target,
+    checked_signatures,
+    load_program,
+    new_function,
+    read_image,
+)
 from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
 from .call import call
 
@@ -54,13 +62,13 @@ class ModuleCalls(CaptureRules):
 
     def _place_module(self, parsed: PtxModule, context: Context) -> Module:
         check_target(parsed, context.device.profile.compute_capability, self._driver_version)
+        signatures = checked_signatures(parsed)
         handle = next(self._handles)
         module = Module(handle, context, load_program(parsed, context, f"module {handle:#x}"))
-        for entry in parsed.entries:
-            if entry.span is not None:
-                function = new_function(next(self._handles), module, entry.name)
-                module.functions[entry.name] = function
-                self._functions[function.handle] = function
+        for signature in signatures:
+            function = new_function(next(self._handles), module, signature)
+            module.functions[signature.name] = function
+            self._functions[function.handle] = function
         self._modules[handle] = module
         return module
 

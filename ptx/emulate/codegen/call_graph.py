@@ -29,7 +29,6 @@ class CallGraph:
     def __init__(self, module: PtxModule) -> None:
         self._module = module
         self._depth: dict[str, int] = {}
-        self._active: set[str] = set()
         self.is_recursive: bool = False
 
     def callees(self, name: str) -> list[str]:
@@ -79,23 +78,31 @@ class CallGraph:
         A call by address may reach any function of the module that has an address. One that may
         call itself counts once.
         """
-        if name in self._active:
-            self.is_recursive = True
-            return 0
-        if name not in self._depth:
-            self._active.add(name)
-            below = max(map(self._depth_of_target, self._reached(name)), default=0)
-            self._active.discard(name)
-            frame = frame_layout(self._module.functions[name], self._module.body(name))
-            self._depth[name] = frame.nbytes + below
+        if name in self._depth:
+            return self._depth[name]
+        # The functions of the chain in hand, with those to visit; bytes of the deepest so far.
+        waiting = {name: iter(self._reached(name))}
+        below = [0]
+        while waiting:
+            last, callees = next(reversed(waiting.items()))
+            callee = next(callees, None)
+            if callee is None:
+                frame = frame_layout(self._module.functions[last], self._module.body(last))
+                self._depth[last] = frame.nbytes + below.pop()
+                del waiting[last]
+                callee = last
+            elif callee in waiting:
+                self.is_recursive = True
+            elif callee not in self._depth:
+                try:
+                    waiting[callee] = iter(self._reached(callee))
+                    below.append(0)
+                except PtxSyntaxError:
+                    pass  # reported where the function is called
+                continue
+            if below:
+                below[-1] = max(below[-1], self._depth.get(callee, 0))
         return self._depth[name]
-
-    def _depth_of_target(self, name: str) -> int:
-        try:
-            return self.depth(name)
-        except PtxSyntaxError:
-            self._active.discard(name)
-            return 0  # told where the function is called
 
     def _reached(self, name: str) -> list[str]:
         found = dict.fromkeys(self.callees(name))

@@ -131,14 +131,13 @@ class ModuleLayout:
 
     def _element(self, element: Element, size: int) -> bytes:
         if isinstance(element, FloatImmediate):
+            # As ptxas of CUDA 13.0: bits are cut or extended, but for 64 bits in a word of 32.
             bits = element.bits
             if element.width == 64 and size == 4:
                 with np.errstate(over="ignore"):
                     value = np.uint64(bits).view(np.float64).astype(np.float32)
                 bits = int(value.view(np.uint32))
-            elif element.width == 32 and size == 8:
-                bits = int(np.uint32(bits).view(np.float32).astype(np.float64).view(np.uint64))
-            return bits.to_bytes(size, "little")
+            return (bits & ((1 << 8 * size) - 1)).to_bytes(size, "little")
         if isinstance(element, SymbolValue):
             value_of = self.address_of(element.name) + element.offset
             if element.mask:

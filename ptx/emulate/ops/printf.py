@@ -15,6 +15,7 @@ from ptx.emulate.memory.access import load
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.strings import read_string
 from ptx.emulate.model.addresses import addresses_in
+from ptx.emulate.model.errors import UnsupportedInstruction
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import width_of
 from ptx.emulate.ops.printf_format import Conversion, conversions, render
@@ -55,7 +56,13 @@ def _print(
             if piece.letter == "s":
                 address = int(values[-1] or 0)
                 values[-1] = read_string(fibre, position, address, instruction) if address else None
-            line.append(render(piece, values))
+            try:
+                line.append(render(piece, values))
+            except OverflowError as error:
+                raise UnsupportedInstruction(
+                    fibre.blocks.launch.code.kernel, instruction.text, instruction.line,
+                    str(error),
+                ) from None  # fmt: skip
         out.write("".join(line))
     return len(columns)
 

@@ -19,6 +19,8 @@ _SIZES = {
     "hh": "s8", "h": "s16",
 }  # fmt: skip
 _MANTISSA_BITS = 52
+MOST_WIDTH = 1 << 20
+"""Characters of a conversion: as many bytes as a GPU's buffer has by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,11 @@ def conversions(text: str) -> tuple[Conversion, ...]:
 
 
 def render(conversion: Conversion, values: list[int | float | str | None]) -> str:
-    """The text of a conversion; a string argument comes as its text, None for a null pointer."""
+    """The text of a conversion; a string argument comes as its text, None for a null pointer.
+
+    Raises:
+        OverflowError: its width or precision is above `MOST_WIDTH`.
+    """
     if not conversion.letter:
         return conversion.text
     given = list(values)
@@ -100,8 +106,13 @@ def _number(part: str | None, given: list[int | float | str | None]) -> int | No
     if part is None:
         return None
     if part == "*":
-        return int(given.pop(0) or 0)
-    return int(part or 0)
+        number = int(given.pop(0) or 0)
+    else:
+        digits = part.lstrip("0")
+        number = int(digits or 0) if len(digits) < 10 else MOST_WIDTH + 1
+    if abs(number) > MOST_WIDTH:
+        raise OverflowError(f"a conversion of printf has more than {MOST_WIDTH} characters")
+    return number
 
 
 def _padded(body: str, flags: str, width: int, *, zeros: bool) -> str:

@@ -60,7 +60,7 @@ def test_a_sum_of_a_wider_register_takes_its_low_bits() -> None:
     [
         (".reg .b16 %h<2>; ld.global.u32 %r0, [%h0];", "no register of 32 or 64 bits"),
         (".reg .b64 %rd<2>; ld.global.u32 %r0, [k];", "is a function"),
-        ("st.global.u32 [99999999999999999999], 1;", "beyond the address space"),
+        ("st.global.u32 [9223372036854775808], 1;", "beyond the address space"),
         ("st.global.u32 [n], 1;", "parameters are not written"),
         (".reg .b64 %rd<2>; cvta.u64 %rd0, %rd1; st.u32 [%rd0], 1;", "needs a state space"),
         (".reg .b64 %rd<2>; .reg .pred %p; isspacep %p, %rd1; @%p trap;", "needs a state space"),

@@ -58,6 +58,19 @@ def test_names_of_a_texts_own_are_kept_apart() -> None:
     assert module.uses("k1").names >= {"f_1", "x_1"}
 
 
+def test_a_name_of_a_texts_own_gives_way_to_one_that_texts_share() -> None:
+    own = ".global .b32 x = 1; .global .b32 x_1; .visible .entry a() { mov.b64 %rd, x; }"
+    shared = ".visible .global .b32 x = 2; .visible .entry b() { mov.b64 %rd, x; }"
+    user = ".extern .global .b32 x; .visible .entry c() { mov.b64 %rd, x; }"
+    for texts in ((own, shared, user), (user, own, shared), (shared, user, own)):
+        module = parse(linked(*texts))
+        assert set(module.variables) == {"x", "x_1", "x_2"}
+        assert module.variables["x"].initialiser == (2,)
+        assert module.variables["x_2"].initialiser == (1,)
+        assert "x_2" in module.uses("a").names
+        assert module.uses("b").names & module.uses("c").names >= {"x"}
+
+
 def test_of_weak_definitions_one_stays_and_a_visible_one_wins() -> None:
     weak, strong = (
         ".weak .func f() {{ mov.b32 %r, {}; }}",

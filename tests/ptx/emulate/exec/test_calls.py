@@ -276,3 +276,15 @@ def test_an_undefined_variable_is_told_with_what_to_link() -> None:
     )  # fmt: skip
     with pytest.raises(UndefinedSymbol, match=r"elsewhere.* is not defined .*ptx\.link"):
         KernelRunner(text).program.kernel("k")
+
+
+def test_a_long_chain_of_calls_is_followed_to_its_end() -> None:
+    """2,000 functions, which is more than Python's recursion allows."""
+    count = 2000
+    functions = f".func f{count}() {{ .local .b8 own[64]; ret; }}\n"
+    functions += "".join(
+        f".func f{at}() {{ call f{at + 1}; ret; }}\n" for at in range(count - 1, -1, -1)
+    )
+    runner = KernelRunner(ptx_text("call f0; ret;", before=functions))
+    runner.launch("k", 1, 1)
+    assert runner.program.kernel("k").attributes.local_bytes == 16 * count + 64

@@ -45,7 +45,7 @@ def test_integers_of_an_initialiser_lie_in_memory(ptx_type: str, code: str, coun
 def test_floats_and_addresses_lie_in_memory() -> None:
     reals = _content(".const .f32 x[3] = {0f3F800000, 2.5, 0fC0400000};\n", "x")
     assert reals == struct.pack("<3f", 1.0, 2.5, -3.0)
-    wide = _content(".const .f64 x[2] = {0f3F800000, 2.5};\n", "x")
+    wide = _content(".const .f64 x[2] = {0d3FF0000000000000, 2.5};\n", "x")
     assert wide == struct.pack("<2d", 1.0, 2.5)
     assert _content(".const .f32 x = 1e300;\n", "x") == struct.pack("<f", float("inf"))
     runner = KernelRunner(
@@ -55,6 +55,25 @@ def test_floats_and_addresses_lie_in_memory() -> None:
     at = runner.program.globals["to"][0]
     assert runner.get(address, 3, np.uint64).tolist() == [1, at + 8, 2]
     assert nbytes == 24
+
+
+@pytest.mark.parametrize(
+    ("declaration", "content"),
+    [
+        ("f64 x = 0f3F800000", "0000803f00000000"),
+        ("b64 x = 0fBF800000", "000080bf00000000"),
+        ("b32 x = 0d3FF8000000001234", "0000c03f"),
+        ("b16 x[2] = {0d3FF8000000001234, 0f3F805678}", "34127856"),
+        ("b8 x = 2.5", "00"),
+        ("b8 x[2][2] = {{1}, {2}}", "01020000"),
+        ("b8 x[][2] = {{1}, {2, 3}}", "01020300"),
+        ("b8 x[2][2] = {{}, {2}}", "02000000"),
+        ("v2 .b8 x[2] = {{1, 2}}", "01020000"),
+    ],
+)
+def test_bytes_of_an_initialiser_are_those_of_ptxas(declaration: str, content: str) -> None:
+    """The sections .nv.global.init of what ptxas of CUDA 13.0 assembles."""
+    assert _content(f".global .{declaration};\n", "x").hex() == content
 
 
 def test_an_initialiser_of_128_bits_lies_in_memory() -> None:

@@ -17,9 +17,10 @@ from ptx.emulate.model.errors import (
     OutOfBounds,
     Runaway,
     Trap,
+    UnsupportedInstruction,
     UseAfterFree,
 )
-from tests.ptx.emulate.kernel_runner import KernelRunner
+from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 from tests.ptx.emulate.ops.corpus import TARGETS, runner_of
 
 VARIANTS = [*((target, False) for target in TARGETS), ("compute_90", True)]
@@ -104,6 +105,29 @@ def test_strings_pointers_and_the_number_of_arguments(
         "loc0 1 2 3\n"
     )
     assert runner.get(returned, 5, np.int32).tolist() == [5, 2, 0, 2, 4]
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["%9999999999d", "%.9999999999f", "%1048577d", "%*d", "%.*e", "%" + "9" * 5000 + "d"],
+    ids=["width", "precision", "megabyte", "star", "stars", "digits"],
+)
+def test_a_conversion_of_too_many_characters_is_refused(form: str) -> None:
+    data = ", ".join(map(str, form.encode() + b"\0"))
+    text = ptx_text(
+        """.local .align 8 .b32 given[4]; .reg .b64 %rd<3>;
+        mov.u64 %rd0, form; cvta.global.u64 %rd1, %rd0;
+        mov.u64 %rd0, given; cvta.local.u64 %rd2, %rd0;
+        st.local.u32 [given], 2000000000; st.local.u32 [given+4], 1;
+        { .param .b64 a; .param .b64 b; .param .b32 r;
+        st.param.b64 [a], %rd1; st.param.b64 [b], %rd2; call (r), vprintf, (a, b); } ret;""",
+        before=".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
+        f".global .b8 form[{len(form) + 1}] = {{{data}}};",
+    )
+    with pytest.raises(
+        UnsupportedInstruction, match="k: call at PTX line 13: a conversion of printf"
+    ):
+        KernelRunner(text).launch("k", 1, 1)
 
 
 def test_threads_print_in_their_order(

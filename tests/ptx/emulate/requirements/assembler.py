@@ -47,15 +47,24 @@ def _built_for(target: str) -> str:
     return target if int(number[1]) >= 75 else "sm_75"
 
 
-def _assembled(text: str, architecture: str) -> str:
-    """What it says of a text."""
+def _run(text: str, architecture: str) -> subprocess.CompletedProcess[str]:
     program = assembler()
     assert program is not None
-    done = subprocess.run(
+    return subprocess.run(
         [program, "-arch", architecture, "-o", "/dev/null", "/dev/stdin"],
         input=text, capture_output=True, text=True,
     )  # fmt: skip
+
+
+def _assembled(text: str, architecture: str) -> str:
+    """What it says of a text."""
+    done = _run(text, architecture)
     return done.stdout + done.stderr
+
+
+def assembles(text: str, target: str) -> bool:
+    """Whether it makes machine code of a text for a target."""
+    return _run(text, _built_for(target)).returncode == 0
 
 
 def takes(target: str, version: str) -> bool:
