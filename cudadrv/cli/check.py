@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ..emulator.checks import CHECKS, CheckName, read_checks
+from ..emulator.checks import CHECKS, CheckName, default_checks, read_checks
 from ..emulator.emulator import Emulator
 from ..emulator.report import as_json, as_sarif, still_queued
 from ..emulator.timeline.choice import ORDERS, read_order
@@ -65,8 +65,8 @@ def add_to(commands: Commands) -> None:
         usage="%(prog)s [options] SCRIPT|-m MODULE [arguments]",
     )
     add = parser.add_argument
-    add("--checks", default=",".join(CHECKS), metavar="NAMES",
-        help=f"some of {','.join(CHECKS)} (default: all)")  # fmt: skip
+    add("--checks", metavar="NAMES", help=f"some of {','.join(CHECKS)} (default: all; assemble "
+        "where nvJitLink is installed)")  # fmt: skip
     add("--order", metavar="ORDER", help="immediate, late or random (docs/orders.md)")
     add("--seed", type=int, metavar="N", help="the seed of --order random")
     add("--devices", type=positive, default=1, metavar="N", help="default: 1")
@@ -81,8 +81,9 @@ def add_to(commands: Commands) -> None:
 
 
 def _run(given: argparse.Namespace) -> int:
+    checks = ",".join(default_checks()) if given.checks is None else given.checks
     options = CheckOptions(
-        given.checks, given.devices, given.order, given.seed, given.json, given.sarif,
+        checks, given.devices, given.order, given.seed, given.json, given.sarif,
         given.suppressions,
     )  # fmt: skip
     if given.module:

@@ -24,6 +24,10 @@ from ptx.emulate.count.counts import (
 from ptx.emulate.count.instruction_class import InstructionClass as InstructionClass
 from ptx.emulate.exec.limits import Limits as Limits
 
+from .assembling import (
+    AssemblySkippedWarning as AssemblySkippedWarning,
+    RejectedModule as RejectedModule,
+)
 from .checks import CheckName as CheckName
 from .counters import (
     CountedLaunch as CountedLaunch,
@@ -68,6 +72,7 @@ __all__ = [
     "PROFILES",
     "T4",
     "V100",
+    "AssemblySkippedWarning",
     "AtomicTraffic",
     "BadDevice",
     "Branches",
@@ -93,6 +98,7 @@ __all__ = [
     "Occupancy",
     "OrderWarning",
     "Place",
+    "RejectedModule",
     "ScheduledFault",
     "SharedTraffic",
     "StandIn",

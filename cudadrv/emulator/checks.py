@@ -13,10 +13,11 @@ from ptx.emulate.model.errors import EmulationFault
 
 from .. import border
 from ..errors import ArgumentValueError
+from .assembling import ModuleAssembly, module_assembly
 from .leaks import Leak
 from .suppressions import Suppressions, suppressions_of
 
-CheckName = Literal["race", "init", "sync", "bounds", "leak"]
+CheckName = Literal["race", "init", "sync", "bounds", "assemble", "leak"]
 VARIABLE: Final = "CUDADRV_CHECK"
 CHECKS: Final[tuple[CheckName, ...]] = get_args(CheckName)
 
@@ -30,6 +31,7 @@ class Checks:
         limits: what its launches are given.
         suppressions: of what is not told.
         faults: those of kernels that a check is about.
+        assembly: what assembles the modules that are loaded; None where that is not checked.
         leaks: what was there at the end.
     """
 
@@ -38,6 +40,7 @@ class Checks:
     suppressions: Suppressions
     faults: list[KernelFault] = field(default_factory=list)
     leaks: list[Leak] = field(default_factory=list)
+    assembly: ModuleAssembly | None = None
 
     def note(self, fault: EmulationFault) -> None:
         """A kernel stopped with a fault."""
@@ -49,7 +52,17 @@ class Checks:
         """All that was found and is not suppressed; `others` what order found."""
         findings = self.limits.findings or self.limits.unwritten
         found = () if findings is None else tuple(findings.found)
-        return self.suppressions.visible((*found, *self.faults, *others, *self.leaks))
+        rejected = () if self.assembly is None else self.assembly.found
+        return self.suppressions.visible((*rejected, *found, *self.faults, *others, *self.leaks))
+
+
+def default_checks() -> tuple[CheckName, ...]:
+    """All checks, "assemble" only where nvJitLink is installed."""
+    try:
+        module_assembly()
+    except ArgumentValueError:
+        return tuple(each for each in CHECKS if each != "assemble")
+    return CHECKS
 
 
 def read_checks(checks: str | Sequence[str]) -> tuple[CheckName, ...]:
@@ -78,7 +91,8 @@ def chosen_checks(
     """These checks of launches with these limits; without a choice, as CUDADRV_CHECK says.
 
     Raises:
-        ArgumentValueError: there is no such check, or the file of suppressions is wrong.
+        ArgumentValueError: there is no such check, the file of suppressions is wrong, or nvJitLink
+            is missing for "assemble".
     """
     border.instance("Emulator: limits", limits, Limits)
     checks = read_checks(os.environ.get(VARIABLE, "") if checks is None else checks)
@@ -91,4 +105,7 @@ def chosen_checks(
         limits = replace(limits, check_synchronisation=True)
     if "bounds" in checks:
         limits = replace(limits, check_bounds=True)
-    return Checks(frozenset(checks), limits, suppressions_of(suppressions))
+    chosen = Checks(frozenset(checks), limits, suppressions_of(suppressions))
+    if "assemble" in checks:
+        chosen.assembly = module_assembly()
+    return chosen

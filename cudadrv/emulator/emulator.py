@@ -90,9 +90,9 @@ class Emulator(
         `driver_version` is what cuDriverGetVersion says, and which PTX is too new. `order` is when
         operations run (docs/orders.md): "immediate" at their call, "late" when something needs
         them, "random" as `seed` says; without it what CUDADRV_EMULATOR_ORDER says. `check` is what
-        is checked of a program (docs/checks.md): "race", "init", "sync", "bounds", "leak"; without
-        it what CUDADRV_CHECK says. `suppressions` is a file of findings that are not told; without
-        it that of CUDADRV_CHECK_SUPPRESSIONS.
+        is checked of a program (docs/checks.md): "race", "init", "sync", "bounds", "assemble",
+        "leak"; without it what CUDADRV_CHECK says. `suppressions` is a file of findings that are
+        not told; without it that of CUDADRV_CHECK_SUPPRESSIONS.
 
         Raises:
             ValueError: a count, a device, an order or a check that cannot be.

@@ -183,7 +183,7 @@ def check_target(
     Raises:
         Refusal: CUDA_ERROR_UNSUPPORTED_PTX_VERSION or CUDA_ERROR_INVALID_PTX.
     """
-    newest, version = _newest_ptx(driver_version), version_of(module.version)
+    newest, version = newest_ptx(driver_version), version_of(module.version)
     if version[1] > _LAST_MINORS.get(version[0], version[1] if version[0] else -1):
         raise Refusal(
             CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
@@ -216,9 +216,9 @@ def check_target(
         raise Refusal(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
 
 
-def _newest_ptx(driver_version: tuple[int, int]) -> tuple[int, int]:
+def newest_ptx(toolkit: tuple[int, int]) -> tuple[int, int]:
     """The PTX ISA of a CUDA release: 13.x has 9.x; 12.9 has 8.8 (PTX ISA, "Release Notes")."""
-    major, minor = driver_version
+    major, minor = toolkit
     if major >= 13:
         return major - 4, minor
     # 12.5 and 12.6 share one.

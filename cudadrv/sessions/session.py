@@ -86,9 +86,10 @@ def session(
 
     `check` is what is checked (docs/checks.md): "race" finds accesses of threads to the same bytes
     that nothing orders, "init" reads of memory which nothing wrote, "sync" barriers that some
-    threads pass by, "bounds" accesses beyond the array that a pointer was made from, "leak" what is
-    still there at the end. Without it CUDADRV_CHECK decides. `suppressions` is a file of findings
-    that are not told; without it CUDADRV_CHECK_SUPPRESSIONS names one.
+    threads pass by, "bounds" accesses beyond the array that a pointer was made from, "assemble"
+    modules that NVIDIA's assembler rejects, "leak" what is still there at the end. Without it
+    CUDADRV_CHECK decides. `suppressions` is a file of findings that are not told; without it
+    CUDADRV_CHECK_SUPPRESSIONS names one.
 
     Raises:
         CheckError: at the end of the block, if a check found something; not with

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, cast
 
 import ptx
 
@@ -22,25 +22,26 @@ if TYPE_CHECKING:
 def header(choices: Choices, places: Iterable[Place]) -> str:
     """What the tests at these places run on, and how."""
     there = set(places)
-    parts = [f"cudadrv {VERSION}"]
+    parts, checks = [f"cudadrv {VERSION}"], "none"
     if "gpu" in there:
         parts.append(_gpus())
     if "emulator" in there:
-        parts.append(_emulator(choices))
-    return ", ".join([*parts, _nvrtc(), *_settings(choices)])
+        arguments = session_arguments(Plan(None, 1, {}, may_leak=True), choices)
+        parts.append(_emulator(arguments))
+        checks = ",".join(cast("list[str]", arguments["check"])) or checks
+    checks = os.environ.get(CHECK, checks) or "none"
+    return ", ".join([*parts, _nvrtc(), *_settings(choices, checks)])
 
 
 def header_of_workers(choices: Choices) -> str:
     """What the tests of workers were asked to run on, where each of them finds out itself."""
     profile = [f"profile {choices.profile}"] if choices.profile else []
-    return ", ".join(
-        [f"cudadrv {VERSION}", f"--cuda={choices.mode}", *profile, *_settings(choices)]
-    )
+    settings = _settings(choices, os.environ.get(CHECK, "default") or "none")
+    return ", ".join([f"cudadrv {VERSION}", f"--cuda={choices.mode}", *profile, *settings])
 
 
-def _settings(choices: Choices) -> list[str]:
+def _settings(choices: Choices, checks: str) -> list[str]:
     order, _, seed = (os.environ.get(ORDER) or "immediate").partition(":")
-    checks = os.environ.get(CHECK) or "none"
     if choices.seeds:
         return ["order random", f"checks {checks}", f"seeds 0 to {choices.seeds - 1}"]
     return [f"order {order}", f"checks {checks}", *([f"seed {seed}"] if seed else [])]
@@ -64,11 +65,11 @@ def _gpus() -> str:
     return f"{found.count} x {', '.join(names)}, driver {version}"
 
 
-def _emulator(choices: Choices) -> str:
+def _emulator(arguments: Mapping[str, object]) -> str:
     from ..emulator.emulator import NEWEST_DRIVER
     from ..emulator.profiles import EmulatedDevice, given_devices
 
-    devices = session_arguments(Plan(None, 1, {}, may_leak=False), choices)["devices"]
+    devices = arguments["devices"]
     known = given_devices(devices, EmulatedDevice)  # type: ignore[arg-type]  # it checks them
     return f"emulator of {_described(known)}, driver {'.'.join(map(str, NEWEST_DRIVER))}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -12,7 +13,7 @@ import pytest
 
 from .. import border
 from ..errors import ArgumentValueError
-from .choices import Choices, profile_named
+from .choices import CHECK, Choices, profile_named
 
 Place = Literal["gpu", "emulator"]
 
@@ -114,7 +115,7 @@ def session_arguments(plan: Plan, choices: Choices) -> dict[str, object]:
     """
     from ptx.emulate.exec.limits import DEFAULT_LIMITS  # which loads the emulator
 
-    from ..emulator.checks import chosen_checks
+    from ..emulator.checks import chosen_checks, default_checks
     from ..emulator.profiles import DeviceProperties, EmulatedDevice
     from ..sessions.session import session
 
@@ -136,6 +137,8 @@ def session_arguments(plan: Plan, choices: Choices) -> dict[str, object]:
         raise ArgumentValueError("give a profile, or the devices themselves")
     # The values are the marker's here as well.
     check: str | Sequence[str] | None = arguments.pop("check", None)  # type: ignore[assignment]
+    if check is None and CHECK not in os.environ:
+        check = [name for name in default_checks() if name == "assemble"]
     names = set(chosen_checks(DEFAULT_LIMITS, check).names) - {"leak"}
     if plan.leaks_count(choices):
         names.add("leak")

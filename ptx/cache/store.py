@@ -26,7 +26,10 @@ _WRITES_BETWEEN_COUNTS: Final = 32
 
 
 class Store:
-    """Images and header memos in a folder, bounded by `max_bytes` together."""
+    """Images and memos in a folder, bounded by `max_bytes` together.
+
+    Memos are of headers, and of what the assembler said of a text.
+    """
 
     def __init__(self, path: Path, max_bytes: int) -> None:
         self.top: PrivateFolder = PrivateFolder(path)

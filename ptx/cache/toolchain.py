@@ -81,8 +81,7 @@ def build_of(library: Library, folder: PrivateFolder | None) -> Build:
     Raises:
         NvrtcNotFoundError: there is no NVRTC; NvJitLinkNotFoundError, NvvmNotFoundError likewise.
     """
-    key = f"{library} {_fingerprint()}"
-    believed = _believed(library, _noted(folder, key))
+    believed = noted_build(library, folder)
     if believed is not None:
         return believed
     version = _VERSIONS[library]()
@@ -91,8 +90,20 @@ def build_of(library: Library, folder: PrivateFolder | None) -> Build:
     stamp = _stamp(path) if path else None
     if path and stamp:
         note = {"path": path, "stamp": stamp, "version": version, "archs": archs}
-        _note(folder, key, note)
+        _note(folder, _key_of(library), note)
     return Build(version, stamp[0] if stamp else 0, archs)
+
+
+def noted_build(library: Library, folder: PrivateFolder | None) -> Build | None:
+    """The build of a library that a note in a cache folder names, where it still holds.
+
+    The library is not loaded.
+    """
+    return _believed(library, _noted(folder, _key_of(library)))
+
+
+def _key_of(library: Library) -> str:
+    return f"{library} {_fingerprint()}"
 
 
 def _believed(library: Library, note: dict[str, Any] | None) -> Build | None:

@@ -68,6 +68,25 @@ def test_a_race_fails_the_test_with_its_text(runs: Runs) -> None:
     runs.here(RACE, "--cuda=emulator").assert_outcomes(passed=2)
 
 
+REJECTED = """
+HEADER = b".version 8.0\\n.target sm_80\\n.address_size 64\\n"
+def test_rejected(cuda_context):
+    cuda_context.load_module(HEADER + b".visible .entry k() { mov.u32 %r, 2; ret; }")
+"""
+
+
+def test_a_module_that_no_gpu_loads_fails_the_test_unless_other_checks_are_named(
+    runs: Runs,
+) -> None:
+    result = runs.here(REJECTED, "--cuda=emulator")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["assemble: GPUs of sm_90 do not load this module*", "  loaded at *test_user.py:3"]
+    )
+    for option in ("--cuda-check=", "--cuda-check=race"):
+        runs.here(REJECTED, "--cuda=emulator", option).assert_outcomes(passed=1)
+
+
 def test_a_race_may_be_expected(runs: Runs) -> None:
     test = RACE.replace("def test_racy", "import pytest\n@pytest.mark.xfail\ndef test_racy")
     result = runs.here(test, "--cuda=emulator", "--cuda-check=race")
@@ -123,7 +142,7 @@ def test_a_failure_in_random_order_names_the_seed_and_a_command_that_repeats_it(
     result = runs.here(test, "--cuda=emulator", "--cuda-order=random", "--cuda-seed=new", "-x")
     result.assert_outcomes(failed=1)
     (seed,) = set(re.findall(r"order random, seed (\d+); repeat with", str(result.stdout)))
-    result.stdout.fnmatch_lines([f"cudadrv *, order random, checks none, seed {seed}"])
+    result.stdout.fnmatch_lines([f"cudadrv *, order random, checks assemble, seed {seed}"])
     (command,) = re.findall(r"^python -m pytest (.*)$", str(result.stdout), re.MULTILINE)
     again = runs.here(test, *shlex.split(command))
     again.assert_outcomes(failed=1)

@@ -32,7 +32,7 @@ def test_three():
     )
     result.assert_outcomes(passed=2, skipped=1)
     result.stdout.fnmatch_lines(
-        ["cudadrv *, emulator of 1 x *driver 13.9, NVRTC *, order immediate, checks none"]
+        ["cudadrv *, emulator of 1 x *driver 13.9, NVRTC *, order immediate, checks assemble"]
     )
     result.stdout.fnmatch_lines(["SKIPPED * test_user.py:10: needs a GPU: *"])
 

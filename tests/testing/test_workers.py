@@ -36,7 +36,7 @@ def test_each_worker_has_a_first_device_of_its_own(
     result = runs.apart(SHOW, "-n2", "--cuda=gpu")
     result.assert_outcomes(passed=12)
     assert found(runs) == [["2,GPU-five,7", "cuda"], ["GPU-five,7,2", "cuda"]]
-    result.stdout.fnmatch_lines(["cudadrv *, --cuda=gpu, order immediate, checks none"])
+    result.stdout.fnmatch_lines(["cudadrv *, --cuda=gpu, order immediate, checks default"])
 
 
 def test_all_devices_have_a_turn() -> None:
@@ -47,7 +47,7 @@ def test_all_devices_have_a_turn() -> None:
 def test_a_new_seed_is_one_for_all_workers(runs: Runs) -> None:
     result = runs.apart(SHOW, "-n2", "--cuda=emulator", "--cuda-order=random", "--cuda-seed=new")
     result.assert_outcomes(passed=12)
-    (seed,) = re.findall(r"checks none, seed (\d+)$", str(result.stdout), re.MULTILINE)
+    (seed,) = re.findall(r"checks default, seed (\d+)$", str(result.stdout), re.MULTILINE)
     assert found(runs) == [["not", "set", "emulator:1", f"random:{seed}"]] * 2
 
 

@@ -70,6 +70,8 @@ class ModuleCalls(CaptureRules):
             module.functions[signature.name] = function
             self._functions[function.handle] = function
         self._modules[handle] = module
+        if self.checks.assembly is not None:
+            self.checks.assembly.look_at(parsed, context.device.profile.compute_capability)
         return module
 
     @call()

@@ -1,0 +1,280 @@
+"""What NVIDIA's assembler says of PTX: nvJitLink, in a process of its own.
+
+In that process nothing stands in for nvJitLink, a text that crashes it ends no program, and this
+process can still let another library stand in for it later.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import struct
+import subprocess
+import sys
+import weakref
+from ast import literal_eval
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import IO, Final
+
+from ptx import _nvrtc
+from ptx.cache.folder import PrivateFolder
+from ptx.cache.seal import UNREADABLE, seal, unsealed_literal
+from ptx.cache.settings import folder_in_use, max_bytes_from_environment
+from ptx.cache.store import Store
+from ptx.cache.toolchain import Build, build_of, noted_build
+from ptx.errors import LinkError, NvJitLinkNotFoundError
+from ptx.link_input import LinkInput, LinkKind
+from ptx.linker import Linker
+
+_MOST_KNOWN: Final = 1024  # answers that a process remembers
+_LENGTH: Final = struct.Struct("<Q")
+_LENGTHS: Final = struct.Struct("<QQ")
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """What the assembler said of a text.
+
+    Attributes:
+        errors: its log where it rejects the text, else "".
+        skipped: why it was not asked, or gave no answer; else "".
+    """
+
+    errors: str = ""
+    skipped: str = ""
+
+
+class Assembler:
+    """nvJitLink as an assembler, with its answers kept in the cache folder.
+
+    Its process starts with the first text that the cache does not know. Threads may share it: two
+    that ask at once have a process each. A forked child starts one of its own.
+    """
+
+    def __init__(self, folder: Path | None, max_bytes: int) -> None:
+        self._store = Store(folder.absolute(), max_bytes) if folder and max_bytes else None
+        self._build: Build | None = None
+        self._known: dict[str, Assembly] = {}
+        self._idle: list[_Process] = []
+
+    @property
+    def build(self) -> Build:
+        """The nvJitLink that answers; a note in the cache folder knows it.
+
+        Raises:
+            NvJitLinkNotFoundError: it is not installed, or its process does not start.
+        """
+        if self._build is None:
+            self._build = noted_build("nvJitLink", self._top)
+        if self._build is None:
+            process = _Process(self._top)
+            self._build = process.build
+            self._idle.append(process)
+        return self._build
+
+    def assemble(self, text: str, arch: str) -> Assembly:
+        """What it says of a text for an architecture such as "sm_90a".
+
+        Raises:
+            NvJitLinkNotFoundError: it is not installed, or its process does not start.
+        """
+        content = text.encode("utf-8", "surrogatepass")
+        key = repr(("assembly 1", arch, str(self.build), sha256(content).hexdigest()))
+        digest = sha256(key.encode()).hexdigest()[:32]
+        found = self._known.get(digest) or self._read(digest)
+        if found is None:
+            found = self._ask(content, arch)
+            if found is None:
+                return Assembly(skipped="nvJitLink crashed")
+            self._write(digest, found)
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[digest] = found
+        return found
+
+    @property
+    def _top(self) -> PrivateFolder | None:
+        return self._store.top if self._store else None
+
+    def _read(self, digest: str) -> Assembly | None:
+        if self._store is None:
+            return None
+        with suppress(OSError):
+            return _assembly(unsealed_literal(self._store.memos.read(f"{digest}.memo") or b""))
+        return None
+
+    def _write(self, digest: str, found: Assembly) -> None:
+        if self._store is not None:
+            with suppress(OSError):  # the next process asks again
+                content = repr((found.errors, found.skipped)).encode()
+                self._store.memos.write(f"{digest}.memo", seal(content))
+
+    def _ask(self, content: bytes, arch: str) -> Assembly | None:
+        """The answer of a process, which is idle afterwards; None if it ended."""
+        process = self._take()
+        found = process.ask(content, arch) if process is not None else None
+        if process is None or found is None:  # or it has ended since, as by an interrupt of both
+            process = _Process(self._top)
+            found = process.ask(content, arch)
+        if found is not None and not self._idle:
+            self._idle.append(process)  # else, or after an interrupt, it goes
+        return found
+
+    def _take(self) -> _Process | None:
+        """An idle process of ours. Taken off in one step, as a finalizer may come here too."""
+        while self._idle:
+            try:
+                process = self._idle.pop()
+            except IndexError:
+                break  # another thread took it
+            if process.owner == os.getpid():
+                return process
+        return None
+
+
+class _Process:
+    """A process that assembles; it ends with this object.
+
+    Attributes:
+        pid: its number.
+        owner: the process that started it, and alone may use it.
+        build: its nvJitLink.
+    """
+
+    def __init__(self, folder: PrivateFolder | None) -> None:
+        # Isolated, so that it takes no start-up code of this process; but with its packages.
+        program = (
+            f"import sys; sys.path[:] = {sys.path!r}; from ptx.assembler import serve; serve()"
+        )
+        command = [sys.executable, "-I", "-c", program, str(folder.path) if folder else ""]
+        self.owner: int = os.getpid()
+        try:
+            # Without buffers, of which a forked child would write out its copy.
+            process = subprocess.Popen(
+                command, bufsize=0,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+        except (OSError, ValueError) as error:
+            raise _not_started(f"{sys.executable!r} does not start: {error}") from None
+        weakref.finalize(self, _end, process, self.owner)
+        assert process.stdin is not None  # it is a pipe
+        assert process.stdout is not None
+        self.pid: int = process.pid
+        self._requests: IO[bytes] = process.stdin
+        self._answers: IO[bytes] = process.stdout
+        match self._receive():
+            case (int(major), int(minor)), int(nbytes):
+                self.build = Build((major, minor), nbytes)
+            case str(remedy), str(reason):
+                raise NvJitLinkNotFoundError(remedy, reason)
+            case _:
+                raise _not_started(f"its process ended with status {process.wait()}")
+
+    def ask(self, content: bytes, arch: str) -> Assembly | None:
+        """What it says of a text; None if it ended."""
+        name = arch.encode()
+        data = memoryview(_LENGTHS.pack(len(name), len(content)) + name + content)
+        try:
+            while data:
+                data = data[self._requests.write(data) :]
+        except OSError:
+            return None
+        return _assembly(self._receive())
+
+    def _receive(self) -> object:
+        """The literal that it sends next; None at its end."""
+        try:
+            (length,) = _LENGTH.unpack(self._read(_LENGTH.size))
+            return literal_eval(self._read(length).decode())
+        except (struct.error, *UNREADABLE):
+            return None  # cut off
+
+    def _read(self, nbytes: int) -> bytes:
+        """So many bytes, fewer at its end."""
+        parts: list[bytes] = []
+        while nbytes and (part := self._answers.read(nbytes)):
+            parts.append(part)
+            nbytes -= len(part)
+        return b"".join(parts)
+
+
+def _end(process: subprocess.Popen[bytes], owner: int) -> None:
+    """End a process of ours; a forked child only closes its ends of the pipes."""
+    if owner == os.getpid():
+        process.kill()
+        process.wait()
+    else:
+        process.returncode = 0
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
+
+
+def _assembly(found: object) -> Assembly | None:
+    """The assembly that two texts mean; None for anything else."""
+    match found:
+        case str(errors), str(skipped):
+            return Assembly(errors, skipped)
+    return None
+
+
+def _not_started(reason: str) -> NvJitLinkNotFoundError:
+    return NvJitLinkNotFoundError(_nvrtc.install_command(), reason)
+
+
+def serve() -> None:
+    """Answer requests until the input ends; the process that `_Process` starts."""
+    requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    # What nvJitLink prints is no answer.
+    os.dup2(2, 1)
+    folder = PrivateFolder(Path(sys.argv[1])) if sys.argv[1] else None
+
+    def send(value: object) -> None:
+        data = repr(value).encode()
+        replies.write(_LENGTH.pack(len(data)) + data)
+        replies.flush()
+
+    try:
+        build = build_of("nvJitLink", folder)
+    except NvJitLinkNotFoundError as error:
+        send((error.command, error.reason))
+        return
+    send((build.version, build.nbytes))
+    _nvrtc.linker_api()
+    while len(head := requests.read(_LENGTHS.size)) == _LENGTHS.size:
+        of_arch, of_text = _LENGTHS.unpack(head)
+        arch = requests.read(of_arch).decode()
+        send(_assembled(arch, requests.read(of_text), build))
+
+
+def _assembled(arch: str, text: bytes, build: Build) -> tuple[str, str]:
+    """The errors of a text, and why there is no answer."""
+    try:
+        linker = Linker((f"-arch={arch}",))
+    except LinkError:
+        major, minor = build.version
+        return "", f"nvJitLink {major}.{minor} does not know {arch}"
+    with linker:
+        try:
+            linker.add(LinkInput(LinkKind.PTX, text, "module"))
+            linker.complete()
+        except LinkError as error:
+            return error.log or str(error), ""
+    return "", ""
+
+
+def default_assembler() -> Assembler:
+    """The process's assembler, with the cache folder that the environment names now.
+
+    Raises:
+        ValueError: `CUDADRV_CACHE_MAX_MB` is not a number.
+    """
+    return _default(folder_in_use(), max_bytes_from_environment())
+
+
+@functools.lru_cache(maxsize=4)
+def _default(folder: Path | None, max_bytes: int) -> Assembler:
+    return Assembler(folder, max_bytes)

@@ -1,0 +1,134 @@
+"""The check "assemble": modules that NVIDIA's assembler rejects."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+import cudadrv
+from cudadrv import emulator
+from cudadrv.emulator import AssemblySkippedWarning, RejectedModule, assembling
+from cudadrv.errors import ArgumentValueError, CheckError
+from ptx.assembler import default_assembler
+
+HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
+RIGHT = HEADER + ".visible .entry k() { ret; }\n"
+# No thread uses what is wrong, so that the emulator runs it.
+WRONG = HEADER + ".visible .entry k() {\nmov.u32 %never_declared, 2;\nret; }\n"
+SCRIPT = f"""
+import cudadrv
+cudadrv.cuda_context_for(0).load_module({WRONG!r})
+"""
+
+
+@pytest.fixture(autouse=True)
+def _told_anew() -> None:
+    assembling._warn.cache_clear()
+
+
+def load(text: str) -> None:
+    cudadrv.cuda_context_for(0).load_module(text.encode()).kernel("k")
+
+
+def test_a_module_that_no_gpu_loads_is_told_with_ptxas_words() -> None:
+    with (
+        pytest.raises(CheckError, match="GPUs of sm_90 do not load this module") as caught,
+        emulator.session(check=["assemble"]) as machine,
+    ):
+        load(RIGHT)
+        load(WRONG)
+        load(WRONG)
+    (found,) = machine.findings
+    assert isinstance(found, RejectedModule)
+    assert found.arch == "sm_90"
+    first, second, third, *_, last = str(caught.value).splitlines()
+    assert re.fullmatch(r"assemble: .*: nvJitLink \d+\.\d+ rejects it", first)
+    assert second.startswith("  PTX line 5: ")
+    assert third == "    mov.u32 %never_declared, 2;"
+    assert last.startswith(f"  loaded at {__file__}:")
+    assert max(map(len, (first, second, third))) <= 100
+
+
+def test_a_module_for_one_architecture_or_a_family_is_assembled_for_it() -> None:
+    for capability, target, expected in (
+        ((9, 0), "sm_90a", "sm_90a"),
+        ((10, 3), "sm_100f", "sm_103f"),
+        ((12, 0), "sm_80", "sm_120"),
+    ):
+        text = WRONG.replace("8.0", "8.8").replace("sm_80", target)
+        with emulator.session(
+            check=["assemble"], compute_capability=capability, raise_findings=False
+        ) as machine:
+            load(text)
+            load(text.replace("mov.u32 %never_declared, 2;", ""))
+        assert [getattr(each, "arch", "") for each in machine.findings] == [expected]
+
+
+def test_a_rejected_module_can_be_suppressed(tmp_path: Path) -> None:
+    known = tmp_path / "known.txt"
+    known.write_text(f"assemble line={Path(__file__).name}:*\n")
+    with emulator.session(check=["assemble"], suppressions=known) as machine:
+        load(WRONG)
+    assert machine.findings == ()
+    assert machine.unused_suppressions == ()
+
+
+@pytest.mark.parametrize(
+    ("arch", "version", "reason"),
+    [("sm_20", "8.0", "does not know sm_20"), ("sm_90", "9.9", "does not know PTX 9.9")],
+)
+def test_what_nvjitlink_does_not_know_is_skipped_with_a_warning(
+    monkeypatch: pytest.MonkeyPatch, arch: str, version: str, reason: str
+) -> None:
+    monkeypatch.setattr(assembling, "_arch_of", lambda *_: arch)
+    with emulator.session(check=["assemble"]) as machine:
+        with pytest.warns(AssemblySkippedWarning, match=reason):
+            load(WRONG.replace("8.0", version))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # it is told once
+            load(RIGHT.replace("8.0", version))
+    assert machine.findings == ()
+
+
+def test_without_nvjitlink_it_is_refused_by_name_and_left_out_by_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDADRV_CACHE_DIR", str(tmp_path))  # which has no note of one
+    monkeypatch.setattr(sys, "executable", os.devnull)
+    with pytest.raises(ArgumentValueError, match='"assemble" needs nvJitLink: pip install'):
+        emulator.Emulator(check=["assemble"])
+    assert emulator.checks.default_checks() == ("race", "init", "sync", "bounds", "leak")
+
+
+def test_the_command_assembles_by_default(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("CUDADRV_")}
+    environment |= {
+        "PYTHONPATH": str(Path(cudadrv.__file__).parents[1]),
+        "CUDADRV_CACHE_DIR": str(tmp_path / "cache"),
+    }
+    sarif = tmp_path / "found.sarif"
+    command = [sys.executable, "-m", "cudadrv", "check", "--json", "--sarif", str(sarif)]
+    done = subprocess.run(
+        [*command, str(script)],
+        env=environment, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode, done.stderr
+    (found,) = json.loads(done.stdout)
+    assert (found["check"], found["places"][0]["file"]) == ("assemble", str(script))
+    (result,) = json.loads(sarif.read_text())["runs"][0]["results"]
+    assert result["ruleId"] == "assemble"
+
+
+def test_nothing_is_assembled_unless_that_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(default_assembler(), "assemble", None)
+    with emulator.session(check=["race", "init", "sync", "bounds", "leak"]):
+        cudadrv.cuda_context_for(0).load_module(WRONG.encode()).close()
