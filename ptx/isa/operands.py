@@ -63,7 +63,10 @@ class OperandReader:
         if word == "[":
             return self._bracket()
         if word == "{":
-            return Vector(self._list("{", "}"))
+            items = self._list("{", "}")
+            if not items:
+                raise cursor.error("a vector has elements", cursor.index - 1)
+            return Vector(items)
         if word == "(":
             return Arguments(self._list("(", ")"))
         if cursor.accept("!"):

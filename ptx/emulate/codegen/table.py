@@ -112,12 +112,13 @@ def operation(
     _in_table_order.cache_clear()
 
 
-_EXTERNALS: dict[str, EmitExternal] = {}
+_EXTERNALS: dict[str, tuple[int, EmitExternal]] = {}
 
 
-def external(name: str, emit: EmitExternal) -> None:
+def external(name: str, count: int, emit: EmitExternal) -> None:
     """Give a function that PTX only declares, such as vprintf, its meaning.
 
+    It takes `count` arguments, or more that have none.
     `emit(emitter, arguments, results)` gets the caller's `.param` variables as symbols, which
     `Emitter.parameter` reads and `Emitter.set_parameter` writes.
 
@@ -126,11 +127,11 @@ def external(name: str, emit: EmitExternal) -> None:
     """
     if name in _EXTERNALS:
         raise ValueError(f"the external function {name} is defined twice")
-    _EXTERNALS[name] = emit
+    _EXTERNALS[name] = count, emit
 
 
-def find_external(name: str) -> EmitExternal | None:
-    """The meaning of a declared function."""
+def find_external(name: str) -> tuple[int, EmitExternal] | None:
+    """How many arguments a declared function takes, and its meaning."""
     return _EXTERNALS.get(name)
 
 

@@ -76,8 +76,8 @@ Textures and surfaces: a handle in a register names a `texture.texture.Texture` 
 `texels`, `filtering`); `ops/texture/surface.py` calls `texture.surface_access`. Their arithmetic is
 an H100's, measured; each module says where it is only near.
 
-Functions that PTX only declares (`vprintf`, `malloc`): `codegen.table.external(name, emit)`, whose
-emitter reads the caller's arguments with `e.parameter(symbol, type)`, and writes its result
+Functions that PTX only declares (`vprintf`, `malloc`): `codegen.table.external(name, count, emit)`,
+whose emitter reads the caller's arguments with `e.parameter(symbol, type)`, and writes its result
 with `e.set_parameter(symbol, type, expression)`.
 
 Faults are raised with a place: `f.where(position, instruction)`; `position` is an index into the

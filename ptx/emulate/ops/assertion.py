@@ -67,5 +67,5 @@ def _emit(e: Emitter, arguments: tuple[Symbol, ...], results: tuple[Symbol, ...]
     e.line(f"{e.helper(fail)}(f, {', '.join(values)}, {site})")
 
 
-external("__assertfail", _emit)
-external("__assert_fail", _emit)
+external("__assertfail", 4, _emit)
+external("__assert_fail", 4, _emit)

@@ -93,7 +93,10 @@ def _call(e: Emitter, i: Instruction) -> None:
             if name.startswith("cuda"):
                 raise e.refuse(f"the emulator has no {name} of CUDA's device runtime")
             raise UndefinedSymbol(e.scope.kernel, target.name, i.line)
-        meaning(e, given, wanted)
+        count, emit = meaning
+        if len(given) < count:
+            raise e.refuse(f"{target.name} takes {count} arguments, and {len(given)} are given")
+        emit(e, given, wanted)
         e.leave(str(e.following))
         return
     places = f"{_places(e, given)}, {_places(e, wanted)}"

@@ -38,4 +38,4 @@ def _emit(e: Emitter, arguments: tuple[Symbol, ...], results: tuple[Symbol, ...]
     e.line(f"{e.helper(set_condition)}(f, {handle}, {value}, {site})")
 
 
-external("cudaGraphSetConditional", _emit)
+external("cudaGraphSetConditional", 2, _emit)

@@ -90,11 +90,11 @@ def _element(column: Value, position: int) -> int | float | str | None:
 
 
 def _emit(e: Emitter, arguments: tuple[Symbol, ...], results: tuple[Symbol, ...]) -> None:
-    form, values = (e.parameter(symbol, "u64") for symbol in arguments)
+    form, values = (e.parameter(symbol, "u64") for symbol in arguments[:2])
     site = e.scope.bind(e.instruction, "instruction")
     count = e.temporary(f"{e.helper(print_formatted)}(f, {form}, {values}, {site})")
     if results:
         e.set_parameter(results[0], "s32", count)
 
 
-external("vprintf", _emit)
+external("vprintf", 2, _emit)

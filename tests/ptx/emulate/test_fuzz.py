@@ -67,6 +67,12 @@ def test_a_sum_of_a_wider_register_takes_its_low_bits() -> None:
         (".reg .f64 %d; mov.f64 {%r0, %r1}, %d; st.u32 [n], %r0;", "packed and unpacked as bits"),
         (".reg .f64 %d; mov.f64 %d, {%r0, %r1}; st.f64 [8], %d;", "packed and unpacked as bits"),
         (".local .b8 own[1000000]; st.local.u32 [own], 1;", "local memory"),
+        ("ld.global.v2.u32 %r0, [8];", "it moves 2 elements and names 1"),
+        ("ld.global.u32 {%r0, %r1}, [8];", "it moves 1 elements and names 2"),
+        ("st.global.v4.u32 [8], {%r0, %r1, %r0};", "it moves 4 elements and names 3"),
+        ("{ .param .b64 a; call vprintf, (a); }", "vprintf takes 2 arguments, and 1 are given"),
+        ("{ .param .b64 a; call (a), malloc; }", "malloc takes 1 arguments, and 0 are given"),
+        ("call __assertfail;", "__assertfail takes 4 arguments, and 0 are given"),
     ],
 )
 def test_what_cannot_be_executed_is_refused_with_its_reason(body: str, reason: str) -> None:

@@ -155,6 +155,7 @@ def test_debug_sections_are_passed_over() -> None:
         (entry("mov.u32 ?, 1;"), 6, 9),
         (entry("L: ret; L: ret;"), 6, 9),
         (entry("@q bra L;"), 6, 2),
+        (entry("st.b32 [8], {};"), 6, 14),
         (HEADER + "nonsense\n", 4, 1),
     ],
 )

@@ -60,5 +60,5 @@ def _free(e: Emitter, arguments: tuple[Symbol, ...], results: tuple[Symbol, ...]
     e.line(f"{e.helper(free)}(f, {address}, {e.scope.bind(e.instruction, 'instruction')})")
 
 
-external("malloc", _malloc)
-external("free", _free)
+external("malloc", 1, _malloc)
+external("free", 1, _free)

@@ -12,7 +12,7 @@ from ptx.emulate.memory.site import used_bytes_of, used_elements
 from ptx.emulate.model.types import kind_of, width_of
 from ptx.emulate.ops.memory.late_store import is_strong, publish, releases, store_strong, store_weak
 from ptx.emulate.ops.nothing import nothing
-from ptx.isa.model import Address, Instruction, Symbol, Vector
+from ptx.isa.model import Address, Instruction, Operand, Symbol, Vector
 
 _TYPES = (*(f"{sign}{bits}" for sign in "bus" for bits in (8, 16, 32, 64)), "f32", "f64", "b128")
 _SPACES = {
@@ -36,10 +36,19 @@ def space_of(i: Instruction) -> str:
     return next((_SPACES[word] for word in i.modifiers if word in _SPACES), "generic")
 
 
+def _count(e: Emitter, i: Instruction, operand: Operand) -> int:
+    """How many elements a load or store moves."""
+    wanted = next((int(word[1:]) for word in i.modifiers if word in _VECTORS), 1)
+    count = len(operand.items) if isinstance(operand, Vector) else 1
+    if count != wanted:
+        raise e.refuse(f"it moves {wanted} elements and names {count}")
+    return count
+
+
 def _load(e: Emitter, i: Instruction) -> None:
     ptx_type = type_suffix(i)
     target, source = i.operands[:2]
-    count = len(target.items) if isinstance(target, Vector) else 1
+    count = _count(e, i, target)
     if space_of(i) == "param" and _load_parameter(e, i, ptx_type, count):
         return
     where, offset, space = e.address(source, space_of(i))
@@ -85,6 +94,7 @@ def _load_parameter(e: Emitter, i: Instruction, ptx_type: str, count: int) -> bo
 def _store(e: Emitter, i: Instruction) -> None:
     ptx_type = type_suffix(i)
     target, source = i.operands[:2]
+    _count(e, i, source)
     values = e.values(source, ptx_type)
     where, offset, space = e.address(target, space_of(i))
     site = e.site(space, ptx_type, len(values), writes=True)
