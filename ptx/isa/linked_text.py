@@ -59,7 +59,12 @@ def link_texts(texts: Sequence[tuple[str, str]]) -> str:
         return texts[0][1]
     definitions = [(name, _definitions(module)) for name, module in modules]
     chosen = _chosen(definitions)
-    taken = set[str]().union(*(_shared_names(module) for _, module in modules))
+    taken = {
+        name
+        for _, symbols in definitions
+        for name, linkage in symbols.items()
+        if linkage in _SHARED_LINKAGES
+    }
     parts = [_header([module for _, module in modules])]
     files = 0
     for place, ((_, module), (_, symbols)) in enumerate(zip(modules, definitions, strict=True)):
@@ -126,13 +131,6 @@ def _definitions(module: PtxModule) -> _Symbols:
         v.name: v.linkage for v in module.variables.values() if v.linkage is not Linkage.EXTERN
     }
     return {**functions, **variables, **dict.fromkeys(module.aliases, Linkage.VISIBLE)}
-
-
-def _shared_names(module: PtxModule) -> set[str]:
-    """The names that mean the same in other modules: visible ones, and those of other modules."""
-    return {f.name for f in module.functions.values() if f.span is None or f.linkage.value} | {
-        v.name for v in module.variables.values() if v.linkage.value
-    }
 
 
 def _chosen(definitions: Sequence[tuple[str, _Symbols]]) -> dict[str, int]:

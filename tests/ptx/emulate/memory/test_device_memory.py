@@ -284,8 +284,8 @@ def test_local_memory_is_each_threads_own_and_ends() -> None:
 def test_module_variables_start_with_their_values_and_addresses() -> None:
     before = """
         .const .align 4 .f32 c[3] = {0f3F800000, 0f40000000, 2.5};
-        .global .align 8 .u64 where[2] = {generic(c)+4, table};
         .global .align 4 .s32 table[4] = {-1, 7};
+        .global .align 8 .u64 where[2] = {generic(c)+4, table};
         .global .align 1 .b8 low[2] = {0xFF(table), 0xFF00(table)};
         .visible .global .align 4 .u32 counter;"""
     text = ptx_text(
