@@ -229,8 +229,8 @@ class Core(HandleTables):
         """The typed error behind this thread's last failed call, or None.
 
         A kernel's `ptx.emulate.EmulationFault`, also for the calls that fail after it; the
-        `UnsupportedInstruction`, `UnsupportedTarget` or `PtxSyntaxError` for which a kernel or
-        module was refused.
+        `UnsupportedInstruction`, `UnsupportedTarget`, `SizeLimitExceeded` or `PtxSyntaxError` for
+        which a kernel or module was refused. It has no traceback.
         """
         failure = self._thread.failure
         return None if failure is None else failure.cause

@@ -81,6 +81,7 @@ from ptx.emulate.model.errors import (
 from ptx.emulate.model.order import LaunchOrder
 from ptx.emulate.program import EmulatedKernel, KernelAttributes, Program
 from ptx.emulate.requirements.check import UnsupportedTarget
+from ptx.emulate.requirements.sizes import SizeLimitExceeded
 from ptx.emulate.texture.texture import AddressMode, Image, Texture
 
 __all__ = [
@@ -116,6 +117,7 @@ __all__ = [
     "OutOfMemory",
     "Program",
     "Runaway",
+    "SizeLimitExceeded",
     "StackOverflow",
     "SynchronisationFault",
     "TensorMemoryFault",
