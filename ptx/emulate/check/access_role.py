@@ -13,6 +13,9 @@ NARROW: Final = ("cta", "cluster")
 """The scopes that do not reach all blocks."""
 _FENCES: Final = ("fence", "membar", "tensormap")
 _COPIES: Final = ("cp", "st", "red")
+_TENSOR_CORES: Final = ("mma", "cp")  # those of tcgen05 that access shared memory
+ASYNC: Final = "async"
+"""The proxy of bulk copies and of products of tensor cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,7 @@ class AccessRole:
         scope: of a strong access: "cta", "cluster", "gpu" or "sys".
         acquires, releases: whether it is a fence as well.
         is_copy: whether an asynchronous operation makes it, some time after the instruction.
+        proxy: by which way it comes to memory: "generic", or the name of another proxy.
         is_guess: an ordinary read of what a compare-and-swap then checks.
         update: what it updates by a strong load and a strong store.
         is_volatile: a volatile load or store, but none that polls.
@@ -50,6 +54,7 @@ class AccessRole:
     acquires: bool
     releases: bool
     is_copy: bool = False
+    proxy: str = "generic"
     is_guess: bool = False
     update: Update | None = None
     is_volatile: bool = False
@@ -76,6 +81,17 @@ def is_narrow_fence(instruction: Instruction) -> bool:
     return instruction.opcode in _FENCES and any(each in NARROW for each in words)
 
 
+def proxy_of(instruction: Instruction) -> str:
+    """The proxy by which an instruction accesses memory. PTX ISA, "Async Proxy".
+
+    Other asynchronous copies (`cp.async`, `st.async`, `red.async`) are of the generic proxy.
+    """
+    opcode, words = instruction.opcode, instruction.modifiers
+    bulk = opcode == "cp" and "bulk" in words
+    tensor = opcode == "tcgen05" and words[0] in _TENSOR_CORES
+    return ASYNC if bulk or tensor or opcode == "wgmma" else "generic"
+
+
 def role_of(
     instruction: Instruction,
     *,
@@ -92,6 +108,7 @@ def role_of(
     # A volatile access is a relaxed one of the whole system (PTX ISA, "volatile operation").
     usual = "sys" if "volatile" in words else "gpu"
     scope = next((word for word in words if word in _SCOPES), usual)
+    proxy = proxy_of(instruction)
     return AccessRole(
         reads=atomic or not writes,
         writes=writes,
@@ -99,7 +116,8 @@ def role_of(
         scope=scope,
         acquires="acquire" in words or "acq_rel" in words,
         releases="release" in words or "acq_rel" in words,
-        is_copy=opcode in _COPIES and "async" in words,
+        is_copy=(opcode in _COPIES and "async" in words) or proxy == ASYNC,
+        proxy=proxy,
         is_guess=is_guess,
         update=update,
         is_volatile=opcode in ("ld", "st") and "volatile" in words and not is_poll,

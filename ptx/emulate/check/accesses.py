@@ -109,6 +109,11 @@ class LastAccesses:
         self._bound(step.slim(is_compared=False))
         return True
 
+    def has_writes(self, step: Step) -> bool:
+        """Whether anything may have written bytes near those of a step."""
+        around = self._listed[self._around(step)]
+        return self._is_touched(step) or any(each.writes or each.atomics for each in around)
+
     def lists_write(self, step: Step) -> bool:
         """List a write of each thread to a place of its own, which no other has accessed."""
         if not step.is_apart or self._is_touched(step):

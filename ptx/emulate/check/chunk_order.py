@@ -11,6 +11,8 @@ from ptx.emulate.check.chunk_handovers import ChunkHandovers
 from ptx.emulate.check.clocks import Clocks, Fences, Words
 from ptx.emulate.check.handover import Order, Place
 from ptx.emulate.check.keys import key_of_block
+from ptx.emulate.check.proxy_fence_log import ProxyFenceLog
+from ptx.emulate.check.proxy_fences import ProxyFences
 from ptx.emulate.check.stamps import (
     EPOCH_BITS,
     EPOCH_SHIFT,
@@ -49,6 +51,7 @@ class ChunkOrder:
         self._handovers = ChunkHandovers(launch, geometry, first, self.clocks)
         self._meeting = Fences(geometry.threads)
         self._begun = np.zeros(geometry.blocks, dtype=np.bool_)
+        self._proxy_fences: dict[str, ProxyFences] = {}
 
     # What is asked.
 
@@ -113,6 +116,21 @@ class ChunkOrder:
             one, two = one // launch.cluster_blocks, two // launch.cluster_blocks
         same: Bools = one == two
         return same
+
+    def unseen(self, kind: str, old: Stamps, lanes: Index) -> Bools:
+        """Which writes no proxy fence of a kind makes visible to the reader beside each."""
+        self._launch.handover_log.settle()
+        return self._proxy_fences_of(kind).unseen(old, lanes)
+
+    def _proxy_fences_of(self, kind: str) -> ProxyFences:
+        found = self._proxy_fences.get(kind)
+        if found is None:
+            # Shared memory is that of this chunk alone.
+            name = f"{kind} {self._first}" if kind == "shared" else kind
+            log = self._launch.proxy_fences.setdefault(name, ProxyFenceLog())
+            found = ProxyFences(self._launch, self.clocks, log, self._threads)
+            self._proxy_fences[kind] = found
+        return found
 
     # What barriers, fences and accesses tell.
 
@@ -216,6 +234,10 @@ class ChunkOrder:
     def fence(self, lanes: Index, scope: str) -> None:
         """These threads execute a fence."""
         self._handovers.fence(lanes, scope)
+
+    def fence_proxy(self, lanes: Index, kind: str) -> None:
+        """These threads execute a proxy fence."""
+        self._proxy_fences_of(kind).add(lanes)
 
     def pass_on(self, space: str, step: Step, role: AccessRole, wrote: Value | None = None) -> None:
         """What these threads take over at a place and hand over there, one after the other."""

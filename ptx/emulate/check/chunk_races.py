@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.check.access_role import NARROW, AccessRole
+from ptx.emulate.check.access_role import ASYNC, NARROW, AccessRole
 from ptx.emulate.check.accesses import LastAccesses, in_memory
 from ptx.emulate.check.chunk_order import ChunkOrder
 from ptx.emulate.check.comparison import Comparison
 from ptx.emulate.check.copies import Copies, Kind
 from ptx.emulate.check.lost_updates import LostUpdates
+from ptx.emulate.check.pending_registers import PendingRegisters
 from ptx.emulate.check.races import RaceCheck
 from ptx.emulate.check.same_values import SameValues
 from ptx.emulate.check.stamps import Stamps
 from ptx.emulate.check.step import Step
+from ptx.emulate.check.tensor_races import TensorRaces
+from ptx.emulate.check.tensor_workers import TensorWorkers, WorkerKind
 from ptx.emulate.memory.cluster_shared import owners
 from ptx.emulate.memory.late_stores import LateStores
 from ptx.emulate.memory.site import Site
@@ -36,6 +40,8 @@ class ChunkRaces:
     Attributes:
         first: the number of the first block.
         order: what their threads know of each other.
+        workers: what tensor cores do for them.
+        registers: those with results of that.
     """
 
     def __init__(
@@ -56,7 +62,15 @@ class ChunkRaces:
         self._updates = LostUpdates(self._comparison, geometry.threads)
         self._copies = Copies(geometry.threads)
         self._bulk = Copies(geometry.threads)
+        self.workers: TensorWorkers = TensorWorkers(launch, geometry, first, self._clocks)
+        self.registers: PendingRegisters = PendingRegisters(launch, self.workers, geometry.threads)
+        self._blocks = geometry.blocks
         self._own: LateStores | None = None
+
+    @cached_property
+    def tensor(self) -> TensorRaces:
+        """The races in tensor memory, looked for from its first access on."""
+        return TensorRaces(self._launch, self._clocks, self._comparison, self.workers, self._blocks)
 
     def hide(self, stores: LateStores) -> None:
         """Other chunks do not see these stores of this one."""
@@ -130,6 +144,8 @@ class ChunkRaces:
         if step is None:
             return
         accesses = launch.in_global if space == "global" else self._in_shared
+        if role.proxy == ASYNC and role.reads:
+            self._compare_proxies(space, accesses, step)
         same = self._same(space, (), step)
         kind: Kind = "combine" if role.is_atomic else "write" if role.writes else "read"
         if objects is None:
@@ -140,7 +156,21 @@ class ChunkRaces:
             self._read(space, accesses, step)
         else:
             self._access(space, accesses, step, role, same)
-        self._put_counted(kind, accesses, step, objects)
+        self._put_by(kind, accesses, step, self._counted(step.threads, objects, number))
+
+    def begin_work(
+        self, kind: WorkerKind, threads: AccessingThreads, addresses: Addresses, site: Site
+    ) -> None:
+        """Tensor cores begin to read shared memory for these threads."""
+        launch = self._launch
+        number = launch.number_of(site)
+        step = self._step(threads, "shared", addresses, 0, site, number)
+        if step is None:
+            return
+        self._compare_proxies("shared", self._in_shared, step)
+        self._read("shared", self._in_shared, step)
+        stamps = self.workers.stamps(kind, step.threads, number)
+        self._put_by("read", self._in_shared, step, stamps)
 
     def use_objects(self, threads: AccessingThreads, objects: Index, site: Site) -> None:
         """These threads make or use mbarrier objects, each one of them."""
@@ -173,8 +203,9 @@ class ChunkRaces:
         what = f"mbarrier {self.first}"
         return self._launch.counted.stamps(what, objects, blocks, issuers, site)
 
-    def _put_counted(self, kind: Kind, accesses: LastAccesses, step: Step, objects: Index) -> None:
-        counted = step.by(self._counted(step.threads, objects, step.site))
+    def _put_by(self, kind: Kind, accesses: LastAccesses, step: Step, stamps: Stamps) -> None:
+        """Another than the threads does this, with these stamps without a site."""
+        counted = step.by(stamps)
         units = counted.units
         if kind == "write":
             units = np.arange(units.start, units.stop) if isinstance(units, slice) else units
@@ -247,6 +278,13 @@ class ChunkRaces:
             self._read(space, accesses, step)
             accesses.reads.add(step.units, step.stamps)
 
+    def _compare_proxies(self, space: str, accesses: LastAccesses, step: Step) -> None:
+        """An access reads through the async proxy what ordinary instructions may have written."""
+        if accesses.has_writes(step):
+            accesses.settle(step)
+            for old in accesses.written(step.units) + accesses.atomics.found(step.units):
+                self._comparison.compare_proxies(space, old, step, space)
+
     def _read(self, space: str, accesses: LastAccesses, step: Step) -> None:
         accesses.settle(step)
         atomics = accesses.atomics.found_by_others(step.units, step.stamps)
@@ -310,7 +348,8 @@ class ChunkRaces:
 
     def pass_block(self, lanes: Index) -> None:
         """These threads, all that their blocks have, pass a barrier."""
-        alone = self._launch.cluster_blocks == 1 and not self._launch.counted
+        launch = self._launch
+        alone = launch.cluster_blocks == 1 and not (launch.counted or launch.reads_by_async)
         if self.order.pass_block(lanes) and alone:
             self._in_shared.reset()
             for each in (self._copies, self._bulk):

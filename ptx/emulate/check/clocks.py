@@ -141,6 +141,11 @@ class Clocks:
             known |= same_warp & (epoch < self._lane_known[lanes, thread & (WARP - 1)])
         return known
 
+    def known(self, lanes: Index) -> tuple[Stamps, Stamps, Small | None]:
+        """Up to where each thread knows its block, its warp, and each lane of that by itself."""
+        by_lane = None if self._lane_known is None else self._lane_known[lanes]
+        return self.block_known[self._slot[lanes]], self.warp_known[self._warp[lanes]], by_lane
+
     def slots(self, lanes: Index | Small) -> Index:
         """The blocks of these threads, by their places in the chunk."""
         return self._slot[lanes]

@@ -13,12 +13,14 @@ from ptx.emulate.check.stamps import (
     MOST_SITES,
     THREAD_SHIFT,
     WARP_SHIFT,
+    Bools,
     Stamps,
     in_flight,
     sites_of,
     threads_of,
 )
 from ptx.emulate.check.step import Step
+from ptx.emulate.memory.tensor_memory import COLUMNS, HALF, LANES
 from ptx.emulate.model.addresses import Index
 
 _MEANT = {Order.HEARD: HEARD, Order.FENCED: FENCED}
@@ -109,6 +111,30 @@ class Comparison:
             place = self._place(space, step, at)
             launch.report(int(old[at]), int(stamps[at]), space, *place, benign=benign)
 
+    def compare_proxies(self, space: str, old: Stamps, step: Step, kind: str) -> None:
+        """Report where an access through another proxy may not see an old ordinary write.
+
+        `kind`: of the proxy fences that make it visible.
+        """
+        launch, stamps = self._launch, step.stamps
+        second = int(stamps[0]) & MOST_SITES - 1
+        sites = np.where((old != 0) & ~in_flight(old), sites_of(old), -1)
+        for first in np.unique(sites[sites >= 0]).tolist():
+            if launch.role(first).proxy == "generic" and not launch.is_unfenced(first, second):
+                at = np.flatnonzero(sites == first)
+                at = at[self._order.unseen(kind, old[at], step.lanes[at])]
+                at = at[self._is_before(old[at], stamps[at], step.lanes[at])]
+                if len(at):
+                    place = self._place(space, step, int(at[0]))
+                    launch.report_unfenced(int(old[at[0]]), int(stamps[at[0]]), space, *place)
+
+    def _is_before(self, old: Stamps, stamps: Stamps, lanes: Index) -> Bools:
+        """Which old accesses are before the ones beside them: others are races already."""
+        before = self._order.clocks.over(old, lanes) | self._order.over_for_blocks(old, lanes)
+        for at in np.flatnonzero(~before).tolist():
+            before[at] = self._order.of(int(old[at]), int(stamps[at])) is Order.KNOWN
+        return before
+
     def lost(self, space: str, old: Stamps, step: Step, update: Update, same: SameValues) -> None:
         """Report where an update overwrites a write that it has not seen and is not after."""
         launch, stamps = self._launch, step.stamps
@@ -184,5 +210,9 @@ class Comparison:
         """The address of a unit, and the number of the block whose memory it lies in."""
         if space == "global":
             return (step.unit(at) << self._launch.global_shift) + self._launch.memory.base, 0
+        if space == "tensor":
+            half, column = divmod(step.unit(at), COLUMNS)
+            slot, lane = divmod(half * HALF, LANES)
+            return lane << 16 | column, self._first + slot
         slot, within = divmod(step.unit(at) << self._launch.shared_shift, self._shared_stride)
         return within, self._first + slot

@@ -1,4 +1,4 @@
-"""Asynchronous operations that an mbarrier object counts.
+"""Asynchronous operations that an mbarrier object counts, and other workers beside the threads.
 
 PTX ISA, "Asynchronous Operations": such an operation is performed as if by another thread. Here
 each object stands for that thread: what it counts has a stamp with a number of the object, and with
@@ -29,7 +29,10 @@ _LATEST: Final = MOST_EPOCHS - 1
 
 
 class CountedCopies:
-    """The objects of a launch that count copies; they are numbered down from the last thread."""
+    """The objects of a launch that count copies; they are numbered down from the last thread.
+
+    So are workers of other kinds (`tensor_workers`).
+    """
 
     def __init__(self) -> None:
         self._numbers: dict[Place, int] = {}
@@ -49,14 +52,27 @@ class CountedCopies:
         stamps = np.empty(len(found), dtype=np.int64)
         for k, number in enumerate(found.tolist()):
             place = what, number
-            thread = self._numbers.get(place)
-            if thread is None:
-                thread = self._numbers[place] = _LAST - len(self._blocks)
-                self._blocks.append(int(blocks[first[k]]))
-            self._issuers[thread, site] = self._last_issuers[thread] = int(issuers[first[k]])
+            thread = self.number_of(place, int(blocks[first[k]]))
+            self.note_issuer(thread, site, int(issuers[first[k]]))
             phase = min(self._phases.get(place, 0), _LATEST)
             stamps[k] = (thread + 1) << THREAD_SHIFT | phase << EPOCH_SHIFT
         return stamps[of]
+
+    def known_number(self, place: Place) -> int | None:
+        """The number of what stands at a place; None where nothing has one."""
+        return self._numbers.get(place)
+
+    def number_of(self, place: Place, block: int) -> int:
+        """The number of what stands at a place, of a block, as if it were a thread."""
+        number = self._numbers.get(place)
+        if number is None:
+            number = self._numbers[place] = _LAST - len(self._blocks)
+            self._blocks.append(block)
+        return number
+
+    def note_issuer(self, number: int, site: int, thread: int) -> None:
+        """A thread issues what this number stands for."""
+        self._issuers[number, site] = self._last_issuers[number] = thread
 
     def complete(self, place: Place, handovers: Handovers) -> None:
         """A phase of an object is complete: what it counted in it is over for who waits for it."""

@@ -121,6 +121,7 @@ class Finding:
         benign: why it may be meant so, "" where nothing speaks for it.
         missing: what would order the two, or what should have come before.
         variable: the name of the variable, where it has one; those of registers.
+        kind: what sort of race it is, where that is no plain one: "proxy fence missing".
     """
 
     check: str
@@ -134,6 +135,7 @@ class Finding:
     benign: str
     missing: str
     variable: str = ""
+    kind: str = ""
     is_told: ClassVar[bool] = False
 
     @property
@@ -156,7 +158,8 @@ class Finding:
             why = early if self.check == "race" else "nothing has written them all"
             lines.append(f"  {why}: {self.missing}")
         else:
-            lines += [f"  {self.second}", f"  nothing orders the two: {self.missing}"]
+            what = self.kind or "nothing orders the two"
+            lines += [f"  {self.second}", f"  {what}: {self.missing}"]
         if self.benign:
             lines.append(f"  it may be meant so: {self.benign}")
         return "\n".join(lines)
@@ -273,7 +276,7 @@ class Findings:
         """Keep a finding, unless one of the same two places is known."""
         sides = [each for each in (finding.first, finding.second) if each is not None]
         places = tuple([(each.what, *_line(each.where)) for each in sides])
-        key = (finding.check, finding.kernel, places, bool(finding.benign))
+        key = (finding.check, finding.kind, finding.kernel, places, bool(finding.benign))
         if key not in self._keys:
             self._keys.add(key)
             self.found.append(finding)

@@ -10,7 +10,7 @@ reads the place knows what the chain knows then.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 
 from ptx.emulate.check.chain import Chain, ChainLengths, Told
@@ -75,7 +75,7 @@ class Handovers:
     @property
     def anything(self) -> bool:
         """Whether anything was handed over."""
-        return bool(self.chains)
+        return bool(self._numbers)
 
     def fence(self, thread: int, level: int) -> None:
         """A fence takes over what was read before, and hands over what is known now."""
@@ -85,7 +85,7 @@ class Handovers:
             read = each.pop(thread, None)
             if read is not None:
                 self._take(thread, _known_of(read))
-        told = self._told(thread)
+        told = self.told(thread)
         for fenced, unfenced in zip(self._fenced[: level + 1], self._unfenced, strict=False):
             fenced[thread] = told
             unfenced.discard(thread)
@@ -114,7 +114,7 @@ class Handovers:
             at_once: the write is itself a release.
         """
         nothing = NOTHING, NOTHING
-        told = self._told(thread) if at_once else self._fenced[level].get(thread, nothing)
+        told = self.told(thread) if at_once else self._fenced[level].get(thread, nothing)
         self._add(place, self._said(known), thread >> self._shift, told)
 
     def write_of_block(self, place: Place, block: int, known: tuple[int, int]) -> None:
@@ -163,6 +163,12 @@ class Handovers:
             _, told = self._complete.get(place) or (chain.length, chain.told)
             self._learn(block, told.known())
 
+    def learn(self, threads: Sequence[int], key: int, epoch: int) -> None:
+        """These threads know at once that all below an epoch of a key is over."""
+        said = self._said(((key, epoch),))
+        if said:
+            self._take_together(threads, said)
+
     def complete(self, place: Place) -> None:
         """A phase is complete: who waits for it knows what was handed over so far, and no more."""
         chain = self.chains.get(place)
@@ -180,7 +186,8 @@ class Handovers:
         numbers = self._numbers
         return {numbers.setdefault(key, len(numbers)): epoch for key, epoch in known if epoch}
 
-    def _told(self, thread: int) -> Told:
+    def told(self, thread: int) -> Told:
+        """What a thread knows: what all of its block know, and what it knows beyond that."""
         together = self._block_knows.get(thread >> self._shift, NOTHING)
         return together, self._knows.get(thread, NOTHING)
 
@@ -257,6 +264,11 @@ class Handovers:
         number = self._numbers.get(key_of_block(block << self._shift, self._shift))
         known = self._block_knows.get(for_block, NOTHING)
         return number is not None and epoch_of(known, number) > epoch
+
+    def tells(self, told: Told, thread: int, epoch: int) -> bool:
+        """Whether that says that a thread's epoch is over."""
+        keys = [key_of_thread(thread), key_of_warp(thread), key_of_block(thread, self._shift)]
+        return self._tells(list(told), keys, epoch)
 
     def order(
         self, thread: int, epoch: int, for_thread: int, *, strong: bool, as_strong: bool

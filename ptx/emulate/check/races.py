@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptx.emulate.check.access_role import NARROW, AccessRole, role_of
+from ptx.emulate.check.access_role import ASYNC, NARROW, AccessRole, role_of
 from ptx.emulate.check.accesses import LastAccesses
 from ptx.emulate.check.checked_code import CheckedCode
 from ptx.emulate.check.counted_copies import CountedCopies
 from ptx.emulate.check.findings import Access, Finding, Findings, demangled
 from ptx.emulate.check.handover import Handovers
 from ptx.emulate.check.handover_log import HandoverLog
+from ptx.emulate.check.proxy_fence_log import ProxyFenceLog
 from ptx.emulate.check.stamps import (
     MOST_SITES,
     WARP_SHIFT,
@@ -52,16 +53,37 @@ LOST = "an update is lost, but each access is volatile or relaxed, which PTX cal
 VOLATILE = "volatile, but nothing orders these lanes since compute capability 7.0"
 # What would order an access after a copy that is under way.
 _COPY = "a wait for the asynchronous copy, and a barrier behind it for other threads"
+_WORKERS = {
+    "wgmma": "wgmma.wait_group for the product, and behind it a barrier or arrival for others",
+    "tcgen05.mma": "tcgen05.commit, and a wait for the phase of the mbarrier object that it tells",
+    "tcgen05.cp": "tcgen05.commit, and a wait for the phase of the mbarrier object that it tells",
+    "tcgen05.ld": "tcgen05.wait::ld, and behind it a barrier or arrival for others",
+    "tcgen05.st": "tcgen05.wait::st, and behind it a barrier or arrival for others",
+}
 _COUNTED = "a wait for the phase of the mbarrier object that counts the asynchronous copy"
 _ATOMIC = (
     "one atomic operation, such as atomicAdd(), in the place of the second one's load and store: "
     "it has loaded before the first one wrote, and that write is lost"
 )
+PENDING = "result not waited for"
+PROXY_FENCE = "proxy fence missing"
+# What makes a write visible to a proxy.
+_FENCES_OF = {
+    ASYNC: "fence.proxy.async, such as cuda::ptx::fence_proxy_async(), by each thread that wrote,"
+    " before the barrier or arrival by which the reading thread knows of it",
+}
+UNFENCED_COPY = "NVIDIA's libraries leave this fence out behind cp.async"
 _HANDED = "a flag or lock handed over by atomics with __threadfence() on both sides"
 
 
 def _reserved(units: int) -> Stamps:
     return reserve(units * 8).view(np.int64)
+
+
+def _work_of(instruction: Instruction) -> str:
+    """The name of an instruction for tensor cores."""
+    words = (instruction.opcode, *instruction.modifiers[:1])
+    return ".".join(words if instruction.opcode == "tcgen05" else words[:1])
 
 
 def _least_element(sites: Sequence[Site], space: str) -> int:
@@ -85,6 +107,8 @@ class RaceCheck:
         handovers: what threads know through memory, but for what `handover_log` has.
         lowest_level: the first level at which anything can be handed over by accesses.
         counted: the copies that mbarrier objects count.
+        proxy_fences: the proxy fences, by what they are for.
+        reads_by_async: whether anything reads shared memory through the async proxy.
         has_copies: whether any asynchronous copy was begun.
         hidden: of each chunk, the stores that the others do not see yet.
         guesses: the sites, by number, that have read what a compare-and-swap checks.
@@ -119,6 +143,13 @@ class RaceCheck:
         self.handovers: Handovers = Handovers(self.shift, self.levels)
         self.handover_log: HandoverLog = HandoverLog()
         self.counted: CountedCopies = CountedCopies()
+        self.proxy_fences: dict[str, ProxyFenceLog] = {}
+        self.reads_by_async: bool = any(
+            site.space == "shared"
+            and not site.writes
+            and role_of(site.instruction, writes=False).proxy == ASYNC
+            for site in code.sites
+        )
         self.has_copies: bool = False
         self._code = code
         self._block = block
@@ -131,6 +162,7 @@ class RaceCheck:
         self.guesses: list[int] = []
         self._reported: set[tuple[int, int]] = set()
         self._lost: set[tuple[int, int]] = set()
+        self._unfenced: set[tuple[int, int]] = set()
         self._early: set[int] = set()
         self.elsewhere: list[tuple[Step, bool]] = []
         self._steps_elsewhere = 0
@@ -205,9 +237,22 @@ class RaceCheck:
         """Whether a race of two sites is known."""
         return (first, second) in self._reported
 
+    def is_unfenced(self, first: int, second: int) -> bool:
+        """Whether it is known that a proxy fence is missing between two sites."""
+        return (first, second) in self._unfenced or (first, second) in self._reported
+
     def is_told_lost(self, first: int, second: int) -> bool:
         """Whether a write of one site was told that an update of another one lost."""
         return (first, second) in self._lost
+
+    def report_unfenced(self, old: int, new: int, space: str, address: int, owner: int) -> None:
+        """Report a write that a later read through another proxy may not see."""
+        both = np.array([old, new], dtype=np.int64)
+        first, second = sites_of(both).tolist()
+        self._unfenced.add((first, second))
+        missing = _FENCES_OF[self.role(second).proxy]
+        benign = UNFENCED_COPY if self._sites[first][0].instruction.opcode == "cp" else ""
+        self._add(both, space, address, owner, benign=benign, missing=missing, kind=PROXY_FENCE)
 
     def report(
         self, old: int, new: int, space: str, address: int, owner: int, *, benign: str
@@ -215,23 +260,29 @@ class RaceCheck:
         """Report a race between what two stamps tell of, in the shared memory of a block or not."""
         both = np.array([old, new], dtype=np.int64)
         first, second = sites_of(both).tolist()
-        by = threads_of(both)
-        is_counted = bool(self.counted.are_counted(by)[0])
-        threads = [
-            self.counted.issuer(thread, site)
-            for thread, site in zip(by.tolist(), (first, second), strict=True)
-        ]
+        is_counted = bool(self.counted.are_counted(threads_of(both))[0])
         if benign == LOST:
             self._lost.add((first, second))
         elif benign not in (SAME_VALUE, HEARD, FENCED):
             self._reported.add((first, second))
-        site = self._sites[second][0]
+        missing = _ATOMIC if benign == LOST else ""
+        if in_flight(both)[0] or is_counted:
+            name = _work_of(self._sites[first][0].instruction)
+            missing = _WORKERS.get(name, _COUNTED) if is_counted else _COPY
+        self._add(both, space, address, owner, benign=benign, missing=missing)
+
+    def _add(
+        self, both: Stamps, space: str, address: int, owner: int, *, benign: str = "",
+        missing: str = "", kind: str = "",
+    ) -> None:  # fmt: skip
+        first, second = sites_of(both).tolist()
+        threads = [
+            self.counted.issuer(thread, site)
+            for thread, site in zip(threads_of(both).tolist(), (first, second), strict=True)
+        ]
         memory = f"of block {self._block_at(owner)}" if self.cluster_blocks > 1 else ""
         if space == "global":
             memory = str(self.memory.find(address) or "")
-        missing = _ATOMIC if benign == LOST else self._missing(threads, first, second, space)
-        if in_flight(both)[0] or is_counted:
-            missing = _COUNTED if is_counted else _COPY
         self._findings.add(
             Finding(
                 check="race",
@@ -240,11 +291,12 @@ class RaceCheck:
                 second=self._access(threads[1], second),
                 space=space,
                 address=address,
-                nbytes=site.total,
+                nbytes=self._sites[second][0].total,
                 memory=memory,
                 benign=benign,
                 variable=self._variable(space, address),
-                missing=missing,
+                missing=missing or self._missing(threads, first, second, space),
+                kind=kind,
             )
         )
 
@@ -269,6 +321,20 @@ class RaceCheck:
                 missing="a barrier of the cluster, such as cluster.sync(), that comes first",
             )
         )
+
+    def report_pending(
+        self, begun: Instruction, first: Where, second: Where, register: str
+    ) -> None:
+        """Report a register that is read before its result has been waited for."""
+        name = _work_of(begun)
+        wait = "tcgen05.wait::ld" if name == "tcgen05.ld" else "wgmma.commit_group and wait_group"
+        self._findings.add(
+            Finding(
+                check="race", kernel=self.kernel, first=Access("write", first),
+                second=Access("read", second), space="register", address=0, nbytes=0, memory="",
+                benign="", missing=f"{wait} between them", variable=register, kind=PENDING,
+            )
+        )  # fmt: skip
 
     def _variable(self, space: str, address: int) -> str:
         """The name of the variable at an address, where it has one; as it is in CUDA."""

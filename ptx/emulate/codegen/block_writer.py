@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from ptx.emulate.check.pending_registers import Action, PendingUse
+from ptx.emulate.codegen.analysis.pending_results import pending_results
 from ptx.emulate.codegen.analysis.unwritten_registers import unwritten_registers
 from ptx.emulate.codegen.cfg import Block, bits, mask_of
 from ptx.emulate.codegen.count_writer import begin_block, count_block, count_end, count_instruction
@@ -37,6 +39,7 @@ class Unit:
         self.unwritten: dict[int, tuple[str, ...]] = unwritten_registers(
             blocks, scope.numbers, given
         )
+        self.pending: dict[int, PendingUse] = pending_results(blocks, scope.numbers)
 
     def live_behind(self, block: Block) -> int:
         """Bit mask of the registers that are read after a block."""
@@ -111,10 +114,15 @@ class BlockWriter:
             count_instruction(emitter, is_skipped=is_skipped)
             self._tell_unwritten(step.instruction)
             follow_step(emitter, step)
+            pending = self._unit.pending.get(id(step.instruction))
+            if pending is not None:
+                self._tell_pending(pending, "before")
             try:
                 step.operation.emit(emitter, step.instruction)
             except KeyError as missing:
                 raise emitter.refuse(f"it uses {missing}, which is not executed") from None
+            if pending is not None and pending.action is Action.BEGINS:
+                self._tell_pending(pending, "behind")
             if step.operation.effect is Effect.SYNCS:
                 count_block(emitter)
             ended = step.operation.effect is Effect.ENDS
@@ -146,6 +154,14 @@ class BlockWriter:
         if names is not None:
             bound = self._unit.scope.bind(instruction, "instruction")
             self._emitter.line(f"f.note_unwritten({bound}, {names!r})")
+
+    def _tell_pending(self, use: PendingUse, method: str) -> None:
+        """Tell what looks for races of registers whose results may not be there."""
+        if method == "before" and use.action is Action.BEGINS and not use.reads:
+            return
+        name = self._unit.scope.bind(use, "pending")
+        races = "f.blocks.races"
+        self._emitter.line(f"if {races} is not None: {races}.registers.{method}(f, {name})")
 
     def _live_after_each(self, live_out: int) -> list[frozenset[int]]:
         """For each step, which of the registers that it writes are read later."""

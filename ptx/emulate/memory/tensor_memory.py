@@ -26,6 +26,7 @@ from ptx.isa.model import Instruction
 
 LANES: Final = 128
 COLUMNS: Final = 512
+HALF: Final = 16  # lanes that instructions reach together, of the 32 of a warp
 _UNIT: Final = 32  # columns
 _UNITS: Final = COLUMNS // _UNIT
 Cells = NDArray[np.uint32]

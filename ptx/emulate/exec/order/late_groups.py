@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # What is left to do, for these threads, which are those of these positions among all that began it
 # (None: all). It gives what is left after that, None if nothing is.
 Stage = Callable[[Fibre, Index | None], "Stage | None"]
+_WARP_GROUP: Final = 128  # threads
 _EARLY: Final = 4  # one time in so many something lands before it must
 
 
@@ -81,6 +82,16 @@ class LateGroups:
         """
         self._finish_before(fibre, self._open[fibre.lane_numbers()] - newest, read)
 
+    def wait_for_warp_groups(self, fibre: Fibre, newest: int) -> None:
+        """`wgmma.wait_group`: what one warp of a warp group waits for is done for all of them."""
+        if self._pending:
+            index = fibre.blocks.geometry.index
+            first = index("lane") - index("thread") % _WARP_GROUP
+            lanes = fibre.lane_numbers()
+            ends = np.zeros(len(self._open), dtype=np.int64)
+            np.maximum.at(ends, first[lanes], self._open[lanes] - newest)
+            self._finish_all_before(ends[first], read=False)
+
     def wait_all(self, fibre: Fibre) -> None:
         """`wait_all`: finish the threads' work, committed or not."""
         self._finish_before(fibre, self._open[fibre.lane_numbers()] + 1, False)
@@ -96,6 +107,10 @@ class LateGroups:
             return
         end_of = np.zeros(len(self._open), dtype=np.int64)
         end_of[fibre.lane_numbers()] = ends
+        self._finish_all_before(end_of, read=read)
+
+    def _finish_all_before(self, end_of: NDArray[np.int64], *, read: bool) -> None:
+        """Finish the groups of each thread below a number."""
         pending, self._pending = self._pending, []
         due: list[_Pending] = []
         for each in pending:

@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptx.emulate.check.chunk_races import ChunkRaces
+from ptx.emulate.check.tensor_workers import WorkerKind
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.bulk_copy import Amounts, Place, copies_to_blocks
 from ptx.emulate.memory.site import Site
+from ptx.emulate.memory.tensor_memory import COLUMNS, HALF, LANES
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.geometry import Value
 
@@ -96,6 +99,32 @@ def note_sent(fibre: Fibre, target: Place, barrier: Place) -> None:
     if races is not None:
         objects = _begin(races, fibre, barrier)
         races.issue(fibre, target.where, target.offset, target.site, objects)
+
+
+def note_work(
+    fibre: Fibre, kind: WorkerKind, threads: Index, pieces: NDArray[np.int64], site: Site
+) -> None:
+    """Tensor cores read shared memory: `pieces` at (n, …) addresses, for some of the threads."""
+    races = fibre.blocks.races
+    if races is not None:
+        part = fibre.subset(np.repeat(threads, pieces[0].size), ())
+        races.begin_work(kind, part, addresses_in(pieces.reshape(-1)), site)
+
+
+def note_cells(
+    fibre: Fibre, kind: WorkerKind, threads: Index, lanes: Index, columns: Index, site: Site
+) -> None:
+    """Some threads begin to access tensor memory, all of the halves that `lanes` are of.
+
+    `lanes` and `columns` are (n, …) for each thread.
+    """
+    races = fibre.blocks.races
+    if races is not None:
+        slots = np.broadcast_to(np.asarray(fibre.place("slot")), (fibre.n,))[threads]
+        lanes, columns = np.broadcast_arrays(lanes, columns)
+        halves = slots.reshape(-1, *(1,) * (lanes.ndim - 1)) * (LANES // HALF) + lanes // HALF
+        units = halves * COLUMNS + np.minimum(columns, COLUMNS - 1)
+        races.tensor.access(kind, fibre.lane_numbers()[threads], units, site)
 
 
 def note_counted(fibre: Fibre, where: Addresses, offset: int, site: Site) -> None:

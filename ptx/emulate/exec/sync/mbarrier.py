@@ -79,19 +79,19 @@ class Mbarriers:
     def arrive(
         self, fibre: Fibre, where: Addresses, offset: int, site: Site, count: Value,
         tx: Value | None = None, *, drops: bool = False, completes: bool = True,
-        releases: bool = True, scope: str = "",
+        releases: bool = True, scope: str = "", is_noted: bool = False,
     ) -> Value:  # fmt: skip
         """`mbarrier.arrive`, each thread with its count, in their order; the state before, u64.
 
         `tx` is expected before that; `drops`: later phases expect so many fewer arrivals;
         `completes`: whether the arrival may complete the phase; `releases`: unless it is
-        `.relaxed`; `scope`: the one that it names.
+        `.relaxed`; `scope`: the one that it names; `is_noted`: what looks for races knows of it.
 
         Raises:
             SynchronisationFault: an address holds no object, or it has fewer pending arrivals.
         """
         at, words = self._valid(fibre, where, offset, site)
-        if self._blocks.races is not None:
+        if self._blocks.races is not None and not is_noted:
             self._blocks.races.order.arrive(
                 fibre.lane_numbers(), "mbarrier", at, scope, releases=releases
             )

@@ -100,9 +100,12 @@ class WaitingFibres:
         lanes = self.warp_sync.waiting[0]
         missing_lanes = self.warp_sync.missing(lanes)
         at = int(np.argmax(missing_lanes != 0))
+        what = f"lanes {int(missing_lanes[at]):#010x}, which will never execute it with this"
+        what += " membermask"
+        if not missing_lanes[at]:
+            what = "the other warps of its warp group, which will never execute it"
         return Deadlock(
-            f"a warp instruction waits for lanes {int(missing_lanes[at]):#010x}, which will never"
-            f" execute it with this membermask: {self._whereabouts()}",
+            f"a warp instruction waits for {what}: {self._whereabouts()}",
             lanes.fibre.where(at, blocks.code.first[lanes.block]),
         )
 

@@ -32,7 +32,8 @@ _FULL = 0xFFFFFFFF
 class WarpWait:
     """A fibre that waits for lanes of its warps; its block is executed again when they are there.
 
-    `mask` names the lanes it waits for, `key` what it executes, `values` what it brings.
+    `mask` names the lanes it waits for, `key` what it executes, `values` what it brings, `warps`
+    how many warps of its block execute it together.
     """
 
     fibre: Fibre
@@ -40,6 +41,7 @@ class WarpWait:
     mask: Value
     key: str
     values: dict[str, Value]
+    warps: int
 
 
 class WarpSync:
@@ -53,12 +55,14 @@ class WarpSync:
         self.waiting: list[WarpWait] = []
 
     def arrive(
-        self, fibre: Fibre, mask: Value, block: int, key: str, values: dict[str, Value]
-    ) -> bool:
+        self, fibre: Fibre, mask: Value, block: int, key: str, values: dict[str, Value],
+        warps: int = 1,
+    ) -> bool:  # fmt: skip
         """Whether all lanes that `mask` names are here; otherwise the fibre waits.
 
-        Lanes that execute `key` at another place count as well; after the release, what they
-        brought is in `fibre.exchange`.
+        They are those of `warps` warps together, from a multiple of that number on. Lanes that
+        execute `key` at another place count as well; after the release, what they brought is in
+        `fibre.exchange`.
 
         Raises:
             SynchronisationFault: a thread's mask does not name itself.
@@ -79,10 +83,12 @@ class WarpSync:
                 return True
         else:
             self._check_own_bit(fibre, mask, block)
-        if self._is_complete(fibre, mask):
+        if self._is_complete(fibre, mask) and (
+            warps == 1 or not self._lacking_warps(self._slots(fibre) // WARP, warps).any()
+        ):
             self._tell(fibre.lane_numbers(), mask)
             return True
-        self.waiting.append(WarpWait(fibre, block, mask, key, values))
+        self.waiting.append(WarpWait(fibre, block, mask, key, values, warps))
         return False
 
     def resolve(self) -> bool:
@@ -92,7 +98,7 @@ class WarpSync:
         for key in dict.fromkeys(entry.key for entry in entries):
             group = [entry for entry in entries if entry.key == key]
             ready: list[WarpWait] = []
-            for entry, missing in zip(group, self._missing(group), strict=True):
+            for entry, missing in zip(group, self._missing_with_warps(group), strict=True):
                 for chosen, into in ((missing == 0, ready), (missing != 0, self.waiting)):
                     part = self._part(entry, chosen)
                     if part is not None:
@@ -226,6 +232,37 @@ class WarpSync:
         ends = np.cumsum([len(key) for key in keys])[:-1]
         return np.split(left.take(place.reshape(-1)), ends)
 
+    def _missing_with_warps(self, group: list[WarpWait]) -> list[Words]:
+        """The same, and for a thread that waits for other warps all lanes."""
+        found = self._missing(group)
+        warps = group[0].warps
+        if warps == 1:
+            return found
+        of_threads = [self._slots(entry.fibre) // WARP for entry in group]
+        here = np.concatenate(
+            [each[missing == 0] for each, missing in zip(of_threads, found, strict=True)]
+        )
+        if not len(here):
+            return found
+        lacking = np.ones(len(self._lanes_gone()), dtype=np.bool_)
+        lacking[here] = self._lacking_warps(here, warps)
+        return [
+            np.where(lacking[each] & (missing == 0), np.uint32(_FULL), missing)
+            for each, missing in zip(of_threads, found, strict=True)
+        ]
+
+    def _lacking_warps(self, here: Index, warps: int) -> Bools:
+        """Whether each of these warps lacks one of its group that has not exited."""
+        of_block = self._blocks.geometry.warps_per_block
+        there = self._lanes_gone() == _FULL
+        there[here] = True
+        every = np.arange(len(there))
+        groups = every // of_block * of_block + every % of_block // warps * warps
+        whole = np.ones(len(there), dtype=np.bool_)
+        np.logical_and.at(whole, groups, there)
+        lacking: Bools = ~whole[groups[here]]
+        return lacking
+
     def _lanes_gone(self) -> Words:
         """(warps,) lanes that have exited, or that a block's last warp does not have."""
         blocks = self._blocks
@@ -252,7 +289,7 @@ class WarpSync:
 
         fibre = entry.fibre.subset(where, self._blocks.code.live[entry.block])
         values = {name: part(value) for name, value in entry.values.items()}
-        return WarpWait(fibre, entry.block, part(entry.mask), entry.key, values)
+        return WarpWait(fibre, entry.block, part(entry.mask), entry.key, values, entry.warps)
 
     def _release(self, ready: list[WarpWait]) -> None:
         """Execute the instruction from each place where lanes of complete groups wait."""

@@ -83,12 +83,16 @@ class SharedMatrix:
                 " 32 bytes, which the emulator does not know: swizzle by 64 or 128 bytes",
                 fibre.where(int(threads[0]), self.site.instruction),
             )
-        pieces = self._addresses(fields, first[:, None])
+        pieces = self.pieces(descriptors, first)
         each = pieces[0].size
         part = fibre.subset(np.repeat(threads, each), ())
         loaded = load_vector(part, addresses_in(pieces.reshape(-1)), 0, self.site)
         words = np.stack([np.broadcast_to(word, (pieces.size,)) for word in loaded], axis=-1)
         return words.reshape(*pieces.shape[:2], -1)
+
+    def pieces(self, descriptors: NDArray[np.uint64], first: Numbers) -> Numbers:
+        """The address of each 16 bytes, for each warp, which begins with a row."""
+        return self._addresses(_DescriptorFields(descriptors), first[:, None])
 
     def _addresses(self, d: _DescriptorFields, first: Numbers) -> Numbers:
         """Of each 16 bytes: (warps, rows, 2 or 4), or (warps, k, rows / 8 or 16) if MN-major."""

@@ -1,8 +1,9 @@
 """Products by four warps, D = A * B + D, asynchronous. PTX ISA, "wgmma", "wgmma.mma_async.sp".
 
 Each warp has 16 rows of D and reads the same of A, so that nothing passes between the four; here
-each multiplies by itself, at once: fences, commits and waits have nothing to do. In an ordered
-launch a wait finds whether what the product read was changed since.
+each multiplies by itself, at once: fences, commits and waits have nothing to do but to tell what
+looks for races. In an ordered launch a wait finds whether what the product read was changed since.
+All four begin a product together, and what one of them has waited for is done for all.
 
 Of a sparse product A is held as that of `mma.sp`, in registers or in memory, and each warp's
 metadata are those of its 16 rows; B is twice as long along k.
@@ -19,6 +20,7 @@ from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
+from ptx.emulate.exec.sync.issued_copies import note_work
 from ptx.emulate.exec.sync.warp_group import Group
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Index
@@ -88,6 +90,7 @@ def multiply_group(
     warps = one_a_warp(warp).astype(np.int64)
     _require_four(fibre, threads, warps, what.instruction)
     first = warps % _WARPS * _ROWS
+    _note_factors(fibre, threads, what, one_a_warp(left[0]), one_a_warp(right), first)
     if isinstance(what.left, Fragment):
         a = in_registers("a", left, what.left)
     else:
@@ -107,6 +110,36 @@ def multiply_group(
     flat = found.reshape(-1, found.shape[-1])
     mine = np.searchsorted(rows, group.row) * WARP + (group.mine & WARP - 1)
     return list(np.ascontiguousarray(flat.take(mine, axis=0).T))
+
+
+def _note_factors(
+    fibre: Fibre, threads: Index, what: GroupProduct, left: NDArray[Any], right: NDArray[Any],
+    first: NDArray[np.int64],
+) -> None:  # fmt: skip
+    """Tell what looks for races of the factors in shared memory, by the descriptors of warps."""
+    if fibre.blocks.races is not None:
+        if isinstance(what.left, SharedMatrix):
+            note_work(fibre, "products", threads, what.left.pieces(left, first), what.left.site)
+        pieces = what.right.pieces(right, np.zeros_like(first))
+        note_work(fibre, "products", threads, pieces, what.right.site)
+
+
+def note_commit(fibre: Fibre) -> None:
+    """Tell what looks for races of `wgmma.commit_group`."""
+    if fibre.blocks.races is not None:
+        fibre.blocks.races.workers.commit("products", fibre.lane_numbers())
+
+
+def wait(fibre: Fibre, newest: int) -> None:
+    """`wgmma.wait_group`, where nothing is late."""
+    if fibre.blocks.races is not None:
+        fibre.blocks.races.workers.wait("products", fibre.lane_numbers(), newest)
+
+
+def wait_late(fibre: Fibre, newest: int) -> None:
+    """The same in an ordered launch."""
+    wait(fibre, newest)
+    ordered_blocks(fibre).late_copies.products.wait_for_warp_groups(fibre, newest)
 
 
 def multiply_group_late(
@@ -222,16 +255,17 @@ def _emit(e: Emitter, i: Instruction) -> None:
     what = GroupProduct(
         i, (d, a, b, d), tuple(word for word in i.modifiers if word in ("satfinite", "and")),
         int(np.prod(signs)), fragment(shape, d, "c"),
-        fragment(held_shape, a, "a") if in_registers else _shared(i, a, _ROWS, layouts[:1], 32),
-        _shared(i, b, shape.n, layouts[-1:], 64 if is_sparse else 32), sparsity,
+        fragment(held_shape, a, "a") if in_registers else _shared(e, i, a, _ROWS, layouts[:1], 32),
+        _shared(e, i, b, shape.n, layouts[-1:], 64 if is_sparse else 32), sparsity,
     )  # fmt: skip
     _emit_product(e, i, what)
 
 
 def _shared(
-    i: Instruction, element: str, rows: int, transposed: list[int], k_bytes: int
+    e: Emitter, i: Instruction, element: str, rows: int, transposed: list[int], k_bytes: int
 ) -> SharedMatrix:
     site = Site(i, "shared", "u32", 4, writes=False)
+    e.scope.sites.append(site)
     return SharedMatrix(element, rows, transposed == [1], site, k_bytes)
 
 
@@ -251,7 +285,8 @@ def _emit_product(e: Emitter, i: Instruction, what: GroupProduct) -> None:
     ]  # fmt: skip
     metadata = [e.temporary(e.value(given[0], "b32"))] if what.sparsity is not None else []
     brought |= {f"metadata{k}": name for k, name in enumerate(metadata)}
-    group = sync_warp(e, i, {**brought, **{f"c{k}": name for k, name in enumerate(addend)}})
+    values = {**brought, **{f"c{k}": name for k, name in enumerate(addend)}}
+    group = sync_warp(e, i, values, _WARPS)
     right, flag, warp = others
     function = e.helper(multiply_group_late if e.late.copies else multiply_group)
     call = f"{function}(f, {group}, {e.scope.bind(what, 'product')}"
@@ -293,8 +328,22 @@ operation(
     "wgmma.fence.sync.aligned", ("",), 0, nothing, effect=Effect.MEMORY, writes=0,
     section="wgmma.fence",
 )  # fmt: skip
-for _name, _arity in (("commit_group", 0), ("wait_group", 1)):
+
+
+def _commit(e: Emitter, i: Instruction) -> None:
+    e.line(f"{e.helper(note_commit)}(f)")
+    group_operation("products")(e, i)
+
+
+def _wait(e: Emitter, i: Instruction) -> None:
+    newest = i.operands[0]
+    if not isinstance(newest, Immediate):
+        raise e.refuse("it waits for a constant number of groups")
+    e.line(f"{e.helper(wait_late if e.late.copies else wait)}(f, {newest.value})")
+
+
+for _name, _arity, _emit_group in (("commit_group", 0, _commit), ("wait_group", 1, _wait)):
     operation(
-        f"wgmma.{_name}.sync.aligned", ("",), _arity, group_operation("products"),
-        effect=Effect.MEMORY, writes=0, section=f"wgmma.{_name}",
+        f"wgmma.{_name}.sync.aligned", ("",), _arity, _emit_group, effect=Effect.MEMORY, writes=0,
+        section=f"wgmma.{_name}",
     )  # fmt: skip

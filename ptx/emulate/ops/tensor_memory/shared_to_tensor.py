@@ -17,8 +17,9 @@ from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
 from ptx.emulate.exec.order.tensor_work import Work
+from ptx.emulate.exec.sync.issued_copies import note_cells, note_work
 from ptx.emulate.memory.site import Site
-from ptx.emulate.memory.tensor_memory import LANES
+from ptx.emulate.memory.tensor_memory import HALF, LANES
 from ptx.emulate.model.errors import TensorMemoryFault
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.matrix.shared_matrix import SharedMatrix
@@ -41,6 +42,7 @@ class RowCopy(NamedTuple):
 
     instruction: Instruction
     matrix: SharedMatrix
+    cells: Site
 
 
 def copy_rows(fibre: Fibre, what: RowCopy, address: Value, descriptor: Value) -> None:
@@ -57,10 +59,21 @@ def copy_rows_later(fibre: Fibre, what: RowCopy, address: Value, descriptor: Val
 
 def _works(fibre: Fibre, what: RowCopy, address: Value, descriptor: Value) -> list[Work]:
     given = fibre.spread(address).tolist(), fibre.spread(descriptor).tolist()
-    return [
-        partial(_copy, one, what, start, matrix)
-        for one, start, matrix in zip(one_by_one(fibre), *given, strict=True)
-    ]
+    works: list[Work] = []
+    for one, start, matrix in zip(one_by_one(fibre), *given, strict=True):
+        _note(one, what, start, matrix)
+        works.append(partial(_copy, one, what, start, matrix))
+    return works
+
+
+def _note(fibre: Fibre, what: RowCopy, address: int, descriptor: int) -> None:
+    """Tell what looks for races of one thread's copy, which begins now."""
+    if fibre.blocks.races is not None:
+        pieces = what.matrix.pieces(np.array([descriptor], dtype=np.uint64), _FIRST)
+        note_work(fibre, "work", _ONE, pieces, what.matrix.site)
+        columns = (address & 0xFFFF) + np.arange(what.matrix.k_bytes // 4)
+        halves = np.arange(0, LANES, HALF)[None, :, None]
+        note_cells(fibre, "work", _ONE, halves, columns, what.cells)
 
 
 def _copy(fibre: Fibre, what: RowCopy, address: int, descriptor: int) -> None:
@@ -82,7 +95,9 @@ def _emit(e: Emitter, i: Instruction) -> None:
     rows, nbytes = _FORMS[".".join(i.modifiers[2:])]
     site = Site(i, "shared", "u32", 4, writes=False)
     e.scope.sites.append(site)
-    what = e.scope.bind(RowCopy(i, SharedMatrix("f32", rows, False, site, nbytes)), "copy")
+    cells = Site(i, "tensor", "u32", 1, writes=True)
+    matrix = SharedMatrix("f32", rows, False, site, nbytes)
+    what = e.scope.bind(RowCopy(i, matrix, cells), "copy")
     address = tensor_address(e, i.operands[0])
     descriptor = e.temporary(e.value(i.operands[1], "u64"))
     function = e.helper(copy_rows_later if e.late.copies else copy_rows)

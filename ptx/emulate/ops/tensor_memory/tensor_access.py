@@ -16,12 +16,16 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.check.tensor_workers import WorkerKind
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.order.late_groups import Stage
 from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
+from ptx.emulate.exec.sync.issued_copies import note_cells
 from ptx.emulate.exec.sync.warp_group import Group
+from ptx.emulate.memory.site import Site
+from ptx.emulate.memory.tensor_memory import LANES
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import TensorMemoryFault
 from ptx.emulate.model.geometry import WARP, Value
@@ -45,6 +49,8 @@ class Movement(NamedTuple):
         lane, column: (registers, 32) of each thread's register; of two columns the first.
         packed: whether a register has 16 bits of each of two columns.
         lanes: how many a warp reaches.
+        site: the access.
+        reached: (2, k) each half of the lanes, by its first one, with each column of it.
     """
 
     instruction: Instruction
@@ -52,6 +58,8 @@ class Movement(NamedTuple):
     column: Numbers
     packed: bool
     lanes: int
+    site: Site
+    reached: Numbers
 
 
 def _pieces(shape: str, repeats: int, split: int, packed: bool) -> tuple[Numbers, Numbers]:
@@ -102,6 +110,11 @@ def _cells(fibre: Fibre, group: Group, address: Value, warp: Value, movement: Mo
     start = each(fibre, address)
     own = each(fibre, warp) % 4 * WARP
     first = start >> 16
+    _, warps = np.unique(group.row, return_index=True)
+    lanes, columns = (each[None] for each in movement.reached)
+    kind: WorkerKind = "stores" if movement.site.writes else "loads"
+    lanes, columns = first[warps, None] + lanes, (start[warps, None] & 0xFFFF) + columns
+    note_cells(fibre, kind, warps, lanes % LANES, columns, movement.site)
     fits = (first == own) | (first == own + _HALF) & (movement.lanes == _HALF)
     if not fits.all():
         position = int(np.argmin(fits))
@@ -175,7 +188,11 @@ def _movement(e: Emitter, i: Instruction, split: int) -> str:
     packed = not {"pack::16b", "unpack::16b"}.isdisjoint(i.modifiers)
     lane, column = _pieces(shape, repeats, split, packed)
     lanes = WARP if shape == "32x32b" else _HALF
-    return e.scope.bind(Movement(i, lane, column, packed, lanes), "movement")
+    site = Site(i, "tensor", "u32", 1, writes=i.modifiers[0] == "st")
+    cells = np.stack([lane // _HALF * _HALF, column]).reshape(2, -1)
+    both = np.concatenate([cells, cells + np.array([[0], [1]])], axis=1) if packed else cells
+    reached = np.unique(both, axis=1)
+    return e.scope.bind(Movement(i, lane, column, packed, lanes, site, reached), "movement")
 
 
 def _split(e: Emitter, i: Instruction) -> int:
@@ -213,12 +230,21 @@ def _store(e: Emitter, i: Instruction) -> None:
     e.line(f"{function}(f, {group}, {address}, {warp}, {movement}, [{', '.join(values)}])")
 
 
+def note_wait_for(fibre: Fibre, kind: WorkerKind) -> None:
+    """Tell what looks for races that these threads have waited."""
+    if fibre.blocks.races is not None:
+        fibre.blocks.races.workers.commit(kind, fibre.lane_numbers())
+        fibre.blocks.races.workers.wait(kind, fibre.lane_numbers())
+
+
 def _registers(i: Instruction) -> int:
     return _PER_REPEAT[i.modifiers[3]] * int(i.modifiers[4][1:])
 
 
 def _wait(e: Emitter, i: Instruction) -> None:
     sync_warp(e, i, {})
+    kind = "loads" if i.modifiers[0] == "wait::ld" else "stores"
+    e.line(f"{e.helper(note_wait_for)}(f, {kind!r})")
     if e.late.copies and i.modifiers[0] == "wait::st":
         e.line("f.blocks.late_copies.tensor_stores.wait_all(f)")
 

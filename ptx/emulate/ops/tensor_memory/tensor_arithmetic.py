@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.exec.fibre import Fibre
+from ptx.emulate.exec.sync.issued_copies import note_cells, note_work
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.tensor_memory import LANES
 from ptx.emulate.model.errors import TensorMemoryFault
@@ -48,12 +49,15 @@ Numbers = NDArray[np.intp]
 class TensorProduct(NamedTuple):
     """One instruction: its kind, how shared memory is read, where A is, and 2**-scale before D.
 
+    `site` is the access to shared memory, `reads` and `writes` are those to tensor memory.
     `chunks`: how many factors a row has, 0 without any; `is_weight_stationary`: `.ws`.
     """
 
     instruction: Instruction
     kind: str
     site: Site
+    reads: Site
+    writes: Site
     left_is_here: bool
     scale: int
     chunks: int
@@ -98,6 +102,35 @@ def multiply_one(fibre: Fibre, what: TensorProduct, given: ProductOperands) -> N
         c = _numbers(cells, form.d) * (1 if form.d == "s32" else 2.0**-what.scale)
     total = _sum(a[:, kept], b, c, form)
     memory.write(fibre, *at, what.instruction, _cells(total, form.d))
+
+
+def note_product(fibre: Fibre, what: TensorProduct, given: ProductOperands) -> None:
+    """Tell what looks for races of one thread's product, which begins now."""
+    try:
+        form = product_descriptor(
+            given.word, what.kind, what.chunks, is_weight_stationary=what.is_weight_stationary
+        )
+    except BadDescriptor:
+        return  # a fault when it is executed
+    lane, column = _places(fibre, what, form, given.target)
+    rows = lane[::_HALF]  # the others are of the same halves
+    if what.left_is_here:
+        words = (given.left & 0xFFFF) + np.arange(_WORDS)
+        note_cells(fibre, "work", _ONE, rows[None, :, :1], words, what.reads)
+    factors = [] if what.left_is_here else [(form.a, form.m, form.transposed[0], given.left)]
+    for element, count, transposed, descriptor in (
+        *factors, (form.b, form.n, form.transposed[1], given.right),
+    ):  # fmt: skip
+        matrix = SharedMatrix(element, count, transposed, what.site)
+        pieces = matrix.pieces(np.array([descriptor], dtype=np.uint64), _FIRST)
+        note_work(fibre, "work", _ONE, pieces, what.site)
+    halves = np.arange(0, LANES, _HALF)[None, :, None]
+    for address, count in zip(given.factors, (form.m, form.n), strict=False):
+        columns = (address & 0xFFFF) + np.arange(-(-count // WARP))
+        note_cells(fibre, "work", _ONE, halves, columns, what.reads)
+    kept = ~given.disabled[lane[:, 0]].reshape(-1, _HALF).all(axis=1)
+    if kept.any():
+        note_cells(fibre, "work", _ONE, rows[None, kept], column, what.writes)
 
 
 def _scaled(

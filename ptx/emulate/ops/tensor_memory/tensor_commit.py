@@ -29,6 +29,7 @@ def commit(
 ) -> None:
     """All is done already: arrive."""
     for part, place in _places(fibre, Place(where, offset, site), ranks):
+        _note(part, place)
         _arrive(part, place)
 
 
@@ -38,6 +39,7 @@ def commit_later(
     """Arrive when all is done; it is done when a thread waits for the arrival."""
     copies = ordered_blocks(fibre).late_copies
     for part, place in _places(fibre, Place(where, offset, site), ranks):
+        _note(part, place)
         threads = without_registers(part)
         work = copies.tensor_work.committed(threads)
 
@@ -55,9 +57,19 @@ def _places(fibre: Fibre, barrier: Place, ranks: Value | None) -> Iterator[tuple
         yield fibre.subset(chosen, ()), barrier.in_block(fibre.n, chosen, rank)
 
 
+def _note(fibre: Fibre, place: Place) -> None:
+    """Tell what looks for races what is handed over when all is done."""
+    races = fibre.blocks.races
+    if races is not None:
+        objects = fibre.blocks.mbarriers.places(fibre, place.where, place.offset, place.site)
+        races.order.arrive(fibre.lane_numbers(), "mbarrier", objects)
+        races.workers.hand_over(fibre.lane_numbers(), objects)
+
+
 def _arrive(fibre: Fibre, place: Place) -> None:
     barriers = fibre.blocks.mbarriers
-    barriers.arrive(fibre, place.where, place.offset, place.site, np.uint32(1))
+    where = place.where, place.offset, place.site
+    barriers.arrive(fibre, *where, np.uint32(1), is_noted=True)
 
 
 def _commit(e: Emitter, i: Instruction) -> None:

@@ -27,6 +27,7 @@ from ptx.emulate.ops.tensor_memory.tensor_arithmetic import (
     ProductOperands,
     TensorProduct,
     multiply_one,
+    note_product,
 )
 from ptx.emulate.ops.tensor_memory.tensor_operand import one_by_one, tensor_address
 from ptx.isa.model import Address, Immediate, Instruction, Operand, Vector
@@ -62,10 +63,13 @@ def _works(
         one_by_one(fibre), *columns, _disabled(fibre, masks),
         places if factors else repeat((), fibre.n), strict=True,
     )  # fmt: skip
-    return [
-        partial(multiply_one, one, what, ProductOperands(d, a, b, w, p, disabled, where))
-        for one, d, a, b, w, p, disabled, where in each_thread
-    ]
+    works: list[Work] = []
+    for one, d, a, b, w, p, disabled, where in each_thread:
+        given = ProductOperands(d, a, b, w, p, disabled, where)
+        if fibre.blocks.races is not None:
+            note_product(one, what, given)
+        works.append(partial(multiply_one, one, what, given))
+    return works
 
 
 def _disabled(fibre: Fibre, masks: list[Value]) -> NDArray[np.bool_]:
@@ -99,7 +103,8 @@ def _emit(e: Emitter, i: Instruction) -> None:
     site = Site(i, "shared", "u32", 4, writes=False)
     e.scope.sites.append(site)
     here = isinstance(left, Address)
-    what = TensorProduct(i, kind, site, here, scale, chunks, is_weight_stationary)
+    reads, writes = (Site(i, "tensor", "u32", 1, writes=each) for each in (False, True))
+    what = TensorProduct(i, kind, site, reads, writes, here, scale, chunks, is_weight_stationary)
     operands = [
         tensor_address(e, target),
         tensor_address(e, left) if what.left_is_here else e.temporary(e.value(left, "u64")),

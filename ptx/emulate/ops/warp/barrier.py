@@ -10,7 +10,6 @@ from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.thread_counts import Counts
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.memory.late_store import publish, releases
-from ptx.emulate.ops.nothing import nothing
 from ptx.isa.model import Instruction, Operand
 
 _SECTION = "barrier"
@@ -79,6 +78,22 @@ def note_fence(fibre: Fibre, scope: str) -> None:
         fibre.blocks.races.order.fence(fibre.lane_numbers(), scope)
 
 
+def note_proxy_fence(fibre: Fibre, kind: str) -> None:
+    """Tell what looks for races of a proxy fence."""
+    if fibre.blocks.races is not None:
+        fibre.blocks.races.order.fence_proxy(fibre.lane_numbers(), kind)
+
+
+def _proxy_fence(e: Emitter, i: Instruction) -> None:
+    """Accesses through other proxies see what was written before anyway."""
+    words = set(i.modifiers)
+    if words & {"async", "async::generic"} and "sync_restrict::shared::cluster::read" not in words:
+        shared = words & {"shared::cta", "shared::cluster"}
+        spaces = ["shared"] if shared or "async::generic" in words else ["shared", "global"]
+        for space in ["global"] if "global" in words else spaces:
+            e.line(f"{e.helper(note_proxy_fence)}(f, {space!r})")
+
+
 def _fence(e: Emitter, i: Instruction) -> None:
     scope = next((word for word in i.modifiers if word in _SCOPES), "gpu")
     e.line(f"{e.helper(note_fence)}(f, {scope!r})")
@@ -98,14 +113,14 @@ operation(
         "sync_restrict::shared::cluster", *_SCOPES,
     ],
 )  # fmt: skip
-# Accesses through other proxies (asynchronous copies, textures) see what was written before too.
 operation(
-    "fence.proxy", ("",), 0, nothing, writes=0, section="fence",
+    "fence.proxy", ("",), 0, _proxy_fence, effect=Effect.MEMORY, writes=0, section="fence",
     modifiers=["alias", "async", "async.global", "async.shared::cta", "async.shared::cluster",
                "global", "shared::cta", "shared::cluster", "generic"],
 )  # fmt: skip
 operation(
-    "fence.proxy.async::generic", ("",), 0, nothing, writes=0, section="fence",
+    "fence.proxy.async::generic", ("",), 0, _proxy_fence, effect=Effect.MEMORY, writes=0,
+    section="fence",
     modifiers=["acquire", "release", "sync_restrict::shared::cta", "sync_restrict::shared::cluster",
                "sync_restrict::shared::cluster::read", *_SCOPES],
 )  # fmt: skip
@@ -115,6 +130,6 @@ operation(
     modifiers=["release", "cluster"],
 )  # fmt: skip
 operation(
-    "membar.proxy", ("",), 0, nothing, writes=0, section="membar",
+    "membar.proxy", ("",), 0, _proxy_fence, effect=Effect.MEMORY, writes=0, section="membar",
     modifiers=["alias", "async", "async.global"],
 )  # fmt: skip

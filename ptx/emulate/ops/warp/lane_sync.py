@@ -30,23 +30,28 @@ def sync_lanes(e: Emitter, i: Instruction, mask: Operand, values: dict[str, str]
     return e.temporary(f"{e.helper(group_of)}(f, {word})")
 
 
-def sync_warp(e: Emitter, i: Instruction, values: dict[str, str]) -> str:
+def sync_warp(e: Emitter, i: Instruction, values: dict[str, str], warps: int = 1) -> str:
     """Wait for the other lanes of each warp at this very instruction; the name of their `Group`.
+
+    Of `warps` together, all wait for each other.
 
     `values` are names of variables that every lane brings. All 32 lanes of a warp must execute the
     instruction, and none may have exited; the ISA leaves open what happens otherwise, here it is a
     fault.
     """
     word = e.constant(_ALL, "u32")
-    _wait(e, word, f"{'.'.join((i.opcode, *i.modifiers))} in block {e.here}", values)
+    key = f"{'.'.join((i.opcode, *i.modifiers))} in block {e.here}"
+    _wait(e, word, key, values, f", {warps}" if warps > 1 else "")
     instruction = e.scope.bind(i, "instruction")
     return e.temporary(f"{e.helper(whole_warps)}(f, {word}, {instruction})")
 
 
-def _wait(e: Emitter, mask: str, key: str, values: dict[str, str]) -> None:
+def _wait(e: Emitter, mask: str, key: str, values: dict[str, str], more: str = "") -> None:
     """Leave the block until all lanes that the mask names are at a place with the same key."""
     brought = ", ".join(f"{name!r}: {value}" for name, value in {"mask": mask, **values}.items())
-    arrive = f"f.scheduler.waiting.warp_sync.arrive(f, {mask}, {e.here}, {key!r}, {{{brought}}})"
+    arrive = (
+        f"f.scheduler.waiting.warp_sync.arrive(f, {mask}, {e.here}, {key!r}, {{{brought}}}{more})"
+    )
     e.line(f"if not {arrive}: return -1")
 
 

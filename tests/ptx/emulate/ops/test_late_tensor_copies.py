@@ -64,7 +64,8 @@ def test_a_copy_that_is_not_waited_for_is_a_race(name: str) -> None:
 def test_two_boxes_at_one_place_are_a_race_unless_they_are_sums() -> None:
     for body, is_race in ((STORED, True), (f"{COMBINED} [%rd1, {{0, 4}}], [%r5];", False)):
         findings = Findings()
-        whole = f"{CHANGED} add.u32 %r15, %r2, 1; st.shared.u32 [s], %r15; {body}"
+        stored = f"{CHANGED} add.u32 %r15, %r2, 1; st.shared.u32 [s], %r15;"
+        whole = f"{stored} fence.proxy.async.shared::cta; {body}"
         device = Device(whole, noise((8, 16), "f2"), (2, 16))
         device.launched(16, 2, limits=Limits(findings=findings))
         assert any(not each.benign for each in findings.found) == is_race

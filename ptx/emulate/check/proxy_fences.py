@@ -1,0 +1,134 @@
+"""Proxy fences: which writes of ordinary instructions another proxy sees.
+
+PTX ISA, "Memory Consistency Model", "Proxies", and "membar, fence": an asynchronous bulk copy or a
+product of tensor cores reads through the async proxy. It sees an ordinary write if a proxy fence
+lies between the two: some thread knows of the write, executes the fence, and the reader knows of
+that. The writing thread may do so, or the reading one, or a third one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ptx.emulate.check.clocks import Clocks, Fences
+from ptx.emulate.check.handover import Order
+from ptx.emulate.check.proxy_fence_log import ProxyFence, ProxyFenceLog
+from ptx.emulate.check.stamps import (
+    EPOCH_SHIFT,
+    THREAD_SHIFT,
+    WARP_SHIFT,
+    Bools,
+    Stamps,
+    epochs_of,
+    threads_of,
+)
+from ptx.emulate.model.addresses import Index
+
+if TYPE_CHECKING:
+    from ptx.emulate.check.races import RaceCheck
+
+
+class ProxyFences:
+    """The proxy fences of one kind, as the threads of a chunk see them."""
+
+    def __init__(self, launch: RaceCheck, clocks: Clocks, log: ProxyFenceLog, threads: int) -> None:
+        self._launch = launch
+        self._clocks = clocks
+        self._log = log
+        self._last = Fences(threads)
+
+    def add(self, lanes: Index) -> None:
+        """These threads execute a fence."""
+        clocks, known = self._clocks, self._launch.handovers
+        self._launch.handover_log.settle()
+        threads = clocks.threads[lanes]
+        told = [known.told(each) for each in threads.tolist()] if known.anything else []
+        before = clocks.block_known, clocks.warp_known
+        ended = clocks.advance(lanes)
+        clocks.end(self._last, lanes, ended, *before)
+        self._log.add(ProxyFence(threads, ended, clocks, lanes, told))
+
+    def unseen(self, old: Stamps, lanes: Index) -> Bools:
+        """Which of these writes have no fence between them and the reader beside them."""
+        unseen = ~self._by_last(old, lanes)
+        for lane in np.unique(lanes[unseen]).tolist():
+            at = np.flatnonzero(unseen & (lanes == lane))
+            writes, of = np.unique(old[at], return_inverse=True)
+            unseen[at] = self._unseen_by(writes, lane)[of]
+        return unseen
+
+    def _by_last(self, old: Stamps, lanes: Index) -> Bools:
+        """Which writes the last fence of the writer or of the reader makes visible, soon seen."""
+        clocks, last = self._clocks, self._last
+        writers, epochs = threads_of(old), epochs_of(old)
+        mine = clocks.threads[lanes]
+        seen: Bools = (writers == mine) & (epochs <= last.ended[lanes])
+        same_block = writers >> clocks.shift == mine >> clocks.shift
+        same_warp = writers >> WARP_SHIFT == mine >> WARP_SHIFT
+        seen |= same_block & (epochs < last.block[lanes])
+        seen |= same_warp & (epochs < last.warp[lanes])
+        rest = np.flatnonzero(same_block & ~seen)
+        if len(rest):
+            by = lanes[rest] + (writers[rest] - mine[rest])  # threads of a block stand together
+            ended = last.ended[by]
+            fences = (writers[rest] + 1) << THREAD_SHIFT | np.maximum(ended, 0) << EPOCH_SHIFT
+            seen[rest] = (epochs[rest] <= ended) & clocks.over(fences, lanes[rest])
+        return seen
+
+    def _unseen_by(self, old: Stamps, lane: int) -> Bools:
+        """The same for different writes and one reader, with all fences."""
+        writers, epochs = threads_of(old), epochs_of(old)
+        unseen = np.ones(len(old), dtype=np.bool_)
+        for fence in reversed(self._log.fences):
+            known = self._known(fence, lane)
+            if known.any():
+                at = np.flatnonzero(unseen)
+                unseen[at] = ~self._covered(fence, known, writers[at], epochs[at])
+            if not unseen.any():
+                return unseen
+        if self._log.forgot:
+            unseen[:] = False
+        return unseen
+
+    def _known(self, fence: ProxyFence, lane: int) -> Bools:
+        """Which threads' part of a fence is over for a thread."""
+        clocks = self._clocks
+        stamps = (fence.threads + 1) << THREAD_SHIFT | fence.ended << EPOCH_SHIFT
+        known = clocks.over(stamps, np.full(len(stamps), lane))
+        known[fence.threads == clocks.threads[lane]] = True
+        handovers, mine = self._launch.handovers, int(clocks.threads[lane])
+        if handovers.anything:
+            for at in np.flatnonzero(~known).tolist():
+                thread, ended = int(fence.threads[at]), int(fence.ended[at])
+                order = handovers.order(thread, ended, mine, strong=False, as_strong=False)
+                known[at] = order is Order.KNOWN
+        return known
+
+    def _covered(self, fence: ProxyFence, known: Bools, writers: Stamps, epochs: Stamps) -> Bools:
+        """Which writes those threads of a fence knew that are `known`."""
+        shift = self._clocks.shift
+        threads = fence.threads[known]
+        covered: Bools = epochs <= _found(threads, fence.ended[known], writers)
+        covered |= epochs < _found(threads >> shift, fence.block[known], writers >> shift)
+        warps, warp = threads >> WARP_SHIFT, writers >> WARP_SHIFT
+        covered |= epochs < _found(warps, fence.warp[known], warp)
+        if fence.lanes is not None:
+            for one, of_lanes in zip(warps.tolist(), fence.lanes[known], strict=True):
+                covered |= (warp == one) & (epochs < of_lanes[writers & 31])
+        if fence.told:
+            told = [fence.told[at] for at in np.flatnonzero(known).tolist()]
+            different = {(id(one), id(other)): (one, other) for one, other in told}.values()
+            for at in np.flatnonzero(~covered).tolist():
+                thread, epoch = int(writers[at]), int(epochs[at])
+                tells = self._launch.handovers.tells
+                covered[at] = any(tells(each, thread, epoch) for each in different)
+        return covered
+
+
+def _found(keys: Stamps, values: Stamps, wanted: Stamps) -> Stamps:
+    """What stands beside each wanted key, -1 where there is none; `keys` are ascending."""
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    found: Stamps = np.where(keys[at] == wanted, values[at], -1)
+    return found
