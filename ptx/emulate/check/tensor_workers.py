@@ -42,22 +42,22 @@ class TensorWorkers:
         self._geometry = geometry
         self._first = first
         self._clocks = clocks
-        # By kind, the group that each warp's next work belongs to, or that of each thread.
+        # By kind, the group that each thread's next work belongs to.
         self._groups: defaultdict[WorkerKind, Stamps] = defaultdict(
             lambda: np.zeros(geometry.threads, dtype=np.int64)
         )
-        # Likewise, below which group all of its own work is done for it.
+        # Likewise, below which group it has waited for all of its work.
         self._done: defaultdict[WorkerKind, Stamps] = defaultdict(
             lambda: np.zeros(geometry.threads, dtype=np.int64)
         )
 
     def group(self, kind: WorkerKind, lanes: Index) -> Stamps:
         """The group that each thread's next work belongs to."""
-        return self._groups[kind][self._counters(kind, lanes)]
+        return self._groups[kind][lanes]
 
     def done(self, kind: WorkerKind, lanes: Index) -> Stamps:
         """The group below which each thread has waited for its work."""
-        return self._done[kind][self._counters(kind, lanes)]
+        return self._done[kind][lanes]
 
     def stamps(self, kind: WorkerKind, lanes: Index, site: int) -> Stamps:
         """(n,) stamps, without a site, of what is begun for each of these threads."""
@@ -72,14 +72,14 @@ class TensorWorkers:
 
     def commit(self, kind: WorkerKind, lanes: Index) -> None:
         """What was begun for these threads is a group."""
-        self._groups[kind][np.unique(self._counters(kind, lanes))] += 1
+        self._groups[kind][lanes] += 1
 
     def wait(self, kind: WorkerKind, lanes: Index, pending: int = 0) -> None:
         """These threads wait for all groups but so many of the newest."""
         self._launch.handover_log.settle()
         masters = self._masters(kind, lanes)
         done = self.group(kind, lanes) - pending
-        np.maximum.at(self._done[kind], self._counters(kind, lanes), done)
+        self._done[kind][lanes] = np.maximum(self.done(kind, lanes), done)
         threads = self._clocks.threads[lanes]
         for master in np.unique(masters).tolist():
             known = self._launch.counted.known_number(self._place(kind, master))
@@ -104,16 +104,9 @@ class TensorWorkers:
 
     def _masters(self, kind: WorkerKind, lanes: Index) -> Index:
         """The first of the threads with which each one shares a worker."""
-        return self._start(lanes, _THREADS_OF_ONE[kind])
-
-    def _counters(self, kind: WorkerKind, lanes: Index) -> Index:
-        """Where the groups of each thread are counted: by warps, as those of a group may part."""
-        return self._start(lanes, min(_THREADS_OF_ONE[kind], WARP))
-
-    def _start(self, lanes: Index, count: int) -> Index:
         within = self._geometry.index("thread")[lanes]
-        starts: Index = lanes - within % count
-        return starts
+        masters: Index = lanes - within % _THREADS_OF_ONE[kind]
+        return masters
 
     def _place(self, kind: WorkerKind, master: int) -> tuple[str, int]:
         return f"{kind} {self._first}", master

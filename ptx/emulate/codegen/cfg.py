@@ -35,6 +35,8 @@ _NOT_HERE = {
     "with dense matrices: no .cta_group::2, .sp, .ashift, ld.red nor shift, no zero columns "
     "of .ws, and no copies of the shapes .4x256b and .64x128b or from other formats",
 }
+# All warps of a group execute it before any of them goes on.
+_BY_WARP_GROUPS = "wgmma.mma_async."
 _WITHOUT_REGISTERS = (Immediate, FloatImmediate, Symbol, SpecialRegister)
 
 
@@ -175,7 +177,7 @@ class CfgBuilder:
             if instruction.opcode == "brx":
                 self._indexed.append((self._last, instruction))
             self._next(falls=instruction.opcode not in _NEVER_RETURN)
-        elif skip is not None:
+        elif skip is not None or operation.name.startswith(_BY_WARP_GROUPS):
             self._next()
         if skip is not None:
             skip.target = self._last.index

@@ -9,6 +9,7 @@ from .program import (
     ATOMIC,
     BARRIER,
     BUFFER,
+    FENCE,
     MOVED,
     NARROW,
     PLAIN,
@@ -134,7 +135,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("bulk copy back", _ROWS + """
   __shared__ alignas(128) int s[$BLOCK];
   s[t] = from[t];
-  async::proxy();
+  ⟦proxy: async::proxy();⟧
   ⟦sync0: __syncthreads();⟧
   if (t == 0) {
     async::store(to, s, 4 * $BLOCK);
@@ -145,6 +146,7 @@ PATTERNS: tuple[Pattern, ...] = (
   ⟦sync1: __syncthreads();⟧
   s[t] = 0;
 """, (
+        fault(FENCE, "of the proxy", proxy=""),
         fault(BARRIER, "first", sync0=""),
         fault(BARRIER, "second", sync1=""),
         fault(NARROW, "warps for the second", sync1="__syncwarp();"),
@@ -158,7 +160,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("bulk copy back, read again", _ROWS + """
   __shared__ alignas(128) int s[$BLOCK];
   s[t] = from[t];
-  async::proxy();
+  ⟦proxy: async::proxy();⟧
   __syncthreads();
   if (t == 0) {
     async::store(to, s, 4 * $BLOCK);
@@ -170,6 +172,7 @@ PATTERNS: tuple[Pattern, ...] = (
   ⟦sync: __syncthreads();⟧
   from[t] = to[$BLOCK - 1 - t];
 """, (
+        fault(FENCE, "of the proxy", proxy=""),
         fault(WAIT, wait=""),
         fault(WAIT, "for its reads alone", wait="async::wait_reads<0>();"),
         fault(WAIT, "of nothing", commit="", late="async::commit();"),
@@ -183,7 +186,7 @@ PATTERNS: tuple[Pattern, ...] = (
     if (t == 0) { ⟦wait: async::wait_reads<1>();⟧ }
     ⟦sync0: __syncthreads();⟧
     s[⟦of: k % 2⟧][t] = from[t] + k;
-    async::proxy();
+    ⟦proxy: async::proxy();⟧
     ⟦sync1: __syncthreads();⟧
     if (t == 0) {
       async::store(⟦to: flags + 64 + ((k % 2 + 1) * gridDim.x + blockIdx.x) * $BLOCK⟧,
@@ -193,6 +196,7 @@ PATTERNS: tuple[Pattern, ...] = (
     }
   }
 """, (
+        fault(FENCE, "of the proxy", proxy=""),
         fault(WAIT, wait="", end=""),
         fault(WAIT, "one group too few", wait="async::wait_reads<2>();", end=""),
         fault(BUFFER, of="0"),
@@ -203,7 +207,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("bulk sums", """
   __shared__ alignas(128) int s[$BLOCK];
   s[t] = i;
-  async::proxy();
+  ⟦proxy: async::proxy();⟧
   ⟦sync: __syncthreads();⟧
   if (t == 0) {
     async::⟦add: add⟧(flags + 64, s, 4 * $BLOCK);
@@ -213,6 +217,7 @@ PATTERNS: tuple[Pattern, ...] = (
     ⟦late: ⟧
   }
 """, (
+        fault(FENCE, "of the proxy", proxy=""),
         fault(ATOMIC, add="store"),
         fault(BARRIER, sync=""),
         fault(PLAIN, "read", after="flags[0] = flags[64];"),
@@ -284,7 +289,7 @@ PATTERNS: tuple[Pattern, ...] = (
   s[t] = from[t];
   r[t] = 0;
   if (t == 0) async::expect(&bar, 4 * $BLOCK);
-  async::proxy();
+  ⟦proxy: async::proxy();⟧
   ⟦sync: cluster.sync();⟧
   if (t == 0)
     async::copy_to_block(async::of_block(r, other), s, 4 * $BLOCK, async::of_block(&bar, other));
@@ -293,6 +298,7 @@ PATTERNS: tuple[Pattern, ...] = (
   ⟦sync1: cluster.sync();⟧
   s[t] = 0;
 """, (
+        fault(FENCE, "of the proxy", proxy=""),
         fault(WAIT, wait=""),
         fault(NARROW, "block", sync="__syncthreads();"),
         fault(BARRIER, "before the source is written", sync1=""),

@@ -27,13 +27,13 @@ _SIGNATURES: Final = {
     "int* parent, int* flags",
     "array": "int n, $T* a, $T* o, int* flags",
 }
-_HEADER_FILE: Final = Path(__file__).with_name("asynchronous.cuh")
+HEADER_FILE: Final = Path(__file__).with_name("asynchronous.cuh")
 HEADER: Final = """\
 #include <cooperative_groups.h>
 #include <cuda_awbarrier_primitives.h>
 #include <cuda_pipeline.h>
 namespace cg = cooperative_groups;
-""" + _HEADER_FILE.read_text()
+""" + HEADER_FILE.read_text()
 
 
 @dataclass(frozen=True, slots=True)
