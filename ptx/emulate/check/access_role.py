@@ -14,8 +14,15 @@ NARROW: Final = ("cta", "cluster")
 _FENCES: Final = ("fence", "membar", "tensormap")
 _COPIES: Final = ("cp", "st", "red")
 _TENSOR_CORES: Final = ("mma", "cp")  # those of tcgen05 that access shared memory
+GENERIC: Final = "generic"
 ASYNC: Final = "async"
 """The proxy of bulk copies and of products of tensor cores."""
+TEXTURE: Final = "texture"
+CONSTANT: Final = "constant"
+READ_ONLY: Final = (TEXTURE, CONSTANT)
+"""Proxies that see nothing of what their launch writes, as no fence tells them of it."""
+TENSOR_MAP: Final = "tensormap"
+"""The proxy by which tensor maps are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +48,7 @@ class AccessRole:
         scope: of a strong access: "cta", "cluster", "gpu" or "sys".
         acquires, releases: whether it is a fence as well.
         is_copy: whether an asynchronous operation makes it, some time after the instruction.
-        proxy: by which way it comes to memory: "generic", or the name of another proxy.
+        proxy: by which way it comes to memory: GENERIC, ASYNC, TEXTURE or CONSTANT.
         is_guess: an ordinary read of what a compare-and-swap then checks.
         update: what it updates by a strong load and a strong store.
         is_volatile: a volatile load or store, but none that polls.
@@ -54,7 +61,7 @@ class AccessRole:
     acquires: bool
     releases: bool
     is_copy: bool = False
-    proxy: str = "generic"
+    proxy: str = GENERIC
     is_guess: bool = False
     update: Update | None = None
     is_volatile: bool = False
@@ -89,7 +96,11 @@ def proxy_of(instruction: Instruction) -> str:
     opcode, words = instruction.opcode, instruction.modifiers
     bulk = opcode == "cp" and "bulk" in words
     tensor = opcode == "tcgen05" and words[0] in _TENSOR_CORES
-    return ASYNC if bulk or tensor or opcode == "wgmma" else "generic"
+    if bulk or tensor or opcode == "wgmma":
+        return ASYNC
+    if opcode != "ld":
+        return GENERIC
+    return TEXTURE if "nc" in words else CONSTANT if "const" in words else GENERIC
 
 
 def role_of(

@@ -114,6 +114,25 @@ class LastAccesses:
         around = self._listed[self._around(step)]
         return self._is_touched(step) or any(each.writes or each.atomics for each in around)
 
+    def written_within(self, low: int, high: int, shift: int) -> Bools | None:
+        """Which units of some bytes were written; None if none was.
+
+        `shift` makes a unit of a byte.
+        """
+        start = bisect_right(self._listed, low, key=_high)
+        around = slice(start, max(start, bisect_left(self._listed, high, key=_low)))
+        groups = self._listed[around]
+        units = slice(low >> shift, -(-high >> shift))
+        found: Bools = np.zeros(units.stop - units.start, dtype=np.bool_)
+        if any(each.writes or each.atomics for each in groups):
+            del self._listed[around]
+            for group in groups:
+                self._write_down(group)
+        for stamps in (self._writes, self.atomics.last):
+            if stamps is not None:
+                found |= stamps[units] != 0
+        return found if found.any() else None
+
     def lists_write(self, step: Step) -> bool:
         """List a write of each thread to a place of its own, which no other has accessed."""
         if not step.is_apart or self._is_touched(step):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.check.access_role import ASYNC, NARROW, AccessRole
+from ptx.emulate.check.access_role import ASYNC, NARROW, READ_ONLY, TENSOR_MAP, AccessRole
 from ptx.emulate.check.accesses import LastAccesses, in_memory
 from ptx.emulate.check.chunk_order import ChunkOrder
 from ptx.emulate.check.comparison import Comparison
@@ -22,9 +22,11 @@ from ptx.emulate.check.step import Step
 from ptx.emulate.check.tensor_races import TensorRaces
 from ptx.emulate.check.tensor_workers import TensorWorkers, WorkerKind
 from ptx.emulate.memory.cluster_shared import owners
+from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.late_stores import LateStores
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
+from ptx.emulate.model.errors import Where
 from ptx.emulate.model.geometry import Geometry, Value
 
 if TYPE_CHECKING:
@@ -119,9 +121,12 @@ class ChunkRaces:
             if self._copied(accesses, step) or not accesses.lists_write(step):
                 accesses.settle(step)
                 self._write(space, accesses, step, self._same(space, values, step))
-        elif role.is_guess or not accesses.lists_read(step):
-            self._read(space, accesses, self._compared(step))
-            accesses.read(_kept(step), launch.guesses)
+        else:
+            if role.proxy in READ_ONLY:
+                self._compare_proxies(space, accesses, step, role.proxy)
+            if role.is_guess or not accesses.lists_read(step):
+                self._read(space, accesses, self._compared(step))
+                accesses.read(_kept(step), launch.guesses)
 
     def issue(
         self,
@@ -145,7 +150,7 @@ class ChunkRaces:
             return
         accesses = launch.in_global if space == "global" else self._in_shared
         if role.proxy == ASYNC and role.reads:
-            self._compare_proxies(space, accesses, step)
+            self._compare_proxies(space, accesses, step, ASYNC, (space,))
         same = self._same(space, (), step)
         kind: Kind = "combine" if role.is_atomic else "write" if role.writes else "read"
         if objects is None:
@@ -167,7 +172,7 @@ class ChunkRaces:
         step = self._step(threads, "shared", addresses, 0, site, number)
         if step is None:
             return
-        self._compare_proxies("shared", self._in_shared, step)
+        self._compare_proxies("shared", self._in_shared, step, ASYNC, ("shared",))
         self._read("shared", self._in_shared, step)
         stamps = self.workers.stamps(kind, step.threads, number)
         self._put_by("read", self._in_shared, step, stamps)
@@ -278,12 +283,54 @@ class ChunkRaces:
             self._read(space, accesses, step)
             accesses.reads.add(step.units, step.stamps)
 
-    def _compare_proxies(self, space: str, accesses: LastAccesses, step: Step) -> None:
-        """An access reads through the async proxy what ordinary instructions may have written."""
+    def read_map(
+        self, threads: AccessingThreads, addresses: Addresses, offset: int, site: Site
+    ) -> None:
+        """These threads read tensor maps in global memory."""
+        number = self._launch.number_of(site)
+        step = self._step(threads, "global", addresses, offset, site, number)
+        accesses = self._launch.in_global
+        if step is not None and accesses.has_writes(step):
+            self._read("global", accesses, step)
+            fences = f"{TENSOR_MAP} release", f"{TENSOR_MAP} acquire"
+            self._compare_proxies("global", accesses, step, TENSOR_MAP, fences)
+
+    # What textures and surfaces ask and tell.
+
+    def stored_texels(self, address: int, nbytes: int) -> NDArray[np.uint8]:
+        """The flags of an image's bytes that were written by a surface, to be set."""
+        stored = self._launch.stored_texels
+        if address not in stored:
+            stored[address] = np.zeros(nbytes, dtype=np.uint8)
+        return stored[address]
+
+    def written_bytes(
+        self, memory: DeviceMemory, address: int, nbytes: int
+    ) -> NDArray[np.uint8] | None:
+        """Flags of bytes that the launch has written in any way; None if it has written none."""
+        launch, found = self._launch, self._launch.stored_texels.get(address)
+        if memory is launch.memory:
+            low, shift = address - memory.base, launch.global_shift
+            units = launch.in_global.written_within(low, low + nbytes, shift)
+            if units is not None:
+                first = low & (1 << shift) - 1
+                written = np.repeat(units, 1 << shift)[first : first + nbytes].view(np.uint8)
+                found = written if found is None else found | written
+        return found
+
+    def report_texel(self, where: Where, memory: DeviceMemory, address: int, nbytes: int) -> None:
+        """A thread reads such a texel of an image at an address."""
+        self._launch.report_texel(where, memory, address, nbytes)
+
+    def _compare_proxies(
+        self, space: str, accesses: LastAccesses, step: Step, proxy: str,
+        fences: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
+        """An access reads through another proxy what was perhaps written before."""
         if accesses.has_writes(step):
             accesses.settle(step)
             for old in accesses.written(step.units) + accesses.atomics.found(step.units):
-                self._comparison.compare_proxies(space, old, step, space)
+                self._comparison.compare_proxies(space, old, step, proxy, fences)
 
     def _read(self, space: str, accesses: LastAccesses, step: Step) -> None:
         accesses.settle(step)

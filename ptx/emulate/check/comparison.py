@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ptx.emulate.check.access_role import AccessRole, Update
@@ -111,22 +113,29 @@ class Comparison:
             place = self._place(space, step, at)
             launch.report(int(old[at]), int(stamps[at]), space, *place, benign=benign)
 
-    def compare_proxies(self, space: str, old: Stamps, step: Step, kind: str) -> None:
-        """Report where an access through another proxy may not see an old ordinary write.
+    def compare_proxies(
+        self, space: str, old: Stamps, step: Step, proxy: str, fences: Sequence[str]
+    ) -> None:
+        """Report where an access through another proxy may not see an old write.
 
-        `kind`: of the proxy fences that make it visible.
+        It sees those of the same proxy. `fences`: the kinds of proxy fences that it takes to see
+        others; none where no fence helps.
         """
         launch, stamps = self._launch, step.stamps
         second = int(stamps[0]) & MOST_SITES - 1
         sites = np.where((old != 0) & ~in_flight(old), sites_of(old), -1)
         for first in np.unique(sites[sites >= 0]).tolist():
-            if launch.role(first).proxy == "generic" and not launch.is_unfenced(first, second):
+            if launch.role(first).proxy != proxy and not launch.is_unfenced(first, second):
                 at = np.flatnonzero(sites == first)
-                at = at[self._order.unseen(kind, old[at], step.lanes[at])]
+                unseen = np.full(len(at), not fences)
+                for kind in fences:
+                    unseen |= self._order.unseen(kind, old[at], step.lanes[at])
+                at = at[unseen]
                 at = at[self._is_before(old[at], stamps[at], step.lanes[at])]
                 if len(at):
                     place = self._place(space, step, int(at[0]))
-                    launch.report_unfenced(int(old[at[0]]), int(stamps[at[0]]), space, *place)
+                    pair = int(old[at[0]]), int(stamps[at[0]])
+                    launch.report_unfenced(*pair, proxy, space, *place)
 
     def _is_before(self, old: Stamps, stamps: Stamps, lanes: Index) -> Bools:
         """Which old accesses are before the ones beside them: others are races already."""

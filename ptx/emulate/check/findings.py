@@ -155,7 +155,7 @@ class Finding:
         lines = [f"{self.check}: {kernel}{self._place}", f"  {self.first}"]
         if self.second is None:
             early = "the block whose they are may not have begun"
-            why = early if self.check == "race" else "nothing has written them all"
+            why = self.kind or (early if self.check == "race" else "nothing has written them all")
             lines.append(f"  {why}: {self.missing}")
         else:
             what = self.kind or "nothing orders the two"

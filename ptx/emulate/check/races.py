@@ -14,8 +14,17 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ptx.emulate.check.access_role import ASYNC, NARROW, AccessRole, role_of
+from ptx.emulate.check.access_role import (
+    ASYNC,
+    CONSTANT,
+    NARROW,
+    TENSOR_MAP,
+    TEXTURE,
+    AccessRole,
+    role_of,
+)
 from ptx.emulate.check.accesses import LastAccesses
 from ptx.emulate.check.checked_code import CheckedCode
 from ptx.emulate.check.counted_copies import CountedCopies
@@ -71,6 +80,12 @@ PROXY_FENCE = "proxy fence missing"
 _FENCES_OF = {
     ASYNC: "fence.proxy.async, such as cuda::ptx::fence_proxy_async(), by each thread that wrote,"
     " before the barrier or arrival by which the reading thread knows of it",
+    TENSOR_MAP: "fence.proxy.tensormap::generic, .release by each thread that wrote the tensor map"
+    " (or tensormap.cp_fenceproxy) and .acquire by the one that copies with it",
+    TEXTURE: "the read-only path (__ldg(), const __restrict__, textures) sees no writes of its own"
+    " launch, and no fence changes that: load by an ordinary pointer, or in a later launch",
+    CONSTANT: "constant memory shows no writes of the same launch, and no fence changes that: load"
+    " by an ordinary pointer, or in a later launch",
 }
 UNFENCED_COPY = "NVIDIA's libraries leave this fence out behind cp.async"
 _HANDED = "a flag or lock handed over by atomics with __threadfence() on both sides"
@@ -150,6 +165,7 @@ class RaceCheck:
             and role_of(site.instruction, writes=False).proxy == ASYNC
             for site in code.sites
         )
+        self.stored_texels: dict[int, NDArray[np.uint8]] = {}  # by images' addresses
         self.has_copies: bool = False
         self._code = code
         self._block = block
@@ -245,13 +261,16 @@ class RaceCheck:
         """Whether a write of one site was told that an update of another one lost."""
         return (first, second) in self._lost
 
-    def report_unfenced(self, old: int, new: int, space: str, address: int, owner: int) -> None:
+    def report_unfenced(
+        self, old: int, new: int, proxy: str, space: str, address: int, owner: int
+    ) -> None:
         """Report a write that a later read through another proxy may not see."""
         both = np.array([old, new], dtype=np.int64)
         first, second = sites_of(both).tolist()
         self._unfenced.add((first, second))
-        missing = _FENCES_OF[self.role(second).proxy]
-        benign = UNFENCED_COPY if self._sites[first][0].instruction.opcode == "cp" else ""
+        missing = _FENCES_OF[proxy]
+        is_copy = proxy == ASYNC and self._sites[first][0].instruction.opcode == "cp"
+        benign = UNFENCED_COPY if is_copy else ""
         self._add(both, space, address, owner, benign=benign, missing=missing, kind=PROXY_FENCE)
 
     def report(
@@ -321,6 +340,17 @@ class RaceCheck:
                 missing="a barrier of the cluster, such as cluster.sync(), that comes first",
             )
         )
+
+    def report_texel(self, where: Where, memory: DeviceMemory, address: int, nbytes: int) -> None:
+        """Report a read of a texel, of an image at an address, that the launch has written."""
+        self._findings.add(
+            Finding(
+                check="race", kernel=self.kernel, first=Access("read", where), second=None,
+                space="texture", address=address, nbytes=nbytes,
+                memory=str(memory.find(address) or ""), benign="", missing=_FENCES_OF[TEXTURE],
+                kind=PROXY_FENCE,
+            )
+        )  # fmt: skip
 
     def report_pending(
         self, begun: Instruction, first: Where, second: Where, register: str

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.model.errors import Where
 from ptx.emulate.model.threads import Threads
@@ -30,8 +33,27 @@ class TexelCheck(Protocol):
         """A thread reads such a texel of an image at an address."""
 
 
+class StaleTexelCheck(Protocol):
+    """What looks for reads of texels that the launch itself has written."""
+
+    def stored_texels(self, address: int, nbytes: int) -> NDArray[np.uint8]:
+        """The flags of an image's bytes that were written by a surface, to be set."""
+
+    def written_bytes(
+        self, memory: DeviceMemory, address: int, nbytes: int
+    ) -> NDArray[np.uint8] | None:
+        """Flags of bytes that the launch has written in any way; None if it has written none."""
+
+    def report_texel(self, where: Where, memory: DeviceMemory, address: int, nbytes: int) -> None:
+        """A thread reads such a texel of an image at an address."""
+
+
 class FetchingBlocks(Protocol):
     """The blocks of such threads."""
+
+    @property
+    def races(self) -> StaleTexelCheck | None:
+        """What looks for texels that the launch has written, where that is checked."""
 
     @property
     def unwritten(self) -> TexelCheck | None:

@@ -15,6 +15,7 @@ from ptx.emulate.texture import cubemap
 from ptx.emulate.texture.fetching_threads import FetchingThreads
 from ptx.emulate.texture.handles import by_handle, check_live, unsupported
 from ptx.emulate.texture.sampling import Fetch, gather, level_of, read, sample
+from ptx.emulate.texture.stale_texels import check_stale_fetch
 from ptx.emulate.texture.texels import Words, can_filter
 from ptx.emulate.texture.texture import Texture
 from ptx.emulate.texture.unwritten_texels import check_fetch
@@ -70,13 +71,14 @@ def fetch(
         _check(threads, form, texture)
         some = spread if here is None else [value.take(here) for value in spread]
         found = _fetch(form, texture, some)
-        check_fetch(threads, form.instruction, texture, partial(_lacking, form, some))
+        for check in (check_fetch, check_stale_fetch):
+            check(threads, form.instruction, texture, partial(_marks, form, some))
         words[_rows(here), : found.shape[1]] = found
     columns: list[Any] = list(_packed(words).T if form.halves else words.T)
     return [column[0] for column in columns] if scalar else columns
 
 
-def _lacking(form: TextureForm, values: list[NDArray[Any]], texture: Texture) -> Words:
+def _marks(form: TextureForm, values: list[NDArray[Any]], texture: Texture) -> Words:
     """The fetch of a texture of one channel."""
     return _fetch(replace(form, component=form.component and "r"), texture, values)
 

@@ -19,7 +19,7 @@ from ptx.emulate.texture.texels import Words
 from ptx.emulate.texture.texture import Image, Texture
 from ptx.isa.model import Instruction
 
-_NOTHING = (0.0, 0.0, 0.0, 0.0)
+NO_BORDER = (0.0, 0.0, 0.0, 0.0)
 
 
 def check_fetch(
@@ -34,7 +34,7 @@ def check_fetch(
     if check is None or all(_is_written(image) for image in texture.levels):
         return
     levels = tuple(_lacks_of(image) for image in texture.levels)
-    other = replace(texture, levels=levels, as_integer=False, srgb=False, border=_NOTHING)
+    other = replace(texture, levels=levels, as_integer=False, srgb=False, border=NO_BORDER)
     wrong = fetched_of(other).any(axis=1)
     if wrong.any():
         _report(threads, instruction, texture.levels[0], int(np.argmax(wrong)))
@@ -54,13 +54,18 @@ def _flags(image: Image) -> NDArray[np.uint8]:
 
 def _lacks_of(image: Image) -> Image:
     """An image of the same shape: 1 for each texel of which nothing was written."""
+    if image.memory.written is None:
+        return marked(image, np.zeros(image.nbytes, np.uint8))
+    return marked(image, _flags(image), without=True)
+
+
+def marked(image: Image, flags: NDArray[np.uint8], *, without: bool = False) -> Image:
+    """An image of the same shape: 1 for each texel of which any byte has a flag, or none has."""
     rows, size = (image.height or 1) * image.slices, image.texel_bytes
     shape, strides = (rows, image.width, size), (image.pitch, size, 1)
-    lacks: NDArray[np.float32] = np.zeros(shape[:2], np.float32)
-    if image.memory.written is not None:
-        texels = np.lib.stride_tricks.as_strided(_flags(image), shape, strides, writeable=False)
-        lacks[:] = ~texels.any(axis=2)
-    return replace(image, dtype=np.dtype(np.float32), channels=1, row_bytes=0, values=lacks.ravel())
+    texels = np.lib.stride_tricks.as_strided(flags, shape, strides, writeable=False)
+    marks = (texels.any(axis=2) != without).astype(np.float32)
+    return replace(image, dtype=np.dtype(np.float32), channels=1, row_bytes=0, values=marks.ravel())
 
 
 def check_load(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.bulk_copy import Place
 from ptx.emulate.memory.access import load_vector
+from ptx.emulate.memory.generic_addresses import in_window, is_mixed
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.errors import (
@@ -214,6 +215,7 @@ def tensor_pieces(fibre: Fibre, tensor: Tensor, *, by_element: bool = False) -> 
 def _maps(fibre: Fibre, tensor: Tensor) -> Iterator[tuple[Index, bytes]]:
     """The tensor maps that the threads name, and whose each is."""
     place = tensor.map
+    _note_maps(fibre, place)
     words = [
         word
         for half in (0, _HALF)
@@ -226,6 +228,16 @@ def _maps(fibre: Fibre, tensor: Tensor) -> Iterator[tuple[Index, bytes]]:
     different, of = np.unique(rows, axis=0, return_inverse=True)
     for number, row in enumerate(different):
         yield (of.reshape(-1) == number).nonzero()[0], row.astype("<u8").tobytes()
+
+
+def _note_maps(fibre: Fibre, place: Place) -> None:
+    """Tell what looks for races of tensor maps in global memory, which the kernel may write."""
+    races = fibre.blocks.races
+    if races is not None and not is_mixed(place.where, place.offset):
+        space, where = in_window(place.where, place.offset)
+        if space == "global":
+            for half in (0, _HALF):
+                races.read_map(fibre, where, place.offset + half, place.site)
 
 
 def _check_fit(fibre: Fibre, position: int, tensor: Tensor, layout: TensorLayout) -> None:

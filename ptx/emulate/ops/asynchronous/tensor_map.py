@@ -18,7 +18,7 @@ from ptx.emulate.model.types import kind_of, width_of
 from ptx.emulate.ops.asynchronous.bulk_copy import place
 from ptx.emulate.ops.memory.late_store import publish, store_weak
 from ptx.emulate.ops.nothing import nothing
-from ptx.emulate.ops.warp.barrier import note_fence
+from ptx.emulate.ops.warp.barrier import note_fence, note_proxy_fence
 from ptx.isa.model import Immediate, Instruction
 
 _SPACES = {"global": "global", "shared::cta": "shared"}
@@ -67,13 +67,14 @@ def _copy(e: Emitter, i: Instruction) -> None:
     source = place(e, i.operands[1], "shared", "u64", 2, writes=False)
     e.line(f"{e.helper(copy_map)}(f, {target}, {source})")
     scope = next(word for word in i.modifiers if word in _SCOPES)
+    e.line(f"{e.helper(note_proxy_fence)}(f, 'tensormap release')")
     e.line(f"{e.helper(note_fence)}(f, {scope!r})")
     if e.late.stores:
         e.line(f"{e.helper(publish)}(f)")
 
 
 def _fence(e: Emitter, i: Instruction) -> None:
-    """Tensor maps are read as ordinary memory, so that it is a fence of that."""
+    """Tensor maps are read as ordinary memory, so that it is a fence of that as well."""
     acquires = "acquire" in i.modifiers
     if len(i.operands) != (2 if acquires else 0):
         raise e.refuse("its operands do not fit")
@@ -81,7 +82,11 @@ def _fence(e: Emitter, i: Instruction) -> None:
     if not isinstance(size, Immediate) or size.value != NBYTES:
         raise e.refuse(f"the size is {NBYTES}")
     scope = next((word for word in i.modifiers if word in _SCOPES), "gpu")
+    if not acquires:
+        e.line(f"{e.helper(note_proxy_fence)}(f, 'tensormap release')")
     e.line(f"{e.helper(note_fence)}(f, {scope!r})")
+    if "release" not in i.modifiers:  # it knows what the fence has taken over
+        e.line(f"{e.helper(note_proxy_fence)}(f, 'tensormap acquire')")
     if e.late.stores and not acquires:
         e.line(f"{e.helper(publish)}(f)")
 
