@@ -67,30 +67,47 @@ def find_memory(threads: AccessingThreads, addresses: Addresses, offset: int, si
     memory = _memory_of(low, launch.device)
     if memory is not launch.memory:
         site.is_elsewhere = True
+    spans = launch.extents.of(site, "global") if launch.extents is not None else ()
+    allocation = None if memory is None else memory.find(low)
+    is_one = allocation is not None and high <= allocation.end
+    if (
+        memory is not None
+        and allocation is not None
+        and is_one
+        and _are_aligned(addresses, offset, site)
+        and (not spans or _hold(spans, low, high))
+    ):
+        # A peer's table changes under another version.
+        if memory is launch.memory and len(spans) < 2:
+            start, end = allocation.address, allocation.end
+            for span in spans:
+                start, end = max(start, span.start), min(end, span.end)
+            least, end = start - site.first, end - site.end
+            site.bounds = (least, end + site.total, version, memory)
+        return memory
     every = addresses.every(threads.n if addresses.varying is not None else 1) + offset
     misaligned = (every & (site.total - 1)) != 0
-    spans = launch.extents.of(site, "global") if launch.extents is not None else ()
     if spans:
         check_spans(threads, spans, every, site, "global")
     if memory is None:
         inside: NDArray[np.bool_] = np.zeros(len(every), dtype=np.bool_)
     else:
-        allocation = memory.find(low)
-        is_one = allocation is not None and high <= allocation.end
-        if allocation is not None and is_one and not misaligned.any():
-            # A peer's table changes under another version.
-            if memory is launch.memory and len(spans) < 2:
-                start, end = allocation.address, allocation.end
-                for span in spans:
-                    start, end = max(start, span.start), min(end, span.end)
-                least, end = start - site.first, end - site.end
-                site.bounds = (least, end + site.total, version, memory)
-            return memory
         inside = np.ones(len(every), np.bool_) if is_one else _inside(memory, every, site)
         if inside.all() and not misaligned.any():
             return memory
     is_of_parameters = PARAM_WINDOW <= low < high <= PARAM_WINDOW + WINDOW_BYTES
     raise _wrong(threads, every, site, inside, misaligned, is_of_parameters)
+
+
+def _are_aligned(addresses: Addresses, offset: int, site: Site) -> bool:
+    """Whether the low bits of all addresses are 0, as far as their parts tell."""
+    bits = 0 if addresses.varying is None else addresses.varying.bounds()[2]
+    return not (bits | addresses.base + offset) & (site.total - 1)
+
+
+def _hold(spans: tuple[Span, ...], low: int, high: int) -> bool:
+    """Whether one of the spans holds all bytes from `low` to below `high`."""
+    return any(not s.is_given_back and s.start <= low and high <= s.end for s in spans)
 
 
 def _wrong(
