@@ -78,7 +78,8 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         (
             "build",
             "ptx.nvrtc_build ptx.nvvm_build ptx.nvvm_text ptx.linker ptx.assembler ptx.headers"
-            " ptx.header_folders ptx.header_packages ptx.kernel_types ptx.mangled_types ptx.declared_types",
+            " ptx.header_folders ptx.header_packages ptx.kernel_types ptx.mangled_types"
+            " ptx.declared_types",
         ),
         ("cache", "ptx.cache"),
         ("image", "ptx.image ptx.request ptx.link_input ptx.compile_warnings"),
