@@ -24,8 +24,12 @@ found: Final[deque[Found]] = deque()
 """What waits."""
 
 
-class _Alone:
-    """Finds out what `getrefcount` gives in the finalizer of an object that nothing refers to.
+# `map` calls `getrefcount` from C, with references that C code takes. A call in Python would count
+# those of the bytecode as well, which differ between versions of CPython and between two functions.
+
+
+class _Finalized:
+    """Measures what `getrefcount` gives in the finalizer of an object without references.
 
     Attributes:
         count: the references that the call itself makes.
@@ -35,22 +39,15 @@ class _Alone:
     _references = staticmethod(getrefcount)
 
     def __del__(self) -> None:
-        references = self._references(self)
-        _Alone.count = references
+        (_Finalized.count,) = map(self._references, (self,))
 
 
-_Alone()  # it goes at once
-ALONE: Final[int] = _Alone.count
-"""What `getrefcount` gives in the finalizer of a box that nothing refers to."""
+_Finalized()  # it goes at once
+ALONE: Final[int] = _Finalized.count
+"""What ``map(getrefcount, (self,))`` gives in the finalizer of a box without references."""
 
-
-def _count_named() -> int:
-    """What `getrefcount` gives for an object that one local name refers to."""
-    named = deque([object()]).popleft()
-    return getrefcount(named)
-
-
-NAMED: Final = _count_named()
+LISTED: Final[int] = next(map(getrefcount, [object()]))
+"""What ``map(getrefcount, [box])`` gives for a box that only this list refers to."""
 
 
 def _after_collection(phase: str, _: object) -> None:
@@ -67,14 +64,14 @@ def _after_collection(phase: str, _: object) -> None:
 def _goes() -> bool:
     """Whether the first of the boxes that were found goes; otherwise it becomes the last."""
     try:
-        box = found.popleft()
+        held = [found.popleft()]
     except IndexError:
         return False  # the collection of another thread took it
-    if getrefcount(box) > NAMED:
-        found.append(box)
+    if next(map(getrefcount, held)) > LISTED:
+        found.append(held.pop())
         return False
     try:
-        return box._go()
+        return held.pop()._go()
     except BaseException as error:  # whatever it is, the others go
         _Unraisable(error)  # goes at once
         return True

@@ -55,7 +55,7 @@ class ContextBox(Box[CUcontext]):
         # First the word, then the count: whoever takes the box in between has read the one, or is
         # in the other.
         self.is_going = True
-        references = self._references(self)
+        (references,) = map(self._references, (self,))
         if references > self._alone:
             self._found.append(self)
         else:

@@ -155,7 +155,7 @@ class Box(Generic[_RawT]):
         raise NotImplementedError
 
     def __del__(self) -> None:
-        references = self._references(self)
+        (references,) = map(self._references, (self,))
         if references > self._alone and self._may_wait():
             self._found.append(self)  # the collector found it, together with what refers to it
         else:

@@ -92,12 +92,32 @@ def test_a_stream_that_two_threads_close_is_closed(
     assert box.is_closed
 
 
-def test_a_name_counts_as_one_reference() -> None:
-    thing = deque([object()]).popleft()
-    other = thing
-    assert sys.getrefcount(thing) > collected.NAMED
+class Counted:
+    """Counts its references in its finalizer, as boxes do, from code of another shape."""
+
+    def __init__(self, counts: list[int]) -> None:
+        self.counts = counts
+
+    def __del__(self) -> None:
+        counts = self.counts
+        for _ in range(1):
+            self.counts = counts
+        counts.extend(map(sys.getrefcount, (self,)))
+
+
+def test_counts_of_references_do_not_depend_on_the_code_around_the_call() -> None:
+    held = [deque([object()]).popleft()]
+    assert list(map(sys.getrefcount, held)) == [collected.LISTED]
+    other = held[0]
+    assert next(map(sys.getrefcount, held)) > collected.LISTED
     del other
-    assert sys.getrefcount(thing) == collected.NAMED
+    for thing in held:
+        assert next(map(sys.getrefcount, held)) > collected.LISTED
+    del thing
+    assert next(map(sys.getrefcount, held)) == collected.LISTED
+    counts: list[int] = []
+    Counted(counts)
+    assert counts == [collected.ALONE]
 
 
 def test_an_emulator_goes_after_its_session() -> None:

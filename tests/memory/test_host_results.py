@@ -23,9 +23,9 @@ BYTE = np.dtype(np.uint8)
 
 @pytest.fixture(autouse=True)
 def nothing_kept() -> Iterator[None]:
-    host_results._kept.clear()
+    host_results._cached.clear()
     yield
-    host_results._kept.clear()
+    host_results._cached.clear()
 
 
 def address(array: AnyArray) -> int:
@@ -68,16 +68,18 @@ def test_memory_that_anything_refers_to_is_not_used_again(hold: Callable[..., ob
 def test_another_size_is_other_memory_and_little_is_kept() -> None:
     for nbytes in (N, 2 * N, 3 * N, 4 * N, 5 * N):
         assert host_result((nbytes,), BYTE, nbytes).nbytes == nbytes
-    assert sum(each.nbytes for each in host_results._kept) <= 128 << 20
+    assert sum(each.nbytes for each in host_results._cached) <= 128 << 20
     huge = 129 << 20
     host_result((huge,), BYTE, huge)
-    assert huge not in [each.nbytes for each in host_results._kept]
+    assert huge not in [each.nbytes for each in host_results._cached]
 
 
 def test_what_users_hold_is_not_kept_beside() -> None:
     held = [host_result((4 * N,), BYTE, 4 * N) for _ in range(4)]
     assert len({address(each) for each in held}) == 4
-    assert sum(each.nbytes for each in host_results._kept) <= 128 << 20
+    assert not host_results._cached
+    held.clear()
+    assert sum(each.nbytes for each in host_results._cached) == 128 << 20
 
 
 def test_threads_have_memory_of_their_own() -> None:
@@ -99,14 +101,17 @@ def test_threads_have_memory_of_their_own() -> None:
 
 
 def test_results_of_a_stream_are_kept_where_memory_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = None
     for said, kept in (("1", 1), ("0", 0)):
+        first = None
         monkeypatch.setenv("CUDADRV_KEEP_BLOCKS", said)
-        host_results._kept.clear()
+        host_results._cached.clear()
         with emulator.session():
             stream = cudadrv.cuda_context_for(0).new_stream()
             array = stream.to_device(np.arange(N // 4, dtype=np.uint32))
             first = stream.to_host(array)
-            assert len(host_results._kept) == kept
+            stream.to_host(array)
+            assert len(host_results._cached) == kept
             stream.fill(array, 7)
             second = stream.to_host(array)
             assert (first[-1], second[-1]) == (N // 4 - 1, 7)

@@ -176,7 +176,8 @@ class ForeignMemory(PoolMemory):
     def __del__(self) -> None:
         # As a box has it, whose own finalizer would be called with a reference more: no stream
         # keeps it for its next allocation, as it does other memory of a pool.
-        if self._references(self) > self._alone and self._may_wait():
+        (references,) = map(self._references, (self,))
+        if references > self._alone and self._may_wait():
             self._found.append(self)
         else:
             self._go()

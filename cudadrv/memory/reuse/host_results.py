@@ -1,56 +1,78 @@
-"""Host memory of large results, kept for the next result of that size.
+"""Host memory of large results, cached for the next result of that size.
 
 The system gives new memory page by page as it is first touched, and takes it back when an array
-goes. Together that takes as long as the copy itself. So the memory of a result is kept, and a later
-result has it again once no array is over it any more.
+goes. Together that takes as long as the copy itself. So the memory of a result is cached when the
+last array over it goes, and the next result of that size has it.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from sys import getrefcount
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from ...driver.collected import NAMED
 from ..dtypes import AnyArray, AnyDType
 
 _MOST_BYTES: Final = 128 << 20
-# The oldest first; each is in nobody's hands, or has arrays over it, which refer to it.
-_kept: Final[deque[npt.NDArray[np.uint8]]] = deque()
+# Free memory, the oldest first.
+_cached: Final[deque[npt.NDArray[np.uint8]]] = deque()
+
+
+class _Result:
+    """The memory of one result. Every array over it holds this, as NumPy's `base`."""
+
+    __slots__ = ("_memory",)
+
+    # The names of this file are gone when the interpreter drops the last results.
+    _cached: ClassVar = _cached
+    _most_bytes: ClassVar = _MOST_BYTES
+
+    def __init__(self, memory: npt.NDArray[np.uint8]) -> None:
+        self._memory = memory
+
+    @property
+    def __array_interface__(self) -> dict[str, object]:
+        """The bytes, as NumPy takes them: the array made from it keeps this object."""
+        return self._memory.__array_interface__
+
+    def __del__(self) -> None:
+        """Cache the memory, and free the oldest above the limit."""
+        cached, total = self._cached, 0
+        cached.append(self._memory)
+        for _ in range(len(cached)):
+            try:
+                memory = cached.pop()
+            except IndexError:
+                return  # another thread took it
+            total += memory.nbytes
+            if total <= self._most_bytes:
+                cached.appendleft(memory)
 
 
 def host_result(shape: tuple[int, ...], dtype: AnyDType, nbytes: int) -> AnyArray:
-    """A host array, not initialised.
+    """Return a host array, not initialised.
 
     Raises:
         ValueError: NumPy has fewer axes.
     """
     if nbytes > _MOST_BYTES:
         return np.empty(shape, dtype)
-    block = _free_block(nbytes)
-    if block is None:
-        block = np.empty(nbytes, np.uint8)
-    result = block.view(dtype).reshape(shape)  # refers to the block, as every view of it does
-    _kept.append(block)
-    while sum(each.nbytes for each in tuple(_kept)) > _MOST_BYTES:
-        try:
-            _kept.popleft()
-        except IndexError:
-            break  # another thread took it
-    return result
+    memory = _take(nbytes)
+    if memory is None:
+        memory = np.empty(nbytes, np.uint8)
+    return np.asarray(_Result(memory)).view(dtype).reshape(shape)
 
 
-def _free_block(nbytes: int) -> npt.NDArray[np.uint8] | None:
-    """A kept block of a size that no array is over; it is nobody else's from here on."""
-    for _ in range(len(_kept)):
+def _take(nbytes: int) -> npt.NDArray[np.uint8] | None:
+    """Return cached memory of this size, or None."""
+    for _ in range(len(_cached)):
         try:
-            block = _kept.popleft()
+            memory = _cached.popleft()
         except IndexError:
-            return None
-        if block.nbytes == nbytes and getrefcount(block) == NAMED:
-            return block
-        _kept.append(block)
+            return None  # another thread took it
+        if memory.nbytes == nbytes:
+            return memory
+        _cached.append(memory)
     return None
