@@ -63,11 +63,7 @@ class PoolMemory(Memory[CUdeviceptr]):
             home, moved, driver = self.home, self.moved, self.context._driver
         except AttributeError:
             return  # it was never finished
-        if (
-            not _between
-            and next(map(self._references, (self,))) > self._alone
-            and self._may_wait()
-        ):
+        if not _between and next(map(self._references, (self,))) > self._alone and self._may_wait():
             self._found.append(self)
         elif moved is not None or home is None or home.captured_by is not None or not home.is_owned:
             self._go()

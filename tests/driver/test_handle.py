@@ -111,9 +111,10 @@ def test_counts_of_references_do_not_depend_on_the_code_around_the_call() -> Non
     other = held[0]
     assert next(map(sys.getrefcount, held)) > collected.LISTED
     del other
-    for thing in held:
+    for named in held:
+        assert named is not None
         assert next(map(sys.getrefcount, held)) > collected.LISTED
-    del thing
+    del named
     assert next(map(sys.getrefcount, held)) == collected.LISTED
     counts: list[int] = []
     Counted(counts)
