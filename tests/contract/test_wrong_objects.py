@@ -158,7 +158,15 @@ def test_an_interface_that_raises_is_an_argument_error(
         {"where": lambda: ("x", 0)},
         {"change": lambda tensor: setattr(tensor, "byte_offset", 2**64 - 1)},
     ],
-    ids=str,
+    ids=[
+        "export raises",
+        "export of None",
+        "export of an object",
+        "device raises",
+        "device of None",
+        "device of another type",
+        "offset past 64 bits",
+    ],
 )
 def test_wrong_dlpack_methods_are_an_argument_error(
     kernels: cudadrv.Module, stream: cudadrv.Stream, given: Any
