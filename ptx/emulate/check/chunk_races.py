@@ -42,8 +42,6 @@ class ChunkRaces:
     Attributes:
         first: the number of the first block.
         order: what their threads know of each other.
-        workers: what tensor cores do for them.
-        registers: those with results of that.
     """
 
     def __init__(
@@ -64,15 +62,26 @@ class ChunkRaces:
         self._updates = LostUpdates(self._comparison, geometry.threads)
         self._copies = Copies(geometry.threads)
         self._bulk = Copies(geometry.threads)
-        self.workers: TensorWorkers = TensorWorkers(launch, geometry, first, self._clocks)
-        self.registers: PendingRegisters = PendingRegisters(launch, self.workers, geometry.threads)
-        self._blocks = geometry.blocks
+        self._geometry = geometry
         self._own: LateStores | None = None
+
+    # What kernels with tensor cores need, made when it is first used.
+
+    @cached_property
+    def workers(self) -> TensorWorkers:
+        """What tensor cores do for the threads."""
+        return TensorWorkers(self._launch, self._geometry, self.first, self._clocks)
+
+    @cached_property
+    def registers(self) -> PendingRegisters:
+        """The registers with results of that."""
+        return PendingRegisters(self._launch, self.workers, self._geometry.threads)
 
     @cached_property
     def tensor(self) -> TensorRaces:
-        """The races in tensor memory, looked for from its first access on."""
-        return TensorRaces(self._launch, self._clocks, self._comparison, self.workers, self._blocks)
+        """The races in tensor memory."""
+        blocks = self._geometry.blocks
+        return TensorRaces(self._launch, self._clocks, self._comparison, self.workers, blocks)
 
     def hide(self, stores: LateStores) -> None:
         """Other chunks do not see these stores of this one."""

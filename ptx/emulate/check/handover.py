@@ -265,6 +265,26 @@ class Handovers:
         known = self._block_knows.get(for_block, NOTHING)
         return number is not None and epoch_of(known, number) > epoch
 
+    def over_for(self, thread: int, others: list[int], epochs: list[int]) -> list[bool]:
+        """Whether a thread knows through memory that an epoch of each other one is over."""
+        known = [self._knows.get(thread), self._block_knows.get(thread >> self._shift)]
+        every = [each for each in known if each is not None]
+        found: dict[int, int] = {}  # by keys: the epoch below which that one is over
+
+        def least(key: int) -> int:
+            if key not in found:
+                number = self._numbers.get(key)
+                told = () if number is None else (epoch_of(each, number) for each in every)
+                found[key] = max(told, default=0)
+            return found[key]
+
+        return [
+            least(key_of_thread(other)) > epoch
+            or least(key_of_warp(other)) > epoch
+            or least(key_of_block(other, self._shift)) > epoch
+            for other, epoch in zip(others, epochs, strict=True)
+        ]
+
     def tells(self, told: Told, thread: int, epoch: int) -> bool:
         """Whether that says that a thread's epoch is over."""
         keys = [key_of_thread(thread), key_of_warp(thread), key_of_block(thread, self._shift)]

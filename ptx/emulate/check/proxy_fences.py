@@ -8,12 +8,11 @@ that. The writing thread may do so, or the reading one, or a third one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from ptx.emulate.check.clocks import Clocks, Fences
-from ptx.emulate.check.handover import Order
 from ptx.emulate.check.proxy_fence_log import ProxyFence, ProxyFenceLog
 from ptx.emulate.check.stamps import (
     EPOCH_SHIFT,
@@ -25,9 +24,12 @@ from ptx.emulate.check.stamps import (
     threads_of,
 )
 from ptx.emulate.model.addresses import Index
+from ptx.emulate.model.geometry import WARP
 
 if TYPE_CHECKING:
     from ptx.emulate.check.races import RaceCheck
+
+_MOST_SEEN: Final = 4096  # writes that are kept of a reader
 
 
 class ProxyFences:
@@ -38,6 +40,7 @@ class ProxyFences:
         self._clocks = clocks
         self._log = log
         self._last = Fences(threads)
+        self._seen: dict[int, set[int]] = {}  # by readers, writes with a fence in between
 
     def add(self, lanes: Index) -> None:
         """These threads execute a fence."""
@@ -79,44 +82,59 @@ class ProxyFences:
 
     def _unseen_by(self, old: Stamps, lane: int) -> Bools:
         """The same for different writes and one reader, with all fences."""
+        known = self._seen.setdefault(lane, set())
+        unseen = np.array([each not in known for each in old.tolist()])
         writers, epochs = threads_of(old), epochs_of(old)
-        unseen = np.ones(len(old), dtype=np.bool_)
-        for fence in reversed(self._log.fences):
-            known = self._known(fence, lane)
-            if known.any():
+        for covered in (self._covered_by_own, self._covered_by_others):
+            for fence in reversed(self._log.fences):
                 at = np.flatnonzero(unseen)
-                unseen[at] = ~self._covered(fence, known, writers[at], epochs[at])
-            if not unseen.any():
-                return unseen
+                if not len(at):
+                    break
+                unseen[at] = ~covered(fence, lane, writers[at], epochs[at])
         if self._log.forgot:
             unseen[:] = False
+        if len(known) > _MOST_SEEN:
+            known.clear()
+        known.update(old[~unseen].tolist())
         return unseen
 
-    def _known(self, fence: ProxyFence, lane: int) -> Bools:
+    def _known(self, fence: ProxyFence, chosen: Index, lane: int) -> Bools:
         """Which threads' part of a fence is over for a thread."""
         clocks = self._clocks
-        stamps = (fence.threads + 1) << THREAD_SHIFT | fence.ended << EPOCH_SHIFT
+        threads, ended = fence.threads[chosen], fence.ended[chosen]
+        stamps = (threads + 1) << THREAD_SHIFT | ended << EPOCH_SHIFT
         known = clocks.over(stamps, np.full(len(stamps), lane))
-        known[fence.threads == clocks.threads[lane]] = True
-        handovers, mine = self._launch.handovers, int(clocks.threads[lane])
-        if handovers.anything:
-            for at in np.flatnonzero(~known).tolist():
-                thread, ended = int(fence.threads[at]), int(fence.ended[at])
-                order = handovers.order(thread, ended, mine, strong=False, as_strong=False)
-                known[at] = order is Order.KNOWN
+        handovers, rest = self._launch.handovers, np.flatnonzero(~known)
+        if len(rest) and handovers.anything:
+            mine = int(clocks.threads[lane])
+            known[rest] = handovers.over_for(mine, threads[rest].tolist(), ended[rest].tolist())
         return known
 
-    def _covered(self, fence: ProxyFence, known: Bools, writers: Stamps, epochs: Stamps) -> Bools:
-        """Which writes those threads of a fence knew that are `known`."""
+    def _covered_by_own(
+        self, fence: ProxyFence, lane: int, writers: Stamps, epochs: Stamps
+    ) -> Bools:
+        """Which writes a fence of the very threads makes visible to a thread; most are so."""
+        at = np.minimum(np.searchsorted(fence.threads, writers), len(fence.threads) - 1)
+        covered: Bools = (fence.threads[at] == writers) & (epochs <= fence.ended[at])
+        some = np.flatnonzero(covered)
+        covered[some] = self._known(fence, at[some], lane)
+        return covered
+
+    def _covered_by_others(
+        self, fence: ProxyFence, lane: int, writers: Stamps, epochs: Stamps
+    ) -> Bools:
+        """Which writes a fence of threads that knew of them makes visible to a thread."""
+        known = self._known(fence, np.arange(len(fence.threads)), lane)
+        if not known.any():
+            return np.zeros(len(writers), dtype=np.bool_)
         shift = self._clocks.shift
         threads = fence.threads[known]
-        covered: Bools = epochs <= _found(threads, fence.ended[known], writers)
-        covered |= epochs < _found(threads >> shift, fence.block[known], writers >> shift)
+        covered: Bools = epochs < _found(threads >> shift, fence.block[known], writers >> shift)
         warps, warp = threads >> WARP_SHIFT, writers >> WARP_SHIFT
         covered |= epochs < _found(warps, fence.warp[known], warp)
         if fence.lanes is not None:
             for one, of_lanes in zip(warps.tolist(), fence.lanes[known], strict=True):
-                covered |= (warp == one) & (epochs < of_lanes[writers & 31])
+                covered |= (warp == one) & (epochs < of_lanes[writers & WARP - 1])
         if fence.told:
             told = [fence.told[at] for at in np.flatnonzero(known).tolist()]
             different = {(id(one), id(other)): (one, other) for one, other in told}.values()
