@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptx.emulate.check.stamps import THREAD_SHIFT, WARP_SHIFT, Stamps, sites_of, threads_of
 from ptx.emulate.check.step import Units, chosen
 from ptx.emulate.model.addresses import Index
 
 _TWO: Final = 2
+_FARTHEST: Final = 2
 
 
 class Pair:
@@ -27,11 +29,11 @@ class Pair:
         """What is known of these units, where anything is."""
         if self.last is None or self.other is None:
             return []
-        last = self.last[units]
+        last = copied(self.last, units)
         if not last.any():
             return []
-        other = self.other[units]
-        return [last.copy(), other.copy()] if other.any() else [last.copy()]
+        other = copied(self.other, units)
+        return [last, other] if other.any() else [last]
 
     def found_by_others(self, units: Units, stamps: Stamps) -> list[Stamps]:
         """The same, without what is before the last one where that is the very thread's."""
@@ -44,7 +46,7 @@ class Pair:
     def latest(self, units: Units) -> Stamps:
         """The last of these units' accesses, 0 where there is none."""
         if self.last is not None:
-            return self.last[units].copy()
+            return copied(self.last, units)
         count = units.stop - units.start if isinstance(units, slice) else len(units)
         return np.zeros(count, dtype=np.int64)
 
@@ -54,16 +56,13 @@ class Pair:
             self.last, self.other = self._make(), self._make()
         if len(stamps) == _TWO and self._is_again(units, stamps):
             return
-        before = self.last[units]
-        if before.any():
-            before = before.copy()
-            self.last[units] = stamps
-            self._put_aside(units, self.last[units], before)
-        else:
-            self.last[units] = stamps
+        before = copied(self.last, units)
+        self.last[units] = stamps
         if isinstance(units, slice):
+            self._put_aside(units, stamps, before)
             return
         winners = self.last[units]
+        self._put_aside(units, winners, before)
         beside = np.flatnonzero(winners != stamps)
         if len(beside):
             self._put_aside(units[beside], winners[beside], stamps[beside])
@@ -117,19 +116,39 @@ class Pair:
     def _put_aside(self, units: Units, last: Stamps, stamps: Stamps) -> None:
         """Keep these accesses beside the last ones, unless what is kept is farther from them."""
         assert self.other is not None
-        mine, theirs = threads_of(last), threads_of(stamps)
-        changed = (stamps != 0) & (mine != theirs)
+        if not stamps.any():
+            return
+        mine = _numbers(last)
+        apart = mine ^ _numbers(stamps)
+        changed = (apart != 0) & (stamps != 0)
         if not changed.any():
             return
-        kept = self.other[units]
-        held, far = threads_of(kept), self._distance(theirs, mine)
-        changed &= (kept == 0) | (far >= self._distance(held, mine)) | (held == mine)
-        there = np.flatnonzero(changed)
-        there = there[np.argsort(far[there], kind="stable")]  # of one unit's, the farthest stays
-        self.other[chosen(units, there)] = stamps[there]
+        kept, far = self.other[units], self._distance(apart)
+        if kept.any():
+            apart_before = mine ^ _numbers(kept)
+            nearer = self._distance(apart_before) <= far
+            changed &= nearer | (apart_before == 0) | (kept == 0)
+        for distance in range(_FARTHEST + 1):  # of one unit's, the farthest stays
+            there = np.flatnonzero(changed & (far == distance))
+            if len(there):
+                self.other[chosen(units, there)] = stamps[there]
 
-    def _distance(self, one: Stamps, other: Stamps) -> Index:
-        """How far two threads are apart: 0 within a warp, then in the block, 2 in others."""
-        far: Index = (one >> self._shift != other >> self._shift).astype(np.intp)
-        far += one >> WARP_SHIFT != other >> WARP_SHIFT
+    def _distance(self, apart: NDArray[np.int32]) -> NDArray[np.uint8]:
+        """How far two threads are apart: 0 within a warp, then in the block, 2 in others.
+
+        `apart`: the bits in which their numbers differ.
+        """
+        far = (apart >= 1 << self._shift).view(np.uint8)
+        far += (apart >= 1 << WARP_SHIFT).view(np.uint8)
         return far
+
+
+def _numbers(stamps: Stamps) -> NDArray[np.int32]:
+    """The numbers of the threads, in half the memory."""
+    return threads_of(stamps).astype(np.int32)
+
+
+def copied(stamps: Stamps, units: Units) -> Stamps:
+    """The stamps of these units, in an array of their own."""
+    found: Stamps = stamps[units]
+    return found.copy() if isinstance(units, slice) else found

@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from ptx.emulate.check.access_pair import Pair
+from ptx.emulate.check.access_pair import Pair, copied
 from ptx.emulate.check.stamps import Bools, Stamps, sites_of
 from ptx.emulate.check.step import Step, Units, chosen
 from ptx.emulate.model.addresses import Index
@@ -201,8 +201,8 @@ class LastAccesses:
         """The last ordinary writes of these units, where there was any."""
         if self._writes is None:
             return []
-        found = self._writes[units]
-        return [found.copy()] if found.any() else []
+        found = copied(self._writes, units)
+        return [found] if found.any() else []
 
     def write(self, step: Step) -> Bools | None:
         """These threads write these units; whose write was another's in the same step, or None."""
