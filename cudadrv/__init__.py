@@ -53,7 +53,6 @@ if typing.TYPE_CHECKING:
         CudaRawHandle as CudaRawHandle,
         register_module as register_module,
     )
-    from .client.sobol import SobolDvCache as SobolDvCache
     from .cluster.bar import TerminalBar as TerminalBar
     from .cluster.executor import GpuExecutor as GpuExecutor
     from .cluster.policy import Progress as Progress, TilePolicy as TilePolicy
@@ -137,12 +136,6 @@ if typing.TYPE_CHECKING:
     from .pool.partition import balanced_partition as balanced_partition
     from .pool.scatter import scatter_batched as scatter_batched, scatter_map as scatter_map
     from .pool.tile import Tile as Tile, current_tile as current_tile
-    from .runtime.admission import (
-        PirlsCurvature as PirlsCurvature,
-        PirlsFamily as PirlsFamily,
-        PirlsLoopAdmission as PirlsLoopAdmission,
-        RemlOuterAdmission as RemlOuterAdmission,
-    )
     from .runtime.availability import (
         AbsenceReason as AbsenceReason,
         GpuAbsent as GpuAbsent,
@@ -201,7 +194,6 @@ else:
     _AT_FIRST_USE = {
         "blas": "LinearAlgebra NotPositiveDefiniteError",
         "client": "CapturedGraph CudaClient CudaRawHandle register_module",
-        "client.sobol": "SobolDvCache",
         "cluster.bar": "TerminalBar",
         "cluster.executor": "GpuExecutor",
         "cluster.policy": "Progress TilePolicy",
@@ -245,7 +237,6 @@ else:
         "pool.partition": "balanced_partition",
         "pool.scatter": "scatter_batched scatter_map",
         "pool.tile": "Tile current_tile",
-        "runtime.admission": "PirlsCurvature PirlsFamily PirlsLoopAdmission RemlOuterAdmission",
         "runtime.availability": ("AbsenceReason GpuAbsent GpuBroken GpuPolicy"),
         "runtime.backend": (
             "CudaBackendContext CudaBackendParts probe_backend_with_compile probe_cuda_backend"

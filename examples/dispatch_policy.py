@@ -8,11 +8,9 @@ from cudadrv import (
     GpuDispatchPolicy,
     GpuMixedPrecisionPolicy,
     GpuRuntime,
-    PirlsCurvature,
-    PirlsFamily,
-    PirlsLoopAdmission,
     PolicyOrigin,
 )
+from cudadrv.runtime import PirlsCurvature, PirlsFamily, PirlsLoopAdmission
 
 
 def main() -> None:

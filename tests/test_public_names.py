@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import os
 import subprocess
 import sys
@@ -21,6 +22,14 @@ def test_every_public_name_is_there_and_listed(package: object) -> None:
         assert name in dir(package)
     with pytest.raises(AttributeError, match="has no attribute 'absent'"):
         _ = package.absent  # type: ignore[attr-defined]  # what is tested
+
+
+def test_names_of_one_application_are_not_in_the_root() -> None:
+    assert not [name for name in dir(cudadrv) if name.startswith(("Pirls", "Reml", "Sobol"))]
+    for package, name in (("runtime", "PirlsLoopAdmission"), ("client", "SobolDvCache")):
+        assert name in dir(importlib.import_module(f"cudadrv.{package}"))
+        with pytest.raises(AttributeError, match=name):
+            getattr(cudadrv, name)
 
 
 def test_type_checkers_read_the_names_that_are_imported_at_first_use() -> None:

@@ -7,3 +7,4 @@ from .module_registry import (
     UnknownModuleError as UnknownModuleError,
     register_module as register_module,
 )
+from .sobol import SobolDvCache as SobolDvCache

@@ -1,1 +1,8 @@
 """The runtime layer, after gam: which devices there are, what work is worth them, and set-up."""
+
+from .admission import (
+    PirlsCurvature as PirlsCurvature,
+    PirlsFamily as PirlsFamily,
+    PirlsLoopAdmission as PirlsLoopAdmission,
+    RemlOuterAdmission as RemlOuterAdmission,
+)

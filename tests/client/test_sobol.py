@@ -11,6 +11,7 @@ from cudadrv import CudaClient
 from cudadrv.client.sobol import (
     SOBOL_MAX_DIMENSIONS,
     SobolDimensionError,
+    SobolDvCache,
     _joe_kuo,
     direction_vectors,
 )
@@ -101,7 +102,7 @@ def test_without_scipy_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "scipy", None)
     with pytest.raises(RuntimeDependencyUnavailable, match=r"pip install cudadrv\[sobol\]"):
         direction_vectors(3)
-    cache = cudadrv.SobolDvCache(cudadrv.cuda_context_for(0).default_stream)
+    cache = SobolDvCache(cudadrv.cuda_context_for(0).default_stream)
     with pytest.raises(RuntimeDependencyUnavailable):
         cache.warmup(3)
     assert len(cache) == 0

@@ -12,6 +12,7 @@ import pytest
 import cudadrv
 import ptx
 from cudadrv import Event, LaunchConfig
+from cudadrv.client import SobolDvCache
 from cudadrv.errors import ClosedError, InvalidValueError
 
 from .conftest import compile_module
@@ -113,7 +114,7 @@ def test_what_shares_objects_of_the_driver_is_neither_copied_nor_pickled(
     handles: tuple[object, ...] = (
         context.new_stream_pool(2), context.legacy_stream, context.limits, cudadrv.DeviceArena(),
         cudadrv.ArenaMemory(), cudadrv.CudaAllocator(stream), cudadrv.CountedMemory(),
-        cudadrv.PinnedPool(), cudadrv.LinearAlgebra(stream), cudadrv.SobolDvCache(stream), runtime,
+        cudadrv.PinnedPool(), cudadrv.LinearAlgebra(stream), SobolDvCache(stream), runtime,
     )  # fmt: skip
     if context.device.compute_capability >= (9, 0):
         handles += (context.sm_resource, context.new_graph().new_condition())

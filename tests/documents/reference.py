@@ -49,9 +49,19 @@ def emulator_names() -> set[str]:
     }
 
 
+# One application's: not in the root, where other users would meet them.
+_APPLICATION: Final = {
+    "cudadrv.client.SobolDvCache",
+    "cudadrv.runtime.PirlsCurvature",
+    "cudadrv.runtime.PirlsFamily",
+    "cudadrv.runtime.PirlsLoopAdmission",
+    "cudadrv.runtime.RemlOuterAdmission",
+}
+
+
 def public_names() -> set[str]:
     """Every public name, with the package that users take it from."""
-    names = {f"cudadrv.errors.{name}" for name in dir(errors)}
+    names = _APPLICATION | {f"cudadrv.errors.{name}" for name in dir(errors)}
     names |= {f"cudadrv.emulator.{name}" for name in emulator_names()}
     for package in (cudadrv, ptx):
         listed: list[str] = package.__all__
@@ -88,7 +98,7 @@ def page_of(name: str) -> Path:
     """The page that a name belongs into, by the room of what it is."""
     found, package = named(name), name.rpartition(".")[0]
     is_error = isinstance(found, type) and issubclass(found, BaseException)
-    if package == "cudadrv":
+    if package in ("cudadrv", "cudadrv.client", "cudadrv.runtime"):
         room = ".".join(getattr(found, "__module__", "").split(".")[:2])
         page = _PAGES.get(room, "devices")
     elif package == "cudadrv.emulator":

@@ -6,9 +6,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
-from cudadrv import (
-    GpuDispatchPolicy,
-    GpuMixedPrecisionPolicy,
+from cudadrv import GpuDispatchPolicy, GpuMixedPrecisionPolicy
+from cudadrv.runtime import (
     PirlsCurvature,
     PirlsFamily,
     PirlsLoopAdmission,

@@ -12,6 +12,7 @@ import numpy as np
 import cudadrv
 import ptx
 from cudadrv import emulator
+from cudadrv.client import SobolDvCache
 
 _MIB: Final = 1 << 20
 _DEVICE: Final = emulator.EmulatedDevice(total_memory=64 * _MIB, sm_count=16)
@@ -114,7 +115,7 @@ def _fill_context(world: World, context: cudadrv.Context, *, small: bool = False
     world.add(cudadrv.LinearAlgebra(stream), cudadrv.CudaAllocator(stream), cudadrv.DeviceArena())
     arena = cudadrv.DeviceArena(np.float32)
     world.add(arena, arena.alloc(stream, 5))
-    world.add(cudadrv.SobolDvCache(stream))
+    world.add(SobolDvCache(stream))
     _fill_newer(world, context, stream)
 
 
@@ -164,9 +165,9 @@ def _fill_above(world: World) -> None:
     parts = cudadrv.probe_cuda_backend("fuzz")
     world.add(parts, cudadrv.CudaBackendContext.from_parts(parts))
     world.add(cudadrv.trace(world.folder / "trace.json"))
-    family, curvature = cudadrv.PirlsFamily.POISSON_LOG, cudadrv.PirlsCurvature.FISHER
-    world.add(cudadrv.PirlsLoopAdmission(10, 3, family, curvature, True))
-    world.add(cudadrv.RemlOuterAdmission(10, 3, 2, None, curvature, False))
+    family, curvature = runtime.PirlsFamily.POISSON_LOG, runtime.PirlsCurvature.FISHER
+    world.add(runtime.PirlsLoopAdmission(10, 3, family, curvature, True))
+    world.add(runtime.RemlOuterAdmission(10, 3, 2, None, curvature, False))
     image = ptx.Image.from_ptx(SOURCE)
     world.add(image, image.target, *image.signatures.values())
     world.add(*(param for each in image.signatures.values() for param in each.params))
