@@ -13,6 +13,12 @@ import cudadrv
 import ptx
 from cudadrv import emulator
 from cudadrv.client import SobolDvCache
+from cudadrv.runtime import (
+    PirlsCurvature,
+    PirlsFamily,
+    PirlsLoopAdmission,
+    RemlOuterAdmission,
+)
 
 _MIB: Final = 1 << 20
 _DEVICE: Final = emulator.EmulatedDevice(total_memory=64 * _MIB, sm_count=16)
@@ -165,9 +171,9 @@ def _fill_above(world: World) -> None:
     parts = cudadrv.probe_cuda_backend("fuzz")
     world.add(parts, cudadrv.CudaBackendContext.from_parts(parts))
     world.add(cudadrv.trace(world.folder / "trace.json"))
-    family, curvature = runtime.PirlsFamily.POISSON_LOG, runtime.PirlsCurvature.FISHER
-    world.add(runtime.PirlsLoopAdmission(10, 3, family, curvature, True))
-    world.add(runtime.RemlOuterAdmission(10, 3, 2, None, curvature, False))
+    family, curvature = PirlsFamily.POISSON_LOG, PirlsCurvature.FISHER
+    world.add(PirlsLoopAdmission(10, 3, family, curvature, True))
+    world.add(RemlOuterAdmission(10, 3, 2, None, curvature, False))
     image = ptx.Image.from_ptx(SOURCE)
     world.add(image, image.target, *image.signatures.values())
     world.add(*(param for each in image.signatures.values() for param in each.params))
