@@ -29,6 +29,7 @@ from ptx.errors import LinkError, NvJitLinkNotFoundError
 from ptx.link_input import LinkInput, LinkKind
 from ptx.linker import Linker
 
+_UNKNOWN_ARCH: Final = "is not defined for option 'gpu-name'"
 _MOST_KNOWN: Final = 1024  # answers that a process remembers
 _LENGTH: Final = struct.Struct("<Q")
 _LENGTHS: Final = struct.Struct("<QQ")
@@ -82,7 +83,7 @@ class Assembler:
             NvJitLinkNotFoundError: it is not installed, or its process does not start.
         """
         content = text.encode("utf-8", "surrogatepass")
-        key = repr(("assembly 1", arch, str(self.build), sha256(content).hexdigest()))
+        key = repr(("assembly 2", arch, str(self.build), sha256(content).hexdigest()))
         digest = sha256(key.encode()).hexdigest()[:32]
         found = self._known.get(digest) or self._read(digest)
         if found is None:
@@ -252,17 +253,19 @@ def serve() -> None:
 
 def _assembled(arch: str, text: bytes, build: Build) -> tuple[str, str]:
     """The errors of a text, and why there is no answer."""
+    unknown = f"nvJitLink {build.version[0]}.{build.version[1]} does not know {arch}"
     try:
         linker = Linker((f"-arch={arch}",))
     except LinkError:
-        major, minor = build.version
-        return "", f"nvJitLink {major}.{minor} does not know {arch}"
+        return "", unknown
     with linker:
         try:
             linker.add(LinkInput(LinkKind.PTX, text, "module"))
             linker.complete()
         except LinkError as error:
-            return error.log or str(error), ""
+            log = error.log or str(error)
+            # nvJitLink 12 takes some architectures that its assembler then rejects.
+            return ("", unknown) if _UNKNOWN_ARCH in log else (log, "")
     return "", ""
 
 

@@ -25,6 +25,9 @@ def caller() -> str:
 
 
 def host_place(what: str, place: str) -> Place:
-    """The place that `caller` told, which may be ""."""
+    """The place that `caller` told, which may be ""; any other text is the name of a file."""
     file, _, line = place.rpartition(":")
-    return Place(what, file or None, int(line) if line else None)
+    try:
+        return Place(what, file or None, int(line))
+    except ValueError:
+        return Place(what, place or None, None)

@@ -12,6 +12,7 @@ from typing import Final
 
 from ptx.isa import PtxModule
 
+from ...border import instance, text
 from ...driver._api import CUdeviceptr, CUfunction, CUjit_option, CUmodule, CUresult
 from ..capture_rules import CaptureRules
 from ..contexts import Context
@@ -96,8 +97,15 @@ class ModuleCalls(CaptureRules):
         """Let errors call the kernels of a module by name expressions, given by their symbols.
 
         It is no function of the driver, which never hears of name expressions.
+
+        Raises:
+            ArgumentTypeError: the first is no module, or the second maps no text to text.
         """
-        found = self._modules.get(int(module))
+        handle = instance("Emulator.name_kernels: module", module, CUmodule)
+        for names in instance("Emulator.name_kernels: expressions", expressions, Mapping).items():
+            for name in names:
+                text("Emulator.name_kernels: expressions", name)
+        found = self._modules.get(int(handle))
         if found is not None:
             found.program.shown.update(expressions)
 
