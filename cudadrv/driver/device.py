@@ -294,7 +294,7 @@ def device_at_work() -> Device:
     at_work.update(
         each.ordinal
         for each in driver.contexts.alive()
-        if isinstance(each, ContextBox) and not each.is_going and not each.is_lost
+        if isinstance(each, ContextBox) and not each.is_gone
     )
     return Device.get(min(at_work, default=0))
 

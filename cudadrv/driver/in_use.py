@@ -52,6 +52,8 @@ class Driver:
         contexts: the boxes of its contexts, for who waits for all of them.
         streams: the streams made on it, for who watches them.
         launchers: the launchers made on it, which have its functions built in.
+        sharing: public objects whose boxes lead to objects of the user.
+        host_memory: the boxes of host memory that was made by it.
         is_gone: whether nothing of it is destroyed any more: another process, from which this one
             was forked, initialised it, or this one ends and the driver goes as a whole.
         memory_watch: what is told of memory that is kept and lent out again; None nearly always.
@@ -63,8 +65,8 @@ class Driver:
 
     __slots__ = (
         "__weakref__", "_caches", "_has_several_devices", "_pid", "api", "contexts", "has_failed",
-        "has_ranges", "host_accesses", "is_emulated", "is_gone", "keeps_blocks", "launchers",
-        "lock", "memory_watch", "name_kernels", "streams",
+        "has_ranges", "host_accesses", "host_memory", "is_emulated", "is_gone",
+        "keeps_blocks", "launchers", "lock", "memory_watch", "name_kernels", "sharing", "streams",
     )  # fmt: skip
 
     def __init__(self, api: DriverApi) -> None:
@@ -84,6 +86,8 @@ class Driver:
         self.contexts: Registry[object] = Registry()
         self.streams: Registry[object] = Registry()
         self.launchers: Registry[Dependent] = Registry()
+        self.sharing: Registry[object] = Registry()
+        self.host_memory: Registry[object] = Registry()
         self.is_gone: bool = False
         self.has_failed: bool = False
         self.has_ranges: bool = False

@@ -131,7 +131,7 @@ class Capture:
         graph = GraphBox(box.context)
         if self._into is not None:
             graph.of = self._into._box  # which owns what the driver gives
-        ((code, graph.raw),) = map(box.api.cuStreamEndCapture, (box.raw,))  # as `Part.make`
+        code, graph.raw = box.api.cuStreamEndCapture(box.raw)
         if code:
             return code, None
         self._added = Content()

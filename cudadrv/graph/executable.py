@@ -8,7 +8,7 @@ from typing import Final
 from .. import border
 from ..driver._api import CUgraphExec, CUgraphNode, CUresult
 from ..driver.context import ContextCore
-from ..driver.handle import Closed, Closing
+from ..driver.handle import Closed, Closing, unroot
 from ..driver.in_use import failure
 from ..driver.later import drop_now
 from ..driver.stream_box import StreamBox
@@ -52,7 +52,7 @@ class GraphExec(Closing):
         self._epoch: object = None
         # Of the nodes that were changed here alone, by their handles: the memory that they use.
         self._changed: dict[int, NodeNeeds] = {}
-        self._box = box
+        self._own(box)
         context._adopt(self)
 
     def __repr__(self) -> str:
@@ -185,6 +185,8 @@ class GraphExec(Closing):
         for memory, writes in box.memory:
             use(memory, queue, writes=writes)
         box.queue = queue
+        if queue.is_foreign:
+            unroot(id(self), box)  # it leads to the owner of the stream from now on
         # Read before the test: what another thread moves after it makes a newer one.
         epoch = moves.now
         if queue.capture is None and all(

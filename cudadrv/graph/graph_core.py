@@ -82,7 +82,8 @@ class GraphCore(Closing):
 
     def _fill(self, box: GraphBox) -> None:
         """Take over a graph that the driver made."""
-        self._box, self._is_filled = box, True
+        self._own(box)
+        self._is_filled = True
         self.context._adopt(self)
 
     def _touch(self) -> None:

@@ -117,6 +117,7 @@ class CudaArray(TexelArray[_ScalarT]):
         code = memory.make(box.api.cuArray3DCreate, descriptor_of(extents, texel))
         if code:
             raise refused(context, extents, texel, code, "cuArray3DCreate")
+        memory.public = id(self)
         self._stand(context, extents, texel, memory.raw, memory)
 
     @classmethod
@@ -145,7 +146,7 @@ class CudaArray(TexelArray[_ScalarT]):
         self.extents = extents
         self.texel = texel
         self._array = handle
-        self._box = memory
+        self._own(memory)
         context._adopt(self)
 
     @classmethod

@@ -117,7 +117,8 @@ class MipmappedArray(Texels[_ScalarT]):
         self.extents = extents
         self.texel = texel
         self._levels: list[CudaArray[_ScalarT]] = []
-        self._box = memory
+        memory.public = id(self)
+        self._own(memory)
         context._adopt(self)
         self._find_levels()
 

@@ -38,7 +38,10 @@ class View(Closing):
         self.buffer: CudaArray[Any] | MipmappedArray[Any] | DeviceMemory = (
             resource._root if isinstance(resource, DeviceArray) else resource
         )
-        self._box = box
+        if box.memory.public:
+            self._own(box)
+        else:
+            self._own_unrooted(box)
         self.buffer._adopt(self)
         self.context._adopt(self)
 

@@ -207,7 +207,7 @@ class ContextTimes(Closing):
         if code:
             doing = f"a stream of a trace on {context!r}"
             raise failure(api, code, "cuStreamCreateWithPriority", doing)
-        self._box = stream
+        self._own(stream)
         self._origin: _Mark | None = _Mark(box, 0)
         self._origin.record(self._box)
         context._adopt(self)

@@ -14,6 +14,7 @@ SEEN = frozenset(
     [
         "cuCtxDestroy",
         "cuCtxFromGreenCtx",
+        "cuCtxCreate",
         "cuCtxGetCurrent",
         "cuCtxGetDevResource",
         "cuCtxGetDevice",
@@ -59,6 +60,7 @@ SEEN = frozenset(
         "cuGraphReleaseUserObject",
         "cuGraphRemoveDependencies",
         "cuGraphUpload",
+        "cuGreenCtxCreate",
         "cuGreenCtxDestroy",
         "cuInit",
         "cuLaunchHostFunc",

@@ -6,14 +6,13 @@ import gc
 import subprocess
 import sys
 import threading
-from collections import deque
 from collections.abc import Iterator
 
 import pytest
 
 import cudadrv
 from cudadrv import Event, emulator
-from cudadrv.driver import collected, later
+from cudadrv.driver import later
 from cudadrv.driver.handle import Closing
 from cudadrv.driver.registry import Registry
 from cudadrv.errors import CudaError
@@ -90,35 +89,6 @@ def test_a_stream_that_two_threads_close_is_closed(
         errors.append(error)
     assert not errors
     assert box.is_closed
-
-
-class Counted:
-    """Counts its references in its finalizer, as boxes do, from code of another shape."""
-
-    def __init__(self, counts: list[int]) -> None:
-        self.counts = counts
-
-    def __del__(self) -> None:
-        counts = self.counts
-        for _ in range(1):
-            self.counts = counts
-        counts.extend(map(sys.getrefcount, (self,)))
-
-
-def test_counts_of_references_do_not_depend_on_the_code_around_the_call() -> None:
-    held = [deque([object()]).popleft()]
-    assert list(map(sys.getrefcount, held)) == [collected.LISTED]
-    other = held[0]
-    assert next(map(sys.getrefcount, held)) > collected.LISTED
-    del other
-    for named in held:
-        assert named is not None
-        assert next(map(sys.getrefcount, held)) > collected.LISTED
-    del named
-    assert next(map(sys.getrefcount, held)) == collected.LISTED
-    counts: list[int] = []
-    Counted(counts)
-    assert counts == [collected.ALONE]
 
 
 def test_an_emulator_goes_after_its_session() -> None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 import cudadrv
 from cudadrv import Context, Stream, emulator
-from cudadrv.driver import collected, later
+from cudadrv.driver import later
 from cudadrv.memory.array import AnyDeviceArray
 
 
@@ -91,5 +91,5 @@ def leftovers(machine: emulator.Emulator) -> dict[str, int]:
         "memory": sum(len(device.pieces) for device in machine._devices),
         "host memory": len(machine._host.pieces),
         "captures": len(machine._captures),
-        "put off": len(collected.found) + len(later._parked) + len(later._cells),
+        "put off": len(later._refused) + len(later._parked) + len(later._cells),
     }
