@@ -46,9 +46,6 @@ class _CreatedContext(Box[CUcontext]):
 class ContextBox(Box[CUcontext]):
     """A context. A created one is destroyed with it; a primary one stays until it is reset.
 
-    Other threads find contexts by weak references. So the box destroys nothing itself: a thread
-    that has found it holds what does.
-
     Attributes:
         is_primary: whether it is the device's primary one.
         ordinal: the device's ordinal.
@@ -60,7 +57,7 @@ class ContextBox(Box[CUcontext]):
     """
 
     __slots__ = (
-        "_created", "_driver", "green", "is_alone", "is_lost", "is_primary", "known_streams",
+        "_driver", "destroyer", "green", "is_alone", "is_lost", "is_primary", "known_streams",
         "ordinal", "peers",
     )  # fmt: skip
 
@@ -72,7 +69,7 @@ class ContextBox(Box[CUcontext]):
         self.ordinal: int = ordinal
         self.is_primary: bool = is_primary
         self.green: CUgreenCtx | None = None
-        self._created: _CreatedContext | None = None
+        self.destroyer: _CreatedContext | None = None
         self.is_lost: bool = False
         self.is_alone: bool = not (driver.has_several_devices or driver.has_ranges)
         # Two may be each other's peers: neither keeps the other.
@@ -87,13 +84,13 @@ class ContextBox(Box[CUcontext]):
     def own(self, raw: CUcontext) -> None:
         """Take over a context that the driver has made, and let other threads find it."""
         self.raw = raw
-        self._created = _CreatedContext(self._driver, raw, self.ordinal, self.green)
+        self.destroyer = _CreatedContext(self._driver, raw, self.ordinal, self.green)
         self._driver.contexts.add(self)
 
     @property
     def is_gone(self) -> bool:
         """Whether it was reset, or destroyed while something still refers to it."""
-        return self.is_lost or (self._created is not None and self._created.is_destroyed)
+        return self.is_lost or (self.destroyer is not None and self.destroyer.is_destroyed)
 
     def suits_copies(self) -> bool:
         """Whether copies work with the thread's current context: this one, or mostly also none.
@@ -131,12 +128,8 @@ class ContextBox(Box[CUcontext]):
         """Call a function with the context current, and make the former one current again."""
         return call_bound(self._driver.api, self.raw, function, *args, **kwargs)
 
-    def _report_to(self, outcome: list[object]) -> None:
-        if self._created is not None:
-            self._created._report_to(outcome)
-
     def _go(self) -> None:
-        """Nothing: what destroys the context goes with this."""
+        """Nothing: a primary context stays, and another one has a `destroyer`."""
 
 
 class Part(Box[_RawT]):

@@ -134,6 +134,9 @@ class Box(Generic[_RawT]):
     __slots__ = ("__weakref__", "_outcome", "raw")
 
     raw: _RawT
+    # Of a box that others find by weak references, the box that destroys the object in its place,
+    # and goes with it. So who has found the box holds an object that is there.
+    destroyer: Box[Any] | None = None
     # Where `Closing.close` is told of a failure; filled there alone.
     _outcome: list[object]
 
@@ -163,10 +166,6 @@ class Box(Generic[_RawT]):
         """
         raise NotImplementedError
 
-    def _report_to(self, outcome: list[object]) -> None:
-        """Put a failure to destroy into a list of `Closing.close`."""
-        self._outcome = outcome
-
     def __del__(self) -> None:
         self._go()
 
@@ -178,7 +177,7 @@ class Box(Generic[_RawT]):
     def _go(self) -> None:
         """Destroy the driver's object, unless it is gone, and report a failure."""
         try:
-            if not self.raw or self._went_with_parent:
+            if not self.raw or self.destroyer is not None or self._went_with_parent:
                 return  # the driver has not made it, or has it no more
             driver = self.driver
         except AttributeError:
@@ -342,7 +341,10 @@ class Closing(Uncopied):
         # What stands over this may have the same box, as levels of an array do: it goes first.
         faults = self._close_dependents() if getattr(self, "_dependents", None) else None
         outcome: list[object] = []
-        box._report_to(outcome)
+        if box.destroyer is None:
+            box._outcome = outcome
+        else:
+            box.destroyer._outcome = outcome
         del box  # destroyed here, unless something needs it or a call is using it
         outcome.append(_LEFT)
         fault = outcome[0]

@@ -140,9 +140,10 @@ def _destroy(boxes: list[AnyBox], lost: LostHandle) -> list[Exception]:
     faults: list[Exception] = []
     for box in sorted(boxes, key=_depth):
         outcome: list[object] = []
-        box._report_to(outcome)
-        box._go()
-        box.raw = lost
+        owner = box.destroyer or box
+        owner._outcome = outcome
+        owner._go()
+        box.raw = owner.raw = lost
         faults += [each for each in outcome if isinstance(each, CudaError)]
     return faults
 

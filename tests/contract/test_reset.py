@@ -247,7 +247,8 @@ with stream.capture() as graph:
 # As a call of another thread does that is under way.
 green = cudadrv.Context.create_green(context.sm_resource.split(8, 1)[0])
 y = green.new_stream().zeros(4, "i4")
-held = [each._box for each in (x, y, event, module, graph, graph.instantiate(), stream, green)]
+executable = graph.instantiate()
+held = [each._box for each in (x, y, event, module, graph, executable, stream, green)]
 held += [y.stream._box, context._box]
 context.reset()
 for each in held[:-1]:
@@ -258,7 +259,7 @@ for each in held[:-1]:
 print(bool(held[-1].raw))
 del each
 held.clear()
-del graph
+del graph, executable
 gc.collect()
 print(works(cuda_context_for(0)), end=" ")
 gc.collect()

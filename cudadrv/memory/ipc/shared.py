@@ -41,9 +41,6 @@ _P = ParamSpec("_P")
 class SharedMemory:
     """What of one device is shared. Who opens something holds `Driver.lock`.
 
-    What is found here destroys nothing in its own finalizer: it holds a box that does. So what a
-    thread finds is open as long as the thread holds it.
-
     Attributes:
         own: what owns memory of this process, by the handles of that.
         opened: memory of other processes by what names it; of pools, these know it.
@@ -92,12 +89,12 @@ class PoolBox(Part[CUmemoryPool]):
         is_foreign: whether it is another process's.
     """
 
-    __slots__ = ("_exported", "_opened", "_pool", "identity", "is_foreign")
+    __slots__ = ("_exported", "_opened", "destroyer", "identity", "is_foreign")
 
     def __init__(self, context: ContextBox) -> None:
         self.identity: bytes = b""
         self.is_foreign: bool = False
-        self._pool = _Pool(context)
+        self.destroyer: _Pool = _Pool(context)
         self._exported: WeakKeyDictionary[AnyMemory, bytes] = WeakKeyDictionary()
         self._opened: WeakValueDictionary[bytes, ForeignMemory] = WeakValueDictionary()
         super().__init__(context)
@@ -105,7 +102,7 @@ class PoolBox(Part[CUmemoryPool]):
     @property
     def descriptor(self) -> int:
         """The file descriptor by which others have it; -1 of a pool that is not shared."""
-        return self._pool.descriptor
+        return self.destroyer.descriptor
 
     def make(
         self,
@@ -115,14 +112,8 @@ class PoolBox(Part[CUmemoryPool]):
     ) -> CUresult:
         """Have the driver make the pool; gives its result."""
         code = super().make(function, *args, **kwargs)
-        self._pool.raw = self.raw
+        self.destroyer.raw = self.raw
         return code
-
-    def _report_to(self, outcome: list[object]) -> None:
-        self._pool._report_to(outcome)
-
-    def _go(self) -> None:
-        """Nothing: what destroys the pool goes with this."""
 
     def share(self) -> CUresult:
         """Have a descriptor by which other processes may have the pool; gives the result."""
@@ -134,7 +125,7 @@ class PoolBox(Part[CUmemoryPool]):
 
     def _be_known(self, descriptor: int, identity: bytes) -> None:
         """Have a descriptor, which is the box's from now on."""
-        self._pool.descriptor, self.identity = descriptor, identity
+        self.destroyer.descriptor, self.identity = descriptor, identity
         SharedMemory.of(self.driver, self.context.ordinal).pools[identity] = self
 
     @classmethod
@@ -226,23 +217,20 @@ class ForeignMemory(PoolMemory):
         pool: the pool.
     """
 
-    __slots__ = ("_opening", "payload", "pool")
+    __slots__ = ("destroyer", "payload", "pool")
 
     def __init__(self, pool: PoolBox, payload: bytes, stream: StreamBox) -> None:
         self.pool: PoolBox = pool
         self.payload: bytes = payload
-        self._opening = _Opening(stream.context, pool)
+        self.destroyer: _Opening = _Opening(stream.context, pool)
         super().__init__(stream.context, None, stream.own)
 
     def open(self) -> CUresult:
         """Have the driver open it; gives its result."""
         made = of_opaque_bytes(CUmemPoolPtrExportData, self.payload)
-        code = self._opening.make(self.api.cuMemPoolImportPointer, self.pool.raw, made)
-        self.raw = self._opening.raw
+        code = self.destroyer.make(self.api.cuMemPoolImportPointer, self.pool.raw, made)
+        self.raw = self.destroyer.raw
         return code
-
-    def _report_to(self, outcome: list[object]) -> None:
-        self._opening._report_to(outcome)
 
     def __del__(self) -> None:
         """Nothing: what closes the memory goes with this."""
@@ -255,12 +243,12 @@ class OpenedMemory(Memory[CUdeviceptr]):
         payload: what names it.
     """
 
-    __slots__ = ("_opening", "payload")
+    __slots__ = ("destroyer", "payload")
 
     def __init__(self, stream: StreamBox, payload: bytes) -> None:
         super().__init__(stream.context, None, stream.own)
         self.payload: bytes = payload
-        self._opening = _Opening(stream.context)
+        self.destroyer: _Opening = _Opening(stream.context)
 
     @classmethod
     def open(cls, payload: bytes, stream: StreamBox) -> OpenedMemory:
@@ -272,19 +260,13 @@ class OpenedMemory(Memory[CUdeviceptr]):
             if found is None:
                 found = cls(stream, payload)
                 made = of_opaque_bytes(CUipcMemHandle, payload)
-                code = found._opening.make(context.api.cuIpcOpenMemHandle, made, _LAZY_PEERS)
-                found.raw = found._opening.raw
+                code = found.destroyer.make(context.api.cuIpcOpenMemHandle, made, _LAZY_PEERS)
+                found.raw = found.destroyer.raw
                 if code:
                     doing = "opening memory of another process"
                     raise failure(context.api, code, "cuIpcOpenMemHandle", doing)
                 known[payload] = found
             return found
-
-    def _report_to(self, outcome: list[object]) -> None:
-        self._opening._report_to(outcome)
-
-    def _go(self) -> None:
-        """Nothing: what closes the memory goes with this."""
 
 
 def reduced_pool(box: PoolBox) -> Reduced:

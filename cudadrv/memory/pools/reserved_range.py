@@ -71,8 +71,6 @@ class _Mapping(Part[CUdeviceptr]):
 class ReservedRange(Memory[CUdeviceptr]):
     """A reserved range with what is mapped there, given back with this.
 
-    `SharedMemory` finds it by a weak reference, so it destroys nothing in its own finalizer.
-
     Attributes:
         nbytes: the size of the range.
         mapped: sizes of what is mapped, from its beginning on.
@@ -81,30 +79,24 @@ class ReservedRange(Memory[CUdeviceptr]):
         is_foreign: whether what is mapped is another process's.
     """
 
-    __slots__ = ("_mapping", "descriptors", "identity", "is_foreign", "mapped", "nbytes")
+    __slots__ = ("descriptors", "destroyer", "identity", "is_foreign", "mapped", "nbytes")
 
     def __init__(
         self, stream: StreamBox, nbytes: int, identity: bytes = b"", *, is_foreign: bool = False
     ) -> None:
         super().__init__(stream.context, None, first_home(stream))
         self.nbytes: int = nbytes
-        self._mapping = _Mapping(stream.context, nbytes)
-        self.mapped: list[int] = self._mapping.mapped
+        self.destroyer: _Mapping = _Mapping(stream.context, nbytes)
+        self.mapped: list[int] = self.destroyer.mapped
         self.identity: bytes = identity
-        self.descriptors: list[int] = self._mapping.descriptors
+        self.descriptors: list[int] = self.destroyer.descriptors
         self.is_foreign: bool = is_foreign
 
     def reserve(self) -> CUresult:
         """Have the driver reserve the addresses; gives its result."""
-        code = self._mapping.make(self.api.cuMemAddressReserve, self.nbytes, 0, 0, 0)
-        self.raw = self._mapping.raw
+        code = self.destroyer.make(self.api.cuMemAddressReserve, self.nbytes, 0, 0, 0)
+        self.raw = self.destroyer.raw
         return code
-
-    def _report_to(self, outcome: list[object]) -> None:
-        self._mapping._report_to(outcome)
-
-    def _go(self) -> None:
-        """Nothing: what gives the range back goes with this."""
 
     def map_new(self, nbytes: int, properties: CUmemAllocationProp) -> tuple[CUresult, str]:
         """Map more memory behind what is there; gives the last result and its call."""
