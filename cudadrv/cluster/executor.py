@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from .. import border
 from ..driver.handle import Uncopied
-from ..driver.handover import finish
+from ..driver.once_task import complete
 from ..errors import ArgumentValueError
 from ..pool.tile_executor import TileExecutor
 from ..runtime.probe import GpuRuntime
@@ -219,7 +219,7 @@ class GpuExecutor(Uncopied, Executor, TileExecutor):
     ) -> bool | None:
         """Shut down when all is done; at once where an interrupt or an exit leaves the block."""
         if error is not None and not isinstance(error, Exception):
-            finish(self._engine.abort)
+            complete(self._engine.abort)
         self.shutdown()
         return None
 

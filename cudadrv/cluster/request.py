@@ -151,7 +151,7 @@ class RequestHandler:
         # As a tile of a scatter within a process: its context is current, and it may have a stream.
         job = Job(self.ordinal, whole or range(0), partial(function, *args, **kwargs))
         job.do(self._workplace())
-        job.conclude()
+        job.finish()
         if job.error is not None:
             raise job.error
         if request.wanted is Wanted.NOTHING:

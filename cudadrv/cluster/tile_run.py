@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..driver.handover import finish
+from ..driver.once_task import complete
 from ..errors import NoDeviceError
 from ..pool.failures import ScatterError, TileError
 from ..pool.partition import balanced_partition
@@ -90,7 +90,7 @@ class TileRun:
             self._cancel()
             raise
         except BaseException:
-            finish(self._engine.abort)
+            complete(self._engine.abort)
             raise
         finally:
             if self._policy.progress is not None:

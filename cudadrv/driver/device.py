@@ -187,8 +187,7 @@ class Device:
         if self._primary is None:
             with self._driver.lock:
                 if self._primary is None:
-                    # No interrupt comes before it is remembered.
-                    ((code, handle),) = map(self._api.cuDevicePrimaryCtxRetain, (self._handle,))
+                    code, handle = self._api.cuDevicePrimaryCtxRetain(self._handle)
                     if code:
                         doing = f"taking the primary context of device {self._ordinal}"
                         raise failure(self._api, code, "cuDevicePrimaryCtxRetain", doing)

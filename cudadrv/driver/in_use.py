@@ -285,19 +285,15 @@ def call_bound(
 ) -> _T:
     """Call a function with a context current, and make the former one current again.
 
-    For functions of the driver that take no stream and so work on whichever context is current. No
-    interrupt leaves the context current; `handover` says where one can come.
+    For functions of the driver that take no stream and so work on whichever context is current.
     """
-    pop, is_pushed = api.cuCtxPopCurrent, False
+    (code,) = api.cuCtxPushCurrent(context)
+    if code:
+        raise failure(api, code, "cuCtxPushCurrent", "binding a context for one call")
     try:
-        ((code,),) = map(api.cuCtxPushCurrent, (context,))
-        is_pushed = not code
-        if code:
-            raise failure(api, code, "cuCtxPushCurrent", "binding a context for one call")
         result = function(*args, **kwargs)
     finally:
-        if is_pushed:
-            code, _ = pop()
+        code, _ = api.cuCtxPopCurrent()
     if code:
         raise failure(api, code, "cuCtxPopCurrent", "putting the former context back")
     return result

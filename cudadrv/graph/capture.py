@@ -8,8 +8,8 @@ from typing import Final, Literal, TypeAlias
 
 from .. import border, errors
 from ..driver._api import CUresult, CUstreamCaptureMode, CUstreamCaptureStatus
-from ..driver.handover import finish
 from ..driver.in_use import failure
+from ..driver.once_task import complete
 from ..driver.stream_box import CaptureState, StreamBox
 from ..driver.stream_core import StreamCore
 from .graph import Graph
@@ -77,7 +77,7 @@ class Capture:
             self._begin(box)
             return self._graph
         except BaseException:
-            finish(self._give_up)
+            complete(self._give_up)
             raise
 
     def __exit__(
@@ -91,7 +91,7 @@ class Capture:
         try:
             code, graph = self._end()
         except BaseException:
-            finish(self._give_up)
+            complete(self._give_up)
             raise
         if graph is None:
             self._give_up()  # what refused to end may go on
@@ -108,7 +108,7 @@ class Capture:
     def __del__(self) -> None:
         # An interrupt may come before `__exit__` can begin.
         if getattr(self, "_state", None) is not None:
-            finish(self._give_up)
+            complete(self._give_up)
 
     def _begin(self, box: StreamBox) -> None:
         into, doing = self._into, f"capturing {self._stream!r}"

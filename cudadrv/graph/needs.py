@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import itertools
 from collections.abc import Iterable, Iterator
-from itertools import starmap
 from typing import Final, NamedTuple, TypeAlias
 
 from ..driver._api import CUgraph, CUuserObject
@@ -83,24 +82,18 @@ class Needs:
         # What the graph keeps may refer to the graph, so no box refers to it.
         needed: list[object] = [self.memory, self.kept]
         self.kept = []
-        held, is_moved = None, False
-        try:
-            _needed[number] = needed
-            made = number, _FORGET_ADDRESS, 1, _NO_DESTRUCTOR_SYNC
-            ((code, held),) = starmap(api.cuUserObjectCreate, (made,))  # `handover` says why
-            if code:
-                raise failure(api, code, "cuUserObjectCreate", "keeping what a graph uses")
-            moved = graph, held, 1, _MOVE
-            ((code,),) = starmap(api.cuGraphRetainUserObject, (moved,))
-            is_moved = not code
-            if code:
-                raise failure(api, code, "cuGraphRetainUserObject", "keeping what a graph uses")
-            return held
-        except BaseException:
-            if held is not None and not is_moved:
-                api.cuUserObjectRelease(held, 1)
+        _needed[number] = needed
+        doing = "keeping what a graph uses"
+        code, held = api.cuUserObjectCreate(number, _FORGET_ADDRESS, 1, _NO_DESTRUCTOR_SYNC)
+        if code:
+            _needed.pop(number, None)
+            raise failure(api, code, "cuUserObjectCreate", doing)
+        (code,) = api.cuGraphRetainUserObject(graph, held, 1, _MOVE)
+        if code:
+            api.cuUserObjectRelease(held, 1)
             _needed.pop(number, None)  # the graph goes, and never ran
-            raise
+            raise failure(api, code, "cuGraphRetainUserObject", doing)
+        return held
 
 
 class Content:

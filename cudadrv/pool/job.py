@@ -8,8 +8,8 @@ from contextvars import Context as Variables, copy_context
 from functools import partial
 from typing import Generic, TypeVar
 
-from ..driver.handover import Handover, take
 from ..driver.in_use import current
+from ..driver.once_task import OnceTask, complete
 from ..stream import cuda_context_for
 from .tile import Tile, Workplace, running
 from .workers import Workers
@@ -25,11 +25,10 @@ class Job(Generic[_R]):
         range: the items.
         result: what the call returned; nothing where `error` is set.
         error: what it raised, or what was set into its thread.
-        lock: of the hand-over to the worker.
         done: free once a worker is done with it.
     """
 
-    __slots__ = ("_handover", "done", "error", "lock", "ordinal", "range", "result")
+    __slots__ = ("_task", "done", "error", "ordinal", "range", "result")
 
     result: _R
 
@@ -38,23 +37,30 @@ class Job(Generic[_R]):
         self.range: range = items
         self.error: BaseException | None = None
         # The function sees the caller's context variables, such as decimal's precision.
-        self._handover = Handover(partial(self._run, call, copy_context()))
-        self.lock: int = self._handover.lock
+        self._task = OnceTask(partial(self._run, call, copy_context()))
         self.done: threading.Lock = threading.Lock()
         self.done.acquire()
 
     def do(self, workplace: Workplace) -> None:
         """On a worker: make the call, unless the caller has given it up."""
-        self._handover.run(workplace)
+        self._task.run(workplace)
 
     def wait(self) -> None:
         """Wait until a worker is done with it; a signal's handler may run, and break it off."""
         with self.done:
             pass
 
-    def conclude(self) -> None:
-        """Once it has ended: take what it raised, and let go of the call, whoever has the job."""
-        self.error = self._handover.settled() or self.error
+    def cancel(self) -> None:
+        """Keep a worker from beginning it; if one has begun, wait until that ends.
+
+        Handlers of signals run meanwhile: one may tell the tiles to stop.
+        """
+        if not self._task.cancel():
+            self.wait()
+
+    def finish(self) -> None:
+        """Wait until it has ended, or keep it from beginning; let go of the call. Idempotent."""
+        self.error = self._task.finish() or self.error
 
     def _run(self, call: Callable[[], _R], variables: Variables, workplace: Workplace) -> None:
         try:
@@ -75,33 +81,31 @@ def _in_tile(tile: Tile, call: Callable[[], _R]) -> _R:
 
 
 def run_all(jobs: Sequence[Job[_R]]) -> None:
-    """Start all jobs and wait for all, also where the wait is interrupted."""
-    _run_from(0, jobs, current().cache(Workers))
+    """Start all jobs and wait for all.
 
-
-def _run_from(number: int, jobs: Sequence[Job[_R]], by_device: dict[int, Workers]) -> None:
-    """A call for each job, so that each is awaited by a `finally` of its own.
-
-    Tiles are views of the caller's items: none may still run when the caller goes on.
+    Tiles are views of the caller's items: none runs when the caller goes on, whatever interrupts
+    the wait.
     """
-    if number == len(jobs):
-        for job in jobs:
-            job.wait()
-        return
-    job, taken = jobs[number], 0
-    lock = job.lock
+    by_device = current().cache(Workers)
     try:
-        workers = by_device.get(job.ordinal)
-        if workers is None:
-            workers = by_device.setdefault(job.ordinal, Workers(job.ordinal))
-        workers.give(job)
-        _run_from(number + 1, jobs, by_device)
-    except BaseException:
-        (taken,) = map(take, (lock,), (0,))  # unless it has begun
-        if not taken:
-            job.wait()  # handlers of signals run meanwhile: one may tell the tiles to stop
-        raise
+        try:
+            for job in jobs:
+                workers = by_device.get(job.ordinal)
+                if workers is None:
+                    workers = by_device.setdefault(job.ordinal, Workers(job.ordinal))
+                workers.give(job)
+            for job in jobs:
+                job.wait()
+        except BaseException:
+            for job in jobs:
+                job.cancel()
+            raise
+        finally:
+            complete(partial(_finish, jobs))
     finally:
-        if not taken:
-            take(lock, 1)  # the first call: no interrupt comes before it, and none ends it
-        job.conclude()
+        _finish(jobs)  # again, as an interrupt may have come at the call before
+
+
+def _finish(jobs: Sequence[Job[_R]]) -> None:
+    for job in jobs:
+        job.finish()

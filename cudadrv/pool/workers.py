@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-from itertools import starmap
+from collections import deque
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -18,7 +18,6 @@ from ..driver.in_use import Ending
 from .tile import Workplace
 
 IDLE_SECONDS: Final = 10.0
-_NOTHING: Final = ((),)  # one call without arguments, for `starmap`
 
 if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
 
@@ -36,19 +35,25 @@ class Worker:
     """A thread that runs jobs, one after the other, for one device.
 
     Attributes:
-        jobs: what it was given; None ends it.
+        jobs: what it was given and has not done; None ends it. A job stays there until it is done,
+            so that the next thread has it where an exception ends this one.
         workplace: its stream and arena.
     """
 
-    __slots__ = ("_name", "_workers", "jobs", "workplace")
+    __slots__ = ("_given", "_name", "_workers", "jobs", "workplace")
 
     def __init__(self, workers: Workers, ordinal: int, job: AnyJob) -> None:
         self._workers = workers
         self._name = f"cudadrv device {ordinal}"
-        self.jobs: SimpleQueue[AnyJob | None] = SimpleQueue()
+        self.jobs: deque[AnyJob | None] = deque([job])
+        self._given: SimpleQueue[None] = SimpleQueue()
         self.workplace: Workplace = Workplace()
-        self.jobs.put(job)
         self._start()
+
+    def give(self, job: AnyJob | None) -> None:
+        """Let the worker do a job, or end."""
+        self.jobs.append(job)
+        self._given.put(None)
 
     def _start(self) -> None:
         # A daemon: an idle thread must not keep the process from ending.
@@ -64,27 +69,33 @@ class Worker:
 
     def _serve(self) -> None:
         while True:
+            while self.jobs:
+                if self.jobs[0] is None:
+                    return
+                self._do_first()
             try:
-                # No interrupt comes before the `try` of the job.
-                (job,) = map(self.jobs.get, (True,), (IDLE_SECONDS,))
+                self._given.get(timeout=IDLE_SECONDS)
             except Empty:
                 if self._workers.leave(self):
                     self.workplace.clear()
                     return
-                continue
-            if job is None:
-                return
+
+    def _do_first(self) -> None:
+        job = self.jobs[0]
+        assert job is not None
+        try:
+            job.do(self.workplace)
+        except BaseException as error:  # set into the thread: nobody else would tell
+            job.error = error
+        finally:
+            done = job.done
+            # Before its caller goes on: an idle worker keeps nothing of it alive.
+            self.jobs.popleft()
+            del job
             try:
-                job.do(self.workplace)
-            except BaseException as error:  # set into the thread: nobody else would tell
-                job.error = error
+                self._workers.idle.append(self)
             finally:
-                done = job.done
-                del job  # before its caller goes on: an idle worker keeps nothing of it alive
-                try:
-                    self._workers.idle.append(self)
-                finally:
-                    done.release()
+                done.release()
 
 
 class Workers(Ending):
@@ -109,10 +120,11 @@ class Workers(Ending):
             # A fork has the list and not the threads.
             self._pid, self.idle = os.getpid(), []
         try:
-            (worker,) = starmap(self.idle.pop, _NOTHING)
-            worker.jobs.put(job)  # no interrupt comes in between
+            worker = self.idle.pop()
         except IndexError:
             Worker(self, self._ordinal, job)
+            return
+        worker.give(job)
 
     def leave(self, worker: Worker) -> bool:
         """Take a worker off the list; False where it is just being given a job."""
@@ -130,10 +142,10 @@ class Workers(Ending):
         """
         while self.idle:
             try:
-                (worker,) = starmap(self.idle.pop, _NOTHING)
+                worker = self.idle.pop()
             except IndexError:
                 return  # another thread took it
             try:
                 worker.workplace.clear()
             finally:
-                worker.jobs.put(None)
+                worker.give(None)

@@ -10,8 +10,8 @@ from typing import NamedTuple, TextIO
 import ptx
 
 from .. import border
-from ..driver.handover import finish
 from ..driver.in_use import Driver, current
+from ..driver.once_task import complete
 from ..errors import InvalidValueError
 from .device_times import DeviceTimes
 from .recorder import Recorder
@@ -60,7 +60,7 @@ class Trace:
             there: object = driver.api
             if there is traced:
                 driver.api = traced.inner  # first: no interrupt comes before what calls nothing
-            finish(traced.remove)
+            complete(traced.remove)
             with leaving:
                 self._begun = self._traced = None
             raise
@@ -75,7 +75,7 @@ class Trace:
         if there is traced:
             begun.driver.api = traced.inner  # first, as above
         try:
-            finish(traced.remove)
+            complete(traced.remove)
         finally:
             with begun.leaving:
                 try:
@@ -87,7 +87,7 @@ class Trace:
     def __del__(self) -> None:
         # An interrupt can come before the first line of `__exit__`, and several can come.
         if self._traced is not None:
-            finish(self._traced.remove)
+            complete(self._traced.remove)
 
     def span(self, name: str) -> AbstractContextManager[None]:
         """Show a `with` block of one's own on the thread that runs it."""
