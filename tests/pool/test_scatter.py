@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import contextvars
 import decimal
 import gc
