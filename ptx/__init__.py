@@ -15,7 +15,13 @@ if sys.version_info < (3, 11):  # noqa: UP036  # of a source tree, which no inst
         f"{sys.version.split()[0]} ({sys.executable}): make the environment with a newer one"
     )
 
-from ptx.compiling import compile as compile
+from ptx.compiling import (
+    choose_target as choose_target,
+    compile as compile,
+    nearest_target as nearest_target,
+    nvrtc_version as nvrtc_version,
+    supported_targets as supported_targets,
+)
 from ptx.errors import (
     CompileError as CompileError,
     FunctionNotFoundError as FunctionNotFoundError,
@@ -44,12 +50,6 @@ from ptx.options import (
 )
 from ptx.request import CompileRequest as CompileRequest
 from ptx.signature import KernelParam as KernelParam, KernelSignature as KernelSignature
-from ptx.supported import (
-    choose_target as choose_target,
-    nearest_target as nearest_target,
-    nvrtc_version as nvrtc_version,
-    supported_targets as supported_targets,
-)
 from ptx.target import ImageKind as ImageKind, Target as Target
 
 _DISTRIBUTION = "cudadrv"
@@ -57,7 +57,6 @@ _DISTRIBUTION = "cudadrv"
 
 if typing.TYPE_CHECKING:
     from ptx.cache.cache_report import *  # noqa: F403
-    from ptx.compile_warnings import *  # noqa: F403
     from ptx.diagnostics import *  # noqa: F403
     from ptx.headers import *  # noqa: F403
     from ptx.isa import *  # noqa: F403
@@ -67,7 +66,6 @@ if typing.TYPE_CHECKING:
 else:
     _AT_FIRST_USE = (
         "ptx.cache.cache_report",
-        "ptx.compile_warnings",
         "ptx.diagnostics",
         "ptx.headers",
         "ptx.prewarming",

@@ -20,14 +20,18 @@ from pathlib import Path
 from typing import IO, Final
 
 from ptx import _nvrtc
-from ptx.cache.folder import PrivateFolder
-from ptx.cache.seal import UNREADABLE, seal, unsealed_literal
-from ptx.cache.settings import folder_in_use, max_bytes_from_environment
+from ptx.cache.folder import (
+    UNREADABLE,
+    PrivateFolder,
+    folder_in_use,
+    max_bytes_from_environment,
+    seal,
+    unsealed_literal,
+)
 from ptx.cache.store import Store
 from ptx.cache.toolchain import Build, build_of, noted_build
 from ptx.errors import LinkError, NvJitLinkNotFoundError
-from ptx.link_input import LinkInput, LinkKind
-from ptx.linker import Linker
+from ptx.linker import Linker, LinkInput, LinkKind
 
 _UNKNOWN_ARCH: Final = "is not defined for option 'gpu-name'"
 _MOST_KNOWN: Final = 1024  # answers that a process remembers

@@ -11,22 +11,21 @@ from typing import TYPE_CHECKING
 from ptx import border
 from ptx.cache.dependencies import Dependencies, Snapshot
 from ptx.cache.disk import DiskImages
-from ptx.cache.key import (
-    Key,
-    UncacheableError,
-    differences,
-    link_parts,
-    refuse_side_effects,
-    sealed_key,
-)
-from ptx.cache.log import INFO, log
-from ptx.cache.memory import Made, MemoryImages
-from ptx.cache.settings import (
+from ptx.cache.folder import (
     DEFAULT_MAX_BYTES,
     folder_from_environment,
     folder_in_use,
     max_bytes_from_environment,
 )
+from ptx.cache.key import (
+    Key,
+    UncacheableError,
+    differences,
+    refuse_side_effects,
+    sealed_key,
+)
+from ptx.cache.log import INFO, log
+from ptx.cache.memory import Made, MemoryImages
 from ptx.cache.statistics import Counter
 from ptx.cache.store import Store
 from ptx.cache.toolchain import LIBRARIES, Build, Folders, Library, build_of
@@ -38,8 +37,7 @@ from ptx.target import Target
 
 if TYPE_CHECKING:
     from ptx.cache.cache_report import CacheStatistics, Explanation, Verification
-    from ptx.link_input import Linkable, OtherLinker
-    from ptx.link_options import LinkOptions
+    from ptx.linker import Linkable, LinkOptions, OtherLinker
 
 DEFAULT_MEMORY_BYTES = 256 * 1024 * 1024
 _OPTIONS = CompileOptions()
@@ -166,9 +164,14 @@ class ImageCache:
         Raises: what `ptx.link` does, such as a LinkError; an OSError where a file cannot be read.
         """
         # Saves a start that does not link 12 ms, most of them the PTX parser's.
-        from ptx.link_input import LinkInput, OtherLinker
-        from ptx.link_options import LinkOptions
-        from ptx.linker import link_inputs, uses_nvjitlink
+        from ptx.linker import (
+            LinkInput,
+            LinkOptions,
+            OtherLinker,
+            link_inputs,
+            link_parts,
+            uses_nvjitlink,
+        )
 
         given = border.several("link: images", images, object)
         inputs = [LinkInput.of(each, number) for number, each in enumerate(given, 1)]
@@ -329,9 +332,9 @@ class ImageCache:
 def warned_of(image: Image, request: CompileRequest) -> Image:
     """Return an image, and warn of NVRTC's warnings about its source."""
     if ": warning" in image.log:
-        from ptx.compile_warnings import warn_of  # saves other starts reading logs
+        from ptx.diagnostics import warn_of  # saves other starts reading logs
 
-        warn_of(image, request)
+        warn_of(image.log, name=request.name, source=request.source)
     return image
 
 

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from ptx import border
 from ptx.image import Image
 from ptx.image_cache import ImageCache, default_cache
-from ptx.link_input import Linkable, LinkInput, LinkKind, OtherLinker
-from ptx.link_options import LinkOptions
-from ptx.linker import link_inputs
+from ptx.linker import Linkable, LinkInput, LinkKind, LinkOptions, OtherLinker, link_inputs
 from ptx.observers import observed
 from ptx.target import Target
 

@@ -13,8 +13,7 @@ from ptx.cache.toolchain import Build, Folders, LookForHeaders, build_of, folder
 from ptx.request import CompileRequest
 
 if TYPE_CHECKING:
-    from ptx.cache.header_dependencies import HeaderDependencies
-    from ptx.cache.header_memo import Stamp
+    from ptx.cache.header_dependencies import HeaderDependencies, Stamp
 
 _NS: Final = 1_000_000_000
 _TICK_NS: Final = 20_000_000

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ptx.cache.entry import decode, decode_key, encode
-from ptx.cache.folder import PrivateFolder
+from ptx.cache.folder import WAIT_SECONDS, PrivateFolder
 from ptx.cache.key import Key
-from ptx.cache.lock import WAIT_SECONDS
 from ptx.cache.log import DEBUG, INFO, log
 from ptx.cache.statistics import Counter, add_counts, sum_of_file
 from ptx.cache.store import Store

@@ -6,8 +6,8 @@ import struct
 from ast import literal_eval
 from typing import Any
 
+from ptx.cache.folder import UNREADABLE, seal, unseal
 from ptx.cache.key import Key, sealed_key
-from ptx.cache.seal import UNREADABLE, seal, unseal
 from ptx.image import Image, ImageOrigin
 from ptx.signature import KernelSignature
 from ptx.target import ImageKind, Target

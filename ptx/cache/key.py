@@ -5,16 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 from ptx.cache.toolchain import Build, Folders
 from ptx.options import CompileOptions
 from ptx.request import CompileRequest
-from ptx.target import Target
-
-if TYPE_CHECKING:
-    from ptx.link_input import LinkInput
-    from ptx.link_options import LinkOptions
 
 FORMAT = "4"
 """Raised when an entry's meaning changes, so that older entries are not found."""
@@ -70,19 +64,6 @@ def key_of(
     return sealed_key(parts, headers)
 
 
-def link_parts(
-    inputs: Sequence[LinkInput], target: Target, options: LinkOptions, linker: str
-) -> Mapping[str, str]:
-    """What a link depends on: its inputs in their order, and what was told to the linker."""
-    found = [[each.kind.name, sha256(each.data).hexdigest(), _names(each)] for each in inputs]
-    return {
-        "inputs": repr(found),
-        "target": str(target),
-        "link options": repr((options.flags(), options.lto)),
-        "linker": linker,
-    }
-
-
 def refuse_side_effects(options: CompileOptions) -> None:
     """Keep away from the cache what writes or reads files that no key can know.
 
@@ -118,12 +99,6 @@ def differences(old: Key, new: Key) -> tuple[str, ...]:
         elif before[path] != after[path]:
             found.append(f"header {path}: changed")
     return tuple(found)
-
-
-def _names(image: LinkInput) -> list[list[str]]:
-    """What a linked image takes over from this input beside its code."""
-    kernels = [["signature", k.to_line()] for k in image.signatures.values()]
-    return [*map(list, sorted(image.lowered_names.items())), *kernels]
 
 
 def _sha(text: str) -> str:

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from ptx.cache import statistics, toolchain
-from ptx.cache.folder import PrivateFolder, UntrustedFolderError
-from ptx.cache.lock import WAIT_SECONDS, exclusive
+from ptx.cache.folder import WAIT_SECONDS, PrivateFolder, UntrustedFolderError, exclusive
 
 _SUFFIX: Final = ".image"
 _IMAGE: Final = re.compile(r"[0-9a-f]{64}\.image")

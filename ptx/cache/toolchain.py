@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from ptx import _nvrtc
-from ptx.cache.folder import PrivateFolder
-from ptx.cache.seal import UNREADABLE, seal, unsealed_literal
+from ptx.cache.folder import UNREADABLE, PrivateFolder, seal, unsealed_literal
 
 FILE = "cudadrv-toolchain"
 _MOST_NOTES = 64

@@ -26,10 +26,9 @@ from ptx import (
 )
 from ptx.cache import statistics, toolchain
 from ptx.cache.dependencies import Snapshot
-from ptx.cache.folder import PrivateFolder
+from ptx.cache.folder import PrivateFolder, seal
 from ptx.cache.key import Key, sealed_key
 from ptx.cache.memory import Made
-from ptx.cache.seal import seal
 from ptx.cache.store import Store
 from ptx.cache.toolchain import build_of
 from tests.several_threads import all_at_once

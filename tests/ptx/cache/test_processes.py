@@ -16,8 +16,8 @@ import pytest
 import ptx
 from ptx import ImageCache
 from ptx.cache.entry import decode
+from ptx.cache.folder import take
 from ptx.cache.key import sealed_key
-from ptx.cache.lock import take
 from ptx.cache.store import Store
 from tests.ptx.cache import workers
 

@@ -15,7 +15,7 @@ from ptx import (
     choose_target,
     nearest_target,
 )
-from ptx.supported import nvrtc_version, supported_targets
+from ptx.compiling import nvrtc_version, supported_targets
 
 
 @pytest.mark.parametrize(
