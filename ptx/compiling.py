@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ptx import _nvrtc, border
-from ptx.cache.toolchain import Build
 from ptx.errors import UnsupportedTargetError
 from ptx.image import Image
 from ptx.image_cache import ImageCache, default_cache, warned_of
@@ -34,7 +33,7 @@ def supported_targets(kind: ImageKind = ImageKind.CUBIN) -> tuple[Target, ...]:
         NvrtcNotFoundError: there is no NVRTC.
     """
     border.instance("supported_targets: kind", kind, ImageKind)
-    return tuple(Target(kind, number) for number in _nvrtc_of_cache().archs)
+    return tuple(Target(kind, number) for number in default_cache().nvrtc().archs)
 
 
 def nearest_target(compute_capability: tuple[int, int], kind: ImageKind = ImageKind.PTX) -> Target:
@@ -46,15 +45,18 @@ def nearest_target(compute_capability: tuple[int, int], kind: ImageKind = ImageK
     Raises:
         UnsupportedTargetError: every target is too new for the device.
     """
-    compute_capability = border.pair("nearest_target: compute_capability", compute_capability)
-    known = supported_targets(kind)
-    fitting = [target for target in known if target.runs_on(compute_capability)]
+    major, minor = border.pair("nearest_target: compute_capability", compute_capability)
+    border.instance("nearest_target: kind", kind, ImageKind)
+    nvrtc = default_cache().nvrtc()
+    # As in `Target.runs_on`: PTX runs on later capabilities, other code on those of its major.
+    least = 0 if kind is ImageKind.PTX else major * 10
+    fitting = [number for number in nvrtc.archs if least <= number <= major * 10 + minor]
     if fitting:
-        return fitting[-1]
+        return Target(kind, fitting[-1])
+    known = supported_targets(kind)
     raise UnsupportedTargetError(
-        f"NVRTC {_dotted(_nvrtc_of_cache().version)} makes no {kind.value} for a device of compute "
-        f"capability {_dotted(compute_capability)}: it knows {_listed(known)}. Install an NVRTC "
-        "that knows it",
+        f"NVRTC {_dotted(nvrtc.version)} makes no {kind.value} for a device of compute "
+        f"capability {major}.{minor}: it knows {_listed(known)}. Install an NVRTC that knows it",
         None,
         known,
     )
@@ -72,10 +74,10 @@ def choose_target(compute_capability: tuple[int, int], driver_version: tuple[int
     """
     driver_version = border.pair("choose_target: driver_version", driver_version)
     cubin = Target.of_capability(ImageKind.CUBIN, compute_capability)
-    known = supported_targets()
-    if cubin in known:
+    nvrtc = default_cache().nvrtc()
+    if cubin.number in nvrtc.archs:
         return cubin
-    version = _nvrtc_of_cache().version
+    version = nvrtc.version
     if version > driver_version:
         raise UnsupportedTargetError(
             f"NVRTC {_dotted(version)} does not know {cubin.arch}, and the driver, of CUDA "
@@ -83,13 +85,9 @@ def choose_target(compute_capability: tuple[int, int], driver_version: tuple[int
             f"install an NVRTC that knows {cubin.arch}, or update the driver to CUDA "
             f"{_dotted(version)} or newer",
             cubin,
-            known,
+            supported_targets(),
         )
     return nearest_target(compute_capability, ImageKind.PTX)
-
-
-def _nvrtc_of_cache() -> Build:
-    return default_cache().nvrtc()
 
 
 def _dotted(version: tuple[int, int]) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ptx import _nvrtc, border
-from ptx.cache.folder import PrivateFolder, folder_in_use
+from ptx.cache.folder import PrivateFolder, cache_settings
 from ptx.cache.toolchain import ROOTS, package_folders
 from ptx.errors import NvrtcError
 from ptx.options import CompileOptions, headers_from_environment
@@ -263,7 +263,8 @@ def cuda_headers(options: CompileOptions = _OPTIONS, *, unpack: bool = True) -> 
     """
     border.instance("cuda_headers: options", options, CompileOptions)
     named = options.cuda_headers or headers_from_environment()
-    return find_headers(tuple(map(str, named)), _nvrtc.version(), folder_in_use(), unpack=unpack)
+    folder, _ = cache_settings()
+    return find_headers(tuple(map(str, named)), _nvrtc.version(), folder, unpack=unpack)
 
 
 def find_headers(

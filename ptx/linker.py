@@ -11,9 +11,10 @@ from enum import Enum
 from hashlib import sha256
 from pathlib import Path
 from types import NoneType
-from typing import Self, TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
 from ptx import _nvrtc, border
+from ptx.cache.toolchain import Build
 from ptx.errors import ImageFormatError, LinkError, PtxArgumentValueError
 from ptx.image import Image
 from ptx.isa.errors import PtxSyntaxError
@@ -284,6 +285,75 @@ class Linker(_nvrtc.InUse):
         return bytes(data)
 
 
+class LinkRequest(NamedTuple):
+    """The checked arguments of a link; `other` links in the place of nvJitLink."""
+
+    inputs: tuple[LinkInput, ...]
+    target: Target
+    options: LinkOptions
+    other: OtherLinker | None
+
+    @classmethod
+    def of(
+        cls,
+        images: Sequence[Linkable],
+        target: Target,
+        options: LinkOptions | None,
+        linker: OtherLinker | None,
+    ) -> LinkRequest:
+        """Check the arguments of `ptx.link`, and read its files.
+
+        Raises:
+            TypeError: an argument has a wrong type.
+            ImageFormatError: an input is nothing that is linked.
+            OSError: a file cannot be read.
+        """
+        given = border.several("link: images", images, object)
+        inputs = tuple(LinkInput.of(each, number) for number, each in enumerate(given, 1))
+        border.instance("link: target", target, Target)
+        if options is None:
+            options = LinkOptions()
+        border.instance("link: options", options, LinkOptions)
+        if linker is not None:
+            border.instance("link: linker", linker, OtherLinker)
+        return cls(inputs, target, options, linker)
+
+    @property
+    def uses_nvjitlink(self) -> bool:
+        """Whether nvJitLink takes part."""
+        return self.other is None and _uses_nvjitlink(self.inputs, self.target)
+
+    def parts(self, nvjitlink: Build | None) -> Mapping[str, str]:
+        """Return everything that the image depends on, by name."""
+        found = [
+            [each.kind.name, sha256(each.data).hexdigest(), _names(each)] for each in self.inputs
+        ]
+        built_in = f"nvJitLink {nvjitlink or 'not needed'}"
+        return {
+            "inputs": repr(found),
+            "target": str(self.target),
+            "link options": repr((self.options.flags(), self.options.lto)),
+            "linker": self.other.identity if self.other else built_in,
+        }
+
+    def link(self) -> Image:
+        """Link, with no cache in between."""
+        link = self.other.linked if self.other else link_inputs
+        return link(self.inputs, self.target, self.options)
+
+
+def _names(image: LinkInput) -> list[list[str]]:
+    """Return what a linked image takes over from this input beside its code."""
+    kernels = [["signature", k.to_line()] for k in image.signatures.values()]
+    return [*map(list, sorted(image.lowered_names.items())), *kernels]
+
+
+def _uses_nvjitlink(inputs: Sequence[LinkInput], target: Target) -> bool:
+    """Return whether a link needs nvJitLink: PTX becomes PTX without it."""
+    is_text = target.kind is ImageKind.PTX
+    return not is_text or any(each.kind is LinkKind.LTOIR for each in inputs)
+
+
 def link_inputs(inputs: Sequence[LinkInput], target: Target, options: LinkOptions) -> Image:
     """Link with no cache in between: to a cubin with nvJitLink, to PTX as text.
 
@@ -312,34 +382,9 @@ def link_inputs(inputs: Sequence[LinkInput], target: Target, options: LinkOption
         log=log,
         lowered_names={k: v for each in inputs for k, v in each.lowered_names.items()},
         signatures=_signatures(inputs, text),
-        compiler=_nvrtc.linker_version() if uses_nvjitlink(inputs, target) else None,
+        compiler=_nvrtc.linker_version() if _uses_nvjitlink(inputs, target) else None,
         build_ms=(time.perf_counter() - started) * 1e3,
     )
-
-
-def uses_nvjitlink(inputs: Sequence[LinkInput], target: Target) -> bool:
-    """Whether nvJitLink takes part: PTX becomes PTX without it."""
-    is_text = target.kind is ImageKind.PTX
-    return not is_text or any(each.kind is LinkKind.LTOIR for each in inputs)
-
-
-def link_parts(
-    inputs: Sequence[LinkInput], target: Target, options: LinkOptions, linker: str
-) -> Mapping[str, str]:
-    """What a link depends on: its inputs in their order, and what was told to the linker."""
-    found = [[each.kind.name, sha256(each.data).hexdigest(), _names(each)] for each in inputs]
-    return {
-        "inputs": repr(found),
-        "target": str(target),
-        "link options": repr((options.flags(), options.lto)),
-        "linker": linker,
-    }
-
-
-def _names(image: LinkInput) -> list[list[str]]:
-    """What a linked image takes over from this input beside its code."""
-    kernels = [["signature", k.to_line()] for k in image.signatures.values()]
-    return [*map(list, sorted(image.lowered_names.items())), *kernels]
 
 
 def check_link(inputs: Sequence[LinkInput], target: Target) -> None:

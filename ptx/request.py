@@ -12,6 +12,10 @@ from ptx.options import DEFAULT_TARGET, CompileOptions, headers_from_environment
 from ptx.target import Target
 
 
+class UncacheableError(Exception):
+    """The dependencies of a request's image cannot be known; never leaves the cache."""
+
+
 class CompileRequest:
     """A source and all that its image depends on, but for the compiler and the header files.
 

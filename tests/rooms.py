@@ -76,9 +76,9 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         ),
         (
             "build",
-            "ptx.nvrtc_build ptx.linker ptx.assembler ptx.headers ptx.kernel_types",
+            "ptx.nvrtc_build ptx.linker ptx.assembler ptx.kernel_types",
         ),
-        ("cache", "ptx.cache"),
+        ("cache", "ptx.cache ptx.headers"),
         ("image", "ptx.image ptx.request"),
         ("emulate", "ptx.emulate/ ptx.emulate.program"),
         ("emulate/requirements", "ptx.emulate.requirements"),

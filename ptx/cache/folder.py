@@ -21,7 +21,6 @@ import sys
 import time
 from ast import literal_eval
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -123,16 +122,19 @@ def max_bytes_from_environment() -> int:
         ) from None
 
 
-def folder_in_use() -> Path | None:
-    """Where images are kept; None where they are not, as the user says so or there is no home.
+def cache_settings() -> tuple[Path | None, int]:
+    """Return the folder of images and the bound of its bytes.
+
+    The folder is None where the user turned it off, or where there is no home folder.
 
     Raises:
         ValueError: `CUDADRV_CACHE_MAX_MB` is not a number.
     """
+    max_bytes = max_bytes_from_environment()
     try:
-        return folder_from_environment() if max_bytes_from_environment() else None
+        return folder_from_environment() if max_bytes else None, max_bytes
     except OSError:
-        return None  # a cache finds that out as well, and says it once
+        return None, max_bytes  # a cache finds that out as well, and warns once
 
 
 WAIT_SECONDS: Final = 120.0
@@ -222,16 +224,6 @@ _NO_FILE: Final = frozenset(
 _ATTEMPTS: Final = 3
 _DEAD_SECONDS: Final = 10.0
 """A file that is this old and has a writer has that writer's lock."""
-
-
-def open_into(opened: list[int], path: str | Path, flags: int, folder: int | None = None) -> int:
-    """Open a file, made for this user alone, and put its descriptor on a list; gives it.
-
-    That is one step of the interpreter: an interrupt during the call, which is delivered when it
-    has ended, finds the descriptor where it will be closed.
-    """
-    opened.extend(map(partial(os.open, mode=0o600, dir_fd=folder), (path,), (flags,)))
-    return opened[-1]
 
 
 class UntrustedFolderError(OSError):
@@ -410,48 +402,50 @@ class PrivateFolder:
 
     @contextlib.contextmanager
     def _file(self, name: str, flags: int) -> Iterator[int]:
-        opened: list[int] = []
+        with self._opened() as folder:
+            path = self._at(folder, name)
+            descriptor = os.open(path, flags | _SAFE, 0o600, dir_fd=folder)
         try:
-            with self._opened() as folder:
-                open_into(opened, self._at(folder, name), flags | _SAFE, folder)
-            yield opened[0]
+            yield descriptor
         finally:
-            for descriptor in opened:
-                os.close(descriptor)
+            os.close(descriptor)
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int | None]:
-        """A descriptor of the folder, which is private; None where folders have none (Windows)."""
+        """Yield a descriptor of the folder, which is private; None on Windows, which has none."""
         if not _POSIX:
             yield None
             return
-        opened: list[int] = []
         try:
-            descriptor = self._open(opened)
-            self._check(os.fstat(descriptor))
-            yield descriptor
-        finally:
-            for descriptor in opened:
-                os.close(descriptor)
-
-    def _open(self, opened: list[int]) -> int:
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-        try:
-            if self._above is None:
-                return open_into(opened, self.path, flags)
-            with self._above._opened() as above:
-                return open_into(opened, self.path.name, flags, above)
+            descriptor = self._open()
         except OSError as error:
             if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
                 raise
-            link = os.lstat(self.path)
-            if not stat.S_ISLNK(link.st_mode):
-                raise
+            descriptor = self._open_link()
+        try:
+            self._check(os.fstat(descriptor))
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _open(self) -> int:
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+        if self._above is None:
+            return os.open(self.path, flags)
+        with self._above._opened() as above:
+            return os.open(self.path.name, flags, dir_fd=above)
+
+    def _open_link(self) -> int:
+        """Open a folder that a link of this user's own, or of root's, leads to."""
+        link = os.lstat(self.path)
+        if not stat.S_ISLNK(link.st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(self.path))
         if self._above is not None or link.st_uid not in (0, os.geteuid()):
             raise UntrustedFolderError(f"{self.path} is a link that user {link.st_uid} made")
-        descriptor = open_into(opened, self.path, os.O_RDONLY | os.O_DIRECTORY)
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         after = os.lstat(self.path)
         if (link.st_ino, link.st_ctime_ns) != (after.st_ino, after.st_ctime_ns):
+            os.close(descriptor)
             raise UntrustedFolderError(f"{self.path} is being replaced")
         return descriptor
 

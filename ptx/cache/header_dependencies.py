@@ -27,10 +27,8 @@ from hashlib import sha256
 from itertools import chain
 from typing import Any, TypeAlias
 
-from ptx.cache.folder import UNREADABLE, open_into, seal, unseal
-from ptx.cache.key import UncacheableError
-from ptx.cache.store import Store
-from ptx.request import CompileRequest
+from ptx.cache.folder import UNREADABLE, PrivateFolder, seal, unseal
+from ptx.request import CompileRequest, UncacheableError
 
 _SPLICES = tuple(
     re.compile(splice) for splice in (rb"\\\r?\n", rb"(?:\\|\?\?/)\r?\n", rb"\\[ \t\v\f]*\r?\n")
@@ -245,20 +243,17 @@ def _stamp(found: os.stat_result) -> Stamp:
 
 def _read(path: str) -> tuple[Stamp, bytes] | None:
     """A regular file's bytes, and its stamp from before they were read."""
-    # O_NONBLOCK: another may put a FIFO there at any time.
-    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
-    opened: list[int] = []
     try:
-        found = os.fstat(open_into(opened, path, flags))
-        if not stat.S_ISREG(found.st_mode):
-            return None
-        with open(opened[0], "rb", closefd=False) as file:
-            return _stamp(found), file.read()
+        with open(path, "rb", opener=_open_at_once) as file:
+            found = os.fstat(file.fileno())
+            return (_stamp(found), file.read()) if stat.S_ISREG(found.st_mode) else None
     except OSError:
         return None
-    finally:
-        for descriptor in opened:
-            os.close(descriptor)
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file without waiting: a FIFO may stand there at any time."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 # Any: JSON as `to_bytes` writes it; another shape fails in here.
@@ -289,8 +284,8 @@ _PRE_INCLUDE = ("--pre-include", "-include")
 class HeaderDependencies:
     """Finds header files; those that did not change since are not read again."""
 
-    def __init__(self, store: Store | None) -> None:
-        self._store = store
+    def __init__(self, memos: PrivateFolder | None) -> None:
+        self._memos = memos
         self._memo = HeaderMemo()
         self._loaded: set[str] = set()
 
@@ -301,18 +296,18 @@ class HeaderDependencies:
             UncacheableError: a computed name could mean too many files.
             FileNotFoundError: the working folder, which relative names begin from, was removed.
         """
-        if self._store is None:
+        if self._memos is None:
             return header_dependencies(request, folders, self._memo)
         name = _memo_name(request, folders)
         if name not in self._loaded:
             self._loaded.add(name)
             with contextlib.suppress(OSError):
-                self._memo.add(self._store.memos.read(name) or b"")
+                self._memo.add(self._memos.read(name) or b"")
         before = self._memo.read_count
         files = header_dependencies(request, folders, self._memo)
         if self._memo.read_count > before:
             with contextlib.suppress(OSError):  # the next process reads the headers again
-                self._store.memos.write(name, self._memo.to_bytes(list(files)))
+                self._memos.write(name, self._memo.to_bytes(list(files)))
         return files
 
 
