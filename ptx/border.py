@@ -30,17 +30,25 @@ def instance(where: str, value: object, cls: type[_T] | tuple[type[_T], ...]) ->
     raise refused(where, value, f"give a {' or a '.join(each.__name__ for each in classes)}")
 
 
-def several(where: str, values: object, cls: type[_T] | tuple[type[_T], ...]) -> tuple[_T, ...]:
-    """All of some values, each of a class; text is no sequence of anything."""
+def elements(where: str, values: object) -> tuple[object, ...]:
+    """All of some values; text is no sequence of anything.
+
+    Raises:
+        PtxArgumentTypeError: it is none.
+    """
     if not isinstance(values, (str, bytes, bytearray)):
         try:
             # What has no elements fails.
-            found: tuple[object, ...] = tuple(values)  # type: ignore[arg-type]
+            return tuple(values)  # type: ignore[arg-type]
         except (TypeError, ValueError):
             pass
-        else:
-            return tuple(instance(f"{where}[{n}]", each, cls) for n, each in enumerate(found))
     raise refused(where, values, "give several, such as a tuple")
+
+
+def several(where: str, values: object, cls: type[_T] | tuple[type[_T], ...]) -> tuple[_T, ...]:
+    """All of some values, each of a class."""
+    found = elements(where, values)
+    return tuple([instance(f"{where}[{n}]", each, cls) for n, each in enumerate(found)])
 
 
 def integer(where: str, value: object) -> int:

@@ -308,7 +308,7 @@ class LinkRequest(NamedTuple):
             ImageFormatError: an input is nothing that is linked.
             OSError: a file cannot be read.
         """
-        given = border.several("link: images", images, object)
+        given = border.elements("link: images", images)
         inputs = tuple(LinkInput.of(each, number) for number, each in enumerate(given, 1))
         border.instance("link: target", target, Target)
         if options is None:

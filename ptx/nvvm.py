@@ -371,7 +371,7 @@ def compile_nvvm(
         NvvmNotFoundError: libNVVM is not installed; the text has the remedy.
         OSError: a file cannot be read.
     """
-    several = [ir] if isinstance(ir, (str, bytes, Path)) else border.several("ir", ir, object)
+    several = [ir] if isinstance(ir, (str, bytes, Path)) else border.elements("ir", ir)
     border.text("compile_nvvm: name", name)
     modules = [_module(each, name) for each in several]
     if not modules:

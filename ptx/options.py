@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from types import NoneType
 from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
@@ -145,22 +146,30 @@ class CompileOptions:
     cuda_headers: tuple[str | os.PathLike[str], ...] = ()
 
     def __post_init__(self) -> None:
-        _check(self.std, self.maxrregcount, self.target)
-        # Copies, so that a caller's later change to its own list or dict changes nothing here.
-        folders = _several("include_paths", self.include_paths)
-        paths = tuple(border.path_text("include_paths", path) for path in folders)
-        border.instance("defines", self.defines, Mapping)
+        if border.instance("std", self.std, str) not in get_args(CppStandard):
+            raise PtxArgumentValueError(
+                f"std={self.std!r}: expected one of {', '.join(get_args(CppStandard))}"
+            )
+        count = self.maxrregcount
+        if count is not None and border.integer("maxrregcount", count) < 1:
+            raise PtxArgumentValueError(f"maxrregcount={count}: expected a positive count")
+        if self.target is not None:
+            _check_target(self.target)
         for name in ("fmad", "ftz", "prec_div", "prec_sqrt", "lineinfo"):
             border.instance(name, getattr(self, name), (bool, NoneType))
-        macros = {name: _define(name, value) for name, value in self.defines.items()}
-        extra = tuple(border.text("extra", each) for each in _several("extra", self.extra))
-        for option in extra:
+        # Copies, so that a caller's later change to its own list or dict changes nothing here.
+        macros: dict[str, str | None] = {}
+        for name, value in border.instance("defines", self.defines, Mapping).items():
+            macros[name] = _define(name, value)
+        object.__setattr__(self, "defines", macros)
+        for name, check in (
+            ("include_paths", border.path_text),
+            ("extra", border.text),
+            ("cuda_headers", border.path_text),
+        ):
+            object.__setattr__(self, name, _each(name, getattr(self, name), check))
+        for option in self.extra:
             _refuse_own_field(option)
-        for name, value in (("include_paths", paths), ("defines", macros), ("extra", extra)):
-            object.__setattr__(self, name, value)
-        given = _several("cuda_headers", self.cuda_headers)
-        headers = tuple(border.path_text("cuda_headers", path) for path in given)
-        object.__setattr__(self, "cuda_headers", headers)
 
     @classmethod
     def from_flags(cls, *flags: str) -> CompileOptions:
@@ -202,9 +211,13 @@ class CompileOptions:
         """
         border.instance("CompileOptions.for_target: target", target, Target)
         takes_lines = lineinfo and self.lineinfo is None and not self.debug
-        return replace(
-            self, target=self.target or target, lineinfo=True if takes_lines else self.lineinfo
-        )
+        if self.target is not None and not takes_lines:
+            return self
+        _check_target(self.target or target)
+        filled = copy.copy(self)  # all other fields were checked when they were given
+        object.__setattr__(filled, "target", self.target or target)
+        object.__setattr__(filled, "lineinfo", True if takes_lines else self.lineinfo)
+        return filled
 
     def flags(self) -> tuple[str, ...]:
         """The options as NVRTC spells them, without target and include folders."""
@@ -235,21 +248,14 @@ def headers_from_environment() -> tuple[str, ...]:
     return tuple(filter(None, os.environ.get("CUDADRV_HEADERS", "").split(os.pathsep)))
 
 
-def _several(name: str, values: object) -> tuple[object, ...]:
+def _each(name: str, values: object, check: Callable[[str, object], str]) -> tuple[str, ...]:
+    """Return the elements of a tuple of strings or paths, each checked."""
     if isinstance(values, (str, bytes)):
         raise PtxArgumentTypeError(f"{name} must be a tuple of strings, not one string")
-    return border.several(name, values, object)
+    return tuple([check(name, each) for each in border.elements(name, values)])
 
 
-def _check(std: str, maxrregcount: int | None, target: object) -> None:
-    if border.instance("std", std, str) not in get_args(CppStandard):
-        raise PtxArgumentValueError(
-            f"std={std!r}: expected one of {', '.join(get_args(CppStandard))}"
-        )
-    if maxrregcount is not None and border.integer("maxrregcount", maxrregcount) < 1:
-        raise PtxArgumentValueError(f"maxrregcount={maxrregcount}: expected a positive count")
-    if target is None:
-        return
+def _check_target(target: object) -> None:
     if not isinstance(target, Target):
         raise PtxArgumentTypeError(
             f"target={border.shown(target)}: expected a Target, such as Target.parse('sm_90')"

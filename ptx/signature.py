@@ -73,28 +73,20 @@ class KernelSignature:
         """
         words = border.instance("a signature", line, str).split(" ")
         try:
-            return cls._of_words(*words)
-        except (TypeError, ValueError, KeyError) as error:
+            name, nbytes, shared_bytes, threads, block, *of_params = words
+            params = []
+            for word in of_params:
+                of, ptx_type, size, align, offset, kind, count, cpp_type = word.split(":")
+                numbers = int(size), int(align), int(offset), _OF_KIND[kind], int(count)
+                params.append(KernelParam(of, ptx_type, *numbers, cpp_type))
+            x, y, z = (0, 0, 0) if block == "-" else map(int, block.split("x"))
+            return cls(
+                name,
+                tuple(params),
+                int(nbytes),
+                int(shared_bytes),
+                None if threads == "-" else int(threads),
+                None if block == "-" else (x, y, z),
+            )
+        except (ValueError, KeyError) as error:
             raise PtxArgumentValueError(f"{line!r} is no line of a signature") from error
-
-    @classmethod
-    def _of_words(
-        cls, name: str, nbytes: str, shared_bytes: str, threads: str, block: str, *words: str
-    ) -> KernelSignature:
-        params = []
-        for word in words:
-            of, ptx_type, size, align, offset, kind, count, cpp_type = word.split(":")
-            numbers = int(size), int(align), int(offset)
-            params.append(KernelParam(of, ptx_type, *numbers, _OF_KIND[kind], int(count), cpp_type))
-        required = None
-        if block != "-":
-            x, y, z = map(int, block.split("x"))
-            required = x, y, z
-        return cls(
-            name,
-            tuple(params),
-            int(nbytes),
-            int(shared_bytes),
-            None if threads == "-" else int(threads),
-            required,
-        )

@@ -86,11 +86,14 @@ class CompileKeys:
             if option.lstrip("-").partition("=")[0] in _SIDE_EFFECTS:
                 raise UncacheableError(f"option {option} reads or writes files of its own")
         folders: Folders = ()
-        headers: Mapping[str, Header] = {}
+        digests: list[tuple[str, str]] = []
+        stamps: tuple[Stamp, ...] = ()
         try:
             if request.includes_anything():
                 folders = self.folders(request)
                 headers = self._headers_in_reach(request, folders)
+                digests = [(path, header.digest) for path, header in headers.items()]
+                stamps = tuple(header.stamp for header in headers.values())
             parts = {
                 "source": _sha(request.source),
                 "name": request.name,
@@ -107,8 +110,7 @@ class CompileKeys:
                 parts["working folder"] = os.getcwd()
         except FileNotFoundError as error:
             raise UncacheableError(f"the working folder was removed: {error}") from error
-        digests = [(path, header.digest) for path, header in headers.items()]
-        return sealed_key(parts, digests, tuple(header.stamp for header in headers.values()))
+        return sealed_key(parts, digests, stamps)
 
     def nvrtc(self) -> Build:
         """Return the NVRTC of this process; it is not loaded where a note names it."""

@@ -264,14 +264,33 @@ def encode(image: Image, key: Key) -> bytes:
 
 
 def decode(data: bytes, digest: str) -> Image | None:
-    """The image of an entry, or None if the bytes are damaged or another key's."""
+    """Return the image of an entry, or None if the bytes are damaged or another key's."""
     blocks = _blocks(data)
     if blocks is None:
         return None
+    name, literal, lines, code, text = blocks
     try:
-        if not blocks[0].startswith(f"('{digest}',".encode()):
+        if not name.startswith(f"('{digest}',".encode()):
             return None
-        return _image(literal_eval(blocks[1].decode()), *blocks[2:])
+        # Any: a literal as `encode` writes it; another shape fails here.
+        description: dict[str, Any] = literal_eval(literal.decode())
+        kind = ImageKind(description["kind"])
+        ptx = None
+        if description["has_ptx"]:
+            ptx = (code if kind is ImageKind.PTX else text).decode()
+        compiler = description["compiler"]
+        signatures = list(map(KernelSignature.from_line, lines.decode().splitlines()))
+        return Image(
+            target=Target(kind, description["number"], description["suffix"]),
+            data=code,
+            ptx=ptx,
+            log=description["log"],
+            lowered_names=description["lowered_names"],
+            signatures={signature.name: signature for signature in signatures},
+            compiler=None if compiler is None else (compiler[0], compiler[1]),
+            build_ms=description["build_ms"],
+            origin=ImageOrigin.DISK,
+        )
     except UNREADABLE:
         return None  # sealed by another version of this format
 
@@ -287,27 +306,6 @@ def decode_key(data: bytes) -> Key | None:
     except UNREADABLE:
         return None
     return key if key.digest == digest else None
-
-
-def _image(description: dict[str, Any], lines: bytes, data: bytes, text: bytes) -> Image:
-    """The image of a description as `encode` writes it (Any: literals, checked by use)."""
-    kind = ImageKind(description["kind"])
-    ptx = None
-    if description["has_ptx"]:
-        ptx = (data if kind is ImageKind.PTX else text).decode()
-    compiler = description["compiler"]
-    signatures = map(KernelSignature.from_line, lines.decode().splitlines())
-    return Image(
-        target=Target(kind, description["number"], description["suffix"]),
-        data=data,
-        ptx=ptx,
-        log=description["log"],
-        lowered_names=description["lowered_names"],
-        signatures={signature.name: signature for signature in signatures},
-        compiler=None if compiler is None else (compiler[0], compiler[1]),
-        build_ms=description["build_ms"],
-        origin=ImageOrigin.DISK,
-    )
 
 
 def _blocks(data: bytes) -> list[bytes] | None:

@@ -176,9 +176,7 @@ def _fingerprint() -> str:
     """A hash that changes when another library or other headers may be found than before."""
     parts = [sys.version, sys.prefix, *map(str, map(os.environ.get, (*ROOTS, *_SEARCH_PATHS)))]
     for path in dict.fromkeys(_places()):
-        changed = _changed_ns(path)
-        if changed is not None:
-            parts.append(f"{path} {changed}")
+        parts += (path, str(_stamp(path)))
     return sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -190,14 +188,14 @@ def _places() -> Iterator[str]:
     """
     for base in package_folders():
         cuda, nvidia = os.path.join(base, "cuda"), os.path.join(base, "nvidia")
-        if _changed_ns(cuda) is not None:
+        if _stamp(cuda) is not None:
             for leaf in _OF_CUDA:
                 yield os.path.join(cuda, leaf)
-        if _changed_ns(nvidia) is not None:
+        if _stamp(nvidia) is not None:
             yield nvidia
             for package, leaves in _OF_NVIDIA.items():
                 folder = os.path.join(nvidia, package)
-                if _changed_ns(folder) is not None:
+                if _stamp(folder) is not None:
                     for leaf in leaves:
                         yield os.path.join(folder, leaf)
     for name in ROOTS:
@@ -215,10 +213,3 @@ def package_folders() -> tuple[str, ...]:
     if site.ENABLE_USER_SITE:
         bases.append(site.getusersitepackages())
     return tuple(dict.fromkeys(bases))
-
-
-def _changed_ns(path: str) -> int | None:
-    try:
-        return os.stat(path).st_mtime_ns
-    except OSError:
-        return None
