@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ptx import _nvrtc, border
+from ptx import _nvrtc
+from ptx.argument_checks import checks
 from ptx.errors import UnsupportedTargetError
 from ptx.image import Image
 from ptx.image_cache import ImageCache, default_cache, warned_of
@@ -12,6 +13,8 @@ from ptx.observers import observed
 from ptx.options import CompileOptions
 from ptx.request import CompileRequest
 from ptx.target import ImageKind, Target
+
+__all__ = ["choose_target", "compile", "nearest_target", "nvrtc_version", "supported_targets"]
 
 
 def nvrtc_version() -> tuple[int, int]:
@@ -32,7 +35,7 @@ def supported_targets(kind: ImageKind = ImageKind.CUBIN) -> tuple[Target, ...]:
     Raises:
         NvrtcNotFoundError: there is no NVRTC.
     """
-    border.instance("supported_targets: kind", kind, ImageKind)
+    checks.instance_of("supported_targets: kind", kind, ImageKind)
     return tuple(Target(kind, number) for number in default_cache().nvrtc().archs)
 
 
@@ -45,8 +48,8 @@ def nearest_target(compute_capability: tuple[int, int], kind: ImageKind = ImageK
     Raises:
         UnsupportedTargetError: every target is too new for the device.
     """
-    major, minor = border.pair("nearest_target: compute_capability", compute_capability)
-    border.instance("nearest_target: kind", kind, ImageKind)
+    major, minor = checks.int_pair("nearest_target: compute_capability", compute_capability)
+    checks.instance_of("nearest_target: kind", kind, ImageKind)
     nvrtc = default_cache().nvrtc()
     # As in `Target.runs_on`: PTX runs on later capabilities, other code on those of its major.
     least = 0 if kind is ImageKind.PTX else major * 10
@@ -72,7 +75,7 @@ def choose_target(compute_capability: tuple[int, int], driver_version: tuple[int
     Raises:
         UnsupportedTargetError: neither is possible; the text has both versions and the remedy.
     """
-    driver_version = border.pair("choose_target: driver_version", driver_version)
+    driver_version = checks.int_pair("choose_target: driver_version", driver_version)
     cubin = Target.of_capability(ImageKind.CUBIN, compute_capability)
     nvrtc = default_cache().nvrtc()
     if cubin.number in nvrtc.archs:
@@ -128,5 +131,5 @@ def compile(
         from ptx.nvrtc_build import build  # saves a hit 12 ms, as in the cache
 
         return warned_of(build(request), request)
-    used = default_cache() if cache is True else border.instance("cache", cache, ImageCache)
+    used = default_cache() if cache is True else checks.instance_of("cache", cache, ImageCache)
     return warned_of(used.get_or_build(request), request)

@@ -12,7 +12,8 @@ from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ptx import _nvrtc, border
+from ptx import _nvrtc
+from ptx.argument_checks import checks
 from ptx.cache.folder import PrivateFolder, cache_settings
 from ptx.cache.toolchain import ROOTS, package_folders
 from ptx.errors import NvrtcError
@@ -106,20 +107,22 @@ class HeaderFolder:
     versions: tuple[tuple[str, Version], ...] = ()
 
     def __post_init__(self) -> None:
-        border.path_text("HeaderFolder: path", self.path)
-        for part in border.several("HeaderFolder: versions", self.versions, tuple):
+        checks.path_text("HeaderFolder: path", self.path)
+        for part in checks.sequence_of("HeaderFolder: versions", self.versions, tuple):
             if len(part) != 2:
-                raise border.refused("HeaderFolder: versions", part, "give (part, version) pairs")
-            border.pair("HeaderFolder: versions", part[1])
+                raise checks.wrong_type(
+                    "HeaderFolder: versions", part, "give (part, version) pairs"
+                )
+            checks.int_pair("HeaderFolder: versions", part[1])
 
     def misfits(self, nvrtc: Version) -> tuple[tuple[str, Version], ...]:
         """The parts whose version is not that of NVRTC."""
-        version = border.pair("HeaderFolder.misfits: nvrtc", nvrtc)
+        version = checks.int_pair("HeaderFolder.misfits: nvrtc", nvrtc)
         return tuple(part for part in self.versions if part[1] != version)
 
     def has(self, header: str) -> bool:
         """Whether an include of this name finds a file here."""
-        name = border.path_text("HeaderFolder.has: header", header)
+        name = checks.path_text("HeaderFolder.has: header", header)
         return os.path.isfile(os.path.join(self.path, name))
 
     def contents(self) -> str:
@@ -241,8 +244,8 @@ class CudaHeaders:
     refused: tuple[HeaderFolder, ...] = ()
 
     def __post_init__(self) -> None:
-        border.pair("CudaHeaders: nvrtc", self.nvrtc)
-        border.several("CudaHeaders: folders", self.folders, HeaderFolder)
+        checks.int_pair("CudaHeaders: nvrtc", self.nvrtc)
+        checks.sequence_of("CudaHeaders: folders", self.folders, HeaderFolder)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -261,7 +264,7 @@ def cuda_headers(options: CompileOptions = _OPTIONS, *, unpack: bool = True) -> 
     Raises:
         NvrtcNotFoundError: there is no NVRTC.
     """
-    border.instance("cuda_headers: options", options, CompileOptions)
+    checks.instance_of("cuda_headers: options", options, CompileOptions)
     named = options.cuda_headers or headers_from_environment()
     folder, _ = cache_settings()
     return find_headers(tuple(map(str, named)), _nvrtc.version(), folder, unpack=unpack)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ptx import border
+from ptx.argument_checks import checks
 from ptx.cache.folder import DEFAULT_MAX_BYTES, cache_settings, folder_from_environment
 from ptx.cache.key import CompileKeys, Key, differences, sealed_key
 from ptx.cache.store import INFO, Counter, Store, log, sum_of_file, warn_of
@@ -25,6 +25,8 @@ from ptx.target import Target
 if TYPE_CHECKING:
     from ptx.cache.cache_report import CacheStatistics, Explanation, Verification
     from ptx.linker import Linkable, LinkOptions, OtherLinker
+
+__all__ = ["ImageCache", "default_cache"]
 
 DEFAULT_MEMORY_BYTES = 256 * 1024 * 1024
 _OPTIONS = CompileOptions()
@@ -46,10 +48,10 @@ class ImageCache:
         max_bytes: int = DEFAULT_MAX_BYTES,
         memory_bytes: int = DEFAULT_MEMORY_BYTES,
     ) -> None:
-        max_bytes = border.integer("ImageCache: max_bytes", max_bytes)
-        memory_bytes = border.integer("ImageCache: memory_bytes", memory_bytes)
+        max_bytes = checks.integer("ImageCache: max_bytes", max_bytes)
+        memory_bytes = checks.integer("ImageCache: memory_bytes", memory_bytes)
         if directory is not None:
-            directory = border.path_text("ImageCache: directory", directory)
+            directory = checks.path_text("ImageCache: directory", directory)
         self._store: Store | None = None
         self._fault: OSError | None = None  # why there is no store; cleared by the warning
         if max_bytes > 0:
@@ -97,7 +99,7 @@ class ImageCache:
         Raises:
             PtxError: it is not installed.
         """
-        if border.text("ImageCache.build_of: library", library) not in LIBRARIES:
+        if checks.text("ImageCache.build_of: library", library) not in LIBRARIES:
             raise PtxArgumentValueError(f"library is {library!r}: give one of {LIBRARIES}")
         return build_of(library, self._store.top if self._store else None)
 
@@ -121,7 +123,7 @@ class ImageCache:
 
     def get_or_build(self, request: CompileRequest) -> Image:
         """`get_or_compile` for a request that is one value; warnings are in `Image.log` alone."""
-        border.instance("ImageCache.get_or_build: request", request, CompileRequest)
+        checks.instance_of("ImageCache.get_or_build: request", request, CompileRequest)
         try:
             key = self._keys.key(request)
         except UncacheableError as error:
@@ -158,14 +160,14 @@ class ImageCache:
 
         Raises: what `make` does.
         """
-        border.instance("ImageCache.get_or_make: parts", parts, Mapping)
+        checks.instance_of("ImageCache.get_or_make: parts", parts, Mapping)
         for name, text in parts.items():
-            border.text("ImageCache.get_or_make: a part", name)
-            border.instance(f"ImageCache.get_or_make: {name}", text, str)
-        border.function("ImageCache.get_or_make: make", make, takes=0)
+            checks.text("ImageCache.get_or_make: a part", name)
+            checks.instance_of(f"ImageCache.get_or_make: {name}", text, str)
+        checks.function("ImageCache.get_or_make: make", make, takes=0)
 
         def image() -> Image:
-            return border.instance("ImageCache.get_or_make: what `make` gave", make(), Image)
+            return checks.instance_of("ImageCache.get_or_make: what `make` gave", make(), Image)
 
         return self._make({"made by": "a function", **parts}, "an image", image)
 
@@ -183,7 +185,7 @@ class ImageCache:
         # Saves a start that does not ask 3 ms, here and below.
         from ptx.cache.cache_report import Explanation
 
-        border.instance("ImageCache.explain: request", request, CompileRequest)
+        checks.instance_of("ImageCache.explain: request", request, CompileRequest)
         try:
             key = self._keys.key(request)
         except UncacheableError as error:

@@ -13,7 +13,8 @@ from pathlib import Path
 from types import NoneType
 from typing import NamedTuple, Self, TypeAlias
 
-from ptx import _nvrtc, border
+from ptx import _nvrtc
+from ptx.argument_checks import checks
 from ptx.cache.toolchain import Build
 from ptx.errors import ImageFormatError, LinkError, PtxArgumentValueError
 from ptx.image import Image
@@ -47,11 +48,11 @@ class LinkOptions:
 
     def __post_init__(self) -> None:
         for name in ("fmad", "ftz", "prec_div", "prec_sqrt", "lto"):
-            border.instance(f"LinkOptions: {name}", getattr(self, name), (bool, NoneType))
+            checks.instance_of(f"LinkOptions: {name}", getattr(self, name), (bool, NoneType))
         if self.maxrregcount is not None:
-            border.integer("LinkOptions: maxrregcount", self.maxrregcount)
-        given = border.several("LinkOptions: extra", self.extra, str)
-        extra = tuple(border.text("LinkOptions: extra", each) for each in given)
+            checks.integer("LinkOptions: maxrregcount", self.maxrregcount)
+        given = checks.sequence_of("LinkOptions: extra", self.extra, str)
+        extra = tuple(checks.text("LinkOptions: extra", each) for each in given)
         object.__setattr__(self, "extra", extra)
 
     def flags(self) -> tuple[str, ...]:
@@ -120,9 +121,9 @@ class LinkInput:
     signatures: Mapping[str, KernelSignature] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        border.instance("LinkInput: kind", self.kind, LinkKind)
-        border.instance("LinkInput: data", self.data, bytes)
-        border.text("LinkInput: name", self.name)
+        checks.instance_of("LinkInput: kind", self.kind, LinkKind)
+        checks.instance_of("LinkInput: data", self.data, bytes)
+        checks.text("LinkInput: name", self.name)
 
     def __hash__(self) -> int:
         return hash((self.kind, self.data))
@@ -137,16 +138,16 @@ class LinkInput:
         """
         if isinstance(given, cls):
             return given
-        border.integer("LinkInput.of: number", number)
+        checks.integer("LinkInput.of: number", number)
         if isinstance(given, Image):
             return cls._of_image(given, number)
         if isinstance(given, Path):
-            border.path_text("link: a file", given)
+            checks.path_text("link: a file", given)
             return cls._of_bytes(given.read_bytes(), given.name)
         if isinstance(given, str):
-            return cls._of_bytes(border.text("link: PTX", given).encode(), f"input {number}")
+            return cls._of_bytes(checks.text("link: PTX", given).encode(), f"input {number}")
         if not isinstance(given, (bytes, bytearray, memoryview)):
-            raise border.refused(f"link: input {number}", given, "give an image, PTX or a Path")
+            raise checks.wrong_type(f"link: input {number}", given, "give an image, PTX or a Path")
         return cls._of_bytes(bytes(given), f"input {number}")
 
     @classmethod
@@ -182,13 +183,13 @@ class OtherLinker:
     link: Callable[[Sequence[LinkInput], Target, LinkOptions], Image]
 
     def __post_init__(self) -> None:
-        border.text("OtherLinker: identity", self.identity)
-        border.function("OtherLinker: link", self.link, takes=3)
+        checks.text("OtherLinker: identity", self.identity)
+        checks.function("OtherLinker: link", self.link, takes=3)
 
     def linked(self, inputs: Sequence[LinkInput], target: Target, options: LinkOptions) -> Image:
         """What its function gives."""
         image = self.link(inputs, target, options)
-        return border.instance(f"what {self.identity} links", image, Image)
+        return checks.instance_of(f"what {self.identity} links", image, Image)
 
 
 def _kind_of(data: bytes, name: str) -> LinkKind:
@@ -308,14 +309,14 @@ class LinkRequest(NamedTuple):
             ImageFormatError: an input is nothing that is linked.
             OSError: a file cannot be read.
         """
-        given = border.elements("link: images", images)
+        given = checks.elements("link: images", images)
         inputs = tuple(LinkInput.of(each, number) for number, each in enumerate(given, 1))
-        border.instance("link: target", target, Target)
+        checks.instance_of("link: target", target, Target)
         if options is None:
             options = LinkOptions()
-        border.instance("link: options", options, LinkOptions)
+        checks.instance_of("link: options", options, LinkOptions)
         if linker is not None:
-            border.instance("link: linker", linker, OtherLinker)
+            checks.instance_of("link: linker", linker, OtherLinker)
         return cls(inputs, target, options, linker)
 
     @property

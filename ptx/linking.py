@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptx import border
+from ptx.argument_checks import checks
 from ptx.image import Image
 from ptx.image_cache import ImageCache, default_cache
 from ptx.linker import Linkable, LinkInput, LinkKind, LinkOptions, LinkRequest, OtherLinker
@@ -41,5 +41,5 @@ def link(
     """
     if cache is False:
         return LinkRequest.of(images, target, options, linker).link()
-    used = default_cache() if cache is True else border.instance("cache", cache, ImageCache)
+    used = default_cache() if cache is True else checks.instance_of("cache", cache, ImageCache)
     return used.get_or_link(images, target, options, linker=linker)

@@ -19,7 +19,8 @@ from pathlib import Path
 from types import NoneType
 from typing import Final, TypeAlias
 
-from ptx import _nvrtc, border
+from ptx import _nvrtc
+from ptx.argument_checks import checks
 from ptx.errors import NvvmError, NvvmNotFoundError, PtxArgumentValueError
 from ptx.image import Image
 from ptx.image_cache import ImageCache, default_cache
@@ -61,16 +62,16 @@ class NvvmOptions:
 
     def __post_init__(self) -> None:
         if self.target is not None:
-            target = border.instance("NvvmOptions: target", self.target, Target)
+            target = checks.instance_of("NvvmOptions: target", self.target, Target)
             if target.kind is not ImageKind.PTX:
                 words = f"NvvmOptions: target is {target}: libNVVM makes PTX: link that"
                 raise PtxArgumentValueError(words)
         for name in ("optimize", "lineinfo", "debug"):
-            border.instance(f"NvvmOptions: {name}", getattr(self, name), bool)
+            checks.instance_of(f"NvvmOptions: {name}", getattr(self, name), bool)
         for name in ("fmad", "ftz", "prec_div", "prec_sqrt"):
-            border.instance(f"NvvmOptions: {name}", getattr(self, name), (bool, NoneType))
-        given = border.several("NvvmOptions: extra", self.extra, str)
-        extra = tuple(border.text("NvvmOptions: extra", each) for each in given)
+            checks.instance_of(f"NvvmOptions: {name}", getattr(self, name), (bool, NoneType))
+        given = checks.sequence_of("NvvmOptions: extra", self.extra, str)
+        extra = tuple(checks.text("NvvmOptions: extra", each) for each in given)
         object.__setattr__(self, "extra", extra)
 
     def for_target(self, target: Target) -> NvvmOptions:
@@ -371,17 +372,17 @@ def compile_nvvm(
         NvvmNotFoundError: libNVVM is not installed; the text has the remedy.
         OSError: a file cannot be read.
     """
-    several = [ir] if isinstance(ir, (str, bytes, Path)) else border.elements("ir", ir)
-    border.text("compile_nvvm: name", name)
+    several = [ir] if isinstance(ir, (str, bytes, Path)) else checks.elements("ir", ir)
+    checks.text("compile_nvvm: name", name)
     modules = [_module(each, name) for each in several]
     if not modules:
         raise PtxArgumentValueError("nothing to compile: give at least one module of NVVM IR")
-    border.instance("compile_nvvm: options", options, NvvmOptions)
+    checks.instance_of("compile_nvvm: options", options, NvvmOptions)
     options = options.for_target(DEFAULT_TARGET)
     libdevice = libdevice_for(modules)
     if cache is False:
         return build_nvvm(modules, libdevice, options)
-    used = default_cache() if cache is True else border.instance("cache", cache, ImageCache)
+    used = default_cache() if cache is True else checks.instance_of("cache", cache, ImageCache)
     return used.get_or_make(
         {
             "NVVM IR": repr([(each, sha256(data).hexdigest()) for each, data in modules]),
@@ -396,8 +397,8 @@ def compile_nvvm(
 
 def _module(ir: object, name: str) -> NvvmModule:
     if isinstance(ir, Path):
-        border.path_text("compile_nvvm: a file", ir)
+        checks.path_text("compile_nvvm: a file", ir)
         return ir.name, ir.read_bytes()
     if isinstance(ir, str):
-        return name, border.text("compile_nvvm: ir", ir).encode()
-    return name, border.instance("compile_nvvm: ir", ir, bytes)
+        return name, checks.text("compile_nvvm: ir", ir).encode()
+    return name, checks.instance_of("compile_nvvm: ir", ir, bytes)

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from types import NoneType
 from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
-from ptx import border
+from ptx.argument_checks import checks, shown
 from ptx.base_errors import PtxArgumentTypeError, PtxArgumentValueError
 from ptx.target import ImageKind, Target
+
+__all__ = ["DEFAULT_TARGET", "NO_FMA", "CompileOptions"]
 
 # One that may be glued to its value, or have it behind.
 _GLUED: Final = re.compile(r"-([ID])(.*)", re.DOTALL)
@@ -146,26 +148,26 @@ class CompileOptions:
     cuda_headers: tuple[str | os.PathLike[str], ...] = ()
 
     def __post_init__(self) -> None:
-        if border.instance("std", self.std, str) not in get_args(CppStandard):
+        if checks.instance_of("std", self.std, str) not in get_args(CppStandard):
             raise PtxArgumentValueError(
                 f"std={self.std!r}: expected one of {', '.join(get_args(CppStandard))}"
             )
         count = self.maxrregcount
-        if count is not None and border.integer("maxrregcount", count) < 1:
+        if count is not None and checks.integer("maxrregcount", count) < 1:
             raise PtxArgumentValueError(f"maxrregcount={count}: expected a positive count")
         if self.target is not None:
             _check_target(self.target)
         for name in ("fmad", "ftz", "prec_div", "prec_sqrt", "lineinfo"):
-            border.instance(name, getattr(self, name), (bool, NoneType))
+            checks.instance_of(name, getattr(self, name), (bool, NoneType))
         # Copies, so that a caller's later change to its own list or dict changes nothing here.
         macros: dict[str, str | None] = {}
-        for name, value in border.instance("defines", self.defines, Mapping).items():
+        for name, value in checks.instance_of("defines", self.defines, Mapping).items():
             macros[name] = _define(name, value)
         object.__setattr__(self, "defines", macros)
         for name, check in (
-            ("include_paths", border.path_text),
-            ("extra", border.text),
-            ("cuda_headers", border.path_text),
+            ("include_paths", checks.path_text),
+            ("extra", checks.text),
+            ("cuda_headers", checks.path_text),
         ):
             object.__setattr__(self, name, _each(name, getattr(self, name), check))
         for option in self.extra:
@@ -181,7 +183,7 @@ class CompileOptions:
         Raises:
             ValueError: a value is missing, or is none of its option.
         """
-        given = [border.text("CompileOptions.from_flags", flag) for flag in flags]
+        given = [checks.text("CompileOptions.from_flags", flag) for flag in flags]
         found = sort_flags(given, _OWN_FIELD)
         texts, switches = found.texts, found.switches
         registers = texts.get("maxrregcount")
@@ -209,7 +211,7 @@ class CompileOptions:
 
         Lines as well, if `lineinfo`, where nothing is said of them; code for debuggers has its own.
         """
-        border.instance("CompileOptions.for_target: target", target, Target)
+        checks.instance_of("CompileOptions.for_target: target", target, Target)
         takes_lines = lineinfo and self.lineinfo is None and not self.debug
         if self.target is not None and not takes_lines:
             return self
@@ -252,13 +254,13 @@ def _each(name: str, values: object, check: Callable[[str, object], str]) -> tup
     """Return the elements of a tuple of strings or paths, each checked."""
     if isinstance(values, (str, bytes)):
         raise PtxArgumentTypeError(f"{name} must be a tuple of strings, not one string")
-    return tuple([check(name, each) for each in border.elements(name, values)])
+    return tuple([check(name, each) for each in checks.elements(name, values)])
 
 
 def _check_target(target: object) -> None:
     if not isinstance(target, Target):
         raise PtxArgumentTypeError(
-            f"target={border.shown(target)}: expected a Target, such as Target.parse('sm_90')"
+            f"target={shown(target)}: expected a Target, such as Target.parse('sm_90')"
         )
     if target.kind is ImageKind.FATBIN:
         raise PtxArgumentValueError("NVRTC makes no fatbin: compile to PTX, cubin or LTO-IR")
@@ -271,11 +273,11 @@ def _count(text: str) -> int:
 
 
 def _define(name: str, value: str | int | None) -> str | None:
-    if not re.fullmatch(_IDENTIFIER, border.text("defines", name), re.DOTALL):
-        raise PtxArgumentValueError(f"defines: {border.shown(name)} is not a macro name")
+    if not re.fullmatch(_IDENTIFIER, checks.text("defines", name), re.DOTALL):
+        raise PtxArgumentValueError(f"defines: {shown(name)} is not a macro name")
     if value is not None:
-        border.instance(f"defines: {name}", value, (str, int))
-        border.text(f"defines: {name}", str(value))
+        checks.instance_of(f"defines: {name}", value, (str, int))
+        checks.text(f"defines: {name}", str(value))
     # As C++ spells them: True would be a name that no source declares.
     return str(int(value)) if isinstance(value, bool) else None if value is None else str(value)
 
@@ -288,7 +290,7 @@ def _refuse_own_field(option: str) -> None:
         name = option[1]
     if owner := _OWN_FIELD.get(name):
         raise PtxArgumentValueError(
-            f"extra option {border.shown(option)}: use CompileOptions.{owner} instead"
+            f"extra option {shown(option)}: use CompileOptions.{owner} instead"
         )
 
 

@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from ptx import border
+from ptx.argument_checks import checks
 from ptx.base_errors import PtxArgumentTypeError
 from ptx.options import DEFAULT_TARGET, CompileOptions, headers_from_environment
 from ptx.target import Target
+
+__all__ = ["CompileRequest"]
 
 
 class UncacheableError(Exception):
@@ -66,15 +68,15 @@ class CompileRequest:
             raise PtxArgumentTypeError(
                 "name_expressions must be a sequence of strings, not one string"
             )
-        expressions = border.elements("name_expressions", name_expressions)
-        texts = {} if headers is None else border.instance("headers", headers, Mapping)
+        expressions = checks.elements("name_expressions", name_expressions)
+        texts = {} if headers is None else checks.instance_of("headers", headers, Mapping)
         # The name may have what stands for bytes of a path which are not UTF-8.
-        border.path_text("name", border.instance("name", name, str))
-        border.text("source", source)
+        checks.path_text("name", checks.instance_of("name", name, str))
+        checks.text("source", source)
         for header, text in texts.items():
-            border.text("the name of a header", header)
-            border.text(f"header {header!r}", text)
-        names = tuple([border.text("name expression", each) for each in expressions])
+            checks.text("the name of a header", header)
+            checks.text(f"header {header!r}", text)
+        names = tuple([checks.text("name expression", each) for each in expressions])
         options = options.for_target(DEFAULT_TARGET)
         if not options.cuda_headers and (named := headers_from_environment()):
             options = replace(options, cuda_headers=named)

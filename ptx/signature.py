@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptx import border
+from ptx.argument_checks import checks
 from ptx.base_errors import PtxArgumentValueError
+
+__all__ = ["KernelParam", "KernelSignature"]
 
 _KINDS = {True: "p", None: "?", False: "-"}
 _OF_KIND = {letter: kind for kind, letter in _KINDS.items()}
@@ -71,7 +73,7 @@ class KernelSignature:
         Raises:
             PtxArgumentValueError: it gave no such line.
         """
-        words = border.instance("a signature", line, str).split(" ")
+        words = checks.instance_of("a signature", line, str).split(" ")
         try:
             name, nbytes, shared_bytes, threads, block, *of_params = words
             params = []

@@ -94,8 +94,8 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         ("isa", "ptx.isa"),
         (
             "values",
-            "ptx.border ptx.base_errors ptx.options ptx.target ptx.signature ptx.diagnostics"
-            " ptx.errors ptx._nvrtc",
+            "ptx.argument_checks ptx.base_errors ptx.options ptx.target ptx.signature"
+            " ptx.diagnostics ptx.errors ptx._nvrtc",
         ),
     ),
 }
