@@ -34,12 +34,9 @@ from .errors import (
     LaunchConfigError as LaunchConfigError,
     WrongDeviceError as WrongDeviceError,
 )
-from .ptx_package import refuse_other_ptx as _refuse_other_ptx
 from .version import VERSION as _VERSION
 
 __version__ = _VERSION
-
-_refuse_other_ptx()
 
 if typing.TYPE_CHECKING:
     from . import emulator as emulator
@@ -271,11 +268,7 @@ else:
             return importlib.import_module(f"{__name__}.emulator")
         for module, names in _AT_FIRST_USE.items():
             if name in names.split():
-                try:
-                    value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
-                except (ImportError, AttributeError):
-                    _refuse_other_ptx()
-                    raise
+                value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
                 globals()[name] = value
                 return value
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

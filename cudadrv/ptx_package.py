@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
-_BESIDE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "ptx", "__init__.py")
-
 
 def refuse_other_ptx() -> None:
-    """Look where Python would import `ptx` from, without importing it where that is beside us.
-
-    The look costs 0.05 ms, the import 10 ms. Once `ptx` is imported, it is asked itself: files of
-    two packages may lie in one folder.
+    """Check the package that `import ptx` gives.
 
     Raises:
         ImportError: it is another package; the text says which, and what to do.
     """
-    if "ptx" not in sys.modules:
-        found = (finder.find_spec("ptx", None) for finder in sys.meta_path)
-        spec = next(filter(None, found), None)
-        if spec is not None and spec.origin == _BESIDE:
-            return
     try:
         import ptx
     except ImportError as error:

@@ -20,14 +20,16 @@ from pathlib import Path
 from typing import IO, Final
 
 from ptx import _nvrtc
-from ptx.cache.folder import PrivateFolder
-from ptx.cache.seal import UNREADABLE, seal, unsealed_literal
-from ptx.cache.settings import folder_in_use, max_bytes_from_environment
-from ptx.cache.store import Store
+from ptx.cache.folder import (
+    UNREADABLE,
+    PrivateFolder,
+    cache_settings,
+    seal,
+    unsealed_literal,
+)
 from ptx.cache.toolchain import Build, build_of, noted_build
 from ptx.errors import LinkError, NvJitLinkNotFoundError
-from ptx.link_input import LinkInput, LinkKind
-from ptx.linker import Linker
+from ptx.linker import Linker, LinkInput, LinkKind
 
 _UNKNOWN_ARCH: Final = "is not defined for option 'gpu-name'"
 _MOST_KNOWN: Final = 1024  # answers that a process remembers
@@ -55,8 +57,9 @@ class Assembler:
     that ask at once have a process each. A forked child starts one of its own.
     """
 
-    def __init__(self, folder: Path | None, max_bytes: int) -> None:
-        self._store = Store(folder.absolute(), max_bytes) if folder and max_bytes else None
+    def __init__(self, folder: Path | None) -> None:
+        self._top = PrivateFolder(folder.absolute()) if folder else None
+        self._memos = self._top.below("memos") if self._top else None
         self._build: Build | None = None
         self._known: dict[str, Assembly] = {}
         self._idle: list[_Process] = []
@@ -96,22 +99,18 @@ class Assembler:
         self._known[digest] = found
         return found
 
-    @property
-    def _top(self) -> PrivateFolder | None:
-        return self._store.top if self._store else None
-
     def _read(self, digest: str) -> Assembly | None:
-        if self._store is None:
+        if self._memos is None:
             return None
         with suppress(OSError):
-            return _assembly(unsealed_literal(self._store.memos.read(f"{digest}.memo") or b""))
+            return _assembly(unsealed_literal(self._memos.read(f"{digest}.memo") or b""))
         return None
 
     def _write(self, digest: str, found: Assembly) -> None:
-        if self._store is not None:
+        if self._memos is not None:
             with suppress(OSError):  # the next process asks again
                 content = repr((found.errors, found.skipped)).encode()
-                self._store.memos.write(f"{digest}.memo", seal(content))
+                self._memos.write(f"{digest}.memo", seal(content))
 
     def _ask(self, content: bytes, arch: str) -> Assembly | None:
         """The answer of a process, which is idle afterwards; None if it ended."""
@@ -275,9 +274,10 @@ def default_assembler() -> Assembler:
     Raises:
         ValueError: `CUDADRV_CACHE_MAX_MB` is not a number.
     """
-    return _default(folder_in_use(), max_bytes_from_environment())
+    folder, _ = cache_settings()
+    return _default(folder)
 
 
 @functools.lru_cache(maxsize=4)
-def _default(folder: Path | None, max_bytes: int) -> Assembler:
-    return Assembler(folder, max_bytes)
+def _default(folder: Path | None) -> Assembler:
+    return Assembler(folder)

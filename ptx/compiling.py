@@ -1,15 +1,105 @@
-"""Compiling at run time, behind the image cache or without."""
+"""Compiling at run time: the targets that NVRTC offers, and `compile`, behind the cache or not."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ptx import border
+from ptx import _nvrtc
+from ptx.argument_checks import checks
+from ptx.errors import UnsupportedTargetError
 from ptx.image import Image
 from ptx.image_cache import ImageCache, default_cache, warned_of
 from ptx.observers import observed
 from ptx.options import CompileOptions
 from ptx.request import CompileRequest
+from ptx.target import ImageKind, Target
+
+__all__ = ["choose_target", "compile", "nearest_target", "nvrtc_version", "supported_targets"]
+
+
+def nvrtc_version() -> tuple[int, int]:
+    """Version of the installed NVRTC, such as (13, 4). It loads the library.
+
+    Raises:
+        NvrtcNotFoundError: there is no NVRTC.
+    """
+    return _nvrtc.version()
+
+
+def supported_targets(kind: ImageKind = ImageKind.CUBIN) -> tuple[Target, ...]:
+    """The portable architectures that the installed NVRTC compiles for, ascending, as one kind.
+
+    The default image cache remembers them, so that a process whose images are cached loads no
+    NVRTC to choose its target.
+
+    Raises:
+        NvrtcNotFoundError: there is no NVRTC.
+    """
+    checks.instance_of("supported_targets: kind", kind, ImageKind)
+    return tuple(Target(kind, number) for number in default_cache().nvrtc().archs)
+
+
+def nearest_target(compute_capability: tuple[int, int], kind: ImageKind = ImageKind.PTX) -> Target:
+    """The newest target of a kind that the installed NVRTC knows and a device can run.
+
+    A capability that this NVRTC does not know rounds down, never up (gam's `nvrtc_arch`); for a
+    cubin no further down than its own major, since code of another major does not run.
+
+    Raises:
+        UnsupportedTargetError: every target is too new for the device.
+    """
+    major, minor = checks.int_pair("nearest_target: compute_capability", compute_capability)
+    checks.instance_of("nearest_target: kind", kind, ImageKind)
+    nvrtc = default_cache().nvrtc()
+    # As in `Target.runs_on`: PTX runs on later capabilities, other code on those of its major.
+    least = 0 if kind is ImageKind.PTX else major * 10
+    fitting = [number for number in nvrtc.archs if least <= number <= major * 10 + minor]
+    if fitting:
+        return Target(kind, fitting[-1])
+    known = supported_targets(kind)
+    raise UnsupportedTargetError(
+        f"NVRTC {_dotted(nvrtc.version)} makes no {kind.value} for a device of compute "
+        f"capability {major}.{minor}: it knows {_listed(known)}. Install an NVRTC that knows it",
+        None,
+        known,
+    )
+
+
+def choose_target(compute_capability: tuple[int, int], driver_version: tuple[int, int]) -> Target:
+    """The target for a device: a cubin of its own architecture, else PTX that its driver takes.
+
+    A driver takes PTX of NVRTC versions up to its own CUDA version; a cubin of the device's own
+    architecture loads whatever the minor version (CUDA Compatibility, "Minor Version
+    Compatibility"), and needs no JIT.
+
+    Raises:
+        UnsupportedTargetError: neither is possible; the text has both versions and the remedy.
+    """
+    driver_version = checks.int_pair("choose_target: driver_version", driver_version)
+    cubin = Target.of_capability(ImageKind.CUBIN, compute_capability)
+    nvrtc = default_cache().nvrtc()
+    if cubin.number in nvrtc.archs:
+        return cubin
+    version = nvrtc.version
+    if version > driver_version:
+        raise UnsupportedTargetError(
+            f"NVRTC {_dotted(version)} does not know {cubin.arch}, and the driver, of CUDA "
+            f"{_dotted(driver_version)}, refuses PTX from a newer NVRTC than itself. Either "
+            f"install an NVRTC that knows {cubin.arch}, or update the driver to CUDA "
+            f"{_dotted(version)} or newer",
+            cubin,
+            supported_targets(),
+        )
+    return nearest_target(compute_capability, ImageKind.PTX)
+
+
+def _dotted(version: tuple[int, int]) -> str:
+    return f"{version[0]}.{version[1]}"
+
+
+def _listed(targets: tuple[Target, ...]) -> str:
+    return ", ".join(target.arch for target in targets)
+
 
 _DEFAULT = CompileOptions()
 
@@ -41,5 +131,5 @@ def compile(
         from ptx.nvrtc_build import build  # saves a hit 12 ms, as in the cache
 
         return warned_of(build(request), request)
-    used = default_cache() if cache is True else border.instance("cache", cache, ImageCache)
+    used = default_cache() if cache is True else checks.instance_of("cache", cache, ImageCache)
     return warned_of(used.get_or_build(request), request)

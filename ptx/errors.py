@@ -19,6 +19,25 @@ if TYPE_CHECKING:
     from ptx.options import CompileOptions
     from ptx.target import Target
 
+__all__ = [
+    "CompileError",
+    "FunctionNotFoundError",
+    "HeaderNotFoundError",
+    "HeaderVersionError",
+    "ImageFormatError",
+    "LinkError",
+    "NvJitLinkNotFoundError",
+    "NvrtcError",
+    "NvrtcNotFoundError",
+    "NvvmError",
+    "NvvmNotFoundError",
+    "PtxArgumentError",
+    "PtxArgumentTypeError",
+    "PtxArgumentValueError",
+    "PtxError",
+    "UnsupportedTargetError",
+]
+
 
 _SHOWN: Final = 4
 """How many errors a text names behind the first: it fits on a screen with them."""

@@ -9,10 +9,12 @@ from enum import Enum
 from types import NoneType
 from typing import Self
 
-from ptx import border
+from ptx.argument_checks import checks
 from ptx.errors import ImageFormatError, PtxArgumentTypeError, PtxArgumentValueError
 from ptx.signature import KernelSignature
 from ptx.target import ImageKind, Target
+
+__all__ = ["Image", "ImageOrigin"]
 
 _PTX_TARGET = r"^\s*\.target\s+sm_(\d+)([af]?)"
 _PTX_VERSION = r"^\s*\.version\s+(\d+)\.(\d+)"
@@ -50,11 +52,11 @@ class Image:
     origin: ImageOrigin = field(default=ImageOrigin.COMPILED, compare=False)
 
     def __post_init__(self) -> None:
-        border.instance("Image: target", self.target, Target)
-        border.instance("Image: data", self.data, bytes)
-        border.instance("Image: ptx", self.ptx, (str, NoneType))
-        border.instance("Image: lowered_names", self.lowered_names, Mapping)
-        border.instance("Image: signatures", self.signatures, Mapping)
+        checks.instance_of("Image: target", self.target, Target)
+        checks.instance_of("Image: data", self.data, bytes)
+        checks.instance_of("Image: ptx", self.ptx, (str, NoneType))
+        checks.instance_of("Image: lowered_names", self.lowered_names, Mapping)
+        checks.instance_of("Image: signatures", self.signatures, Mapping)
 
     def __hash__(self) -> int:
         raise PtxArgumentTypeError("an image cannot be hashed: it holds mappings")
@@ -83,8 +85,8 @@ class Image:
         """
         from ptx.isa.signature import signatures_of  # saves 10 ms where PTX is not read
 
-        text = border.instance("Image.from_ptx: text", text, str).rstrip("\0")
-        match = re.search(_PTX_TARGET, border.text("the PTX", text), re.MULTILINE)
+        text = checks.instance_of("Image.from_ptx: text", text, str).rstrip("\0")
+        match = re.search(_PTX_TARGET, checks.text("the PTX", text), re.MULTILINE)
         if match is None:
             raise ImageFormatError("the text has no '.target sm_…' line: it is not a PTX module")
         try:
@@ -102,12 +104,12 @@ class Image:
     @classmethod
     def from_binary(cls, data: bytes, target: Target) -> Self:
         """The image of a cubin, LTO-IR or fatbin from elsewhere."""
-        border.instance("Image.from_binary: data", data, (bytes, bytearray, memoryview))
-        if border.instance("Image.from_binary: target", target, Target).kind is ImageKind.PTX:
+        checks.instance_of("Image.from_binary: data", data, (bytes, bytearray, memoryview))
+        if checks.instance_of("Image.from_binary: target", target, Target).kind is ImageKind.PTX:
             raise PtxArgumentValueError("PTX is text: use Image.from_ptx")
         return cls(target, bytes(data), origin=ImageOrigin.GIVEN)
 
     def from_origin(self, origin: ImageOrigin) -> Image:
         """The same image, said to come from elsewhere."""
-        border.instance("Image.from_origin: origin", origin, ImageOrigin)
+        checks.instance_of("Image.from_origin: origin", origin, ImageOrigin)
         return replace(self, origin=origin)

@@ -2,44 +2,31 @@
 
 from __future__ import annotations
 
+import copy
 import functools
+import itertools
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from ptx import border
-from ptx.cache.dependencies import Dependencies, Snapshot
-from ptx.cache.disk import DiskImages
-from ptx.cache.key import (
-    Key,
-    UncacheableError,
-    differences,
-    link_parts,
-    refuse_side_effects,
-    sealed_key,
-)
-from ptx.cache.log import INFO, log
-from ptx.cache.memory import Made, MemoryImages
-from ptx.cache.settings import (
-    DEFAULT_MAX_BYTES,
-    folder_from_environment,
-    folder_in_use,
-    max_bytes_from_environment,
-)
-from ptx.cache.statistics import Counter
-from ptx.cache.store import Store
-from ptx.cache.toolchain import LIBRARIES, Build, Folders, Library, build_of
-from ptx.errors import PtxArgumentValueError
+from ptx.argument_checks import checks
+from ptx.cache.folder import DEFAULT_MAX_BYTES, cache_settings, folder_from_environment
+from ptx.cache.key import CompileKeys, Key, differences, sealed_key
+from ptx.cache.store import INFO, Counter, Store, log, sum_of_file, warn_of
+from ptx.cache.toolchain import LIBRARIES, Build, Library, build_of
+from ptx.errors import PtxArgumentValueError, PtxError
 from ptx.image import Image, ImageOrigin
 from ptx.options import CompileOptions
-from ptx.request import CompileRequest
+from ptx.request import CompileRequest, UncacheableError
 from ptx.target import Target
 
 if TYPE_CHECKING:
     from ptx.cache.cache_report import CacheStatistics, Explanation, Verification
-    from ptx.link_input import Linkable, OtherLinker
-    from ptx.link_options import LinkOptions
+    from ptx.linker import Linkable, LinkOptions, OtherLinker
+
+__all__ = ["ImageCache", "default_cache"]
 
 DEFAULT_MEMORY_BYTES = 256 * 1024 * 1024
 _OPTIONS = CompileOptions()
@@ -61,21 +48,21 @@ class ImageCache:
         max_bytes: int = DEFAULT_MAX_BYTES,
         memory_bytes: int = DEFAULT_MEMORY_BYTES,
     ) -> None:
-        max_bytes = border.integer("ImageCache: max_bytes", max_bytes)
-        memory_bytes = border.integer("ImageCache: memory_bytes", memory_bytes)
+        max_bytes = checks.integer("ImageCache: max_bytes", max_bytes)
+        memory_bytes = checks.integer("ImageCache: memory_bytes", memory_bytes)
         if directory is not None:
-            directory = border.path_text("ImageCache: directory", directory)
-        store, fault = None, None
+            directory = checks.path_text("ImageCache: directory", directory)
+        self._store: Store | None = None
+        self._fault: OSError | None = None  # why there is no store; cleared by the warning
         if max_bytes > 0:
             try:
                 path = folder_from_environment() if directory is None else Path(directory)
-                store = Store(path.absolute(), max_bytes)
+                self._store = Store(path.absolute(), max_bytes)
             except OSError as error:  # no home, or a working folder that was removed
-                fault = error
-        self._counter = Counter()
-        self._disk = DiskImages(store, self._counter, fault)
+                self._fault = error
+        self._counter = self._store.counter if self._store else Counter()
         self._memory = MemoryImages(memory_bytes)
-        self._dependencies = Dependencies(store, _look_for_headers)
+        self._keys = CompileKeys(self._store.top if self._store else None)
 
     def __repr__(self) -> str:
         images = f"{len(self._memory)} images in memory"
@@ -86,16 +73,17 @@ class ImageCache:
     @property
     def folder(self) -> Path | None:
         """Where images are kept, None for a cache in memory alone."""
-        return self._disk.path
+        return self._store.top.path if self._store else None
 
     @property
     def max_bytes(self) -> int:
         """The bound of the files on disk, 0 for a cache in memory alone."""
-        return self._disk.store.max_bytes if self._disk.store else 0
+        return self._store.max_bytes if self._store else 0
 
     def close(self) -> None:
         """Write this process's counts to the folder, as its end does otherwise; idempotent."""
-        self._disk.close()
+        if self._store:
+            self._store.close()
 
     def nvrtc(self) -> Build:
         """Version and architectures of the NVRTC that misses use; a warm cache knows it unloaded.
@@ -103,7 +91,7 @@ class ImageCache:
         Raises:
             NvrtcNotFoundError: there is no NVRTC.
         """
-        return self._dependencies.nvrtc()
+        return self._keys.nvrtc()
 
     def build_of(self, library: Library) -> Build:
         """Which "nvrtc", "nvJitLink" or "nvvm" misses use; a warm cache knows it unloaded.
@@ -111,9 +99,9 @@ class ImageCache:
         Raises:
             PtxError: it is not installed.
         """
-        if border.text("ImageCache.build_of: library", library) not in LIBRARIES:
+        if checks.text("ImageCache.build_of: library", library) not in LIBRARIES:
             raise PtxArgumentValueError(f"library is {library!r}: give one of {LIBRARIES}")
-        return build_of(library, self._disk.top)
+        return build_of(library, self._store.top if self._store else None)
 
     def get_or_compile(
         self,
@@ -135,23 +123,14 @@ class ImageCache:
 
     def get_or_build(self, request: CompileRequest) -> Image:
         """`get_or_compile` for a request that is one value; warnings are in `Image.log` alone."""
-        border.instance("ImageCache.get_or_build: request", request, CompileRequest)
+        checks.instance_of("ImageCache.get_or_build: request", request, CompileRequest)
         try:
-            snapshot = self._snapshot(request)
+            key = self._keys.key(request)
         except UncacheableError as error:
             self._counter.add(uncacheable=1)
             log(INFO, "%s is not cached: %s", request.name, error)
             return self._build(request)
-
-        def make() -> Made:
-            settled = snapshot.settle()
-            image = self._build(request)
-            if settled and self._still_holds(snapshot, request):
-                return Made(image, lasting=True)
-            log(INFO, "%s is not kept: a header changed while it was compiled", request.name)
-            return Made(image, lasting=False)
-
-        return self._get(snapshot, request.name, make)
+        return self._get(key, request.name, lambda: self._compiled(key, request))
 
     def get_or_link(
         self,
@@ -165,26 +144,11 @@ class ImageCache:
 
         Raises: what `ptx.link` does, such as a LinkError; an OSError where a file cannot be read.
         """
-        # Saves a start that does not link 12 ms, most of them the PTX parser's.
-        from ptx.link_input import LinkInput, OtherLinker
-        from ptx.link_options import LinkOptions
-        from ptx.linker import link_inputs, uses_nvjitlink
+        from ptx.linker import LinkRequest  # saves a start that does not link 12 ms
 
-        given = border.several("link: images", images, object)
-        inputs = [LinkInput.of(each, number) for number, each in enumerate(given, 1)]
-        border.instance("link: target", target, Target)
-        chosen = (
-            LinkOptions() if options is None else border.instance("options", options, LinkOptions)
-        )
-        if linker is not None:
-            border.instance("link: linker", linker, OtherLinker)
-            identity, link = linker.identity, linker.linked
-        else:
-            needs = uses_nvjitlink(inputs, target)
-            build = self.build_of("nvJitLink") if needs else "not needed"
-            identity, link = f"nvJitLink {build}", link_inputs
-        parts = link_parts(inputs, target, chosen, identity)
-        return self._make(parts, "a link", lambda: link(inputs, target, chosen), linked=1)
+        request = LinkRequest.of(images, target, options, linker)
+        build = self.build_of("nvJitLink") if request.uses_nvjitlink else None
+        return self._make(request.parts(build), "a link", request.link, linked=1)
 
     def get_or_make(self, parts: Mapping[str, str], make: Callable[[], Image]) -> Image:
         """The image that a function makes, which is called where neither memory nor disk has it.
@@ -196,14 +160,14 @@ class ImageCache:
 
         Raises: what `make` does.
         """
-        border.instance("ImageCache.get_or_make: parts", parts, Mapping)
+        checks.instance_of("ImageCache.get_or_make: parts", parts, Mapping)
         for name, text in parts.items():
-            border.text("ImageCache.get_or_make: a part", name)
-            border.instance(f"ImageCache.get_or_make: {name}", text, str)
-        border.function("ImageCache.get_or_make: make", make, takes=0)
+            checks.text("ImageCache.get_or_make: a part", name)
+            checks.instance_of(f"ImageCache.get_or_make: {name}", text, str)
+        checks.function("ImageCache.get_or_make: make", make, takes=0)
 
         def image() -> Image:
-            return border.instance("ImageCache.get_or_make: what `make` gave", make(), Image)
+            return checks.instance_of("ImageCache.get_or_make: what `make` gave", make(), Image)
 
         return self._make({"made by": "a function", **parts}, "an image", image)
 
@@ -214,23 +178,23 @@ class ImageCache:
             self._counter.add(**counts)
             return Made(make(), lasting=True)
 
-        return self._get(Snapshot(sealed_key(parts)), what, made)
+        return self._get(sealed_key(parts), what, made)
 
     def explain(self, request: CompileRequest) -> Explanation:
         """Whether a request would hit the disk, and if not, what differs from the nearest entry."""
         # Saves a start that does not ask 3 ms, here and below.
         from ptx.cache.cache_report import Explanation
 
-        border.instance("ImageCache.explain: request", request, CompileRequest)
+        checks.instance_of("ImageCache.explain: request", request, CompileRequest)
         try:
-            key = self._snapshot(request).key
+            key = self._keys.key(request)
         except UncacheableError as error:
             return Explanation("", False, reason=str(error))
-        if self.folder is None:
+        if self._store is None:
             return Explanation(key.digest, False, reason="there is no cache on disk")
-        if self._disk.holds(key):
+        if self._store.holds(key.digest):
             return Explanation(key.digest, True)
-        found = [(differences(old, key), digest) for digest, old in self._disk.entries() if old]
+        found = [(differences(old, key), digest) for digest, old in self._store.entries() if old]
         if not found:
             return Explanation(key.digest, False)
         # Another source or another kind of entry is far away, whatever else agrees.
@@ -241,7 +205,7 @@ class ImageCache:
         """Counts of this cache, and what lies on disk."""
         from ptx.cache.cache_report import CacheStatistics, Tally
 
-        entries, nbytes = self._disk.store.usage() if self._disk.store else (0, 0)
+        entries, nbytes = self._store.usage() if self._store else (0, 0)
         tally = Tally.of(self._counter.read())
         return CacheStatistics(
             folder=self.folder,
@@ -251,18 +215,18 @@ class ImageCache:
             memory_images=len(self._memory),
             memory_bytes=self._memory.nbytes,
             process=tally,
-            lifetime=Tally.of(self._disk.lifetime()) + tally,
+            lifetime=Tally.of(sum_of_file(self._store.top) if self._store else {}) + tally,
         )
 
     def verify(self, *, remove: bool = False) -> Verification:
         """Read every entry and check it whole; damaged ones are removed if that is wanted."""
         from ptx.cache.cache_report import Verification
 
-        found = list(self._disk.entries())
+        found = list(self._store.entries()) if self._store else []
         damaged = tuple(digest for digest, key in found if key is None)
-        if remove and self._disk.store:
+        if remove and self._store:
             for digest in damaged:
-                self._disk.store.remove(digest)
+                self._store.remove(digest)
         return Verification(len(found), damaged)
 
     def clear(self) -> int:
@@ -272,17 +236,21 @@ class ImageCache:
             OSError: the folder cannot be read.
         """
         self._memory.clear()
-        return self._disk.store.clear() if self._disk.store else 0
+        return self._store.clear() if self._store else 0
 
-    def _snapshot(self, request: CompileRequest) -> Snapshot:
-        refuse_side_effects(request.options)
-        return self._dependencies.snapshot(request)
+    def _compiled(self, key: Key, request: CompileRequest) -> Made:
+        settled = key.settle()
+        image = self._build(request)
+        if settled and self._still_holds(key, request):
+            return Made(image, lasting=True)
+        log(INFO, "%s is not kept: a header changed while it was compiled", request.name)
+        return Made(image, lasting=False)
 
-    def _still_holds(self, snapshot: Snapshot, request: CompileRequest) -> bool:
+    def _still_holds(self, key: Key, request: CompileRequest) -> bool:
         if not request.includes_anything():
             return True
         try:
-            return snapshot.still_holds(self._snapshot(request))
+            return key.still_holds(self._keys.key(request))
         except UncacheableError:
             return False
 
@@ -291,15 +259,19 @@ class ImageCache:
         from ptx.nvrtc_build import build
 
         self._counter.add(compiled=1)
-        folders = self._dependencies.folders(request)
+        folders = self._keys.folders(request) if request.includes_anything() else ()
         return build(request, tuple(path for path, _ in folders))
 
-    def _get(self, snapshot: Snapshot, what: str, make: Callable[[], Made]) -> Image:
-        key = snapshot.key
-        image, shared = self._memory.get(key.digest), False
+    def _get(self, key: Key, what: str, make: Callable[[], Made]) -> Image:
+        """Return the image of a key: from memory, from disk, or made now."""
+        image = self._memory.get(key.digest)
         if image is None:
+            image = self._store.get(key) if self._store else None
+            if image is not None:
+                self._memory.keep(key.digest, image)
+                return image
             image, shared = self._memory.make_once(
-                key.digest, lambda may_wait: self._disk_or_make(key, what, make, may_wait)
+                key.digest, lambda may_wait: self._made(key, what, make, may_wait)
             )
             if not shared:
                 return image
@@ -307,41 +279,169 @@ class ImageCache:
         self._counter.add(memory_hits=1, saved_ms=image.build_ms)
         return image.from_origin(ImageOrigin.MEMORY)
 
-    def _disk_or_make(self, key: Key, what: str, make: Callable[[], Made], may_wait: bool) -> Made:
-        image = self._memory.get(key.digest)  # made while this thread came here
-        image = image or self._disk.get(key)
-        if image is not None:
-            return Made(image, lasting=True)
-        with self._disk.making(key, may_wait=may_wait) as image:
+    def _made(self, key: Key, what: str, make: Callable[[], Made], may_wait: bool) -> Made:
+        """Make an image, unless another process makes it first."""
+        if self._store is None:
+            if self._fault is not None:
+                warn_of(self._fault)
+                self._fault = None
+            return self._missed(key, what, make)
+        with self._store.making(key, may_wait=may_wait) as image:
             if image is not None:
                 self._counter.add(waited=1)
                 return Made(image, lasting=True)
-            self._counter.add(misses=1)
-            made = make()
-            took = made.image.build_ms
-            self._counter.add(build_ms=took)
-            log(INFO, "miss: made %s in %.1f ms as %.12s", what, took, key.digest)
+            made = self._missed(key, what, make)
             if made.lasting:
-                self._disk.keep(key, made.image)
+                self._store.put(key, made.image)
             return made
+
+    def _missed(self, key: Key, what: str, make: Callable[[], Made]) -> Made:
+        self._counter.add(misses=1)
+        made = make()
+        took = made.image.build_ms
+        self._counter.add(build_ms=took)
+        log(INFO, "miss: made %s in %.1f ms as %.12s", what, took, key.digest)
+        return made
 
 
 def warned_of(image: Image, request: CompileRequest) -> Image:
     """Return an image, and warn of NVRTC's warnings about its source."""
     if ": warning" in image.log:
-        from ptx.compile_warnings import warn_of  # saves other starts reading logs
+        from ptx.diagnostics import warn_of  # saves other starts reading logs
 
-        warn_of(image, request)
+        warn_of(image.log, name=request.name, source=request.source)
     return image
 
 
-def _look_for_headers(
-    named: tuple[str, ...], nvrtc: tuple[int, int], folder: Path | None
-) -> Folders:
-    from ptx.headers import find_headers  # a hit knows them from a note in the folder
+class Made(NamedTuple):
+    """An image, and whether it is the key's for good: another thread may get it as well."""
 
-    found = find_headers(named, nvrtc, folder)
-    return tuple((folder.path, folder.contents()) for folder in found.folders)
+    image: Image
+    lasting: bool
+
+
+class _Kept:
+    """An image in memory; `used` is the number of its last use among all uses."""
+
+    __slots__ = ("image", "nbytes", "used")
+
+    def __init__(self, image: Image, used: int) -> None:
+        self.image = image
+        self.nbytes = len(image.data) + (0 if image.ptx is None else len(image.ptx))
+        self.used = used
+
+
+class _Making:
+    """A making under way. Its maker holds the lock, and others wait for it."""
+
+    __slots__ = ("lock", "maker", "outcome")
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.maker = 0
+        self.outcome: Image | PtxError | None = None
+
+
+class MemoryImages:
+    """Images by key digest, the least recently used dropped first. Bound: `max_bytes` of them.
+
+    The images need no lock: each change is one step of a dict. A maker that is interrupted leaves a
+    lock that is free and no outcome: a thread that waited for it makes the image. A forked child
+    has its parent's images, and none of its makings.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self._kept: dict[str, _Kept] = {}
+        self._makings: dict[tuple[int, str], _Making] = {}
+        self._uses = itertools.count()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the images."""
+        return sum(kept.nbytes for kept in list(self._kept.values()))
+
+    def get(self, digest: str) -> Image | None:
+        """Return the image of a key, or None."""
+        kept = self._kept.get(digest)
+        if kept is None:
+            return None
+        kept.used = next(self._uses)
+        return kept.image
+
+    def keep(self, digest: str, image: Image) -> None:
+        """Keep an image, and drop the least recently used where there are too many."""
+        new = _Kept(image, next(self._uses))
+        if new.nbytes > self.max_bytes:
+            return
+        self._kept.setdefault(digest, new)
+        while self.nbytes > self.max_bytes:
+            oldest = min(list(self._kept.items()), key=lambda each: each[1].used, default=None)
+            if oldest is not None:
+                self._kept.pop(oldest[0], None)
+
+    def make_once(self, digest: str, make: Callable[[bool], Made]) -> tuple[Image, bool]:
+        """Return the image of a key, made where it is not here, and whether another thread made it.
+
+        Threads that want the same image at once wait for the first and share its image, or its
+        error where that is one of the source's. `make` gets whether it may wait for others: a
+        finalizer or signal handler in the middle of a making may not, as they may wait for it.
+        """
+        key, me = (os.getpid(), digest), threading.get_ident()
+        if any(making.maker == me for making in list(self._makings.values())):
+            return self._make((0, digest), _Making(), make, may_wait=False)
+        while True:
+            making = self._makings.setdefault(key, _Making())
+            with making.lock:
+                making.maker, outcome = me, making.outcome
+                # One with an outcome, or that was interrupted, has left the table.
+                if outcome is None and self._makings.get(key) is making:
+                    return self._make(key, making, make, may_wait=True)
+            if isinstance(outcome, Image):
+                return outcome, True
+            if outcome is not None:
+                raise _copied(outcome)
+
+    def clear(self) -> None:
+        """Drop every image."""
+        self._kept.clear()
+
+    def _make(
+        self,
+        key: tuple[int, str],
+        making: _Making,
+        make: Callable[[bool], Made],
+        *,
+        may_wait: bool,
+    ) -> tuple[Image, bool]:
+        outcome: Image | PtxError | None = None
+        try:
+            image = self.get(key[1])
+            if image is not None:  # made while this thread came here
+                outcome = image
+                return image, True
+            made = make(may_wait)
+            if made.lasting:
+                outcome = made.image
+                self.keep(key[1], made.image)
+            return made.image, False
+        except PtxError as error:
+            outcome = _copied(error)
+            raise
+        finally:
+            self._makings.pop(key, None)
+            making.outcome = outcome
+
+
+def _copied(error: PtxError) -> PtxError:
+    """Return an error of its own, without the traceback, which leads to the frame of the making.
+
+    Some libraries, tblib among them, have copies keep it.
+    """
+    return copy.copy(error).with_traceback(None)
 
 
 def default_cache() -> ImageCache:
@@ -350,7 +450,7 @@ def default_cache() -> ImageCache:
     Raises:
         ValueError: `CUDADRV_CACHE_MAX_MB` is not a number.
     """
-    return _default(folder_in_use(), max_bytes_from_environment())
+    return _default(*cache_settings())
 
 
 @functools.lru_cache(maxsize=4)

@@ -1,14 +1,408 @@
-"""What the types of kernels' parameters are in C++, as far as names and source tell."""
+"""The C++ types of kernels' parameters, read from mangled names and from the source.
+
+A mangled name has the types of its kernel (Itanium C++ ABI, "External Names (a.k.a. Mangling)"). A
+name that is not understood is unknown as a whole, as later parts may refer to earlier ones.
+
+The name of an ``extern "C"`` kernel has no types: they are read from its declaration. A declaration
+counts only where it is surely the kernel's own: outside of every conditional of the preprocessor,
+of C linkage, outside of every namespace, and of words that no macro of the source or of the options
+replaces. All else is unknown, and so is a type that is no name of the language or of CUDA.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
-from ptx.declared_types import declared_types
-from ptx.mangled_types import mangled_types
 from ptx.signature import KernelParam, KernelSignature
+
+_BUILTIN: Final = frozenset("vbahcstijlmxyfd")
+_QUALIFIERS: Final = frozenset("rVK")
+
+
+class _NotUnderstoodError(Exception):
+    """The name or the source is written in a way that this file does not read. Never leaves it."""
+
+
+def mangled_types(name: str) -> tuple[str, ...] | None:
+    """The types of a function's parameters in the ABI's own letters, such as "PKf", "i".
+
+    References to earlier parts are replaced by what they stand for.
+
+    Returns:
+        None for a name that is not mangled, or that is not understood.
+    """
+    if not name.startswith("_Z"):
+        return None
+    reader = _Reader(name[2:])
+    try:
+        return reader.parameters()
+    except (_NotUnderstoodError, IndexError):
+        return None
+
+
+class _Reader:
+    """A name while it is read, with what later parts may refer to."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._known: list[str] = []
+        self._arguments: list[str] = []
+
+    def parameters(self) -> tuple[str, ...]:
+        """<encoding> ::= <name> <bare-function-type>, which has the result first in a template."""
+        if self._name():
+            self._type()
+        found: list[str] = []
+        while self._at < len(self._text):
+            found.append(self._type())
+        return () if found == ["v"] else tuple(found)
+
+    def _peek(self) -> str:
+        return self._text[self._at : self._at + 1]
+
+    def _take(self, letter: str) -> bool:
+        if self._peek() != letter:
+            return False
+        self._at += 1
+        return True
+
+    def _name(self) -> bool:
+        """<name>; whether it has template arguments of its own."""
+        if not self._take("N"):
+            scope = self._source_name()
+            if self._peek() != "I":
+                return False
+            self._known.append(scope)
+            self._arguments = self._template_arguments()
+            return True
+        prefix, is_template = self._source_name(), False
+        while not self._take("E"):
+            # What stands before another part may be referred to; the whole of a function may not.
+            self._known.append(prefix)
+            if self._peek() == "I":
+                self._arguments, is_template = self._template_arguments(), True
+                prefix += f"I{''.join(self._arguments)}E"
+            else:
+                prefix, is_template = prefix + self._source_name(), False
+        return is_template
+
+    def _source_name(self) -> str:
+        """<source-name> ::= <length> <identifier>; others, as of operators, are not understood."""
+        start = self._at
+        while self._peek().isdecimal():
+            self._at += 1
+        digits = self._text[start : self._at]
+        if not digits:
+            raise _NotUnderstoodError
+        end = self._at + int(digits)
+        if end > len(self._text) or self._text.startswith("_GLOBAL_", self._at):
+            raise _NotUnderstoodError
+        self._at = end
+        return self._text[start:end]
+
+    def _template_arguments(self) -> list[str]:
+        """I <template-arg>+ E: types, and literals as they stand."""
+        found: list[str] = []
+        self._take("I")
+        while not self._take("E"):
+            if self._take("L"):
+                end = self._text.find("E", self._at)
+                if end < 0 or self._peek() not in _BUILTIN:  # such as of an enumeration
+                    raise _NotUnderstoodError
+                found.append(f"L{self._text[self._at : end]}E")
+                self._at = end + 1
+            else:
+                found.append(self._type())
+        return found
+
+    def _type(self) -> str:
+        letter = self._peek()
+        if letter in _BUILTIN:
+            self._at += 1
+            return letter
+        if letter == "S":
+            return self._reference()
+        if letter == "T":
+            found = self._template_parameter()
+        elif letter == "P":
+            self._at += 1
+            found = f"P{self._type()}"
+        elif letter in _QUALIFIERS:
+            start = self._at
+            while self._peek() in _QUALIFIERS:
+                self._at += 1
+            found = self._text[start : self._at] + self._type()
+        else:
+            return self._class()
+        self._known.append(found)
+        return found
+
+    def _class(self) -> str:
+        """A class by its name, with its template arguments."""
+        if self._take("N"):
+            if self._peek() == "S":
+                prefix = self._reference(whole=False)
+            else:
+                prefix = self._source_name()
+                self._known.append(prefix)
+            while not self._take("E"):
+                prefix += self._part()
+                self._known.append(prefix)
+            return prefix
+        found = self._source_name()
+        self._known.append(found)
+        if self._peek() == "I":
+            found += self._part()
+            self._known.append(found)
+        return found
+
+    def _part(self) -> str:
+        if self._peek() == "I":
+            return f"I{''.join(self._template_arguments())}E"
+        return self._source_name()
+
+    def _reference(self, *, whole: bool = True) -> str:
+        """S_, S0_, S1_, ...: an earlier part; abbreviations of std are not understood."""
+        found = self._known[self._number("S")]
+        if whole and self._peek() == "I":
+            found += f"I{''.join(self._template_arguments())}E"
+            self._known.append(found)
+        return found
+
+    def _template_parameter(self) -> str:
+        """T_, T0_, ...: a template argument, which must be a type."""
+        found = self._arguments[self._number("T")]
+        if found.startswith("L"):
+            raise _NotUnderstoodError
+        return found
+
+    def _number(self, letter: str) -> int:
+        """<seq-id> of base 36 behind S, a decimal number behind T; one less than the place."""
+        self._take(letter)
+        end = self._text.find("_", self._at)
+        digits = self._text[self._at : end]
+        if end < 0 or not all(digit.isdecimal() or digit.isupper() for digit in digits):
+            raise _NotUnderstoodError
+        self._at = end + 1
+        return int(digits, 36 if letter == "S" else 10) + 1 if digits else 0
+
+
+_LEXEME: Final = re.compile(
+    r"""
+    (?P<comment> //[^\n]* | /\*.*?\*/ )
+  | (?P<raw> \b(?:u8|[uUL])?R"(?P<mark>[^\s()\\"]{0,16})\(.*?\)(?P=mark)" )
+  | (?P<string> "(?:[^"\\\n]|\\.)*" )
+  | (?P<number> \.?\d(?:[eEpP][+-]|'(?=\w)|[\w.])* )
+  | (?P<char> '(?:[^'\\\n]|\\.)*' )
+  | (?P<word> [A-Za-z_]\w* )
+  | (?P<line> \n )
+  | (?P<blank> [^\S\n]+ )
+  | (?P<mark_of_one> . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_C_LINKAGE: Final = '"C"'
+# Before a kernel's name, apart from `void` and what has arguments in brackets.
+_SPECIFIERS: Final = frozenset(("extern", _C_LINKAGE, "__global__", "void", "static", "inline"))
+_IGNORED: Final = frozenset(
+    ("volatile", "__restrict__", "__restrict", "restrict", "__grid_constant__")
+)
+_NUMBERS: Final = {
+    "bool": "b", "char": "c", "signed char": "a", "unsigned char": "h", "short": "s",
+    "unsigned short": "t", "": "i", "unsigned": "j", "long": "l", "unsigned long": "m",
+    "long long": "x", "unsigned long long": "y", "float": "f", "double": "d", "void": "v",
+    "int8_t": "a", "uint8_t": "h", "int16_t": "s", "uint16_t": "t", "int32_t": "i",
+    "uint32_t": "j", "int64_t": "x", "uint64_t": "y", "size_t": "m",
+}  # fmt: skip
+_WORDS: Final = frozenset(word for name in _NUMBERS for word in name.split()) | {"int", "signed"}
+_SIGNS: Final = ("signed", "unsigned")
+_CLASSES: Final = re.compile(
+    r"(u?char|u?short|u?int|u?long|u?longlong|float|double)[1-4]|__half2?|__nv_bfloat162?"
+    r"|__nv_fp8_e4m3|__nv_fp8_e5m2"
+)
+
+
+class _Token(NamedTuple):
+    text: str
+    # Whether a conditional of the preprocessor is around it.
+    conditional: bool
+
+
+def declared_types(source: str, defined: Iterable[str] = ()) -> dict[str, tuple[str, ...]]:
+    """The parameters' types of each kernel of C linkage, in the letters of the Itanium C++ ABI.
+
+    Args:
+        source: the C++ text.
+        defined: the macros that the options define.
+
+    Returns:
+        Such as {"saxpy": ("f", "PKf", "Pf", "i")}; "" stands for an unknown type.
+    """
+    if "__global__" not in source or "??" in source or "%:" in source:
+        return {}
+    macros = set(defined)
+    try:
+        return dict(_declarations(list(_tokens(source, macros)), macros))
+    except _NotUnderstoodError:
+        return {}
+
+
+def _tokens(source: str, macros: set[str]) -> Iterator[_Token]:
+    """The words of the code; directives are taken out, and their macros added to `macros`."""
+    opened: list[list[int]] = []  # of each conditional: braces open before it, and now
+    depth = 0
+    for line in _lines(source.replace("\\\r\n", "").replace("\\\n", "")):
+        if line and line[0] == "#":
+            depth = _directive(line[1:], depth, opened, macros)
+            continue
+        for text in line:
+            depth += (text == "{") - (text == "}")
+            if opened and depth < opened[-1][0]:
+                raise _NotUnderstoodError  # it closes what it has not opened
+            yield _Token(text, bool(opened))
+
+
+def _lines(source: str) -> Iterator[list[str]]:
+    line: list[str] = []
+    for match in _LEXEME.finditer(source):
+        kind, text = match.lastgroup, match[0]
+        if match["raw"] is not None:
+            kind, text = "string", '""'
+        if kind == "line":
+            yield line
+            line = []
+        elif kind == "string":
+            line.append(text if text == _C_LINKAGE else '""')
+        elif kind not in ("comment", "blank"):
+            line.append(text)
+    yield line
+
+
+def _directive(words: list[str], depth: int, opened: list[list[int]], macros: set[str]) -> int:
+    """How many braces are open behind a directive."""
+    what = words[0] if words else ""
+    if what == "define":
+        macros.add(words[1] if len(words) > 1 else "")
+        if words.count("{") != words.count("}"):
+            raise _NotUnderstoodError
+    elif what in ("if", "ifdef", "ifndef"):
+        opened.append([depth])
+    elif what in ("elif", "else", "elifdef", "elifndef", "endif"):
+        # A branch that opens more than it closes changes what all behind it is in.
+        if not opened or depth != opened[-1][0]:
+            raise _NotUnderstoodError
+        if what == "endif":
+            opened.pop()
+    return depth
+
+
+def _declarations(
+    tokens: Sequence[_Token], macros: set[str]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    enclosing: list[bool] = []  # whether each open brace is of an extern "C" block
+    begin = 0  # of the present declaration
+    texts = [token.text for token in tokens]
+    for at, (text, conditional) in enumerate(tokens):
+        if text == "{":
+            enclosing.append(texts[max(at - 2, 0) : at] == ["extern", _C_LINKAGE])
+        elif text == "}":
+            if not enclosing:
+                raise _NotUnderstoodError
+            enclosing.pop()
+        elif text == "__global__" and not conditional and all(enclosing):
+            has_c_linkage = enclosing or _C_LINKAGE in texts[begin:at]
+            found = _kernel(texts, begin, at, macros) if has_c_linkage else None
+            if found is not None:
+                yield found
+        if text in ("{", "}", ";"):
+            begin = at + 1
+
+
+def _kernel(
+    texts: Sequence[str], begin: int, at: int, macros: set[str]
+) -> tuple[str, tuple[str, ...]] | None:
+    """The name and types of the kernel whose declaration begins at `begin`."""
+    if not macros.isdisjoint(texts[begin:at]) or not _SPECIFIERS.issuperset(texts[begin:at]):
+        return None
+    while at < len(texts):
+        text, behind = texts[at], texts[at + 1 : at + 2]
+        if text in macros:
+            return None
+        if text in _SPECIFIERS:
+            at += 1
+        elif text.startswith("__") and behind == ["("]:  # __launch_bounds__(256)
+            at = _end(texts, at + 1)
+        elif behind == ["("] and re.fullmatch(r"[A-Za-z_]\w*", text):
+            inside = texts[at + 2 : _end(texts, at + 1) - 1]
+            params = _parameters(inside)
+            types = tuple(_type(param) if macros.isdisjoint(param) else "" for param in params)
+            return text, () if inside in ([], ["void"]) else types
+        else:
+            return None
+    return None
+
+
+def _end(texts: Sequence[str], at: int) -> int:
+    """The place behind the bracket that closes the one at a place."""
+    depth = 0
+    for place in range(at, len(texts)):
+        depth += (texts[place] in "([{") - (texts[place] in ")]}")
+        if not depth:
+            return place + 1
+    raise _NotUnderstoodError
+
+
+def _parameters(texts: Sequence[str]) -> list[list[str]]:
+    """The parameters between two brackets, parted at the commas that are in no other brackets."""
+    found: list[list[str]] = [[]]
+    depth = 0
+    for text in texts:
+        depth += (text in "([{<") - (text in ")]}>")
+        if text == "," and not depth:
+            found.append([])
+        else:
+            found[-1].append(text)
+    return found
+
+
+def _type(words: Sequence[str]) -> str:
+    """The letters of a parameter's type: a number, or a pointer to something; else ""."""
+    declared = [word for word in words if word not in _IGNORED]
+    base: list[str] = []
+    while declared and (declared[0] in _WORDS or declared[0] == "const" or _is_class(declared[0])):
+        base.append(declared.pop(0))
+    stars = 0
+    while declared and declared[0] in ("*", "const"):
+        stars += declared.pop(0) == "*"
+    if declared and re.fullmatch(r"[A-Za-z_]\w*", declared[0]):
+        declared.pop(0)
+    if declared[:1] == ["["] and declared[-1] == "]" and declared.count("[") == 1:
+        stars, declared = stars + 1, []
+    letters = _letters([word for word in base if word != "const"])
+    if declared or letters is None or stars > 1:
+        return ""
+    return f"P{'K' * ('const' in base)}{letters}" if stars else letters
+
+
+def _is_class(word: str) -> bool:
+    return _CLASSES.fullmatch(word) is not None
+
+
+def _letters(base: Sequence[str]) -> str | None:
+    """The letters of a type's words, which may stand in any order."""
+    if len(base) == 1 and _is_class(base[0]):
+        return f"{len(base[0])}{base[0]}"
+    left = [word for word in base if word != "int"]
+    if "signed" in left and "char" not in left:
+        left.remove("signed")
+    if not base:
+        return None
+    return _NUMBERS.get(" ".join(sorted(left, key=lambda word: word not in _SIGNS)))
+
 
 # Bytes of each type that is no pointer, and what PTX calls its parameter.
 _NBYTES: Final = {

@@ -1,22 +1,211 @@
-"""Linking across translation units with no cache in between: by nvJitLink, or PTX as text."""
+"""Linking across translation units, without a cache: options, inputs, nvJitLink, PTX as text."""
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import Enum
+from hashlib import sha256
+from pathlib import Path
+from types import NoneType
+from typing import NamedTuple, Self, TypeAlias
 
 from ptx import _nvrtc
-from ptx.errors import LinkError, PtxArgumentValueError
+from ptx.argument_checks import checks
+from ptx.cache.toolchain import Build
+from ptx.errors import ImageFormatError, LinkError, PtxArgumentValueError
 from ptx.image import Image
 from ptx.isa.errors import PtxSyntaxError
 from ptx.isa.linked_text import link_texts, refuse_twice_defined, undefined_in
 from ptx.isa.register_limit import with_register_limit
 from ptx.isa.signature import known_signatures
-from ptx.link_input import LinkInput, LinkKind
-from ptx.link_options import LinkOptions
 from ptx.signature import KernelSignature
 from ptx.target import ImageKind, Target
+
+
+@dataclass(frozen=True, slots=True)
+class LinkOptions:
+    """How nvJitLink generates code; None leaves its own default.
+
+    The floating-point options act on LTO-IR, whose code is generated at the link. `extra` are
+    further nvJitLink options, one string each. `lto` says whether code is generated at the link:
+    without it where an input is LTO-IR, which cannot be seen of objects and fatbins that have some.
+    Source: nvJitLink manual, "Linking".
+    """
+
+    fmad: bool | None = None
+    ftz: bool | None = None
+    prec_div: bool | None = None
+    prec_sqrt: bool | None = None
+    lineinfo: bool = False
+    debug: bool = False
+    maxrregcount: int | None = None
+    extra: tuple[str, ...] = ()
+    lto: bool | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("fmad", "ftz", "prec_div", "prec_sqrt", "lto"):
+            checks.instance_of(f"LinkOptions: {name}", getattr(self, name), (bool, NoneType))
+        if self.maxrregcount is not None:
+            checks.integer("LinkOptions: maxrregcount", self.maxrregcount)
+        given = checks.sequence_of("LinkOptions: extra", self.extra, str)
+        extra = tuple(checks.text("LinkOptions: extra", each) for each in given)
+        object.__setattr__(self, "extra", extra)
+
+    def flags(self) -> tuple[str, ...]:
+        """The options as nvJitLink spells them, without architecture and kind of output."""
+        named = (
+            ("fma", self.fmad),
+            ("ftz", self.ftz),
+            ("prec-div", self.prec_div),
+            ("prec-sqrt", self.prec_sqrt),
+        )
+        flags = [f"-{name}={int(value)}" for name, value in named if value is not None]
+        if self.lineinfo:
+            flags.append("-lineinfo")
+        if self.debug:
+            flags.append("-g")
+        if self.maxrregcount is not None:
+            flags.append(f"-maxrregcount={self.maxrregcount}")
+        return (*flags, *self.extra)
+
+
+_EM_CUDA = 190  # e_machine of a cubin; any other is an object file of the host
+_ELF = b"\x7fELF"
+_MACHINE_AT = 18
+
+
+class LinkKind(Enum):
+    """The form of an input of a link."""
+
+    PTX = "PTX"
+    CUBIN = "a cubin"
+    LTOIR = "LTO-IR"
+    FATBIN = "a fatbin"
+    OBJECT = "an object file"
+    ARCHIVE = "an archive"
+
+
+_OF_IMAGE = {
+    ImageKind.PTX: LinkKind.PTX,
+    ImageKind.CUBIN: LinkKind.CUBIN,
+    ImageKind.LTOIR: LinkKind.LTOIR,
+    ImageKind.FATBIN: LinkKind.FATBIN,
+}
+_MAGIC = {
+    b"\x50\xed\x55\xba": LinkKind.FATBIN,
+    b"\xed\x43\x4e\x7f": LinkKind.LTOIR,
+    b"!<arch>\n": LinkKind.ARCHIVE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LinkInput:
+    """One input of a link.
+
+    Attributes:
+        kind: what the bytes are.
+        data: the bytes; PTX as text in UTF-8.
+        name: what messages call it.
+        lowered_names: name expressions of the input, as `Image` has them.
+        signatures: its kernels' parameters, as far as they are known.
+    """
+
+    kind: LinkKind
+    data: bytes
+    name: str = "an input"
+    lowered_names: Mapping[str, str] = field(default_factory=dict)
+    signatures: Mapping[str, KernelSignature] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        checks.instance_of("LinkInput: kind", self.kind, LinkKind)
+        checks.instance_of("LinkInput: data", self.data, bytes)
+        checks.text("LinkInput: name", self.name)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.data))
+
+    @classmethod
+    def of(cls, given: object, number: int = 1) -> Self:
+        """The input that a `Linkable` is; `number` tells it in messages.
+
+        Raises:
+            ImageFormatError: the bytes are nothing that is linked.
+            OSError: a file cannot be read.
+        """
+        if isinstance(given, cls):
+            return given
+        checks.integer("LinkInput.of: number", number)
+        if isinstance(given, Image):
+            return cls._of_image(given, number)
+        if isinstance(given, Path):
+            checks.path_text("link: a file", given)
+            return cls._of_bytes(given.read_bytes(), given.name)
+        if isinstance(given, str):
+            return cls._of_bytes(checks.text("link: PTX", given).encode(), f"input {number}")
+        if not isinstance(given, (bytes, bytearray, memoryview)):
+            raise checks.wrong_type(f"link: input {number}", given, "give an image, PTX or a Path")
+        return cls._of_bytes(bytes(given), f"input {number}")
+
+    @classmethod
+    def _of_image(cls, image: Image, number: int) -> Self:
+        kernels = ", ".join(list(image.signatures)[:3])
+        name = f"input {number} ({image.target}{': ' + kernels if kernels else ''})"
+        kind = _OF_IMAGE[image.kind]
+        return cls(kind, image.data, name, image.lowered_names, image.signatures)
+
+    @classmethod
+    def _of_bytes(cls, data: bytes, name: str) -> Self:
+        kind = _kind_of(data, name)
+        if kind is not LinkKind.PTX:
+            return cls(kind, data, name)
+        image = Image.from_ptx(data.rstrip(b"\0").decode(errors="replace"))
+        return cls(kind, image.data, name, {}, image.signatures)
+
+
+Linkable: TypeAlias = Image | LinkInput | Path | str | bytes | bytearray | memoryview
+"""What a link takes: a str is PTX, a `Path` a file of any kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherLinker:
+    """What links in the place of nvJitLink, such as the driver's own linker.
+
+    Attributes:
+        identity: what tells it and its version from others; part of the key of its images.
+        link: links, and raises a `LinkError`.
+    """
+
+    identity: str
+    link: Callable[[Sequence[LinkInput], Target, LinkOptions], Image]
+
+    def __post_init__(self) -> None:
+        checks.text("OtherLinker: identity", self.identity)
+        checks.function("OtherLinker: link", self.link, takes=3)
+
+    def linked(self, inputs: Sequence[LinkInput], target: Target, options: LinkOptions) -> Image:
+        """What its function gives."""
+        image = self.link(inputs, target, options)
+        return checks.instance_of(f"what {self.identity} links", image, Image)
+
+
+def _kind_of(data: bytes, name: str) -> LinkKind:
+    for magic, kind in _MAGIC.items():
+        if data.startswith(magic):
+            return kind
+    if data.startswith(_ELF) and len(data) >= _MACHINE_AT + 2:
+        (machine,) = struct.unpack_from("<H", data, _MACHINE_AT)
+        return LinkKind.CUBIN if machine == _EM_CUDA else LinkKind.OBJECT
+    if b".version" in data[:4096]:
+        return LinkKind.PTX
+    raise ImageFormatError(
+        f"{name} is nothing that is linked: give PTX, a cubin, LTO-IR, a fatbin, an object file "
+        "or an archive"
+    )
+
 
 # nvJitLinkInputType
 _INPUT = {
@@ -97,6 +286,75 @@ class Linker(_nvrtc.InUse):
         return bytes(data)
 
 
+class LinkRequest(NamedTuple):
+    """The checked arguments of a link; `other` links in the place of nvJitLink."""
+
+    inputs: tuple[LinkInput, ...]
+    target: Target
+    options: LinkOptions
+    other: OtherLinker | None
+
+    @classmethod
+    def of(
+        cls,
+        images: Sequence[Linkable],
+        target: Target,
+        options: LinkOptions | None,
+        linker: OtherLinker | None,
+    ) -> LinkRequest:
+        """Check the arguments of `ptx.link`, and read its files.
+
+        Raises:
+            TypeError: an argument has a wrong type.
+            ImageFormatError: an input is nothing that is linked.
+            OSError: a file cannot be read.
+        """
+        given = checks.elements("link: images", images)
+        inputs = tuple(LinkInput.of(each, number) for number, each in enumerate(given, 1))
+        checks.instance_of("link: target", target, Target)
+        if options is None:
+            options = LinkOptions()
+        checks.instance_of("link: options", options, LinkOptions)
+        if linker is not None:
+            checks.instance_of("link: linker", linker, OtherLinker)
+        return cls(inputs, target, options, linker)
+
+    @property
+    def uses_nvjitlink(self) -> bool:
+        """Whether nvJitLink takes part."""
+        return self.other is None and _uses_nvjitlink(self.inputs, self.target)
+
+    def parts(self, nvjitlink: Build | None) -> Mapping[str, str]:
+        """Return everything that the image depends on, by name."""
+        found = [
+            [each.kind.name, sha256(each.data).hexdigest(), _names(each)] for each in self.inputs
+        ]
+        built_in = f"nvJitLink {nvjitlink or 'not needed'}"
+        return {
+            "inputs": repr(found),
+            "target": str(self.target),
+            "link options": repr((self.options.flags(), self.options.lto)),
+            "linker": self.other.identity if self.other else built_in,
+        }
+
+    def link(self) -> Image:
+        """Link, with no cache in between."""
+        link = self.other.linked if self.other else link_inputs
+        return link(self.inputs, self.target, self.options)
+
+
+def _names(image: LinkInput) -> list[list[str]]:
+    """Return what a linked image takes over from this input beside its code."""
+    kernels = [["signature", k.to_line()] for k in image.signatures.values()]
+    return [*map(list, sorted(image.lowered_names.items())), *kernels]
+
+
+def _uses_nvjitlink(inputs: Sequence[LinkInput], target: Target) -> bool:
+    """Return whether a link needs nvJitLink: PTX becomes PTX without it."""
+    is_text = target.kind is ImageKind.PTX
+    return not is_text or any(each.kind is LinkKind.LTOIR for each in inputs)
+
+
 def link_inputs(inputs: Sequence[LinkInput], target: Target, options: LinkOptions) -> Image:
     """Link with no cache in between: to a cubin with nvJitLink, to PTX as text.
 
@@ -125,15 +383,9 @@ def link_inputs(inputs: Sequence[LinkInput], target: Target, options: LinkOption
         log=log,
         lowered_names={k: v for each in inputs for k, v in each.lowered_names.items()},
         signatures=_signatures(inputs, text),
-        compiler=_nvrtc.linker_version() if uses_nvjitlink(inputs, target) else None,
+        compiler=_nvrtc.linker_version() if _uses_nvjitlink(inputs, target) else None,
         build_ms=(time.perf_counter() - started) * 1e3,
     )
-
-
-def uses_nvjitlink(inputs: Sequence[LinkInput], target: Target) -> bool:
-    """Whether nvJitLink takes part: PTX becomes PTX without it."""
-    is_text = target.kind is ImageKind.PTX
-    return not is_text or any(each.kind is LinkKind.LTOIR for each in inputs)
 
 
 def check_link(inputs: Sequence[LinkInput], target: Target) -> None:

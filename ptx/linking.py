@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptx import border
+from ptx.argument_checks import checks
 from ptx.image import Image
 from ptx.image_cache import ImageCache, default_cache
-from ptx.link_input import Linkable, LinkInput, LinkKind, OtherLinker
-from ptx.link_options import LinkOptions
-from ptx.linker import link_inputs
+from ptx.linker import Linkable, LinkInput, LinkKind, LinkOptions, LinkRequest, OtherLinker
 from ptx.observers import observed
 from ptx.target import Target
 
@@ -41,13 +39,7 @@ def link(
         ImageFormatError: an input is nothing that is linked.
         OSError: a file cannot be read.
     """
-    given = border.several("link: images", images, object)
-    inputs = [LinkInput.of(each, number) for number, each in enumerate(given, 1)]
-    border.instance("link: target", target, Target)
-    border.instance("link: options", options, LinkOptions)
-    if linker is not None:
-        border.instance("link: linker", linker, OtherLinker)
     if cache is False:
-        return (linker.linked if linker else link_inputs)(inputs, target, options)
-    used = default_cache() if cache is True else border.instance("cache", cache, ImageCache)
-    return used.get_or_link(inputs, target, options, linker=linker)
+        return LinkRequest.of(images, target, options, linker).link()
+    used = default_cache() if cache is True else checks.instance_of("cache", cache, ImageCache)
+    return used.get_or_link(images, target, options, linker=linker)

@@ -8,9 +8,17 @@ from collections.abc import Sequence
 from ptx import _nvrtc
 from ptx.diagnostics import Diagnostic, parse_log
 from ptx.errors import CompileError, HeaderNotFoundError, HeaderVersionError, UnsupportedTargetError
-from ptx.header_folders import PIP, HeaderFolder, Version, found_folders, inspect
-from ptx.header_packages import install_command, package_of, package_of_part
-from ptx.headers import cuda_headers
+from ptx.headers import (
+    PIP,
+    HeaderFolder,
+    Version,
+    cuda_headers,
+    found_folders,
+    inspect,
+    install_command,
+    package_of,
+    package_of_part,
+)
 from ptx.image import Image
 from ptx.isa.errors import PtxSyntaxError
 from ptx.isa.register_limit import with_register_limit

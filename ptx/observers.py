@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Final, ParamSpec, TypeAlias, TypeVar
 
+__all__ = ["Observer", "observe"]
+
 Observer: TypeAlias = Callable[[str], AbstractContextManager[object]]
 """Called with "compile" or "link" in the thread that calls the verb, before it does anything."""
 

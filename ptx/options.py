@@ -2,17 +2,86 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from types import NoneType
-from typing import Literal, TypeAlias, cast, get_args
+from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
-from ptx import border
+from ptx.argument_checks import checks, shown
 from ptx.base_errors import PtxArgumentTypeError, PtxArgumentValueError
-from ptx.option_flags import sort_flags
 from ptx.target import ImageKind, Target
+
+__all__ = ["DEFAULT_TARGET", "NO_FMA", "CompileOptions"]
+
+# One that may be glued to its value, or have it behind.
+_GLUED: Final = re.compile(r"-([ID])(.*)", re.DOTALL)
+_BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
+
+
+class SortedFlags(NamedTuple):
+    """What flags say: texts by field, switches by field, and those that have no field."""
+
+    texts: Mapping[str, str]
+    switches: Mapping[str, bool]
+    include_paths: tuple[str, ...]
+    defines: Mapping[str, str | None]
+    extra: tuple[str, ...]
+
+
+def sort_flags(flags: Iterable[str], fields: Mapping[str, str]) -> SortedFlags:
+    """Sort flags such as "-std=c++17", "--use_fast_math", "-DN=4".
+
+    Args:
+        flags: one option each; the value of a folder or macro may be the next one.
+        fields: the names of fields by those of options, without hyphens.
+
+    Raises:
+        PtxArgumentValueError: a value is missing, or is none of its option.
+    """
+    texts: dict[str, str] = {}
+    switches: dict[str, bool] = {}
+    paths: list[str] = []
+    defines: dict[str, str | None] = {}
+    extra: list[str] = []
+    waiting = (flag.strip() for flag in flags)
+    for flag in waiting:
+        option, value = _divided(flag, waiting)
+        match fields.get(option):
+            case "include_paths":
+                paths.append(_needed(flag, value))
+            case "defines":
+                name, has_text, text = _needed(flag, value).partition("=")
+                defines[name] = text if has_text else None
+            case "std" | "maxrregcount" | "target" as field if value:
+                texts[field] = value
+            case "fmad" | "ftz" | "prec_div" | "prec_sqrt" as field:
+                if value not in _BOOLEANS:
+                    raise PtxArgumentValueError(f"option {flag!r}: give true or false behind =")
+                switches[field] = _BOOLEANS[value]
+            case "use_fast_math" | "lineinfo" | "debug" as field:
+                switches[field] = True
+            case _:
+                extra.append(flag)
+    return SortedFlags(texts, switches, tuple(paths), defines, tuple(extra))
+
+
+def _divided(flag: str, following: Iterator[str]) -> tuple[str, str | None]:
+    """The name of an option without its hyphens, and its value."""
+    glued = _GLUED.fullmatch(flag)
+    if glued:
+        return glued[1], glued[2].strip() or next(following, None)
+    option, has_value, value = flag.lstrip("-").partition("=")
+    return (option if flag.startswith("-") else ""), value if has_value else None
+
+
+def _needed(flag: str, value: str | None) -> str:
+    if not value:
+        raise PtxArgumentValueError(f"option {flag!r}: its value is missing")
+    return value
+
 
 CppStandard: TypeAlias = Literal["c++11", "c++14", "c++17", "c++20", "c++23"]
 
@@ -79,22 +148,30 @@ class CompileOptions:
     cuda_headers: tuple[str | os.PathLike[str], ...] = ()
 
     def __post_init__(self) -> None:
-        _check(self.std, self.maxrregcount, self.target)
-        # Copies, so that a caller's later change to its own list or dict changes nothing here.
-        folders = _several("include_paths", self.include_paths)
-        paths = tuple(border.path_text("include_paths", path) for path in folders)
-        border.instance("defines", self.defines, Mapping)
+        if checks.instance_of("std", self.std, str) not in get_args(CppStandard):
+            raise PtxArgumentValueError(
+                f"std={self.std!r}: expected one of {', '.join(get_args(CppStandard))}"
+            )
+        count = self.maxrregcount
+        if count is not None and checks.integer("maxrregcount", count) < 1:
+            raise PtxArgumentValueError(f"maxrregcount={count}: expected a positive count")
+        if self.target is not None:
+            _check_target(self.target)
         for name in ("fmad", "ftz", "prec_div", "prec_sqrt", "lineinfo"):
-            border.instance(name, getattr(self, name), (bool, NoneType))
-        macros = {name: _define(name, value) for name, value in self.defines.items()}
-        extra = tuple(border.text("extra", each) for each in _several("extra", self.extra))
-        for option in extra:
+            checks.instance_of(name, getattr(self, name), (bool, NoneType))
+        # Copies, so that a caller's later change to its own list or dict changes nothing here.
+        macros: dict[str, str | None] = {}
+        for name, value in checks.instance_of("defines", self.defines, Mapping).items():
+            macros[name] = _define(name, value)
+        object.__setattr__(self, "defines", macros)
+        for name, check in (
+            ("include_paths", checks.path_text),
+            ("extra", checks.text),
+            ("cuda_headers", checks.path_text),
+        ):
+            object.__setattr__(self, name, _each(name, getattr(self, name), check))
+        for option in self.extra:
             _refuse_own_field(option)
-        for name, value in (("include_paths", paths), ("defines", macros), ("extra", extra)):
-            object.__setattr__(self, name, value)
-        given = _several("cuda_headers", self.cuda_headers)
-        headers = tuple(border.path_text("cuda_headers", path) for path in given)
-        object.__setattr__(self, "cuda_headers", headers)
 
     @classmethod
     def from_flags(cls, *flags: str) -> CompileOptions:
@@ -106,7 +183,7 @@ class CompileOptions:
         Raises:
             ValueError: a value is missing, or is none of its option.
         """
-        given = [border.text("CompileOptions.from_flags", flag) for flag in flags]
+        given = [checks.text("CompileOptions.from_flags", flag) for flag in flags]
         found = sort_flags(given, _OWN_FIELD)
         texts, switches = found.texts, found.switches
         registers = texts.get("maxrregcount")
@@ -134,11 +211,15 @@ class CompileOptions:
 
         Lines as well, if `lineinfo`, where nothing is said of them; code for debuggers has its own.
         """
-        border.instance("CompileOptions.for_target: target", target, Target)
+        checks.instance_of("CompileOptions.for_target: target", target, Target)
         takes_lines = lineinfo and self.lineinfo is None and not self.debug
-        return replace(
-            self, target=self.target or target, lineinfo=True if takes_lines else self.lineinfo
-        )
+        if self.target is not None and not takes_lines:
+            return self
+        _check_target(self.target or target)
+        filled = copy.copy(self)  # all other fields were checked when they were given
+        object.__setattr__(filled, "target", self.target or target)
+        object.__setattr__(filled, "lineinfo", True if takes_lines else self.lineinfo)
+        return filled
 
     def flags(self) -> tuple[str, ...]:
         """The options as NVRTC spells them, without target and include folders."""
@@ -169,24 +250,17 @@ def headers_from_environment() -> tuple[str, ...]:
     return tuple(filter(None, os.environ.get("CUDADRV_HEADERS", "").split(os.pathsep)))
 
 
-def _several(name: str, values: object) -> tuple[object, ...]:
+def _each(name: str, values: object, check: Callable[[str, object], str]) -> tuple[str, ...]:
+    """Return the elements of a tuple of strings or paths, each checked."""
     if isinstance(values, (str, bytes)):
         raise PtxArgumentTypeError(f"{name} must be a tuple of strings, not one string")
-    return border.several(name, values, object)
+    return tuple([check(name, each) for each in checks.elements(name, values)])
 
 
-def _check(std: str, maxrregcount: int | None, target: object) -> None:
-    if border.instance("std", std, str) not in get_args(CppStandard):
-        raise PtxArgumentValueError(
-            f"std={std!r}: expected one of {', '.join(get_args(CppStandard))}"
-        )
-    if maxrregcount is not None and border.integer("maxrregcount", maxrregcount) < 1:
-        raise PtxArgumentValueError(f"maxrregcount={maxrregcount}: expected a positive count")
-    if target is None:
-        return
+def _check_target(target: object) -> None:
     if not isinstance(target, Target):
         raise PtxArgumentTypeError(
-            f"target={border.shown(target)}: expected a Target, such as Target.parse('sm_90')"
+            f"target={shown(target)}: expected a Target, such as Target.parse('sm_90')"
         )
     if target.kind is ImageKind.FATBIN:
         raise PtxArgumentValueError("NVRTC makes no fatbin: compile to PTX, cubin or LTO-IR")
@@ -199,11 +273,11 @@ def _count(text: str) -> int:
 
 
 def _define(name: str, value: str | int | None) -> str | None:
-    if not re.fullmatch(_IDENTIFIER, border.text("defines", name), re.DOTALL):
-        raise PtxArgumentValueError(f"defines: {border.shown(name)} is not a macro name")
+    if not re.fullmatch(_IDENTIFIER, checks.text("defines", name), re.DOTALL):
+        raise PtxArgumentValueError(f"defines: {shown(name)} is not a macro name")
     if value is not None:
-        border.instance(f"defines: {name}", value, (str, int))
-        border.text(f"defines: {name}", str(value))
+        checks.instance_of(f"defines: {name}", value, (str, int))
+        checks.text(f"defines: {name}", str(value))
     # As C++ spells them: True would be a name that no source declares.
     return str(int(value)) if isinstance(value, bool) else None if value is None else str(value)
 
@@ -216,7 +290,7 @@ def _refuse_own_field(option: str) -> None:
         name = option[1]
     if owner := _OWN_FIELD.get(name):
         raise PtxArgumentValueError(
-            f"extra option {border.shown(option)}: use CompileOptions.{owner} instead"
+            f"extra option {shown(option)}: use CompileOptions.{owner} instead"
         )
 
 

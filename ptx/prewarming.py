@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ptx import border
+from ptx.argument_checks import checks
 from ptx.errors import PtxError
 from ptx.image import ImageOrigin
 from ptx.image_cache import ImageCache, default_cache
@@ -48,11 +48,11 @@ def prewarm(
     the process's default cache. With several processes the images are on disk afterwards, not in
     this process's memory.
     """
-    requests = border.several("prewarm: requests", requests, CompileRequest)
-    processes = border.integer("prewarm: processes", processes)
+    requests = checks.sequence_of("prewarm: requests", requests, CompileRequest)
+    processes = checks.integer("prewarm: processes", processes)
     if on_progress is not None:
-        border.function("prewarm: on_progress", on_progress, takes=3)
-    used = default_cache() if cache is None else border.instance("cache", cache, ImageCache)
+        checks.function("prewarm: on_progress", on_progress, takes=3)
+    used = default_cache() if cache is None else checks.instance_of("cache", cache, ImageCache)
     results: list[Prewarmed | None] = [None] * len(requests)
     for done, result in enumerate(_results(requests, used, processes), 1):
         results[result.index] = result

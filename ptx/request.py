@@ -6,10 +6,16 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from ptx import border
+from ptx.argument_checks import checks
 from ptx.base_errors import PtxArgumentTypeError
 from ptx.options import DEFAULT_TARGET, CompileOptions, headers_from_environment
 from ptx.target import Target
+
+__all__ = ["CompileRequest"]
+
+
+class UncacheableError(Exception):
+    """The dependencies of a request's image cannot be known; never leaves the cache."""
 
 
 class CompileRequest:
@@ -62,22 +68,19 @@ class CompileRequest:
             raise PtxArgumentTypeError(
                 "name_expressions must be a sequence of strings, not one string"
             )
-        expressions = border.several("name_expressions", name_expressions, object)
-        texts = {} if headers is None else border.instance("headers", headers, Mapping)
+        expressions = checks.elements("name_expressions", name_expressions)
+        texts = {} if headers is None else checks.instance_of("headers", headers, Mapping)
         # The name may have what stands for bytes of a path which are not UTF-8.
-        border.path_text("name", border.instance("name", name, str))
-        for what, text in (
-            ("source", source),
-            *(("the name of a header", header) for header in texts),
-            *((f"header {header!r}", text) for header, text in texts.items()),
-        ):
-            border.text(what, text)
-        pairs = tuple(sorted(texts.items()))
-        names = tuple(border.text("name expression", each) for each in expressions)
+        checks.path_text("name", checks.instance_of("name", name, str))
+        checks.text("source", source)
+        for header, text in texts.items():
+            checks.text("the name of a header", header)
+            checks.text(f"header {header!r}", text)
+        names = tuple([checks.text("name expression", each) for each in expressions])
         options = options.for_target(DEFAULT_TARGET)
         if not options.cuda_headers and (named := headers_from_environment()):
             options = replace(options, cuda_headers=named)
-        return cls(source, options, name, names, pairs)
+        return cls(source, options, name, names, tuple(sorted(texts.items())))
 
     @property
     def target(self) -> Target:
@@ -85,13 +88,11 @@ class CompileRequest:
         return self.options.target or DEFAULT_TARGET
 
     def includes_anything(self) -> bool:
-        """Whether the compilation may look for a header file at all."""
-        texts = (self.source, *(text for _, text in self.headers), *self.options.extra)
-        return any(_may_include(text) for text in texts)
-
-
-def _may_include(text: str) -> bool:
-    if "\n" in text and ("\\" in text or "??/" in text):
-        # A spliced directive may have the splice within the word.
-        text = re.sub(r"(\\|\?\?/)\s*\n", "", text)
-    return "include" in text or "embed" in text
+        """Return whether the compilation may look for a header file at all."""
+        for text in (self.source, *dict(self.headers).values(), *self.options.extra):
+            if "\n" in text and ("\\" in text or "??/" in text):
+                # A spliced directive may have the splice within the word.
+                text = re.sub(r"(\\|\?\?/)\s*\n", "", text)
+            if "include" in text or "embed" in text:
+                return True
+        return False

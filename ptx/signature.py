@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptx import border
+from ptx.argument_checks import checks
 from ptx.base_errors import PtxArgumentValueError
+
+__all__ = ["KernelParam", "KernelSignature"]
 
 _KINDS = {True: "p", None: "?", False: "-"}
 _OF_KIND = {letter: kind for kind, letter in _KINDS.items()}
@@ -71,30 +73,22 @@ class KernelSignature:
         Raises:
             PtxArgumentValueError: it gave no such line.
         """
-        words = border.instance("a signature", line, str).split(" ")
+        words = checks.instance_of("a signature", line, str).split(" ")
         try:
-            return cls._of_words(*words)
-        except (TypeError, ValueError, KeyError) as error:
+            name, nbytes, shared_bytes, threads, block, *of_params = words
+            params = []
+            for word in of_params:
+                of, ptx_type, size, align, offset, kind, count, cpp_type = word.split(":")
+                numbers = int(size), int(align), int(offset), _OF_KIND[kind], int(count)
+                params.append(KernelParam(of, ptx_type, *numbers, cpp_type))
+            x, y, z = (0, 0, 0) if block == "-" else map(int, block.split("x"))
+            return cls(
+                name,
+                tuple(params),
+                int(nbytes),
+                int(shared_bytes),
+                None if threads == "-" else int(threads),
+                None if block == "-" else (x, y, z),
+            )
+        except (ValueError, KeyError) as error:
             raise PtxArgumentValueError(f"{line!r} is no line of a signature") from error
-
-    @classmethod
-    def _of_words(
-        cls, name: str, nbytes: str, shared_bytes: str, threads: str, block: str, *words: str
-    ) -> KernelSignature:
-        params = []
-        for word in words:
-            of, ptx_type, size, align, offset, kind, count, cpp_type = word.split(":")
-            numbers = int(size), int(align), int(offset)
-            params.append(KernelParam(of, ptx_type, *numbers, _OF_KIND[kind], int(count), cpp_type))
-        required = None
-        if block != "-":
-            x, y, z = map(int, block.split("x"))
-            required = x, y, z
-        return cls(
-            name,
-            tuple(params),
-            int(nbytes),
-            int(shared_bytes),
-            None if threads == "-" else int(threads),
-            required,
-        )

@@ -6,8 +6,10 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-from ptx import border
+from ptx.argument_checks import checks, shown
 from ptx.base_errors import PtxArgumentTypeError, PtxArgumentValueError
+
+__all__ = ["ImageKind", "Target"]
 
 _SPELLING = r"(compute|sm|lto)_(\d{2,3})([af]?)"
 
@@ -46,13 +48,13 @@ class Target:
         kind: object = self.kind
         if not isinstance(kind, ImageKind):
             raise PtxArgumentTypeError(
-                f'kind {border.shown(kind)}: expected an ImageKind, or Target.parse("sm_90")'
+                f'kind {shown(kind)}: expected an ImageKind, or Target.parse("sm_90")'
             )
-        if border.instance("Target: suffix", self.suffix, str) not in ("", "a", "f"):
+        if checks.instance_of("Target: suffix", self.suffix, str) not in ("", "a", "f"):
             raise PtxArgumentValueError(
-                f"architecture suffix {border.shown(self.suffix)}: expected '', 'a' or 'f'"
+                f"architecture suffix {shown(self.suffix)}: expected '', 'a' or 'f'"
             )
-        number = border.integer("Target: number", self.number)
+        number = checks.integer("Target: number", self.number)
         if not 10 <= number <= 999:
             raise PtxArgumentValueError(f"architecture number {number}: expected such as 90 or 120")
         object.__setattr__(self, "number", number)  # NumPy's whole numbers are others
@@ -86,7 +88,9 @@ class Target:
         cls, kind: ImageKind, compute_capability: tuple[int, int], suffix: str = ""
     ) -> Target:
         """The target of one kind for a compute capability such as (9, 0)."""
-        major, minor = border.pair("Target.of_capability: compute_capability", compute_capability)
+        major, minor = checks.int_pair(
+            "Target.of_capability: compute_capability", compute_capability
+        )
         return cls(kind, major * 10 + minor, suffix)
 
     @property
@@ -120,7 +124,9 @@ class Target:
         capability; "a" only on its own; "f" on its own major from its own minor. Source: CUDA C++
         Programming Guide, "Binary Compatibility" and "Feature Set Compiler Targets".
         """
-        compute_capability = border.pair("Target.runs_on: compute_capability", compute_capability)
+        compute_capability = checks.int_pair(
+            "Target.runs_on: compute_capability", compute_capability
+        )
         own = self.compute_capability
         if self.suffix == "a":
             return compute_capability == own
@@ -133,10 +139,10 @@ class Target:
 
 
 def _spelled(text: str, kind: ImageKind | None) -> Target:
-    match = re.fullmatch(_SPELLING, border.instance("an architecture", text, str))
+    match = re.fullmatch(_SPELLING, checks.instance_of("an architecture", text, str))
     if match is None:
         raise PtxArgumentValueError(
-            f"{border.shown(text)} is not an architecture: expected such as 'compute_90', 'sm_90', "
+            f"{shown(text)} is not an architecture: expected such as 'compute_90', 'sm_90', "
             "'sm_90a', 'sm_100f' or 'lto_90'"
         )
     prefix, number, suffix = match.groups()

@@ -72,17 +72,14 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         ("ptx", "ptx/"),
         (
             "verbs",
-            "ptx.compiling ptx.linking ptx.image_cache ptx.prewarming ptx.supported ptx.observers"
-            " ptx.nvvm",
+            "ptx.compiling ptx.linking ptx.nvvm ptx.image_cache ptx.prewarming ptx.observers",
         ),
         (
             "build",
-            "ptx.nvrtc_build ptx.nvvm_build ptx.nvvm_text ptx.linker ptx.assembler ptx.headers"
-            " ptx.header_folders ptx.header_packages ptx.kernel_types ptx.mangled_types"
-            " ptx.declared_types",
+            "ptx.nvrtc_build ptx.linker ptx.assembler ptx.kernel_types",
         ),
-        ("cache", "ptx.cache"),
-        ("image", "ptx.image ptx.request ptx.link_input ptx.compile_warnings"),
+        ("cache", "ptx.cache ptx.headers"),
+        ("image", "ptx.image ptx.request"),
         ("emulate", "ptx.emulate/ ptx.emulate.program"),
         ("emulate/requirements", "ptx.emulate.requirements"),
         ("emulate/ops", "ptx.emulate.ops"),
@@ -97,8 +94,8 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         ("isa", "ptx.isa"),
         (
             "values",
-            "ptx.border ptx.base_errors ptx.options ptx.option_flags ptx.nvvm_options"
-            " ptx.link_options ptx.target ptx.signature ptx.diagnostics ptx.errors ptx._nvrtc",
+            "ptx.argument_checks ptx.base_errors ptx.options ptx.target ptx.signature"
+            " ptx.diagnostics ptx.errors ptx._nvrtc",
         ),
     ),
 }

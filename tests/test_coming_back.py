@@ -30,9 +30,9 @@ from cudadrv.memory.reuse.bump import BumpArena
 from cudadrv.pool.device_pool import DevicePool
 from cudadrv.runtime.module_cache import KeyedPtxModuleCache, PtxModuleCache
 from ptx import observers
-from ptx.cache.memory import Made, MemoryImages
-from ptx.cache.statistics import Counter
+from ptx.cache.store import Counter
 from ptx.emulate.exec.collection import collection_paused
+from ptx.image_cache import Made, MemoryImages
 from tests.bump_kernel import PTX
 
 SECONDS: Final = 20

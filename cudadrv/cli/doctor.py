@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from enum import IntEnum
 from typing import Final
 
-from ptx.header_packages import install_command, package_of
+from ptx.headers import install_command, package_of
 
 from .commands import Commands
 from .machine import Machine, look

@@ -11,9 +11,8 @@ from pathlib import Path
 from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 
 import ptx
-from ptx.cache.settings import folder_from_environment
-from ptx.header_packages import install_command, package_of
-from ptx.headers import BUNDLED, is_unpacked
+from ptx.cache.folder import folder_from_environment
+from ptx.headers import BUNDLED, install_command, is_unpacked, package_of
 
 from ..driver.device import driver_version, list_devices
 from ..errors import CudadrvError, DriverNotFoundError

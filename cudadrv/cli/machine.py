@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 
 import ptx
-from ptx.cache.settings import folder_from_environment
+from ptx.cache.folder import folder_from_environment
 
 from ..driver.driver_api import driver_fault, load_cuda
 from ..driver.in_use import device_count

@@ -8,8 +8,7 @@ import logging
 from dataclasses import asdict
 from typing import Final
 
-from ptx.cache.folder import PrivateFolder
-from ptx.cache.settings import folder_from_environment, max_bytes_from_environment
+from ptx.cache.folder import PrivateFolder, folder_from_environment, max_bytes_from_environment
 
 from ..driver.capability import GpuDeviceInfo
 from .policy import GpuDispatchPolicy

@@ -20,7 +20,7 @@ from .left import Left, described
 from .plan import Place, Plan, session_arguments
 
 if TYPE_CHECKING:
-    from ptx.compile_warnings import CompileWarning
+    from ptx.diagnostics import CompileWarning
     from ptx.emulate.check.findings import Found
 
     from ..driver.in_use import Driver
@@ -75,7 +75,7 @@ class CudaTest:
         self.is_open = True
 
     def _collect_warnings(self) -> None:
-        from ptx.compile_warnings import collected  # which loads what reads logs
+        from ptx.diagnostics import collected  # which loads what reads logs
 
         collecting = collected()
         self._compile_warnings = collecting.__enter__()

@@ -1,8 +1,13 @@
-"""Folders of this user's own, in which nobody else can put or change anything.
+"""The cache's folder: where it is, and files in it that nobody else can have put there or changed.
 
 A folder is opened once for each operation and asked whose it is; files are then named within what
 was opened, so that nobody can put another folder in its place in between. A folder that is not
 private is neither read nor written. Links are not followed, and nothing waits for a FIFO.
+
+Files are sealed, so that damage is seen before anything is believed. One process at a time makes an
+image, as far as the file system can promise it: the system takes a lock back from a process that
+dies; one that hangs, or a file system without locks, costs a second compilation at worst, because
+nobody waits longer than a limit.
 """
 
 from __future__ import annotations
@@ -12,13 +17,198 @@ import errno
 import os
 import re
 import stat
+import sys
 import time
-from collections.abc import Iterable, Iterator
-from functools import partial
+from ast import literal_eval
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ptx.cache.lock import take
+from ptx.base_errors import PtxArgumentValueError
+
+_MAGIC: Final = b"cudadrv cache 1\n"
+_NBYTES_OF_SUM: Final = 32
+_OVERHEAD: Final = len(_MAGIC) + _NBYTES_OF_SUM
+
+UNREADABLE: Final = (
+    ValueError,
+    KeyError,
+    TypeError,
+    IndexError,
+    AttributeError,
+    SyntaxError,
+    RecursionError,
+    MemoryError,
+)
+"""What reading a value may raise that another version of this package wrote. MemoryError is the
+parser's word for a literal that is nested too deeply."""
+
+
+def seal(content: bytes) -> bytes:
+    """The content behind a mark and the SHA-256 of mark and content."""
+    return b"".join((_MAGIC, sha256(_MAGIC + content).digest(), content))
+
+
+def unseal(data: bytes) -> bytes | None:
+    """The content, or None for bytes that `seal` did not give."""
+    start = len(_MAGIC)
+    if data[:start] != _MAGIC:
+        return None
+    content = data[_OVERHEAD:]
+    if data[start:_OVERHEAD] != sha256(_MAGIC + content).digest():
+        return None
+    return content
+
+
+def unsealed_literal(data: bytes) -> object:
+    """The Python literal that was sealed, None where there is none.
+
+    Literals are read without loading JSON's module.
+    """
+    content = unseal(data)
+    try:
+        return literal_eval(content.decode()) if content else None
+    except UNREADABLE:
+        return None
+
+
+DEFAULT_MAX_BYTES: Final = 512 * 1024 * 1024
+
+
+class NoCacheFolderError(OSError):
+    """Nothing says where images could be kept: there is no home folder."""
+
+
+def folder_from_environment() -> Path:
+    """`CUDADRV_CACHE_DIR`, or the platform's cache folder for this user.
+
+    Raises:
+        NoCacheFolderError: there is no such folder, as in a container that knows no user.
+    """
+    if named := os.environ.get("CUDADRV_CACHE_DIR"):
+        try:
+            return Path(named).expanduser()
+        except RuntimeError:
+            raise NoCacheFolderError(
+                f"CUDADRV_CACHE_DIR={named!r} begins with a home folder that is not known"
+            ) from None
+    import platformdirs  # saves 2 ms where the folder is named
+
+    try:
+        path = Path(platformdirs.user_cache_dir("cudadrv", appauthor=False))
+    except RuntimeError:  # older versions give a relative path instead, or one from an empty HOME
+        path = Path()
+    lost = os.environ.get("HOME") == "" and path.parent == Path("/.cache")
+    if lost or not path.is_absolute():
+        raise NoCacheFolderError("there is no home folder (HOME is not set, empty or relative)")
+    return path
+
+
+def max_bytes_from_environment() -> int:
+    """`CUDADRV_CACHE_MAX_MB` in bytes; 0 means no cache on disk.
+
+    Raises:
+        ValueError: it is set to something that is not a number.
+    """
+    text = os.environ.get("CUDADRV_CACHE_MAX_MB")
+    if text is None or not text.strip():
+        return DEFAULT_MAX_BYTES
+    try:
+        return max(0, int(float(text) * 1024 * 1024))
+    except (ValueError, OverflowError):
+        raise PtxArgumentValueError(
+            f"CUDADRV_CACHE_MAX_MB={text!r} is not a number of megabytes (0 turns the cache off)"
+        ) from None
+
+
+def cache_settings() -> tuple[Path | None, int]:
+    """Return the folder of images and the bound of its bytes.
+
+    The folder is None where the user turned it off, or where there is no home folder.
+
+    Raises:
+        ValueError: `CUDADRV_CACHE_MAX_MB` is not a number.
+    """
+    max_bytes = max_bytes_from_environment()
+    try:
+        return folder_from_environment() if max_bytes else None, max_bytes
+    except OSError:
+        return None, max_bytes  # a cache finds that out as well, and warns once
+
+
+WAIT_SECONDS: Final = 120.0
+_LONGEST_SLEEP: Final = 0.05
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+
+    def _release(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+else:
+    import fcntl
+
+    def _try(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _release(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def take(descriptor: int) -> bool:
+    """Take a file's lock, until the file is closed; False if another has it.
+
+    Raises:
+        OSError: the file system has no locks.
+    """
+    try:
+        _try(descriptor)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def exclusive(
+    lock_file: contextlib.AbstractContextManager[int],
+    settled: Callable[[], bool],
+    wait_seconds: float = WAIT_SECONDS,
+) -> Iterator[bool]:
+    """Hold the lock of a file that is opened for it; False where it was not had.
+
+    Waiting ends early when `settled()` says that what the lock is wanted for has come to pass.
+    The file stays: removing it would let two processes hold a lock of the same name.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            descriptor = stack.enter_context(lock_file)
+        except OSError:
+            yield False
+            return
+        try:
+            yield _acquire(descriptor, settled, wait_seconds)
+        finally:
+            with contextlib.suppress(OSError):  # which was perhaps not had
+                _release(descriptor)  # a forked child may have the file open, too
+
+
+def _acquire(descriptor: int, settled: Callable[[], bool], wait_seconds: float) -> bool:
+    deadline = time.monotonic() + wait_seconds
+    pause = 0.001
+    while True:
+        try:
+            if take(descriptor):
+                return True
+        except OSError:
+            return False
+        if settled() or time.monotonic() >= deadline:
+            return False
+        time.sleep(pause)
+        pause = min(pause * 2, _LONGEST_SLEEP)
+
 
 _POSIX: Final = os.name != "nt"
 _SAFE: Final = (
@@ -34,16 +224,6 @@ _NO_FILE: Final = frozenset(
 _ATTEMPTS: Final = 3
 _DEAD_SECONDS: Final = 10.0
 """A file that is this old and has a writer has that writer's lock."""
-
-
-def open_into(opened: list[int], path: str | Path, flags: int, folder: int | None = None) -> int:
-    """Open a file, made for this user alone, and put its descriptor on a list; gives it.
-
-    That is one step of the interpreter: an interrupt during the call, which is delivered when it
-    has ended, finds the descriptor where it will be closed.
-    """
-    opened.extend(map(partial(os.open, mode=0o600, dir_fd=folder), (path,), (flags,)))
-    return opened[-1]
 
 
 class UntrustedFolderError(OSError):
@@ -222,48 +402,50 @@ class PrivateFolder:
 
     @contextlib.contextmanager
     def _file(self, name: str, flags: int) -> Iterator[int]:
-        opened: list[int] = []
+        with self._opened() as folder:
+            path = self._at(folder, name)
+            descriptor = os.open(path, flags | _SAFE, 0o600, dir_fd=folder)
         try:
-            with self._opened() as folder:
-                open_into(opened, self._at(folder, name), flags | _SAFE, folder)
-            yield opened[0]
+            yield descriptor
         finally:
-            for descriptor in opened:
-                os.close(descriptor)
+            os.close(descriptor)
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int | None]:
-        """A descriptor of the folder, which is private; None where folders have none (Windows)."""
+        """Yield a descriptor of the folder, which is private; None on Windows, which has none."""
         if not _POSIX:
             yield None
             return
-        opened: list[int] = []
         try:
-            descriptor = self._open(opened)
-            self._check(os.fstat(descriptor))
-            yield descriptor
-        finally:
-            for descriptor in opened:
-                os.close(descriptor)
-
-    def _open(self, opened: list[int]) -> int:
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-        try:
-            if self._above is None:
-                return open_into(opened, self.path, flags)
-            with self._above._opened() as above:
-                return open_into(opened, self.path.name, flags, above)
+            descriptor = self._open()
         except OSError as error:
             if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
                 raise
-            link = os.lstat(self.path)
-            if not stat.S_ISLNK(link.st_mode):
-                raise
+            descriptor = self._open_link()
+        try:
+            self._check(os.fstat(descriptor))
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _open(self) -> int:
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+        if self._above is None:
+            return os.open(self.path, flags)
+        with self._above._opened() as above:
+            return os.open(self.path.name, flags, dir_fd=above)
+
+    def _open_link(self) -> int:
+        """Open a folder that a link of this user's own, or of root's, leads to."""
+        link = os.lstat(self.path)
+        if not stat.S_ISLNK(link.st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(self.path))
         if self._above is not None or link.st_uid not in (0, os.geteuid()):
             raise UntrustedFolderError(f"{self.path} is a link that user {link.st_uid} made")
-        descriptor = open_into(opened, self.path, os.O_RDONLY | os.O_DIRECTORY)
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         after = os.lstat(self.path)
         if (link.st_ino, link.st_ctime_ns) != (after.st_ino, after.st_ctime_ns):
+            os.close(descriptor)
             raise UntrustedFolderError(f"{self.path} is being replaced")
         return descriptor
 

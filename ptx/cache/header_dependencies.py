@@ -1,10 +1,16 @@
 """Every header file that a source can reach, by content; found without NVRTC.
 
-What they hold is remembered on disk from process to process.
-
 NVRTC looks for a header, as tried on it: first among the headers given in memory, by their exact
 name; a name in quotes then in the folder of the file that includes it (for the source, the folder
 of its name); then in the include folders in order.
+
+A superset is sought, whatever the conditionals of a text say: a directive in a comment or a raw
+string does no harm, a missed one would give a stale image. So the text is not preprocessed but
+searched for all that NVRTC's front end takes as a directive: after comments, with digraph, trigraph
+and spliced lines (each tried on it). Whether lines are spliced depends on the standard and on
+blanks behind the backslash, so a text with splices is searched both ways.
+
+The references of each file are remembered by path, size and time, in memory and on disk.
 """
 
 from __future__ import annotations
@@ -12,16 +18,261 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
+import stat
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, field
 from hashlib import sha256
 from itertools import chain
+from typing import Any, TypeAlias
 
-from ptx.cache.header_memo import Header, HeaderMemo
-from ptx.cache.key import UncacheableError
-from ptx.cache.scan import References, defined_otherwise, scan
-from ptx.cache.store import Store
-from ptx.request import CompileRequest
+from ptx.cache.folder import UNREADABLE, PrivateFolder, seal, unseal
+from ptx.request import CompileRequest, UncacheableError
+
+_SPLICES = tuple(
+    re.compile(splice) for splice in (rb"\\\r?\n", rb"(?:\\|\?\?/)\r?\n", rb"\\[ \t\v\f]*\r?\n")
+)
+_MARK_OF_UTF8 = b"\xef\xbb\xbf"
+_FROM_COMPILER = (b"__FILE__", b"__BASE_FILE__", b"__FILE_NAME__")
+# Atomic: a comment ends at its first */, and going back to look for another takes quadratic time.
+_BLANK = rb"(?>[ \t\v\f]|/\*.*?\*/)*+"
+# The tail only looks ahead, so that what seems a comment in there hides no directive.
+_DIRECTIVE = re.compile(
+    rb"(?:#|%:|\?\?=)(?=" + (_BLANK + rb"(include_next|include|embed)\b" + _BLANK + rb"([^\n]*))"),
+    re.DOTALL,
+)
+_HEADER_NAME = re.compile(rb'<([^>\n]+)>|"([^"\n]+)"')
+_OBJECT_MACRO = re.compile(rb"([A-Za-z_]\w*)[ \t]*(?:\r?$|//|/\*)")
+_HAS = re.compile(rb"has_(?:include|embed)\w*" + _BLANK + rb"\(" + _BLANK + rb"([^\n]*)", re.DOTALL)
+_IN_PARENTHESES = re.compile(
+    rb"\(" + _BLANK + rb'(?:<([\w./+\-]+)>|"([\w./+\-]+)")' + _BLANK + rb"\)", re.DOTALL
+)
+_ONE_HEADER = re.compile(rb'[ \t]+(?:<[^>]+>|"[^"]+")[ \t]*\r?(?://|/\*|$)')
+_DEFINITION = re.compile(
+    rb"define" + _BLANK + rb'([A-Za-z_]\w*)[ \t]+(<[^>\n]+>|"[^"\n]+")[ \t]*\r?(?:\n|//|/\*|$)',
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """What one text refers to.
+
+    `quoted`, `angled` and `following` are the names in `#include "…"`, `<…>` and `#include_next`.
+    `computed` are macros that stand where a name belongs; `opaque` says that some name there is
+    put together in a way that is not followed. `definitions` are (macro, header in its quotes or
+    brackets) pairs, which a computed name may mean.
+    """
+
+    quoted: tuple[str, ...] = ()
+    angled: tuple[str, ...] = ()
+    following: tuple[str, ...] = ()
+    computed: tuple[str, ...] = ()
+    definitions: tuple[tuple[str, str], ...] = ()
+    opaque: bool = False
+
+
+def scan(text: bytes) -> References:
+    """The references of a header or a source."""
+    found = _Found()
+    for reading in _readings(text):
+        for match in _DIRECTIVE.finditer(reading):
+            if _begins_line(reading, match.start()):
+                found.directive(match[1], match[2])
+        for match in _HAS.finditer(reading):
+            found.question(match[1])
+        # HAVE(<x.h>), where HAVE wraps __has_include in another file.
+        for match in _IN_PARENTHESES.finditer(reading):
+            found.header(match)
+        for match in _DEFINITION.finditer(reading):
+            found.definitions[match[1].decode(), os.fsdecode(match[2])] = None
+    return found.references()
+
+
+def _readings(text: bytes) -> Iterable[bytes]:
+    """The text, and what it is with its spliced lines joined."""
+    return dict.fromkeys((text, *(splice.sub(b"", text) for splice in _SPLICES)))
+
+
+@dataclass(slots=True)
+class _Found:
+    """References while they are collected, each once and in the order of the text."""
+
+    quoted: dict[str, None] = field(default_factory=dict)
+    angled: dict[str, None] = field(default_factory=dict)
+    following: dict[str, None] = field(default_factory=dict)
+    computed: dict[str, None] = field(default_factory=dict)
+    definitions: dict[tuple[str, str], None] = field(default_factory=dict)
+    opaque: bool = False
+
+    def directive(self, kind: bytes, operand: bytes) -> None:
+        if name := _HEADER_NAME.match(operand):
+            if kind == b"include_next":
+                self.following[os.fsdecode(name[1] or name[2])] = None
+            else:
+                self.header(name)
+        elif macro := _OBJECT_MACRO.match(operand):
+            self.macro(macro[1])
+        elif operand.strip():
+            self.opaque = True
+
+    def question(self, operand: bytes) -> None:
+        if name := _HEADER_NAME.match(operand):
+            self.header(name)
+        elif macro := re.match(rb"([A-Za-z_]\w*)\s*\)", operand):
+            self.macro(macro[1])
+        elif re.match(rb"[A-Za-z_]\w*\s*\(", operand):
+            self.opaque = True
+
+    def header(self, name: re.Match[bytes]) -> None:
+        (self.angled if name[1] else self.quoted)[os.fsdecode(name[1] or name[2])] = None
+
+    def macro(self, name: bytes) -> None:
+        if name in _FROM_COMPILER:
+            self.opaque = True
+        else:
+            self.computed[name.decode()] = None
+
+    def references(self) -> References:
+        return References(
+            tuple(self.quoted),
+            tuple(self.angled),
+            tuple(self.following),
+            tuple(self.computed),
+            tuple(self.definitions),
+            self.opaque,
+        )
+
+
+def defined_otherwise(text: bytes, macros: frozenset[str]) -> set[str]:
+    """Which of these macros a text defines as something else than one header's name."""
+    names = b"|".join(re.escape(macro.encode()) for macro in sorted(macros))
+    pattern = rb"define" + _BLANK + rb"(" + names + rb")(?!\w)([^\n]*)"
+    return {
+        match[1].decode()
+        for reading in _readings(text)
+        for match in re.finditer(pattern, reading, re.DOTALL)
+        if not _ONE_HEADER.match(match[2])
+    }
+
+
+def _begins_line(text: bytes, at: int) -> bool:
+    """Whether only blanks and comments stand before this place of its line."""
+    before = text[text.rfind(b"\n", 0, at) + 1 : at].removeprefix(_MARK_OF_UTF8)
+    return not before[before.rfind(b"*/") + 2 if b"*/" in before else 0 :].strip()
+
+
+RACY_NS = 2_000_000_000
+"""A file changed less than this before it was read may change again under the same time stamp
+(a file system's clock can be that coarse): it is used but not remembered."""
+
+Stamp: TypeAlias = tuple[int, int, int, int]
+"""A file's size, times of its content and of its entry in the file system, and its number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """One header file: when it was read, the hash of its bytes, what it refers to."""
+
+    stamp: Stamp
+    digest: str
+    references: References
+
+
+class HeaderMemo:
+    """Headers by path. Bound: as many as sources reach, a few hundred bytes each.
+
+    A lookup costs one `stat`. Threads may share it: a race reads a file twice at worst.
+    """
+
+    def __init__(self) -> None:
+        self._headers: dict[str, Header] = {}
+        self.read_count: int = 0
+
+    def header(self, path: str) -> Header | None:
+        """What a file holds now, or None where there is no such file that can be read."""
+        try:
+            found = os.stat(path)
+        except (OSError, ValueError):
+            return None
+        known = self._headers.get(path)
+        if known is not None and known.stamp == _stamp(found):
+            return known
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        now = time.time_ns()
+        read = _read(path)
+        if read is None:
+            return None
+        stamp, content = read
+        self.read_count += 1
+        header = Header(stamp, sha256(content).hexdigest(), scan(content))
+        if max(stamp[1:3]) + RACY_NS < now:
+            self._headers[path] = header
+        else:
+            self._headers.pop(path, None)
+        return header
+
+    def to_bytes(self, paths: list[str]) -> bytes:
+        """What is remembered of these files, to be kept on disk."""
+        known = {path: self._headers[path] for path in paths if path in self._headers}
+        return seal(
+            json.dumps(
+                {p: [h.stamp, h.digest, astuple(h.references)] for p, h in known.items()},
+                separators=(",", ":"),
+            ).encode("utf-8", "surrogatepass")
+        )
+
+    def add(self, data: bytes) -> None:
+        """Remember what another process found; damaged bytes add nothing."""
+        content = unseal(data)
+        if content is None:
+            return
+        try:
+            found = {path: _header(*value) for path, value in json.loads(content).items()}
+        except UNREADABLE:
+            return  # written by another version of this package
+        for path, header in found.items():
+            self._headers.setdefault(path, header)
+
+
+def _stamp(found: os.stat_result) -> Stamp:
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+
+
+def _read(path: str) -> tuple[Stamp, bytes] | None:
+    """A regular file's bytes, and its stamp from before they were read."""
+    try:
+        with open(path, "rb", opener=_open_at_once) as file:
+            found = os.fstat(file.fileno())
+            return (_stamp(found), file.read()) if stat.S_ISREG(found.st_mode) else None
+    except OSError:
+        return None
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file without waiting: a FIFO may stand there at any time."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+# Any: JSON as `to_bytes` writes it; another shape fails in here.
+def _header(stamp: Any, digest: Any, references: Any) -> Header:
+    quoted, angled, following, computed, definitions, opaque = references
+    size, changed, moved, inode = stamp
+    return Header(
+        (size, changed, moved, inode),
+        digest,
+        References(
+            tuple(quoted),
+            tuple(angled),
+            tuple(following),
+            tuple(computed),
+            tuple((macro, header) for macro, header in definitions),
+            opaque,
+        ),
+    )
+
 
 MAX_FILES = 20_000
 MAX_BYTES = 256 * 1024 * 1024
@@ -33,8 +284,8 @@ _PRE_INCLUDE = ("--pre-include", "-include")
 class HeaderDependencies:
     """Finds header files; those that did not change since are not read again."""
 
-    def __init__(self, store: Store | None) -> None:
-        self._store = store
+    def __init__(self, memos: PrivateFolder | None) -> None:
+        self._memos = memos
         self._memo = HeaderMemo()
         self._loaded: set[str] = set()
 
@@ -45,18 +296,18 @@ class HeaderDependencies:
             UncacheableError: a computed name could mean too many files.
             FileNotFoundError: the working folder, which relative names begin from, was removed.
         """
-        if self._store is None:
+        if self._memos is None:
             return header_dependencies(request, folders, self._memo)
         name = _memo_name(request, folders)
         if name not in self._loaded:
             self._loaded.add(name)
             with contextlib.suppress(OSError):
-                self._memo.add(self._store.memos.read(name) or b"")
+                self._memo.add(self._memos.read(name) or b"")
         before = self._memo.read_count
         files = header_dependencies(request, folders, self._memo)
         if self._memo.read_count > before:
             with contextlib.suppress(OSError):  # the next process reads the headers again
-                self._store.memos.write(name, self._memo.to_bytes(list(files)))
+                self._memos.write(name, self._memo.to_bytes(list(files)))
         return files
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ptx.cache.toolchain import Build, Folders
-from ptx.options import CompileOptions
-from ptx.request import CompileRequest
-from ptx.target import Target
+from ptx.cache.folder import PrivateFolder
+from ptx.cache.toolchain import Build, Folders, build_of, folders_of_headers
+from ptx.request import CompileRequest, UncacheableError
 
 if TYPE_CHECKING:
-    from ptx.link_input import LinkInput
-    from ptx.link_options import LinkOptions
+    from ptx.cache.header_dependencies import Header, HeaderDependencies, Stamp
 
 FORMAT = "4"
 """Raised when an entry's meaning changes, so that older entries are not found."""
@@ -22,87 +22,140 @@ FORMAT = "4"
 _SIDE_EFFECTS = frozenset(
     ("pch", "create-pch", "use-pch", "pch-dir", "time", "fdevice-time-trace", "options-file")
 )
+_NS: Final = 1_000_000_000
+_TICK_NS: Final = 20_000_000
+"""More than two steps of the clock that Linux dates files by (at most 10 ms)."""
 
 
-class UncacheableError(Exception):
-    """What an image depends on cannot be told; the text says why. Never leaves the cache."""
+class Key(NamedTuple):
+    """The hash that names an image, and the parts that it is made of.
+
+    Attributes:
+        digest: the hash of parts and headers.
+        parts: everything that the image depends on, by name.
+        headers: path and hash of each header file in reach.
+        stamps: the stamps of these files as they were read; not part of the hash.
+    """
+
+    digest: str
+    parts: Mapping[str, str]
+    headers: tuple[tuple[str, str], ...] = ()
+    stamps: tuple[Stamp, ...] = ()
+
+    def settle(self) -> bool:
+        """Wait until a later change of a header must show in its stamp; False if that takes long.
+
+        Two changes within one step of the file system's clock have one stamp.
+        """
+        changed = max((stamp[2] for stamp in self.stamps), default=0)
+        tick = _TICK_NS if changed % _NS else 2 * _NS  # whole seconds: a clock of such steps
+        left = changed + tick - time.time_ns()
+        if left > _TICK_NS:
+            return False
+        time.sleep(max(0, left) / _NS)
+        return True
+
+    def still_holds(self, later: Key) -> bool:
+        """Return whether no header changed in between: one that came back has a new stamp.
+
+        Limitation: a file that came to an earlier include folder and went again is not seen.
+        """
+        return later.digest == self.digest and later.stamps == self.stamps
 
 
-class Key:
-    """The parts of a key by name, the header files in reach, and the digest of it all."""
+class CompileKeys:
+    """Makes the keys of requests, as the file system is at each call.
 
-    __slots__ = ("digest", "headers", "parts")
+    NVRTC's build and CUDA's header folders are found once. Header files are checked for every key.
+    """
 
-    def __init__(
-        self, digest: str, parts: Mapping[str, str], headers: tuple[tuple[str, str], ...]
-    ) -> None:
-        self.digest: str = digest
-        self.parts: Mapping[str, str] = parts
-        self.headers: tuple[tuple[str, str], ...] = headers
+    def __init__(self, folder: PrivateFolder | None) -> None:
+        self._folder = folder
+        self._headers: HeaderDependencies | None = None
+        self._nvrtc: Build | None = None
+        self._folders: Folders | None = None
+
+    def key(self, request: CompileRequest) -> Key:
+        """Return the key of a request.
+
+        Raises:
+            UncacheableError: the dependencies of its image cannot be known.
+        """
+        options = request.options
+        for option in options.extra:
+            if option.lstrip("-").partition("=")[0] in _SIDE_EFFECTS:
+                raise UncacheableError(f"option {option} reads or writes files of its own")
+        folders: Folders = ()
+        digests: list[tuple[str, str]] = []
+        stamps: tuple[Stamp, ...] = ()
+        try:
+            if request.includes_anything():
+                folders = self.folders(request)
+                headers = self._headers_in_reach(request, folders)
+                digests = [(path, header.digest) for path, header in headers.items()]
+                stamps = tuple(header.stamp for header in headers.values())
+            parts = {
+                "source": _sha(request.source),
+                "name": request.name,
+                "target": str(request.target),
+                "options": repr(options.flags()),
+                "include folders": repr(list(map(os.path.abspath, options.include_paths))),
+                "name expressions": repr(sorted(request.name_expressions)),
+                "headers in memory": repr([[name, _sha(text)] for name, text in request.headers]),
+                "CUDA headers": repr(folders),
+                "NVRTC": str(self.nvrtc()),
+            }
+            if options.lineinfo or options.debug:
+                # Line tables name the folder that relative names start from.
+                parts["working folder"] = os.getcwd()
+        except FileNotFoundError as error:
+            raise UncacheableError(f"the working folder was removed: {error}") from error
+        return sealed_key(parts, digests, stamps)
+
+    def nvrtc(self) -> Build:
+        """Return the NVRTC of this process; it is not loaded where a note names it."""
+        if self._nvrtc is None:
+            self._nvrtc = build_of("nvrtc", self._folder)
+        return self._nvrtc
+
+    def folders(self, request: CompileRequest) -> Folders:
+        """Return the folders of CUDA's headers for a request that includes something."""
+        version = self.nvrtc().version
+        if named := request.options.cuda_headers:
+            return _look(tuple(map(str, named)), version, None)
+        if self._folders is None or not all(os.path.isdir(path) for path, _ in self._folders):
+            self._folders = folders_of_headers(version, self._folder, _look)
+        return self._folders
+
+    def _headers_in_reach(self, request: CompileRequest, folders: Folders) -> Mapping[str, Header]:
+        if self._headers is None:
+            # Saves 4 ms where sources include nothing.
+            from ptx.cache.header_dependencies import HeaderDependencies
+
+            memos = self._folder.below("memos") if self._folder else None
+            self._headers = HeaderDependencies(memos)
+        return self._headers.files(request, tuple(path for path, _ in folders))
 
 
-def key_of(
-    request: CompileRequest,
-    nvrtc: Build,
-    headers: Sequence[tuple[str, str]],
-    folders: Folders = (),
+def _look(named: tuple[str, ...], nvrtc: tuple[int, int], folder: Path | None) -> Folders:
+    from ptx.headers import find_headers  # a hit knows them from a note in the folder
+
+    found = find_headers(named, nvrtc, folder)
+    return tuple((folder.path, folder.contents()) for folder in found.folders)
+
+
+def sealed_key(
+    parts: Mapping[str, str],
+    headers: Sequence[tuple[str, str]] = (),
+    stamps: tuple[Stamp, ...] = (),
 ) -> Key:
-    """The key of a compilation; `headers` are path and hash of every file in reach.
-
-    Raises:
-        FileNotFoundError: the working folder, which relative names begin from, was removed.
-    """
-    options = request.options
-    parts = {
-        "source": _sha(request.source),
-        "name": request.name,
-        "target": str(request.target),
-        "options": repr(options.flags()),
-        "include folders": repr([os.path.abspath(path) for path in options.include_paths]),
-        "name expressions": repr(sorted(request.name_expressions)),
-        "headers in memory": repr([[name, _sha(text)] for name, text in request.headers]),
-        "CUDA headers": repr(folders),
-        "NVRTC": str(nvrtc),
-    }
-    if options.lineinfo or options.debug:
-        # Line tables name the folder that relative names start from.
-        parts["working folder"] = os.getcwd()
-    return sealed_key(parts, headers)
-
-
-def link_parts(
-    inputs: Sequence[LinkInput], target: Target, options: LinkOptions, linker: str
-) -> Mapping[str, str]:
-    """What a link depends on: its inputs in their order, and what was told to the linker."""
-    found = [[each.kind.name, sha256(each.data).hexdigest(), _names(each)] for each in inputs]
-    return {
-        "inputs": repr(found),
-        "target": str(target),
-        "link options": repr((options.flags(), options.lto)),
-        "linker": linker,
-    }
-
-
-def refuse_side_effects(options: CompileOptions) -> None:
-    """Keep away from the cache what writes or reads files that no key can know.
-
-    Raises:
-        UncacheableError: a further option asks for such.
-    """
-    for option in options.extra:
-        name = option.lstrip("-").partition("=")[0]
-        if name in _SIDE_EFFECTS:
-            raise UncacheableError(f"option {option} reads or writes files of its own")
-
-
-def sealed_key(parts: Mapping[str, str], headers: Sequence[tuple[str, str]] = ()) -> Key:
-    """The key of these parts."""
-    whole = repr((FORMAT, sorted(parts.items()), [tuple(header) for header in headers]))
-    return Key(_sha(whole), dict(parts), tuple(headers))
+    """Return the key of these parts."""
+    whole = repr((FORMAT, sorted(parts.items()), list(map(tuple, headers))))
+    return Key(_sha(whole), dict(parts), tuple(headers), stamps)
 
 
 def differences(old: Key, new: Key) -> tuple[str, ...]:
-    """Which parts differ, in words; for a header its path and what became of it."""
+    """Return which parts differ, in words; for a header its path and how it changed."""
     found = []
     for part in dict.fromkeys((*new.parts, *old.parts)):
         was, now = old.parts.get(part), new.parts.get(part)
@@ -118,12 +171,6 @@ def differences(old: Key, new: Key) -> tuple[str, ...]:
         elif before[path] != after[path]:
             found.append(f"header {path}: changed")
     return tuple(found)
-
-
-def _names(image: LinkInput) -> list[list[str]]:
-    """What a linked image takes over from this input beside its code."""
-    kernels = [["signature", k.to_line()] for k in image.signatures.values()]
-    return [*map(list, sorted(image.lowered_names.items())), *kernels]
 
 
 def _sha(text: str) -> str:

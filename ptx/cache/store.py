@@ -1,7 +1,9 @@
-"""Entries on disk: one file each, the least recently used evicted when they grow too many.
+"""Images on disk: one file each, the least recently used evicted when they grow too many.
 
-Everything that is removed is known by its name's form, so that a folder may hold the user's own
-files beside the cache's.
+A fault of the disk costs speed and one `CacheWarning`, never an error. Entries hold plain values
+only; nothing in them is unpickled or run. A name's form tells whether a file is the cache's, so
+that a folder may hold the user's own files as well. Counts are kept in memory and added to a file
+of the folder when the process ends.
 """
 
 from __future__ import annotations
@@ -10,19 +12,46 @@ import contextlib
 import os
 import re
 import shutil
+import struct
+import sys
+import threading
+import time
+import warnings
+import weakref
+from ast import literal_eval
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from ptx.cache import statistics, toolchain
-from ptx.cache.folder import PrivateFolder, UntrustedFolderError
-from ptx.cache.lock import WAIT_SECONDS, exclusive
+from ptx.cache import toolchain
+from ptx.cache.folder import (
+    UNREADABLE,
+    WAIT_SECONDS,
+    PrivateFolder,
+    UntrustedFolderError,
+    exclusive,
+    seal,
+    unseal,
+)
+from ptx.cache.key import Key, sealed_key
+from ptx.image import Image, ImageOrigin
+from ptx.signature import KernelSignature
+from ptx.target import ImageKind, Target
 
+STATISTICS: Final = "cudadrv-statistics"
+"""The file of the counts of all processes, a line for each."""
+DEBUG: Final = 10  # logging's levels
+INFO: Final = 20
+_LENGTHS: Final = struct.Struct("<5Q")
 _SUFFIX: Final = ".image"
 _IMAGE: Final = re.compile(r"[0-9a-f]{64}\.image")
 _MEMO: Final = re.compile(r"[0-9a-f]{32}\.memo")
 _HEADERS: Final = re.compile(r"headers-\d+\.\d+")
 _KEPT_SHARE: Final = 0.9
 _WRITES_BETWEEN_COUNTS: Final = 32
+_COMPACT_NBYTES: Final = 64 * 1024
+_MOST: Final = 2.0**63
 
 
 class Store:
@@ -36,20 +65,53 @@ class Store:
         self.images: PrivateFolder = self.top.below("images")
         self.memos: PrivateFolder = self.top.below("memos")
         self.max_bytes = max_bytes
+        self.counter: Counter = Counter()
         self._locks = self.top.below("locks")
         self._known_bytes: int | None = None
         self._writes = 0
+        self._warned = False
+        self._at_exit = weakref.finalize(self, add_counts, self.top, self.counter)
+
+    def close(self) -> None:
+        """Add this process's counts to the folder's, once."""
+        self._at_exit()
+
+    def get(self, key: Key) -> Image | None:
+        """Return the image of a key, counted as a hit; None where there is no good entry."""
+        started = time.perf_counter()
+        data = self.read(key.digest)
+        image = None if data is None else decode(data, key.digest)
+        if data is None or image is None:
+            return None
+        took = (time.perf_counter() - started) * 1e3
+        saved = max(0.0, image.build_ms - took)
+        self.counter.add(disk_hits=1, bytes_read=len(data), saved_ms=saved)
+        log(DEBUG, "hit: %.12s read in %.2f ms", key.digest, took)
+        return image
+
+    def put(self, key: Key, image: Image) -> None:
+        """Write an image under its key, and evict others where there are too many."""
+        data = encode(image, key)
+        if len(data) > self.max_bytes:
+            log(INFO, "entry %.12s of %d bytes is above the cache's bound", key.digest, len(data))
+            return
+        try:
+            evicted = self.write(key.digest, data)
+            self.counter.add(evicted=evicted, bytes_written=len(data))
+        except OSError as error:
+            self.counter.add(failed=1)
+            self._warn(error)
 
     def read(self, digest: str) -> bytes | None:
-        """The bytes of an entry, or None; reading it makes it recently used.
-
-        Raises:
-            OSError: the entry cannot be read, or the folder is not to be trusted.
-        """
-        return self.images.read(digest + _SUFFIX, self.max_bytes, use=True)
+        """Return the bytes of an entry, or None; reading it makes it recently used."""
+        try:
+            return self.images.read(digest + _SUFFIX, self.max_bytes, use=True)
+        except OSError as error:
+            self._warn(error)
+            return None
 
     def write(self, digest: str, data: bytes) -> int:
-        """Keep an entry, and evict others where there are too many; how many went.
+        """Write the bytes of an entry, evict others where needed, and return how many went.
 
         Raises:
             OSError: there is no room, no right or no trust.
@@ -58,27 +120,31 @@ class Store:
         return self._make_room(len(data))
 
     def has(self, digest: str) -> bool:
-        """Whether there is an entry, of whatever content."""
+        """Return whether there is an entry, of whatever content."""
         return self.images.has(digest + _SUFFIX)
+
+    def holds(self, digest: str) -> bool:
+        """Return whether there is a good entry; not counted as a hit."""
+        data = self.read(digest)
+        return data is not None and decode(data, digest) is not None
 
     def remove(self, digest: str) -> None:
         """Drop an entry."""
         self.images.remove([digest + _SUFFIX])
 
-    def untrusted(self) -> UntrustedFolderError | None:
-        """What is wrong with the first folder that others could have written, None if all is well.
+    @contextlib.contextmanager
+    def making(self, key: Key, *, may_wait: bool) -> Iterator[Image | None]:
+        """Have other processes wait while this one makes an image; yield one that was made since.
 
-        Without memos each process reads the headers, without locks several make one image.
+        Limitation: without locks of the file system several processes make it.
         """
-        try:
-            for folder in (self.images, self.memos, self._locks):
-                with contextlib.suppress(FileNotFoundError):
-                    folder.check()
-        except UntrustedFolderError as error:
-            return error
-        except OSError:
-            pass  # whoever reads or writes there is told
-        return None
+        if self.has(key.digest):
+            self.counter.add(refused=1)
+            log(INFO, "entry %.12s is damaged or not to be trusted", key.digest)
+        if (untrusted := self._untrusted()) is not None:
+            self._warn(untrusted)
+        with self.lock(key.digest, WAIT_SECONDS if may_wait else 0.0):
+            yield self.get(key)
 
     def lock(
         self, digest: str, wait_seconds: float = WAIT_SECONDS
@@ -95,6 +161,13 @@ class Store:
         found = sorted(self.images.files(_IMAGE), key=lambda file: file.used_at, reverse=True)
         return [file.name.removesuffix(_SUFFIX) for file in found]
 
+    def entries(self) -> Iterator[tuple[str, Key | None]]:
+        """Yield the digest and the key of each entry; no key for one that is damaged."""
+        for digest in self.digests():
+            data = self.read(digest)
+            good = data is not None and decode(data, digest) is not None
+            yield digest, decode_key(data) if data is not None and good else None
+
     def usage(self) -> tuple[int, int]:
         """How many entries there are, and the bytes of all files that count."""
         files = self.images.files(_IMAGE)
@@ -106,10 +179,31 @@ class Store:
         self.memos.remove(file.name for file in self.memos.files(_MEMO))
         for folder in (self.images, self.memos, self.top):
             folder.remove_unfinished(at_once=True)
-        self.top.remove([toolchain.FILE, statistics.FILE])
+        self.top.remove([toolchain.FILE, STATISTICS])
         self._remove_headers()
         self._known_bytes = None
         return entries
+
+    def _untrusted(self) -> UntrustedFolderError | None:
+        """What is wrong with the first folder that others could have written, None if all is well.
+
+        Without memos each process reads the headers, without locks several make one image.
+        """
+        try:
+            for folder in (self.images, self.memos, self._locks):
+                with contextlib.suppress(FileNotFoundError):
+                    folder.check()
+        except UntrustedFolderError as error:
+            return error
+        except OSError:
+            pass  # whoever reads or writes there is told
+        return None
+
+    def _warn(self, error: OSError) -> None:
+        log(INFO, "cache folder: %s", error)
+        if not self._warned:
+            self._warned = True
+            warn_of(error)
 
     def _remove_headers(self) -> None:
         """Remove the headers that NVRTC unpacked here; it marks their folder."""
@@ -144,3 +238,170 @@ class Store:
             total -= file.nbytes
         self._known_bytes = total
         return evicted
+
+
+def encode(image: Image, key: Key) -> bytes:
+    """The bytes of an entry: lengths, key, description, signatures, data, PTX.
+
+    Key and description are Python literals, which are read without loading JSON's module. PTX is
+    left out where it is the data.
+    """
+    description = {
+        "kind": image.kind.value,
+        "number": image.target.number,
+        "suffix": image.target.suffix,
+        "log": image.log,
+        "lowered_names": dict(image.lowered_names),
+        "compiler": image.compiler,
+        "build_ms": image.build_ms,
+        "has_ptx": image.ptx is not None,
+    }
+    name = repr((key.digest, dict(key.parts), key.headers)).encode()
+    signatures = "\n".join(signature.to_line() for signature in image.signatures.values())
+    text = b"" if image.ptx is None or image.kind is ImageKind.PTX else image.ptx.encode()
+    blocks = (name, repr(description).encode(), signatures.encode(), image.data, text)
+    return seal(b"".join((_LENGTHS.pack(*map(len, blocks)), *blocks)))
+
+
+def decode(data: bytes, digest: str) -> Image | None:
+    """Return the image of an entry, or None if the bytes are damaged or another key's."""
+    blocks = _blocks(data)
+    if blocks is None:
+        return None
+    name, literal, lines, code, text = blocks
+    try:
+        if not name.startswith(f"('{digest}',".encode()):
+            return None
+        # Any: a literal as `encode` writes it; another shape fails here.
+        description: dict[str, Any] = literal_eval(literal.decode())
+        kind = ImageKind(description["kind"])
+        ptx = None
+        if description["has_ptx"]:
+            ptx = (code if kind is ImageKind.PTX else text).decode()
+        compiler = description["compiler"]
+        signatures = list(map(KernelSignature.from_line, lines.decode().splitlines()))
+        return Image(
+            target=Target(kind, description["number"], description["suffix"]),
+            data=code,
+            ptx=ptx,
+            log=description["log"],
+            lowered_names=description["lowered_names"],
+            signatures={signature.name: signature for signature in signatures},
+            compiler=None if compiler is None else (compiler[0], compiler[1]),
+            build_ms=description["build_ms"],
+            origin=ImageOrigin.DISK,
+        )
+    except UNREADABLE:
+        return None  # sealed by another version of this format
+
+
+def decode_key(data: bytes) -> Key | None:
+    """The key of an entry, or None if the bytes are damaged or do not have the digest they say."""
+    blocks = _blocks(data)
+    if blocks is None:
+        return None
+    try:
+        digest, parts, headers = literal_eval(blocks[0].decode())
+        key = sealed_key(parts, headers)
+    except UNREADABLE:
+        return None
+    return key if key.digest == digest else None
+
+
+def _blocks(data: bytes) -> list[bytes] | None:
+    content = unseal(data)
+    if content is None or len(content) < _LENGTHS.size:
+        return None
+    lengths = _LENGTHS.unpack_from(content)
+    if _LENGTHS.size + sum(lengths) != len(content):
+        return None
+    blocks = []
+    start = _LENGTHS.size
+    for length in lengths:
+        blocks.append(content[start : start + length])
+        start += length
+    return blocks
+
+
+class Counter:
+    """Counts by the names of `Tally`, in which threads may count at once."""
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._counts: defaultdict[str, float] = defaultdict(float)
+        self._lock = threading.RLock()  # a finalizer may compile
+        self._pid = os.getpid()
+
+    def add(self, **counts: float) -> None:
+        """Add to the counts of these names."""
+        if os.getpid() != self._pid:  # the parent's counts are the parent's to write down
+            self._begin()
+        with self._lock:
+            for name, count in counts.items():
+                self._counts[name] += count
+
+    def read(self) -> dict[str, float]:
+        """Return the counts so far, without those that are zero."""
+        if os.getpid() != self._pid:
+            return {}
+        with self._lock:
+            return {name: count for name, count in dict(self._counts).items() if count}
+
+
+def add_counts(folder: PrivateFolder, counter: Counter) -> None:
+    """Add a process's counts to the folder's, at its end."""
+    add_to_file(folder, counter.read())
+
+
+def sum_of_file(folder: PrivateFolder) -> dict[str, float]:
+    """Return the counts of every process that ended."""
+    total: dict[str, float] = {}
+    try:
+        text = (folder.read(STATISTICS) or b"").decode(errors="replace")
+    except OSError:
+        return total
+    for line in text.splitlines():
+        try:
+            counts = literal_eval(line)
+        except UNREADABLE:
+            continue  # two processes wrote at once, or the file is damaged
+        if isinstance(counts, dict):
+            for name, count in counts.items():
+                if isinstance(count, (int, float)) and -_MOST < count < _MOST:
+                    total[name] = total.get(name, 0) + count
+    return total
+
+
+def add_to_file(folder: PrivateFolder, counts: Mapping[str, float]) -> None:
+    """Add counts to the folder's; losing them to a fault, such as a missing folder, is harmless."""
+    if not counts:
+        return
+    try:
+        nbytes = folder.append(STATISTICS, f"{dict(counts)}\n".encode())
+        if nbytes > _COMPACT_NBYTES:
+            folder.write(STATISTICS, f"{sum_of_file(folder)}\n".encode())
+    except OSError:
+        pass
+
+
+def warn_of(error: OSError) -> None:
+    """Warn that the disk cache does not work, and say what to do."""
+    from ptx.cache.cache_report import CacheWarning  # saves a hit 3 ms
+
+    warnings.warn(
+        f"the disk cache of compiled images does not work: {error}. Set CUDADRV_CACHE_DIR to a "
+        "folder of your own, or CUDADRV_CACHE_MAX_MB=0 to do without",
+        CacheWarning,
+        stacklevel=2,
+    )
+
+
+def log(level: int, message: str, *values: object) -> None:
+    """Log as "ptx.image_cache", without importing `logging`.
+
+    Where nothing has imported it, no handler can want records.
+    """
+    if logging := sys.modules.get("logging"):
+        logging.getLogger("ptx.image_cache").log(level, message, *values)

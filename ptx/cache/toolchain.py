@@ -1,7 +1,8 @@
-"""Which compilers, linker and CUDA headers this process would use, told without loading them.
+"""The compilers, linker and CUDA headers that this process would use, known without loading them.
 
-The first process asks the library and writes down the answer with the identity of the library's
-file and of every place where another one could appear. While those stand, later ones believe it.
+The first process queries the library and writes a note with the version, the identity of the
+library's file and of every place where another one could appear. The note holds for later processes
+while none of these changes.
 """
 
 from __future__ import annotations
@@ -9,14 +10,13 @@ from __future__ import annotations
 import os
 import site
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from ptx import _nvrtc
-from ptx.cache.folder import PrivateFolder
-from ptx.cache.seal import UNREADABLE, seal, unsealed_literal
+from ptx.cache.folder import UNREADABLE, PrivateFolder, seal, unsealed_literal
 
 FILE = "cudadrv-toolchain"
 _MOST_NOTES = 64
@@ -58,18 +58,15 @@ It may unpack bundled ones into the cache folder given.
 """
 
 
-class Build:
+class Build(NamedTuple):
     """A library's version, and its file's size: builds of one version differ in it.
 
     `archs` are the architecture numbers that an NVRTC compiles for, ascending.
     """
 
-    __slots__ = ("archs", "nbytes", "version")
-
-    def __init__(self, version: tuple[int, int], nbytes: int, archs: tuple[int, ...] = ()) -> None:
-        self.version: tuple[int, int] = version
-        self.nbytes: int = nbytes
-        self.archs: tuple[int, ...] = archs
+    version: tuple[int, int]
+    nbytes: int
+    archs: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.version[0]}.{self.version[1]} ({self.nbytes} bytes)"
@@ -81,43 +78,34 @@ def build_of(library: Library, folder: PrivateFolder | None) -> Build:
     Raises:
         NvrtcNotFoundError: there is no NVRTC; NvJitLinkNotFoundError, NvvmNotFoundError likewise.
     """
-    believed = noted_build(library, folder)
-    if believed is not None:
-        return believed
+    noted = noted_build(library, folder)
+    if noted is not None:
+        return noted
     version = _VERSIONS[library]()
     archs = _nvrtc.supported_archs() if library == "nvrtc" else ()
     path = _nvrtc.library_path(library)
     stamp = _stamp(path) if path else None
     if path and stamp:
         note = {"path": path, "stamp": stamp, "version": version, "archs": archs}
-        _note(folder, _key_of(library), note)
+        _note(folder, f"{library} {_fingerprint()}", note)
     return Build(version, stamp[0] if stamp else 0, archs)
 
 
 def noted_build(library: Library, folder: PrivateFolder | None) -> Build | None:
-    """The build of a library that a note in a cache folder names, where it still holds.
+    """Return the build that a note in a cache folder names; None where the note does not hold.
 
     The library is not loaded.
     """
-    return _believed(library, _noted(folder, _key_of(library)))
-
-
-def _key_of(library: Library) -> str:
-    return f"{library} {_fingerprint()}"
-
-
-def _believed(library: Library, note: dict[str, Any] | None) -> Build | None:
-    """The build that a note tells of, if the library's file is still what it was."""
-    if note is None:
-        return None
+    # Any: a note is a literal that some version of this package wrote; another shape fails below.
+    note: Any = _notes(folder).get(f"{library} {_fingerprint()}")
     try:
         path, stamp = str(note["path"]), note["stamp"]
         major, minor = map(int, note["version"])
         build = Build((major, minor), int(stamp[0]), tuple(map(int, note["archs"])))
-        believed = _stamp(path) == stamp and not _loaded_from_elsewhere(library, path)
+        holds = _stamp(path) == stamp and not _loaded_from_elsewhere(library, path)
     except UNREADABLE:
-        return None  # written by another version of this package
-    return build if believed else None
+        return None
+    return build if holds else None
 
 
 def folders_of_headers(
@@ -125,24 +113,16 @@ def folders_of_headers(
 ) -> Folders:
     """The folders of the headers of an NVRTC, from the note in a cache folder where it holds."""
     key = f"headers {version} {_fingerprint()}"
-    note = _noted(folder, key)
+    note: Any = _notes(folder).get(key)  # Any: as above
     try:
-        noted = tuple((str(path), str(of)) for path, of in note["folders"]) if note else ()
-        if note and all(os.path.isdir(path) for path, _ in noted):
+        noted = tuple((str(path), str(of)) for path, of in note["folders"])
+        if all(os.path.isdir(path) for path, _ in noted):
             return noted
     except UNREADABLE:
-        pass  # written by another version of this package
+        pass
     folders = look((), version, folder.path if folder else None)
     _note(folder, key, {"folders": folders})
     return folders
-
-
-# Any below: a note is what the two functions above write, a literal.
-
-
-def _noted(folder: PrivateFolder | None, key: str) -> dict[str, Any] | None:
-    note = _notes(folder).get(key)
-    return note if isinstance(note, dict) else None
 
 
 def _notes(folder: PrivateFolder | None) -> dict[str, object]:
@@ -155,7 +135,7 @@ def _notes(folder: PrivateFolder | None) -> dict[str, object]:
     return notes if isinstance(notes, dict) else {}
 
 
-def _note(folder: PrivateFolder | None, key: str, note: dict[str, Any]) -> None:
+def _note(folder: PrivateFolder | None, key: str, note: Mapping[str, object]) -> None:
     if folder is None:
         return
     notes = _notes(folder)
@@ -194,12 +174,9 @@ def _loaded_from_elsewhere(library: Library, path: str) -> bool:
 
 def _fingerprint() -> str:
     """A hash that changes when another library or other headers may be found than before."""
-    parts = [sys.version, sys.prefix]
-    parts += [f"{name}={os.environ.get(name)}" for name in (*ROOTS, *_SEARCH_PATHS)]
+    parts = [sys.version, sys.prefix, *map(str, map(os.environ.get, (*ROOTS, *_SEARCH_PATHS)))]
     for path in dict.fromkeys(_places()):
-        changed = _changed_ns(path)
-        if changed is not None:
-            parts.append(f"{path} {changed}")
+        parts += (path, str(_stamp(path)))
     return sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -211,14 +188,16 @@ def _places() -> Iterator[str]:
     """
     for base in package_folders():
         cuda, nvidia = os.path.join(base, "cuda"), os.path.join(base, "nvidia")
-        if _changed_ns(cuda) is not None:
-            yield from (os.path.join(cuda, leaf) for leaf in _OF_CUDA)
-        if _changed_ns(nvidia) is not None:
+        if _stamp(cuda) is not None:
+            for leaf in _OF_CUDA:
+                yield os.path.join(cuda, leaf)
+        if _stamp(nvidia) is not None:
             yield nvidia
             for package, leaves in _OF_NVIDIA.items():
                 folder = os.path.join(nvidia, package)
-                if _changed_ns(folder) is not None:
-                    yield from (os.path.join(folder, leaf) for leaf in leaves)
+                if _stamp(folder) is not None:
+                    for leaf in leaves:
+                        yield os.path.join(folder, leaf)
     for name in ROOTS:
         if root := os.environ.get(name):
             for leaf in _IN_TOOLKIT:
@@ -234,10 +213,3 @@ def package_folders() -> tuple[str, ...]:
     if site.ENABLE_USER_SITE:
         bases.append(site.getusersitepackages())
     return tuple(dict.fromkeys(bases))
-
-
-def _changed_ns(path: str) -> int | None:
-    try:
-        return os.stat(path).st_mtime_ns
-    except OSError:
-        return None

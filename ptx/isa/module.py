@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from ptx import border
+from ptx.argument_checks import checks
 from ptx.errors import FunctionNotFoundError
 from ptx.isa.body import parse_body
 from ptx.isa.declarations import LINKAGES, SPACES, integer, parameter_list, variables
@@ -57,7 +57,7 @@ class PtxModule:
     """
 
     def __init__(self, text: str) -> None:
-        self.text: str = border.instance("PTX", text, str)
+        self.text: str = checks.instance_of("PTX", text, str)
         self.version = ""
         self.target = ""
         self.address_size = 64
@@ -96,12 +96,12 @@ class PtxModule:
 
     def uses_special(self, name: str) -> bool:
         """Whether a special register such as `%clusterid` stands anywhere, comments aside."""
-        special = re.escape(border.text("PtxModule.uses_special: name", name))
+        special = re.escape(checks.text("PtxModule.uses_special: name", name))
         return re.search(rf"{special}(?!\w)", self._clean) is not None
 
     def line_of(self, word: str) -> int:
         """The line that the first instruction of this word, or the first use of a name, is on."""
-        exact = re.escape(border.text("PtxModule.line_of: word", word))
+        exact = re.escape(checks.text("PtxModule.line_of: word", word))
         found = re.search(rf"(?<![\w.:%$]){exact}(?![\w:])(?!\.(?![xyzw]\b))", self._clean)
         return self._lines.line(found.start()) if found else 1
 
@@ -112,7 +112,7 @@ class PtxModule:
             FunctionNotFoundError: there is no such function, or it is only declared.
             PtxSyntaxError: its text is wrong.
         """
-        found = self._bodies.get(border.instance("a function's name", name, str))
+        found = self._bodies.get(checks.instance_of("a function's name", name, str))
         if found is None:
             function = self._function(name)
             if function.span is None:
@@ -129,7 +129,7 @@ class PtxModule:
 
     def uses(self, name: str) -> Uses:
         """What a function's body uses, read once: many kernels may call one function."""
-        found = self._uses.get(border.instance("a function's name", name, str))
+        found = self._uses.get(checks.instance_of("a function's name", name, str))
         if found is None:
             shared: list[Variable] = []
             for match in _SHARED.finditer(self._clean, *(self._function(name).span or (0, 0))):
@@ -140,7 +140,7 @@ class PtxModule:
         return found
 
     def _function(self, name: str) -> Function:
-        found = self.functions.get(border.instance("a function's name", name, str))
+        found = self.functions.get(checks.instance_of("a function's name", name, str))
         if found is None:
             known = ", ".join(list(self.functions)[:10]) or "none"
             raise FunctionNotFoundError(f"the PTX has no function {name!r}; it has: {known}")

@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 
 from ptx import Image, ImageCache, Target
-from ptx.cache.dependencies import Snapshot
 from ptx.cache.key import Key, sealed_key
-from ptx.cache.memory import Made
+from ptx.image_cache import Made
 
 _TARGET = Target.parse("sm_80")
 
@@ -26,4 +25,4 @@ def get(cache: ImageCache, number: int) -> bool:
     """Ask for an image, which is made where the cache has none; whether it is the right one."""
     right = image_of(number)
     made = Made(right, lasting=True)
-    return cache._get(Snapshot(key_of(number)), f"image {number}", lambda: made).data == right.data
+    return cache._get(key_of(number), f"image {number}", lambda: made).data == right.data

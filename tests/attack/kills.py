@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from ptx import CompileOptions, ImageCache, Target
-from ptx.cache.entry import decode
-from ptx.cache.store import Store
+from ptx.cache.store import Store, decode
 
 from .cached_images import get, image_of, key_of
 from .outcome import Outcome

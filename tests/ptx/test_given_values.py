@@ -21,7 +21,7 @@ TARGET = ptx.Target.parse("sm_90")
 @pytest.mark.parametrize(
     ("attempt", "words"),
     [
-        (lambda: ptx.compile(WRONG), "source must be str, not int"),
+        (lambda: ptx.compile(WRONG), "source is 5, of type int: give text"),
         (lambda: ptx.compile("", WRONG), "options must be CompileOptions, not int"),
         (lambda: ptx.compile("", headers=WRONG), "headers is 5, of type int: give a Mapping"),
         (lambda: ptx.compile("", name_expressions=WRONG), "name_expressions is 5, .* give several"),
@@ -31,7 +31,7 @@ TARGET = ptx.Target.parse("sm_90")
         (lambda: ptx.CompileOptions(include_paths=(WRONG,)), "include_paths is 5, .* a path"),
         (lambda: ptx.CompileOptions(defines=WRONG), "defines is 5, of type int: give a Mapping"),
         (lambda: ptx.CompileOptions(cuda_headers=WRONG), "cuda_headers is 5, .* give several"),
-        (lambda: ptx.CompileOptions(extra=(WRONG,)), "extra must be str, not int"),
+        (lambda: ptx.CompileOptions(extra=(WRONG,)), "extra is 5, of type int: give text"),
         (lambda: ptx.LinkOptions(extra=WRONG), "extra is 5, of type int: give several"),
         (lambda: ptx.link(WRONG, TARGET), "images is 5, of type int: give several"),
         (

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 import ptx
-from ptx.declared_types import declared_types
-from ptx.mangled_types import mangled_types
+from ptx.kernel_types import declared_types, mangled_types
 
 # What NVRTC 13.5 made of the functions beside them.
 MANGLED = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ptx import border
+from ptx.argument_checks import checks
 from ptx.emulate.check.accessed_bytes import LaunchAccesses
 from ptx.emulate.check.findings import Findings
 from ptx.emulate.model.grid_dependency import GridDependency
@@ -59,7 +59,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name in ("max_steps", "chunk_threads", "share_from", "stack_bytes"):
-            number = border.integer(f"Limits: {name}", getattr(self, name))
+            number = checks.integer(f"Limits: {name}", getattr(self, name))
             if number < (name in ("max_steps", "chunk_threads")):
                 raise PtxArgumentValueError(f"Limits: {name} is {number}: give more")
 

@@ -11,7 +11,6 @@ import pytest
 
 import ptx
 from ptx import CompileOptions, CompileRequest, Image, ImageCache, nvrtc_build
-from ptx.cache.dependencies import Snapshot
 from ptx.cache.key import sealed_key
 
 INCLUDES_A: Final = '#include "a.h"\n__global__ void k(int* x) { *x = VALUE; }'
@@ -75,11 +74,10 @@ def test_the_first_header_that_appears_while_it_is_compiled_is_seen(
 
 def test_a_header_dated_now_is_compiled_a_step_of_the_clock_later() -> None:
     """Two changes within one step have one stamp, so that the second could not be seen."""
-    key = sealed_key({})
     changed = time.time_ns() | 1
-    assert Snapshot(key, ((1, 0, 5, 1), (1, 0, changed, 2))).settle()
+    assert sealed_key({}, (), ((1, 0, 5, 1), (1, 0, changed, 2))).settle()
     assert time.time_ns() >= changed + 20_000_000
-    assert not Snapshot(key, ((1, 0, time.time_ns() + 10**11, 1),)).settle()
+    assert not sealed_key({}, (), ((1, 0, time.time_ns() + 10**11, 1),)).settle()
     whole = time.time_ns() // 10**9 * 10**9
-    assert not Snapshot(key, ((1, 0, whole, 1),)).settle()
-    assert Snapshot(key, ((1, 0, whole - 10**10, 1),)).settle()
+    assert not sealed_key({}, (), ((1, 0, whole, 1),)).settle()
+    assert sealed_key({}, (), ((1, 0, whole - 10**10, 1),)).settle()

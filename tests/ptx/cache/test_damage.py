@@ -12,10 +12,10 @@ import pytest
 import ptx
 from ptx import CompileOptions, ImageCache, ImageOrigin, Target
 from ptx.cache import toolchain
-from ptx.cache.entry import decode, decode_key, encode
-from ptx.cache.header_memo import HeaderMemo
+from ptx.cache.folder import seal
+from ptx.cache.header_dependencies import HeaderMemo
 from ptx.cache.key import differences, sealed_key
-from ptx.cache.seal import seal
+from ptx.cache.store import decode, decode_key, encode
 
 SOURCE = "__global__ void k(int* x) { *x = 1; }"
 PTX80 = CompileOptions(target=Target.ptx("compute_80"))

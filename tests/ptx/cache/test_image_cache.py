@@ -24,14 +24,12 @@ from ptx import (
     Target,
     prewarm,
 )
-from ptx.cache import statistics, toolchain
-from ptx.cache.dependencies import Snapshot
-from ptx.cache.folder import PrivateFolder
+from ptx.cache import toolchain
+from ptx.cache.folder import PrivateFolder, seal
 from ptx.cache.key import Key, sealed_key
-from ptx.cache.memory import Made
-from ptx.cache.seal import seal
-from ptx.cache.store import Store
+from ptx.cache.store import STATISTICS, Store
 from ptx.cache.toolchain import build_of
+from ptx.image_cache import Made
 from tests.several_threads import all_at_once
 
 PTX80 = CompileOptions(target=Target.ptx("compute_80"))
@@ -241,12 +239,10 @@ def test_a_request_within_a_making_waits_for_no_lock_of_its_own_thread(tmp_path:
         return Made(image, lasting=True)
 
     def make_and_ask() -> Made:
-        assert cache._get(Snapshot(other), "within", make) is image
+        assert cache._get(other, "within", make) is image
         return make()
 
-    asking = threading.Thread(
-        target=cache._get, args=(Snapshot(key), "around", make_and_ask), daemon=True
-    )
+    asking = threading.Thread(target=cache._get, args=(key, "around", make_and_ask), daemon=True)
     asking.start()
     asking.join(30)
     assert not asking.is_alive()
@@ -304,7 +300,7 @@ def test_place_where_another_library_could_appear_changes_the_fingerprint(
 
 
 def test_damaged_and_foreign_counts_in_the_folder_are_passed_over(tmp_path: Path) -> None:
-    tmp_path.joinpath(statistics.FILE).write_text(
+    tmp_path.joinpath(STATISTICS).write_text(
         '{"misses": 2}\n{"mis\n[1]\n{"misses": "many", "of_another_version": 7}\n{"misses": 3}\n'
     )
     assert ImageCache(tmp_path).stats().lifetime.misses == 5

@@ -14,7 +14,7 @@ import pytest
 
 import ptx
 from ptx import CompileOptions, Image, ImageCache, ImageOrigin, Target
-from ptx.cache import dependencies
+from ptx.cache import key
 from ptx.cache.toolchain import Build
 
 PLAIN = "__global__ void k(float* x) { x[0] = x[1] * x[2] + x[3]; }"
@@ -144,9 +144,9 @@ def test_version_of_nvrtc_is_part_of_the_key(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project.image(PLAIN)
-    monkeypatch.setattr(dependencies, "build_of", lambda library, folder: Build((99, 1), 12345))
+    monkeypatch.setattr(key, "build_of", lambda library, folder: Build((99, 1), 12345))
     assert project.compiles(PLAIN)
-    monkeypatch.setattr(dependencies, "build_of", lambda library, folder: Build((99, 1), 12346))
+    monkeypatch.setattr(key, "build_of", lambda library, folder: Build((99, 1), 12346))
     assert project.compiles(PLAIN)
 
 

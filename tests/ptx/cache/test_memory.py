@@ -16,9 +16,8 @@ from typing import Any, Final
 
 import pytest
 
-from ptx import CompileError, CompileOptions, Image, Target
-from ptx.cache import memory
-from ptx.cache.memory import Made, MemoryImages
+from ptx import CompileError, CompileOptions, Image, Target, image_cache
+from ptx.image_cache import Made, MemoryImages
 
 SECONDS: Final = 20
 IMAGE: Final = Image(Target.parse("compute_80"), b"an image")
@@ -55,10 +54,10 @@ def interrupting(number: int) -> Callable[..., Any]:
     lines, seen = itertools.count(), set[tuple[int, int]]()
 
     def trace_lines(frame: FrameType, event: str, _: object) -> Any:
-        if frame.f_code.co_filename != memory.__file__:
+        if frame.f_code.co_filename != image_cache.__file__:
             return None
         at = (id(frame), frame.f_lineno)
-        leaves = linecache.getline(memory.__file__, at[1]).lstrip().startswith("with ")
+        leaves = linecache.getline(image_cache.__file__, at[1]).lstrip().startswith("with ")
         if event == "line" and not (leaves and at in seen) and next(lines) == number:
             sys.settrace(None)
             raise KeyboardInterrupt
@@ -83,6 +82,13 @@ def test_an_interrupt_at_any_line_of_a_making_lets_others_make_the_image() -> No
         assert in_time(partial(images.make_once, "a", make))[0] in ((IMAGE, False), (IMAGE, True))
         assert images.make_once("a", make)[0] is IMAGE
     assert number > 20
+
+
+def test_an_image_that_came_while_a_thread_was_on_its_way_is_shared_and_not_made() -> None:
+    images = MemoryImages(1000)
+    images.keep("a", IMAGE)
+    assert images.make_once("a", lambda _: pytest.fail("it is made again")) == (IMAGE, True)
+    assert images._makings == {}
 
 
 def test_who_waits_for_a_making_that_is_interrupted_makes_the_image() -> None:

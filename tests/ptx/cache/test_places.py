@@ -13,11 +13,9 @@ from cudadrv.cli.info import gather
 from cudadrv.runtime.calibration_store import CalibrationStore
 from ptx import CompileOptions, ImageCache, ImageOrigin, Target, image_cache
 from ptx.cache import toolchain
-from ptx.cache.entry import decode, decode_key
-from ptx.cache.folder import PrivateFolder
-from ptx.cache.header_memo import HeaderMemo
-from ptx.cache.seal import seal
-from ptx.cache.settings import NoCacheFolderError, folder_from_environment
+from ptx.cache.folder import NoCacheFolderError, PrivateFolder, folder_from_environment, seal
+from ptx.cache.header_dependencies import HeaderMemo
+from ptx.cache.store import decode, decode_key
 
 SOURCE: Final = "__global__ void k(int* x) { *x = 1; }"
 INCLUDES: Final = '#include "a.h"\n__global__ void k(int* x) { *x = VALUE; }'

@@ -15,10 +15,9 @@ import pytest
 
 import ptx
 from ptx import ImageCache
-from ptx.cache.entry import decode
+from ptx.cache.folder import take
 from ptx.cache.key import sealed_key
-from ptx.cache.lock import take
-from ptx.cache.store import Store
+from ptx.cache.store import Store, decode
 from tests.ptx.cache import workers
 
 LONG = bool(os.environ.get("CUDADRV_LONG_TESTS"))

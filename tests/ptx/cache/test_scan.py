@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from ptx import _nvrtc
-from ptx.cache.scan import References, defined_otherwise, scan
+from ptx.cache.header_dependencies import References, defined_otherwise, scan
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,9 @@ import pytest
 
 import ptx
 from ptx import CompileOptions, ImageCache, ImageOrigin, Target
-from ptx.cache import statistics, toolchain
+from ptx.cache import toolchain
 from ptx.cache.folder import PrivateFolder, UntrustedFolderError
-from ptx.cache.store import Store
+from ptx.cache.store import STATISTICS, Store, add_to_file
 from tests.attack.other_user import MISSING, OTHER, other_user
 
 if os.name == "nt":
@@ -142,7 +142,7 @@ def test_a_link_in_the_place_of_a_folder_is_not_followed(tmp_path: Path, name: s
 
 
 def spoils() -> list[str]:
-    return [statistics.FILE, toolchain.FILE, f"locks/{DIGEST[:2]}", f"images/{DIGEST}.image"]
+    return [STATISTICS, toolchain.FILE, f"locks/{DIGEST[:2]}", f"images/{DIGEST}.image"]
 
 
 @pytest.mark.parametrize("name", spoils())
@@ -169,7 +169,7 @@ def test_a_link_or_a_fifo_in_the_place_of_a_file_changes_and_delays_nothing(
 
     def use() -> None:
         toolchain.build_of("nvrtc", store.top)
-        statistics.add_to_file(store.top, {"misses": 1})
+        add_to_file(store.top, {"misses": 1})
         assert store.read(DIGEST) in (None, b"mine")
         with store.lock(DIGEST), contextlib.suppress(OSError):
             store.write(DIGEST, b"an entry")

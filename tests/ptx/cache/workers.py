@@ -11,9 +11,8 @@ import time
 from pathlib import Path
 
 from ptx import CompileOptions, Image, ImageCache, ImageKind, Target, nearest_target
-from ptx.cache.entry import encode
 from ptx.cache.key import sealed_key
-from ptx.cache.store import Store
+from ptx.cache.store import Store, encode
 
 PTX80 = CompileOptions(target=Target.ptx("compute_80"))
 

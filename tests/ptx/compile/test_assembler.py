@@ -21,7 +21,7 @@ WRONG = HEADER + ".visible .entry k() {\nmov.u32 %r1, 2;\nret; }\n"
 
 @pytest.fixture
 def assembler(tmp_path: Path) -> Assembler:
-    return Assembler(tmp_path / "cache", 1 << 20)
+    return Assembler(tmp_path / "cache")
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_another_process_takes_answers_from_the_folder(
     assembler: Assembler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = [assembler.assemble(text, "sm_90") for text in (RIGHT, WRONG)]
-    later = Assembler(tmp_path / "cache", 1 << 20)
+    later = Assembler(tmp_path / "cache")
     monkeypatch.setattr(sys, "executable", os.devnull)
     assert [later.assemble(text, "sm_90") for text in (RIGHT, WRONG)] == answers
     assert later.build.version == assembler.build.version
@@ -61,18 +61,18 @@ def test_damaged_answers_are_asked_for_anew(assembler: Assembler, tmp_path: Path
     answer = assembler.assemble(WRONG, "sm_90")
     (memo,) = (tmp_path / "cache" / "memos").iterdir()
     memo.write_bytes(memo.read_bytes()[:-1])
-    assert Assembler(tmp_path / "cache", 1 << 20).assemble(WRONG, "sm_90") == answer
+    assert Assembler(tmp_path / "cache").assemble(WRONG, "sm_90") == answer
 
 
 def test_it_works_without_a_folder() -> None:
-    assembler = Assembler(None, 0)
+    assembler = Assembler(None)
     assert [assembler.assemble(RIGHT, "sm_90") for _ in range(2)] == [Assembly()] * 2
 
 
 @pytest.mark.usefixtures("without_processes")
 def test_what_does_not_start_names_the_command_that_installs_it() -> None:
     with pytest.raises(NvJitLinkNotFoundError, match=r"(?s)pip install .*does not start") as caught:
-        Assembler(None, 0).assemble(RIGHT, "sm_90")
+        Assembler(None).assemble(RIGHT, "sm_90")
     assert caught.value.command.startswith("pip install")
 
 
@@ -88,7 +88,7 @@ def test_nothing_of_nvjitlink_is_loaded_here_and_nothing_stays() -> None:
     program = f"""
 from ptx.assembler import Assembler
 import os
-assembler = Assembler(None, 0)
+assembler = Assembler(None)
 assembler.assemble({RIGHT!r}, "sm_90")
 with open("/proc/self/maps") as maps:
     assert "nvJitLink" not in maps.read()

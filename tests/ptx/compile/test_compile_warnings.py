@@ -9,7 +9,7 @@ import pytest
 
 import ptx
 from cudadrv import PtxModuleCache, cuda_context_for, emulator
-from ptx import CompileOptions, CompileWarning, ImageCache, ImageOrigin, Target, compile_warnings
+from ptx import CompileOptions, CompileWarning, ImageCache, ImageOrigin, Target, diagnostics
 
 SOURCE = """
 extern "C" __global__ void k(unsigned n, int* x)
@@ -24,7 +24,7 @@ PTX80 = CompileOptions(target=Target.ptx("compute_80"))
 def unwarned(monkeypatch: pytest.MonkeyPatch) -> dict[int, None]:
     """Nothing that other tests of this process compiled counts."""
     warned: dict[int, None] = {}
-    monkeypatch.setattr(compile_warnings, "_warned", warned)
+    monkeypatch.setattr(diagnostics, "_warned", warned)
     return warned
 
 
@@ -110,7 +110,7 @@ def test_a_context_and_a_module_cache_warn_the_code_that_calls_them() -> None:
 def test_a_block_collects_also_what_the_process_was_warned_of() -> None:
     with pytest.warns(CompileWarning):
         ptx.compile(SOURCE, PTX80)
-    with compile_warnings.collected() as found:
+    with diagnostics.collected() as found:
         ptx.compile(SOURCE, PTX80)
     ptx.compile(SOURCE, PTX80)
     assert [each.diagnostics[0].code for each in found] == ["186-D"]

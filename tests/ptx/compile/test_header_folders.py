@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from ptx.header_folders import (
+from ptx.headers import (
+    CudaHeaders,
     HeaderFolder,
     Version,
+    choose,
     found_folders,
     inspect,
     named_folders,
 )
-from ptx.headers import CudaHeaders, choose
 
 from .fake_headers import write_cccl, write_crt, write_runtime, write_toolkit
 

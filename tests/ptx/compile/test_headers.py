@@ -17,7 +17,7 @@ import ptx
 from ptx import CompileError, CompileOptions, HeaderNotFoundError, Target, _nvrtc
 from ptx.cache import toolchain
 from ptx.cache.folder import PrivateFolder
-from ptx.header_packages import install_command, package_of
+from ptx.headers import install_command, package_of
 from ptx.request import CompileRequest
 
 from .fake_headers import environment_without_headers, link_bindings, write_runtime, write_toolkit

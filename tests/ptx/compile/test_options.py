@@ -189,3 +189,18 @@ def test_the_flags_of_options_give_them_back() -> None:
 def test_flags_that_say_nothing_are_refused(flags: tuple[str, ...], text: str) -> None:
     with pytest.raises((ValueError, TypeError), match=text):
         CompileOptions.from_flags(*flags)
+
+
+def test_options_with_a_target_filled_in_are_those_made_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = CompileOptions(
+        std="c++20", include_paths=("a",), defines={"N": 1}, fmad=False, extra=("-w",),
+        cuda_headers=("b",), maxrregcount=32,
+    )  # fmt: skip
+    target = Target.ptx("compute_90")
+    right = replace(given, target=target, lineinfo=True)
+    monkeypatch.setattr(CompileOptions, "__post_init__", lambda _: pytest.fail("checked again"))
+    assert given.for_target(target, lineinfo=True) == right
+    assert right.for_target(Target.ptx("compute_80")) is right
+    assert (given.target, given.lineinfo) == (None, None)

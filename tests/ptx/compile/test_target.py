@@ -15,7 +15,7 @@ from ptx import (
     choose_target,
     nearest_target,
 )
-from ptx.supported import nvrtc_version, supported_targets
+from ptx.compiling import nvrtc_version, supported_targets
 
 
 @pytest.mark.parametrize(
@@ -82,6 +82,30 @@ def test_code_runs_where_the_programming_guide_says(
 ) -> None:
     parsed = Target.parse(target)
     assert [c for c in runs + refuses if parsed.runs_on(c)] == runs
+
+
+@pytest.mark.parametrize("kind", [ImageKind.PTX, ImageKind.CUBIN, ImageKind.LTOIR])
+def test_nearest_target_is_the_newest_that_runs_and_the_only_one_made(
+    kind: ImageKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = supported_targets(kind)
+    made: list[Target] = []
+    checked = Target.__post_init__
+
+    def noted(target: Target) -> None:
+        made.append(target)
+        checked(target)
+
+    monkeypatch.setattr(Target, "__post_init__", noted)
+    for capability in [(major, minor) for major in range(7, 14) for minor in range(4)]:
+        fitting = [target for target in known if target.runs_on(capability)]
+        made.clear()
+        if fitting:
+            assert nearest_target(capability, kind) == fitting[-1]
+            assert len(made) == 1
+        else:
+            with pytest.raises(UnsupportedTargetError):
+                nearest_target(capability, kind)
 
 
 def test_nearest_target_rounds_down_and_never_up() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 import ptx
-from ptx.nvvm_build import build_nvvm
-from ptx.nvvm_text import fault_of
+from ptx.nvvm import build_nvvm, fault_of
 
 LAYOUT = (
     "e-p:64:64:64-i1:8:8-i8:8:8-i16:16:16-i32:32:32-i64:64:64-i128:128:128-f32:32:32-f64:64:64-"
