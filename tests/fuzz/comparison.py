@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.limits import Limits
+from ptx.emulate.threads.limits import Limits
 from tests.fuzz.maker import ProgramMaker
 from tests.fuzz.programs import ROW, TABLE, TALLIES, Node, Program
 from tests.fuzz.registers import BYTES, COUNTS

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ptx.emulate.exec.fibre import Fibre, Registers
+from ptx.emulate.threads.fibre import Fibre, Registers
 
 BlockFunction = Callable[[Fibre, Registers], int]
 _LINES = 500  # compiled at once: fewer calls of the compiler against lines that never run

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptx.emulate.exec.fibre import GONE, Fibre, Registers
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import InvalidCall
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.threads.fibre import GONE, Fibre, Registers
 from ptx.isa.model import Instruction
 
 Places = tuple[tuple[int, int], ...]  # offset and size of each `.param` variable of a frame

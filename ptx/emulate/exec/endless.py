@@ -10,8 +10,8 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.lane.row_fibres import value_in
+from ptx.emulate.threads.fibre import Fibre
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.scheduler import Scheduler

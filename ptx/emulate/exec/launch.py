@@ -16,12 +16,7 @@ from ptx.emulate.check.races import RaceCheck
 from ptx.emulate.check.unwritten_reads import UnwrittenReads
 from ptx.emulate.count.chunk_counts import ChunkCounts
 from ptx.emulate.count.launch_counts import LaunchCounts
-from ptx.emulate.exec.device_model import DeviceModel
-from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.kernel_code import KernelCode
-from ptx.emulate.exec.launch_cache import LaunchCache
-from ptx.emulate.exec.limits import Limits
-from ptx.emulate.exec.resident_blocks import ResidentBlocks
 from ptx.emulate.exec.scheduler import Scheduler
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.extents import Extents, pointer_at
@@ -31,6 +26,11 @@ from ptx.emulate.model.cluster_shape import ClusterShape
 from ptx.emulate.model.errors import Where
 from ptx.emulate.model.geometry import Dim3, Geometry, Value, geometry
 from ptx.emulate.model.types import NUMPY
+from ptx.emulate.threads.device_model import DeviceModel
+from ptx.emulate.threads.fibre import Fibre
+from ptx.emulate.threads.launch_cache import LaunchCache
+from ptx.emulate.threads.limits import Limits
+from ptx.emulate.threads.resident_blocks import ResidentBlocks
 from ptx.isa.model import Instruction
 from ptx.isa.source_place import source_place
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from ptx.emulate.exec.calls import OpenCall, registers_of
-from ptx.emulate.exec.fibre import Fibre, Registers
 from ptx.emulate.exec.lane.row_fibres import leave_rows, merge_rows
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.threads.fibre import Fibre, Registers
 
 
 def merge(fibres: list[Fibre], live: tuple[int, ...]) -> Fibre:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from ptx.emulate.check.stamps import EpochsExhausted
 from ptx.emulate.exec.block_functions import BlockFunctions
 from ptx.emulate.exec.endless import EndlessWait
-from ptx.emulate.exec.fibre import GONE, Fibre
 from ptx.emulate.exec.lane.bench import Bench
 from ptx.emulate.exec.lane.lane_runner import LaneRunner, lane_runner
 from ptx.emulate.exec.merge import merge
@@ -21,9 +20,10 @@ from ptx.emulate.exec.sync.passed_by import PassedBy
 from ptx.emulate.exec.sync.waiting import WaitingFibres
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import EndlessLoop, Runaway, StackOverflow
+from ptx.emulate.threads.fibre import GONE, Fibre
 
 if TYPE_CHECKING:
-    from ptx.emulate.exec.resident_blocks import ResidentBlocks
+    from ptx.emulate.threads.resident_blocks import ResidentBlocks
 
 Key = tuple[int, ...]
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.access.faults import memory_fault
 from ptx.emulate.memory.accessing_threads import AccessingThreads
-from ptx.emulate.memory.faults import memory_fault
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.geometry import Value

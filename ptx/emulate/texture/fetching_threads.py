@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.memory.device_memory import DeviceMemory
+from ptx.emulate.memory.texture import Image, Texture
 from ptx.emulate.model.errors import Where
 from ptx.emulate.model.threads import Threads
-from ptx.emulate.texture.texture import Image, Texture
 
 
 class BoundImages(Protocol):

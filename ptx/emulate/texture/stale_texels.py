@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.memory.texture import Image, Texture
 from ptx.emulate.texture.fetching_threads import FetchingThreads
 from ptx.emulate.texture.texel_place import Bools, Integers
 from ptx.emulate.texture.texels import Words
-from ptx.emulate.texture.texture import Image, Texture
 from ptx.emulate.texture.unwritten_texels import NO_BORDER, marked
 from ptx.isa.model import Instruction
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.memory.texture import Image
 from ptx.emulate.model.errors import Misaligned, OutOfBounds
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.texture.fetching_threads import FetchingThreads
@@ -21,7 +22,6 @@ from ptx.emulate.texture.handles import by_handle, check_live, unsupported
 from ptx.emulate.texture.stale_texels import check_stale_load, note_stored
 from ptx.emulate.texture.texel_place import Bools, Integers
 from ptx.emulate.texture.texels import elements_of
-from ptx.emulate.texture.texture import Image
 from ptx.emulate.texture.unwritten_texels import check_load, mark_stored
 from ptx.isa.model import Instruction
 

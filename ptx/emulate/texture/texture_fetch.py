@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.memory.texture import Texture
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.texture import cubemap
@@ -17,7 +18,6 @@ from ptx.emulate.texture.handles import by_handle, check_live, unsupported
 from ptx.emulate.texture.sampling import Fetch, gather, level_of, read, sample
 from ptx.emulate.texture.stale_texels import check_stale_fetch
 from ptx.emulate.texture.texels import Words, can_filter
-from ptx.emulate.texture.texture import Texture
 from ptx.emulate.texture.unwritten_texels import check_fetch
 from ptx.isa.model import Instruction
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.memory.texture import Image, Texture
 from ptx.emulate.texture.fetching_threads import FetchingThreads
 from ptx.emulate.texture.texel_place import Bools, Integers
 from ptx.emulate.texture.texels import Words
-from ptx.emulate.texture.texture import Image, Texture
 from ptx.isa.model import Instruction
 
 NO_BORDER = (0.0, 0.0, 0.0, 0.0)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from ptx.emulate.codegen.scope import FunctionScope
-from ptx.emulate.exec.lane.rows import float_of_word, word_of_float
+from ptx.emulate.threads.rows import float_of_word, word_of_float
 from ptx.isa.model import Register
 
 FLOATS = ("f32", "f64")

@@ -12,11 +12,11 @@ from ptx.emulate.codegen.cfg import Block, BlockStep, bits
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.lane.lane_emitter import LaneEmitter
 from ptx.emulate.codegen.table import Effect
-from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.kernel_code import KernelCode
 from ptx.emulate.exec.lane.lane_code import GOES_ON, VectorPart
-from ptx.emulate.exec.lane.rows import column, value_of
 from ptx.emulate.model.types import NUMPY
+from ptx.emulate.threads.fibre import Fibre
+from ptx.emulate.threads.rows import column, value_of
 
 _USE_ALL = frozenset({"call", "ret", "brx"})  # use registers beyond those that they name
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptx.emulate.exec.lane.rows import LANE, Row, column
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import NUMPY
+from ptx.emulate.threads.rows import LANE, Row, column
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.launch import Launch
-    from ptx.emulate.exec.resident_blocks import ResidentBlocks
     from ptx.emulate.memory.device_memory import DeviceMemory
+    from ptx.emulate.threads.resident_blocks import ResidentBlocks
 
 
 class LaneParameters(dict[tuple[str, int], Any]):

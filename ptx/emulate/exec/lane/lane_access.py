@@ -1,6 +1,7 @@
 """Accesses of single threads to memory: within what the site hit last, else the long way.
 
-The long way is the same as for many threads (`memory/access.py`), with its checks and its faults.
+The long way is the same as for many threads (`access/memory_access.py`), with its checks and its
+faults.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.exec.lane.rows import column, value_of
-from ptx.emulate.memory.access import load_vector, store
+from ptx.emulate.access.memory_access import load_vector, store
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, addresses_in
+from ptx.emulate.threads.fibre import Fibre
+from ptx.emulate.threads.rows import column, value_of
 
 _ADDRESS = {4: np.uint32, 8: np.uint64}
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ptx.emulate.exec.fibre import Fibre, Registers
 from ptx.emulate.exec.lane.bench import Bench
 from ptx.emulate.exec.lane.choice import choice
 from ptx.emulate.exec.lane.lane_access import Elsewhere
 from ptx.emulate.exec.lane.lane_code import GOES_ON, LaneCode, LanePart, Loop, Part, VectorPart
 from ptx.emulate.exec.lane.row_fibres import dtypes_of, enter_rows, leave_rows, with_rows
-from ptx.emulate.exec.lane.rows import Row, column, is_held, value_of
+from ptx.emulate.threads.fibre import Fibre, Registers
+from ptx.emulate.threads.rows import Row, column, is_held, value_of
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.scheduler import Scheduler

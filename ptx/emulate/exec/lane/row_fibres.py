@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptx.emulate.exec.lane.rows import LANE, LOCAL, SHARED, Row, column, value_of
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.threads.rows import LANE, LOCAL, SHARED, Row, column, value_of
 
 if TYPE_CHECKING:
-    from ptx.emulate.exec.fibre import Fibre
+    from ptx.emulate.threads.fibre import Fibre
 
 _lane_of = itemgetter(LANE)
 

@@ -17,10 +17,10 @@ from ptx.emulate.exec.order.tensor_work import TensorWork
 from ptx.emulate.model.addresses import Index
 
 if TYPE_CHECKING:
-    from ptx.emulate.exec.fibre import Fibre
     from ptx.emulate.exec.sync.bulk_copy import Place
     from ptx.emulate.exec.sync.timed_waits import TimedWait
     from ptx.emulate.model.order import Decisions
+    from ptx.emulate.threads.fibre import Fibre
 
 _EARLY: Final = 4  # one time in so many a copy lands before it must
 

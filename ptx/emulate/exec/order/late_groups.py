@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.threads.fibre import Fibre
 
 if TYPE_CHECKING:
     from ptx.emulate.model.order import Decisions

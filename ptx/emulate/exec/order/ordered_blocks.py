@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptx.emulate.exec.order.late_copies import LateCopies
-from ptx.emulate.exec.resident_blocks import ResidentBlocks
 from ptx.emulate.memory.late_stores import LateStores
+from ptx.emulate.threads.resident_blocks import ResidentBlocks
 
 if TYPE_CHECKING:
-    from ptx.emulate.exec.fibre import Fibre
     from ptx.emulate.exec.order.ordered_launch import OrderedLaunch
     from ptx.emulate.model.geometry import Geometry
     from ptx.emulate.model.order import Decisions
+    from ptx.emulate.threads.fibre import Fibre
 
 
 class OrderedBlocks(ResidentBlocks):

@@ -18,10 +18,10 @@ from ptx.emulate.model.geometry import Dim3, geometry
 from ptx.emulate.model.order import Decisions, LaunchOrder
 
 if TYPE_CHECKING:
-    from ptx.emulate.exec.device_model import DeviceModel
     from ptx.emulate.exec.kernel_code import KernelCode
-    from ptx.emulate.exec.limits import Limits
     from ptx.emulate.model.clock import CountedClock
+    from ptx.emulate.threads.device_model import DeviceModel
+    from ptx.emulate.threads.limits import Limits
 
 _LONG_TURN: Final = 16384  # basic blocks, for blocks that do not wait for others
 _LATE_TURN: Final = 512

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.order.division import parts_of
 from ptx.emulate.exec.scheduler import ENDLESS, Scheduler
 from ptx.emulate.exec.sync.waiting import WaitingFibres
+from ptx.emulate.threads.fibre import Fibre
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.order.ordered_blocks import OrderedBlocks

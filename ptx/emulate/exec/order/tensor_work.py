@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from ptx.emulate.exec.fibre import Fibre
     from ptx.emulate.model.order import Decisions
+    from ptx.emulate.threads.fibre import Fibre
 
 Work = Callable[[], None]
 _EARLY: Final = 4  # one time in so many something is done before it must

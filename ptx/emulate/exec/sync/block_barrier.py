@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptx.emulate.exec.fibre import GONE, Fibre
 from ptx.emulate.exec.merge import merge
 from ptx.emulate.exec.sync.barrier_places import check_blocks, check_passed_by, check_warps
 from ptx.emulate.exec.sync.thread_counts import Bools, Counts, ThreadCounts
 from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import WARP, Value
+from ptx.emulate.threads.fibre import GONE, Fibre
 
 if TYPE_CHECKING:
     from ptx.emulate.check.chunk_races import ChunkRaces

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.fibre import GONE, Fibre
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import SynchronisationFault
+from ptx.emulate.threads.fibre import GONE, Fibre
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.scheduler import Scheduler

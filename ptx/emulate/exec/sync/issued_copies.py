@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from ptx.emulate.check.chunk_races import ChunkRaces
 from ptx.emulate.check.tensor_workers import WorkerKind
-from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.bulk_copy import Amounts, Place, copies_to_blocks
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.tensor_memory import COLUMNS, HALF, LANES
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.threads.fibre import Fibre
 
 
 def note_copy(

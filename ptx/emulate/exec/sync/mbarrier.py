@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.access.memory_access import locate
 from ptx.emulate.exec.sync.mbarrier_object import (
     MOST_ARRIVALS,
     MOST_BYTES,
@@ -24,7 +25,6 @@ from ptx.emulate.exec.sync.mbarrier_object import (
     phase_of,
     reduced,
 )
-from ptx.emulate.memory.access import locate
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.windows import SHARED_WINDOW, WINDOW_BYTES
 from ptx.emulate.model.addresses import Addresses, Index
@@ -32,8 +32,8 @@ from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import Value
 
 if TYPE_CHECKING:
-    from ptx.emulate.exec.fibre import Fibre
-    from ptx.emulate.exec.resident_blocks import ResidentBlocks
+    from ptx.emulate.threads.fibre import Fibre
+    from ptx.emulate.threads.resident_blocks import ResidentBlocks
 
 Bools = NDArray[np.bool_]
 

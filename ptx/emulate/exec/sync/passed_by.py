@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.exec.block_functions import BlockFunction
-from ptx.emulate.exec.fibre import Fibre, Registers
 from ptx.emulate.model.addresses import Index
+from ptx.emulate.threads.fibre import Fibre, Registers
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.kernel_code import KernelCode

@@ -11,16 +11,16 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.fibre import Fibre
+from ptx.emulate.access.memory_access import load_vector, store
 from ptx.emulate.exec.sync.bulk_copy import Place, deliver, ranks_named
 from ptx.emulate.exec.sync.issued_copies import note_pieces
 from ptx.emulate.exec.sync.tensor_pieces import Sites, Tensor, TensorPieces, tensor_pieces
 from ptx.emulate.ieee import Rounding, to_tf32
-from ptx.emulate.memory.access import load_vector, store
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import Scalar
+from ptx.emulate.threads.fibre import Fibre
 
 
 class TensorLoad:

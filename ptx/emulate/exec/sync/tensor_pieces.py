@@ -12,9 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.fibre import Fibre
+from ptx.emulate.access.memory_access import load_vector
 from ptx.emulate.exec.sync.bulk_copy import Place
-from ptx.emulate.memory.access import load_vector
 from ptx.emulate.memory.generic_addresses import in_window, is_mixed
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
@@ -27,6 +26,7 @@ from ptx.emulate.model.errors import (
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.tensor_box import PIECE, Bools, Words, boxes_at, swizzled
 from ptx.emulate.model.tensor_map import NBYTES, BadTensorMap, TensorLayout, decoded
+from ptx.emulate.threads.fibre import Fibre
 
 Sites = Mapping[int, Site]
 """The accesses of one instruction to one memory, by the bytes of a piece: a power of 2 up to 16."""

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from ptx.emulate.model.geometry import WARP
 
 if TYPE_CHECKING:
-    from ptx.emulate.exec.fibre import Fibre
     from ptx.emulate.model.geometry import Geometry
+    from ptx.emulate.threads.fibre import Fibre
 
 Bools = NDArray[np.bool_]
 Counts = NDArray[np.int64]  # (blocks of the chunk,)

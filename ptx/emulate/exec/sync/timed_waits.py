@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptx.emulate.exec.fibre import GONE, Fibre
 from ptx.emulate.exec.merge import merge
 from ptx.emulate.exec.sync.mbarrier_object import Awaited
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.threads.fibre import GONE, Fibre
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.scheduler import Scheduler

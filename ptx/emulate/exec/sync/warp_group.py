@@ -15,7 +15,7 @@ from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import WARP, Value
 
 if TYPE_CHECKING:
-    from ptx.emulate.exec.fibre import Fibre
+    from ptx.emulate.threads.fibre import Fibre
 
 Words = NDArray[np.uint32]
 Grid = NDArray[Any]  # (rows * 32,) of the type of the values that were brought

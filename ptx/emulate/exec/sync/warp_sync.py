@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.merge import merge
 from ptx.emulate.exec.sync.warp_group import leaders
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import WARP, Value
+from ptx.emulate.threads.fibre import Fibre
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.scheduler import Scheduler

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from ptx.emulate.exec.fibre import Fibre
+from ptx.emulate.access.memory_access import store
 from ptx.emulate.exec.order.late_groups import Stage, chosen, without_registers
 from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
 from ptx.emulate.exec.sync.bulk_copy import (
@@ -20,11 +20,11 @@ from ptx.emulate.exec.sync.bulk_copy import (
     copy_masked,
     deliver,
 )
-from ptx.emulate.memory.access import store
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.memory.atomic import atomic
+from ptx.emulate.threads.fibre import Fibre
 
 
 def arrive_later(fibre: Fibre, where: Addresses, offset: int, site: Site, *, counted: bool) -> None:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from ptx.emulate.check.tensor_workers import WorkerKind
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
-from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.order.late_groups import Stage
 from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
 from ptx.emulate.exec.sync.issued_copies import note_cells
@@ -36,6 +35,7 @@ from ptx.emulate.ops.tensor_memory.tensor_operand import (
     tensor_address,
 )
 from ptx.emulate.ops.warp.lane_sync import sync_warp
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Immediate, Instruction, SpecialRegister, Vector
 
 Numbers = NDArray[np.intp]

@@ -12,7 +12,6 @@ import numpy as np
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
-from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.order.late_groups import without_registers
 from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
 from ptx.emulate.exec.sync.bulk_copy import Place, ranks_named
@@ -21,6 +20,7 @@ from ptx.emulate.model.addresses import Addresses
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.asynchronous.mbarrier import mbarrier_place
 from ptx.emulate.ops.nothing import nothing
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
 
 

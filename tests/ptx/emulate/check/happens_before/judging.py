@@ -10,11 +10,11 @@ import numpy as np
 
 from ptx.emulate.check.chunk_races import ChunkRaces
 from ptx.emulate.check.findings import Finding, Findings
-from ptx.emulate.exec.limits import Limits
 from ptx.emulate.memory.accessing_threads import AccessingThreads
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.threads.limits import Limits
 
 from ...kernel_runner import KernelRunner
 from .model import Step, Walk

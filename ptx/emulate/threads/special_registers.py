@@ -12,7 +12,7 @@ from ptx.emulate.model.geometry import Value
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.launch import Launch
-    from ptx.emulate.exec.resident_blocks import ResidentBlocks
+    from ptx.emulate.threads.resident_blocks import ResidentBlocks
 
 _PLACES = ("tid.x", "tid.y", "tid.z", "laneid", "warpid")
 _AXES = ("x", "y", "z")

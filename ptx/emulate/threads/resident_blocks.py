@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.special_registers import special_value
 from ptx.emulate.exec.sync.mbarrier import Mbarriers
 from ptx.emulate.memory.shadow import Shadow
 from ptx.emulate.memory.tensor_memory import TensorMemory
 from ptx.emulate.memory.undefined_values import UndefinedValues
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Dim3, Geometry, Value, coordinates
+from ptx.emulate.threads.special_registers import special_value
 
 if TYPE_CHECKING:
     from ptx.emulate.check.chunk_races import ChunkRaces
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ptx.emulate.count.chunk_counts import ChunkCounts
     from ptx.emulate.exec.kernel_code import KernelCode
     from ptx.emulate.exec.launch import Launch
-    from ptx.emulate.exec.launch_cache import LaunchCache
+    from ptx.emulate.threads.launch_cache import LaunchCache
 
 
 class ResidentBlocks:

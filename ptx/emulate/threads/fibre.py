@@ -13,17 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.exec.lane.row_fibres import part_of_rows
-from ptx.emulate.exec.lane.rows import Row
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import InvalidBranch, Trap, Where
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.threads.rows import Row
 from ptx.isa.model import Instruction
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.calls import OpenCall
-    from ptx.emulate.exec.device_model import DeviceModel
-    from ptx.emulate.exec.resident_blocks import ResidentBlocks
     from ptx.emulate.exec.scheduler import Scheduler
+    from ptx.emulate.threads.device_model import DeviceModel
+    from ptx.emulate.threads.resident_blocks import ResidentBlocks
 
 Bools = NDArray[np.bool_]
 Registers = list[Value]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptx.emulate.memory.access import load
+from ptx.emulate.access.memory_access import load
 from ptx.emulate.memory.accessing_threads import AccessingThreads
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, addresses_in, same_address

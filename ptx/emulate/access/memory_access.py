@@ -11,15 +11,15 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.accessing_threads import AccessingThreads
-from ptx.emulate.memory.cluster_shared import locate_remote
-from ptx.emulate.memory.faults import (
+from ptx.emulate.access.faults import (
     InParameters,
     SeveralMemories,
     check_spans,
     find_memory,
     memory_fault,
 )
+from ptx.emulate.memory.accessing_threads import AccessingThreads
+from ptx.emulate.memory.cluster_shared import locate_remote
 from ptx.emulate.memory.generic_addresses import Group, divide, divide_into, in_window, is_mixed
 from ptx.emulate.memory.site import Memory, Site
 from ptx.emulate.memory.windows import PARAM_WINDOW
