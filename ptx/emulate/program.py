@@ -13,9 +13,10 @@ from ptx.emulate.codegen.generate import generate
 from ptx.emulate.count.counts import Counts, Line
 from ptx.emulate.count.launch_counts import LaunchCounts
 from ptx.emulate.exec.collection import collection_paused
-from ptx.emulate.exec.kernel_code import NOTHING_LATE, KernelCode, Late
+from ptx.emulate.exec.kernel_code import KernelCode
 from ptx.emulate.exec.launch import Launch
 from ptx.emulate.exec.order.ordered_launch import OrderedLaunch, Turns
+from ptx.emulate.kernel_facts import NOTHING_LATE, Late
 from ptx.emulate.memory.layout import ModuleLayout
 from ptx.emulate.model.errors import LaunchError
 from ptx.emulate.model.geometry import Dim3

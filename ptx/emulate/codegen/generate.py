@@ -18,10 +18,9 @@ from ptx.emulate.codegen.cfg import CfgBuilder, bits, find_live_registers
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.lane.lane_writer import LaneWriter
 from ptx.emulate.codegen.scope import FunctionScope, Namespace
-from ptx.emulate.count.counted_code import CountedCode
-from ptx.emulate.exec.block_functions import BlockFunctions
-from ptx.emulate.exec.kernel_code import NOTHING_LATE, KernelCode, Late
+from ptx.emulate.exec.kernel_code import BlockFunctions, KernelCode
 from ptx.emulate.exec.lane.lane_code import LaneCode
+from ptx.emulate.kernel_facts import NOTHING_LATE, CountedCode, Late
 from ptx.emulate.memory.layout import (
     FRAME_ALIGN,
     MOST_LOCAL_BYTES,
@@ -67,7 +66,7 @@ def generate(
     namespace = Namespace()
     shown = shown or kernel
     blocks = BlockFunctions(shown, namespace.names)
-    code = KernelCode(shown, module.files, offsets, nbytes, blocks)
+    code = KernelCode(shown, module.files, offsets, nbytes, blocks=blocks)
     code.counted = CountedCode() if counted else None
     code.follows_undefined = follows_undefined
     sizes = {name: variable.nbytes for name, variable in shared.items()}

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from ptx.emulate.count.contention import Contention
-from ptx.emulate.count.counted_code import CountedCode
 from ptx.emulate.count.counts import (
     AtomicTraffic,
     Branches,
@@ -17,6 +16,7 @@ from ptx.emulate.count.counts import (
     SharedTraffic,
 )
 from ptx.emulate.count.instruction_class import InstructionClass, class_of
+from ptx.emulate.kernel_facts import CountedCode
 from ptx.emulate.memory.site import Site
 from ptx.isa.model import Instruction
 from ptx.isa.source_place import source_place

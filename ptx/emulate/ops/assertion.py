@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from ptx.emulate.access.strings import read_string
+from ptx.emulate.access.memory_access import read_string
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import external
 from ptx.emulate.model.errors import AssertionFailed

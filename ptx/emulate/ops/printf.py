@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptx.emulate.access.memory_access import load
-from ptx.emulate.access.strings import read_string
+from ptx.emulate.access.memory_access import load, read_string
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import external
 from ptx.emulate.memory.site import Site

@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from ptx.emulate.check.access_role import Update, is_atomic_or_volatile
+from ptx.emulate.check.access_role import is_atomic_or_volatile
 from ptx.emulate.codegen.analysis.places import Places
 from ptx.emulate.codegen.cfg import Block, BlockStep
 from ptx.emulate.codegen.table import Effect
+from ptx.emulate.kernel_facts import Update
 from ptx.isa.model import Register
 
 _PASSED_ON: Final = frozenset({"mov", "cvt"})

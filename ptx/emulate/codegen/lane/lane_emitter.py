@@ -223,7 +223,7 @@ class LaneEmitter(LaneRegisters):
         if found is None or "clock" in name or "timer" in name:
             self.refuse()  # a time is read once for all threads
         value = f"B.special({name[1:]!r}, R)"
-        self.before("B", "f.scheduler.bench")
+        self.before("B", "f.scheduler.lanes.memory")
         return self.temporary(f"{value} & {self.ones(kind)}")
 
     def _symbol(self, symbol: Symbol, ones: int) -> str:

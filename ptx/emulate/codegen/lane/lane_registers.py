@@ -99,13 +99,13 @@ class LaneRegisters:
 
     def bench(self, name: str) -> str:
         """A variable that the part sets before all: an attribute of the fibre's `Bench`."""
-        self._prelude.setdefault("B", "f.scheduler.bench")
+        self._prelude.setdefault("B", "f.scheduler.lanes.memory")
         self._prelude.setdefault(name, f"B.{name}")
         return name
 
     def before(self, name: str, expression: str) -> str:
         """A variable that the part sets before all, from its `Bench` B."""
-        self._prelude.setdefault("B", "f.scheduler.bench")
+        self._prelude.setdefault("B", "f.scheduler.lanes.memory")
         self._prelude.setdefault(name, expression)
         return name
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ptx.emulate.memory.site import Site
-from ptx.emulate.threads.fibre import Fibre, Registers
+from ptx.emulate.model.threads import Registers
+from ptx.emulate.threads.fibre import Fibre
 from ptx.emulate.threads.rows import Row
 
 VectorFunction = Callable[[Fibre, Registers], int]

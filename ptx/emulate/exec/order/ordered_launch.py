@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import ExitStack
 from math import prod
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.exec.kernel_code import KernelCode
 from ptx.emulate.exec.launch import Launch
 from ptx.emulate.exec.order.division import Chunk, chunks_of
 from ptx.emulate.exec.order.ordered_blocks import OrderedBlocks
 from ptx.emulate.exec.order.ordered_scheduler import OrderedScheduler
+from ptx.emulate.model.clock import CountedClock
 from ptx.emulate.model.geometry import Dim3, geometry
 from ptx.emulate.model.order import Decisions, LaunchOrder
-
-if TYPE_CHECKING:
-    from ptx.emulate.exec.kernel_code import KernelCode
-    from ptx.emulate.model.clock import CountedClock
-    from ptx.emulate.threads.device_model import DeviceModel
-    from ptx.emulate.threads.limits import Limits
+from ptx.emulate.threads.device_model import DeviceModel
+from ptx.emulate.threads.limits import Limits
 
 _LONG_TURN: Final = 16384  # basic blocks, for blocks that do not wait for others
 _LATE_TURN: Final = 512
@@ -143,4 +141,5 @@ class OrderedLaunch(Launch):
 
     def _begun(self, chunk: Chunk) -> OrderedScheduler:
         shape = geometry(self.block, chunk.blocks)
-        return OrderedScheduler(OrderedBlocks(self, shape, chunk.first), chunk.groups)
+        blocks = OrderedBlocks(self, shape, chunk.first, self.decisions)
+        return OrderedScheduler(blocks, self.code, chunk.groups)

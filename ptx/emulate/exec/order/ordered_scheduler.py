@@ -6,15 +6,15 @@ a part runs as far as it may before the next one does, unless a draw lets anothe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from ptx.emulate.exec.kernel_code import KernelCode
 from ptx.emulate.exec.order.division import parts_of
-from ptx.emulate.exec.scheduler import ENDLESS, Scheduler
+from ptx.emulate.exec.order.ordered_blocks import LateCopies, OrderedBlocks
+from ptx.emulate.exec.scheduler import Scheduler
+from ptx.emulate.exec.sync.passed_by import PassedBy
 from ptx.emulate.exec.sync.waiting import WaitingFibres
-from ptx.emulate.threads.fibre import Fibre
-
-if TYPE_CHECKING:
-    from ptx.emulate.exec.order.ordered_blocks import OrderedBlocks
+from ptx.emulate.threads.fibre import ENDLESS, Fibre, RunQueue
 
 _PASSED_OVER: Final = 4  # one time in so many the fibre whose turn it is is passed over
 _MOST_HIDDEN_TURNS: Final = 32  # that stores are not seen: in the end every store is
@@ -25,9 +25,11 @@ _LONGEST_RUN: Final = 5  # and another one runs for up to 2**5 basic blocks
 class OrderedWaits(WaitingFibres):
     """The fibres of one chunk that wait; copies that they wait for land when nothing else runs."""
 
-    def __init__(self, scheduler: Scheduler, blocks: OrderedBlocks) -> None:
-        super().__init__(scheduler)
-        self._late_copies = blocks.late_copies
+    def __init__(
+        self, queue: RunQueue, passed_by: PassedBy | None, late_copies: LateCopies
+    ) -> None:
+        super().__init__(queue, passed_by)
+        self._late_copies = late_copies
 
     def resolve(self) -> bool:
         """Release what is complete; whether anything was.
@@ -46,13 +48,15 @@ class OrderedWaits(WaitingFibres):
 class OrderedScheduler(Scheduler):
     """Runs the threads of `blocks`; in parts, with at most `groups` of warps, unless that is 0."""
 
-    def __init__(self, blocks: OrderedBlocks, groups: int) -> None:
+    def __init__(self, blocks: OrderedBlocks, code: KernelCode, groups: int) -> None:
         self._decisions = blocks.decisions
         self._groups = groups
         self._late_copies = blocks.late_copies
         self._late_stores = blocks.late_stores
-        super().__init__(blocks)
-        self.waiting: OrderedWaits = OrderedWaits(self, blocks)
+        super().__init__(blocks, code)
+
+    def _waits(self, passed_by: PassedBy | None) -> WaitingFibres:
+        return OrderedWaits(self, passed_by, self._late_copies)
 
     def run(self, turn: int = ENDLESS) -> bool:
         """Execute all threads to their end, or for a turn; whether they ended.

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.access.memory_access import load_vector, store
+from ptx.emulate.exec.sync.mbarrier import mbarriers_of
 from ptx.emulate.memory.cluster_shared import OFFSET_BITS
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
@@ -200,7 +201,7 @@ def clear_bulk(fibre: Fibre, target: Place, nbytes: Value) -> None:
 
 def deliver(fibre: Fibre, barrier: Place, nbytes: Value) -> None:
     """`.mbarrier::complete_tx::bytes`: the object counts the bytes that were copied."""
-    fibre.blocks.mbarriers.deliver(fibre, barrier.where, barrier.offset, barrier.site, nbytes)
+    mbarriers_of(fibre.blocks).deliver(fibre, barrier.where, barrier.offset, barrier.site, nbytes)
 
 
 def load_pieces(

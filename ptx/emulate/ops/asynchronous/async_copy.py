@@ -15,8 +15,7 @@ from ptx.emulate.access.memory_access import load_vector, store
 from ptx.emulate.codegen.count_writer import count_access
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
-from ptx.emulate.exec.order.late_groups import Stage, chosen, chosen_addresses
-from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
+from ptx.emulate.exec.order.ordered_blocks import Stage, chosen, chosen_addresses, ordered_blocks
 from ptx.emulate.exec.sync.issued_copies import note_commit, note_copy, note_part, note_wait
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in

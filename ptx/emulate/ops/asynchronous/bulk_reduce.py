@@ -14,8 +14,7 @@ import numpy as np
 from ptx.emulate.access.memory_access import store
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
-from ptx.emulate.exec.order.late_groups import Stage, chosen, without_registers
-from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
+from ptx.emulate.exec.order.ordered_blocks import Stage, chosen, ordered_blocks, without_registers
 from ptx.emulate.exec.sync.bulk_copy import Amounts, Place, clear_bulk, deliver, load_pieces
 from ptx.emulate.exec.sync.issued_copies import note_bulk, note_sent
 from ptx.emulate.model.addresses import Index, addresses_in

@@ -10,8 +10,7 @@ from functools import partial
 import numpy as np
 
 from ptx.emulate.access.memory_access import store
-from ptx.emulate.exec.order.late_groups import Stage, chosen, without_registers
-from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
+from ptx.emulate.exec.order.ordered_blocks import Stage, chosen, ordered_blocks, without_registers
 from ptx.emulate.exec.sync.bulk_copy import (
     BulkCopy,
     Place,
@@ -20,6 +19,7 @@ from ptx.emulate.exec.sync.bulk_copy import (
     copy_masked,
     deliver,
 )
+from ptx.emulate.exec.sync.mbarrier import mbarriers_of
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.geometry import Value
@@ -33,7 +33,7 @@ def arrive_later(fibre: Fibre, where: Addresses, offset: int, site: Site, *, cou
     `counted`: the object waits for this arrival already, as with `.noinc`.
     """
     blocks = ordered_blocks(fibre)
-    barriers, groups = blocks.mbarriers, blocks.late_copies.copies
+    barriers, groups = mbarriers_of(blocks), blocks.late_copies.copies
     threads = without_registers(fibre)
     if not counted:
         barriers.await_arrivals(fibre, where, offset, site)

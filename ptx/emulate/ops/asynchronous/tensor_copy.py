@@ -11,8 +11,7 @@ from functools import partial
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
-from ptx.emulate.exec.order.late_groups import Stage
-from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
+from ptx.emulate.exec.order.ordered_blocks import Stage, ordered_blocks
 from ptx.emulate.exec.sync.bulk_copy import Place
 from ptx.emulate.exec.sync.tensor_copy import TensorStore, tensor_loads, tensor_stores
 from ptx.emulate.exec.sync.tensor_pieces import Sites, Tensor, tensor_pieces

@@ -12,8 +12,7 @@ from typing import Final
 from ptx.emulate.access.memory_access import load
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
-from ptx.emulate.exec.order.late_groups import Stage
-from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
+from ptx.emulate.exec.order.ordered_blocks import Stage, ordered_blocks
 from ptx.emulate.exec.sync.bulk_copy import Place
 from ptx.emulate.exec.sync.tensor_copy import TensorWrite
 from ptx.emulate.exec.sync.tensor_pieces import Sites, Tensor, TensorPieces, tensor_pieces

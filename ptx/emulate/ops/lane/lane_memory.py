@@ -6,7 +6,7 @@ from ptx.emulate.codegen.lane.lane_emitter import LaneEmitter
 from ptx.emulate.codegen.lane.lane_registers import held_as
 from ptx.emulate.codegen.lane.lane_table import lane_operation
 from ptx.emulate.codegen.table import type_suffix
-from ptx.emulate.exec.lane.lane_access import Elsewhere, lane_load, lane_store
+from ptx.emulate.exec.lane.lane_memory import Elsewhere, lane_load, lane_store
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.types import kind_of, unsigned, width_of
 from ptx.emulate.ops.memory.load_store import space_of

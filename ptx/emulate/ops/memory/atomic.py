@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptx.emulate.access.memory_access import Elements, locate, note_swap
+from ptx.emulate.access.memory_access import Elements, divide, locate, note_swap
 from ptx.emulate.codegen.count_writer import count_access
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
-from ptx.emulate.memory.generic_addresses import divide, is_mixed
+from ptx.emulate.memory.generic_addresses import is_mixed
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.windows import SHARED_WINDOW, WINDOW_BYTES
 from ptx.emulate.model.addresses import Addresses, Index

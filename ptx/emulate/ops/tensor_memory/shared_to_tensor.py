@@ -14,8 +14,7 @@ import numpy as np
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
-from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
-from ptx.emulate.exec.order.tensor_work import Work
+from ptx.emulate.exec.order.ordered_blocks import Work, ordered_blocks
 from ptx.emulate.exec.sync.issued_copies import note_cells, note_work
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.tensor_memory import HALF, LANES

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
-from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
-from ptx.emulate.exec.order.tensor_work import Work
+from ptx.emulate.exec.order.ordered_blocks import Work, ordered_blocks
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.tensor_memory import LANES
 from ptx.emulate.model.geometry import WARP, Value
