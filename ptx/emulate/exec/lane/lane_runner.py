@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Final
 
 from ptx.emulate.exec.kernel_code import KernelCode
-from ptx.emulate.exec.lane.choice import choice
 from ptx.emulate.exec.lane.lane_code import GOES_ON, LaneCode, LanePart, Loop, Part, VectorPart
 from ptx.emulate.exec.lane.lane_memory import Elsewhere, LaneMemory
 from ptx.emulate.model.threads import Registers
 from ptx.emulate.threads.fibre import Fibre, RunQueue
+from ptx.emulate.threads.limits import FewThreads
 from ptx.emulate.threads.rows import Row, column, is_held, value_of
 
 _ROOM: Final = 4096  # blocks that a thread executes in a loop before others have their turn
@@ -22,11 +22,11 @@ _ROOM: Final = 4096  # blocks that a thread executes in a loop before others hav
 
 def lane_runner(queue: RunQueue, code: KernelCode) -> LaneRunner | None:
     """What runs fibres of few threads; None where something needs to see every access."""
-    blocks, lanes = queue.blocks, code.lanes
+    blocks, lanes, few = queue.blocks, code.lanes, queue.blocks.launch.limits.few_threads
     watched = (blocks.shadow, blocks.unwritten, blocks.races, blocks.counts, blocks.launch.extents)
-    if lanes is None or any(each is not None for each in watched) or not choice().most:
+    if lanes is None or any(each is not None for each in watched) or not few.most:
         return None
-    return LaneRunner(queue, code, lanes)
+    return LaneRunner(queue, code, lanes, few)
 
 
 class LaneRunner:
@@ -37,14 +37,14 @@ class LaneRunner:
         memory: what the code of single threads accesses, made when first used.
     """
 
-    def __init__(self, queue: RunQueue, code: KernelCode, lanes: LaneCode) -> None:
+    def __init__(self, queue: RunQueue, code: KernelCode, lanes: LaneCode, few: FewThreads) -> None:
         self._queue = queue
         self._code = code
         self._lanes = lanes
-        self._choice = choice()
-        self._most = self._choice.most
+        self._few = few
+        self._most = self._few.most
         self._are_apart = False
-        self.most: int = self._choice.most_in_loop
+        self.most: int = self._few.most_in_loop
         self.memory: LaneMemory | None = None
         if lanes.are_apart:
             self.are_apart()
@@ -57,7 +57,7 @@ class LaneRunner:
         if self._are_apart or self._lanes.shows_order():
             return
         self._are_apart = self._lanes.are_apart = True
-        self.most = max(self.most, self._choice.most_apart)
+        self.most = max(self.most, self._few.most_apart)
         self._most = self.most
 
     def run(self, fibre: Fibre, block: int, room: int) -> int:
@@ -66,7 +66,7 @@ class LaneRunner:
         More blocks, up to `room`, where they are a loop and no fibre waits before its end.
         """
         rows = fibre.rows
-        if rows is None or len(rows) > self._most or self._choice.random is not None:
+        if rows is None or len(rows) > self._most or self._few.switches is not None:
             rows = self._formed(fibre, block)
             if rows is None:
                 return self._code.blocks[block](fibre, fibre.regs)
@@ -127,13 +127,14 @@ class LaneRunner:
 
     def _formed(self, fibre: Fibre, block: int) -> list[Row] | None:
         """The rows that a fibre is to have at a block."""
-        if fibre.count > self._most_at(block) or self._choice.draws_other():
+        switches = self._few.switches
+        if fibre.count > self._most_at(block) or (switches is not None and switches()):
             fibre.leave_rows(self._code.live[block])
             fibre.few = 0
         elif fibre.rows is None:
             fibre.few += 1
             is_hot = self._is_hot(block, alone=fibre.count == 1)
-            if is_hot and fibre.few > self._choice.settled and self._may_have_rows(fibre):
+            if is_hot and fibre.few > self._few.settled and self._may_have_rows(fibre):
                 fibre.enter_rows(self._code.live[block])
                 if self.memory is None:
                     self.memory = LaneMemory(self._queue.blocks)
@@ -157,7 +158,7 @@ class LaneRunner:
         heat = self._lanes.heat
         key = (block, alone)
         found = heat[key] = heat.get(key, 0) + 1
-        return found > self._choice.heat
+        return found > self._few.heat
 
     def _run_alone(self, fibre: Fibre, row: Row, parts: tuple[Part, ...]) -> int:
         following = GOES_ON
