@@ -10,11 +10,11 @@ from __future__ import annotations
 from heapq import heapify, heappop
 
 from ptx.emulate.check.stamps import EpochsExhausted
-from ptx.emulate.exec.endless import EndlessWait
 from ptx.emulate.exec.kernel_code import BlockFunctions, KernelCode
 from ptx.emulate.exec.lane.lane_runner import LaneRunner, lane_runner
+from ptx.emulate.exec.livelock import Livelock
 from ptx.emulate.exec.merge import merge
-from ptx.emulate.exec.sync.passed_by import PassedBy
+from ptx.emulate.exec.sync.skipped_barriers import SkippedBarriers
 from ptx.emulate.exec.sync.waiting import WaitingFibres
 from ptx.emulate.model.errors import EndlessLoop, Runaway
 from ptx.emulate.threads.fibre import ENDLESS, GONE, Fibre, Key, RunQueue
@@ -41,22 +41,24 @@ class Scheduler(RunQueue):
     def __init__(self, blocks: ResidentBlocks, code: KernelCode) -> None:
         super().__init__(blocks)
         self._code = code
-        passed_by = (
-            PassedBy(code, self.alive) if blocks.launch.limits.check_synchronisation else None
+        skipped = (
+            SkippedBarriers(code, self.alive)
+            if blocks.launch.limits.check_synchronisation
+            else None
         )
-        self._functions: PassedBy | BlockFunctions = passed_by or code.blocks
-        self.lanes: LaneRunner | None = None if passed_by else lane_runner(self, code)
+        self._functions: SkippedBarriers | BlockFunctions = skipped or code.blocks
+        self.lanes: LaneRunner | None = None if skipped else lane_runner(self, code)
         self._few = self.lanes.most if self.lanes is not None else 0
-        self.waiting: WaitingFibres = self._waits(passed_by)
+        self.waiting: WaitingFibres = self._waits(skipped)
         self._counted = 0
         self._changes = 0
         self._patience = _PATIENCE
         self._deadline = _PATIENCE
-        self._endless = EndlessWait(self, self.waiting.timed_waits)
+        self._endless = Livelock(self, self.waiting.timed_waits)
         self._begin()
 
-    def _waits(self, passed_by: PassedBy | None) -> WaitingFibres:
-        return WaitingFibres(self, passed_by)
+    def _waits(self, skipped: SkippedBarriers | None) -> WaitingFibres:
+        return WaitingFibres(self, skipped)
 
     def _begin(self) -> None:
         """Make the first fibres."""

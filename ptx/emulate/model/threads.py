@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.model.addresses import Index
-from ptx.emulate.model.cluster_shape import ClusterShape
 from ptx.emulate.model.errors import Where
-from ptx.emulate.model.geometry import Dim3, Geometry, Value, coordinates
+from ptx.emulate.model.geometry import ClusterShape, Dim3, Geometry, Value, coordinates
 from ptx.isa.model import Instruction
 from ptx.isa.source_place import source_place
 

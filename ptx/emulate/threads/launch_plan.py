@@ -18,8 +18,7 @@ from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.extents import Extents, pointer_at
 from ptx.emulate.memory.layout import aligned
 from ptx.emulate.model.clock import Clock
-from ptx.emulate.model.cluster_shape import ClusterShape
-from ptx.emulate.model.geometry import Dim3, Geometry, Value
+from ptx.emulate.model.geometry import ClusterShape, Dim3, Geometry, Value
 from ptx.emulate.model.types import NUMPY
 from ptx.emulate.threads.device_model import DeviceModel
 from ptx.emulate.threads.launch_cache import LaunchCache

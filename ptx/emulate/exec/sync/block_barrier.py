@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ptx.emulate.check.chunk_races import ChunkRaces
 from ptx.emulate.exec.merge import merge
-from ptx.emulate.exec.sync.passed_by import PassedBy
+from ptx.emulate.exec.sync.skipped_barriers import SkippedBarriers
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import WARP, Geometry, Value
@@ -115,9 +115,9 @@ class _Barrier:
 class BlockBarriers:
     """The barriers that threads of one chunk wait at."""
 
-    def __init__(self, queue: RunQueue, passed_by: PassedBy | None) -> None:
+    def __init__(self, queue: RunQueue, skipped: SkippedBarriers | None) -> None:
         self._queue = queue
-        self._passed_by = passed_by
+        self._skipped = skipped
         self._blocks = queue.blocks
         self._barriers: dict[int, _Barrier] = {}
         self._counts = _ThreadCounts(self._blocks.geometry)
@@ -148,8 +148,8 @@ class BlockBarriers:
             return GONE
         instruction = blocks.code.last[block - 1]
         number, count = self._checked(parts[0], threads is None, instruction)
-        if self._passed_by is not None:
-            self._passed_by.arrive(block - 1, fibre.lane_numbers())
+        if self._skipped is not None:
+            self._skipped.arrive(block - 1, fibre.lane_numbers())
         if self._passes(fibre, number, count):
             if blocks.races is not None:
                 blocks.races.pass_block(fibre.lane_numbers())
@@ -187,8 +187,8 @@ class BlockBarriers:
         for part, one, expected in self._alike(fibre, which, threads, blocks.code.live[block]):
             number, count = self._checked((part, one, expected), threads is None, instruction)
             mine = flag
-            if self._passed_by is not None:
-                self._passed_by.arrive(block, part.lane_numbers())
+            if self._skipped is not None:
+                self._skipped.arrive(block, part.lane_numbers())
             if part is not fibre and flag.ndim:
                 mine = flag.take(np.searchsorted(fibre.lane_numbers(), part.lane_numbers()))
             entry = BarrierWait(part, block, instruction, mine)
@@ -299,8 +299,8 @@ class BlockBarriers:
                     into.append(found)
         limits = self._blocks.launch.limits
         _check_warps(go, sync=not limits.divergent_barriers)
-        if self._passed_by is not None:
-            _check_passed_by(self._passed_by, self._queue, go, barrier.expected == 0)
+        if self._skipped is not None:
+            _check_skipped(self._skipped, self._queue, go, barrier.expected == 0)
         if limits.strict_barriers and not barrier.expected[complete].any():
             _check_blocks(go)
         barrier.waiting = stay
@@ -444,8 +444,8 @@ def _check_blocks(entries: list[BarrierWait]) -> None:
     )  # fmt: skip
 
 
-def _check_passed_by(
-    passed_by: PassedBy, queue: RunQueue, entries: list[BarrierWait], for_all: Bools
+def _check_skipped(
+    skipped: SkippedBarriers, queue: RunQueue, entries: list[BarrierWait], for_all: Bools
 ) -> None:
     """Refuse a barrier that others of the block went around.
 
@@ -475,7 +475,7 @@ def _check_passed_by(
         for slot in np.unique(slots[here]):
             for others, end in ((exited, "exited"), (elsewhere[meeting], "wait at another one")):
                 beside = others[slots[others] == slot]
-                around = passed_by.who_went_around(meeting, here[slots[here] == slot], beside)
+                around = skipped.who_went_around(meeting, here[slots[here] == slot], beside)
                 if len(around):
                     thread = queue.blocks.thread_of(int(around[0]))
                     raise SynchronisationFault(
@@ -485,7 +485,7 @@ def _check_passed_by(
                         first.fibre.where(0, first.instruction),
                     )
     for meeting, others in elsewhere.items():
-        passed_by.arrive(meeting, others)  # they have met those who wait there
+        skipped.arrive(meeting, others)  # they have met those who wait there
 
 
 def _check(entries: list[BarrierWait], place: str, size: int, words: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from ptx.emulate.exec.sync.block_barrier import BlockBarriers
 from ptx.emulate.exec.sync.cluster_barrier import ClusterBarriers, ClusterWait
 from ptx.emulate.exec.sync.mbarrier import mbarriers_of
-from ptx.emulate.exec.sync.passed_by import PassedBy
+from ptx.emulate.exec.sync.skipped_barriers import SkippedBarriers
 from ptx.emulate.exec.sync.timed_waits import TimedWaits
 from ptx.emulate.exec.sync.warp_sync import WarpSync
 from ptx.emulate.model.errors import BarrierDivergence, Deadlock
@@ -23,11 +23,11 @@ _SHOWN = 8  # groups of waiting threads that a report lists
 class WaitingFibres:
     """The fibres of one chunk that wait, by what they wait for."""
 
-    def __init__(self, queue: RunQueue, passed_by: PassedBy | None) -> None:
+    def __init__(self, queue: RunQueue, skipped: SkippedBarriers | None) -> None:
         self._queue = queue
         self._blocks = queue.blocks
-        self.block_barriers: BlockBarriers = BlockBarriers(queue, passed_by)
-        self.warp_sync: WarpSync = WarpSync(queue, passed_by)
+        self.block_barriers: BlockBarriers = BlockBarriers(queue, skipped)
+        self.warp_sync: WarpSync = WarpSync(queue, skipped)
         self._cluster_barriers: ClusterBarriers | None = None
         self.timed_waits: TimedWaits = TimedWaits(queue)
 

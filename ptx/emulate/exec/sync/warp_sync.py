@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.exec.merge import merge
-from ptx.emulate.exec.sync.passed_by import PassedBy
+from ptx.emulate.exec.sync.skipped_barriers import SkippedBarriers
 from ptx.emulate.exec.sync.warp_group import leaders
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import SynchronisationFault
@@ -44,9 +44,9 @@ class WarpWait:
 class WarpSync:
     """The fibres of one chunk that wait at warp instructions."""
 
-    def __init__(self, queue: RunQueue, passed_by: PassedBy | None) -> None:
+    def __init__(self, queue: RunQueue, skipped: SkippedBarriers | None) -> None:
         self._queue = queue
-        self._passed_by = passed_by
+        self._skipped = skipped
         self._blocks = queue.blocks
         self._gone: Words | None = None
         self._exits_seen = 0
@@ -69,9 +69,9 @@ class WarpSync:
             fibre.released = False
             return True
         fibre.exchange = None
-        if self._passed_by is not None:
-            self._passed_by.arrive(block, fibre.lane_numbers())
-            self._check_passed_by(fibre, mask, block)
+        if self._skipped is not None:
+            self._skipped.arrive(block, fibre.lane_numbers())
+            self._check_skipped(fibre, mask, block)
         if not mask.ndim and mask == _FULL:
             if fibre.count == self._queue.alive:
                 if fibre.lanes is None and self._blocks.races is not None:
@@ -105,7 +105,7 @@ class WarpSync:
                 released = True
                 self._check_masks(ready)
                 for each in ready:
-                    self._check_passed_by(each.fibre, each.mask, each.block)
+                    self._check_skipped(each.fibre, each.mask, each.block)
                 self._release(ready)
         return released
 
@@ -160,14 +160,14 @@ class WarpSync:
                     entry.fibre.where(at, code.first[entry.block]),
                 )
 
-    def _check_passed_by(self, fibre: Fibre, mask: Value, block: int) -> None:
+    def _check_skipped(self, fibre: Fibre, mask: Value, block: int) -> None:
         """Refuse a mask that names exited lanes which went around the instruction, where asked.
 
         Raises:
             SynchronisationFault: there are such lanes.
         """
-        passed_by, exits = self._passed_by, self._queue.exited
-        if passed_by is None or not exits:
+        skipped, exits = self._skipped, self._queue.exited
+        if skipped is None or not exits:
             return
         slots = self._blocks.geometry.index("warp_slot")
         exited = np.concatenate(exits)
@@ -178,7 +178,7 @@ class WarpSync:
             mine = lanes[(warps == warp) & (masks == word)]
             gone = exited[slots[exited] // WARP == warp]
             named = gone[(word >> (slots[gone] % WARP) & 1).astype(np.bool_)]
-            around = passed_by.who_went_around(block, mine, named)
+            around = skipped.who_went_around(block, mine, named)
             if len(around):
                 raise SynchronisationFault(
                     f"the membermask {word:#010x} names {len(around)} lanes that went around this"

@@ -14,8 +14,13 @@ from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.order.ordered_blocks import Stage, ordered_blocks
 from ptx.emulate.exec.sync.bulk_copy import Place
-from ptx.emulate.exec.sync.tensor_copy import TensorWrite
-from ptx.emulate.exec.sync.tensor_pieces import Sites, Tensor, TensorPieces, tensor_pieces
+from ptx.emulate.exec.sync.tensor_copy import (
+    Sites,
+    Tensor,
+    TensorPieces,
+    TensorWrite,
+    tensor_pieces,
+)
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import InvalidTensorMap
 from ptx.emulate.model.tensor_map import ELEMENT_TYPES

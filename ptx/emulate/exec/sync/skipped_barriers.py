@@ -30,7 +30,7 @@ _ENDS: Final = frozenset({"ret", "exit"})
 _WENT_AROUND: Final = 2
 
 
-class PassedBy:
+class SkippedBarriers:
     """The visits of a chunk's threads behind each instruction where they meet."""
 
     def __init__(self, code: KernelCode, threads: int) -> None:

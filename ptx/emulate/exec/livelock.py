@@ -16,8 +16,8 @@ _MOST_BYTES = 64 << 20  # of memory in use; to look at more takes longer than a 
 _LOOKS = 64  # how often one state is compared with what follows
 
 
-class EndlessWait:
-    """What the threads of a chunk were like some time ago."""
+class Livelock:
+    """Compares the threads of a chunk with their state some time ago."""
 
     def __init__(self, queue: RunQueue, timed_waits: TimedWaits) -> None:
         self._queue = queue
