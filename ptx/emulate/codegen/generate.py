@@ -6,11 +6,9 @@ from functools import partial
 
 from ptx.emulate.check.access_role import is_narrow_fence
 from ptx.emulate.codegen.analysis.block_invariant import invariant_definitions
-from ptx.emulate.codegen.analysis.guessed_reads import guessed_reads
-from ptx.emulate.codegen.analysis.kernel_origins import KernelOrigins
 from ptx.emulate.codegen.analysis.lateness import may_be_late
-from ptx.emulate.codegen.analysis.polls import polls_of
-from ptx.emulate.codegen.analysis.updates import updates_of
+from ptx.emulate.codegen.analysis.pointer_origins import KernelOrigins
+from ptx.emulate.codegen.analysis.shared_places import guessed_reads, polls_of, updates_of
 from ptx.emulate.codegen.analysis.use_of_loads import uses_of
 from ptx.emulate.codegen.block_writer import BlockWriter, Unit
 from ptx.emulate.codegen.call_graph import CallGraph
