@@ -17,7 +17,7 @@ import numpy as np
 
 from ptx.emulate.check.accessed_bytes import LaunchAccesses
 from ptx.emulate.check.findings import Findings
-from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
+from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
 
 from .cases import Case, cases
 from .device import Device, Launch

@@ -23,7 +23,7 @@ from .registry import Registry
 from .types import Dependent
 
 if TYPE_CHECKING:
-    from ptx.emulate.exec.limits import Limits
+    from ptx.emulate.threads.limits import Limits
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -217,7 +217,7 @@ def emulated_devices() -> int | None:
 
 def emulated_limits() -> Limits:
     """Those of the emulator, with the steps that CUDADRV_EMULATOR_STEPS allows a kernel."""
-    from ptx.emulate.exec.limits import DEFAULT_LIMITS  # with the emulator alone
+    from ptx.emulate.threads.limits import DEFAULT_LIMITS  # with the emulator alone
 
     steps = os.environ.get("CUDADRV_EMULATOR_STEPS", "").strip()
     if not steps:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal, get_args
 
 from ptx.emulate.check.findings import Findings, Found, KernelFault, of_fault
-from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import EmulationFault
+from ptx.emulate.threads.limits import Limits
 
 from .. import border
 from ..errors import ArgumentValueError

@@ -62,8 +62,8 @@ from .timeline.late_errors import LateErrors
 from .timeline.timeline import Timeline
 
 if TYPE_CHECKING:
-    from ptx.emulate.exec.limits import Limits
     from ptx.emulate.memory.host_memory import MappedHostMemory
+    from ptx.emulate.threads.limits import Limits
 
     from .arrays import Array
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
+from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
 
 from ..driver.driver_api import DriverApi
 from .calls.array import ArrayCalls

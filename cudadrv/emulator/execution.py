@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from ptx.emulate.count.counts import Counts, Line
 from ptx.emulate.count.launch_counts import LaunchCounts
-from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import (
     AssertionFailed,
     Deadlock,
@@ -29,6 +28,7 @@ from ptx.emulate.model.errors import (
     UndefinedSymbol,
     UnsupportedInstruction,
 )
+from ptx.emulate.threads.limits import Limits
 from ptx.isa import PtxSyntaxError
 
 from ..driver._api import CUresult

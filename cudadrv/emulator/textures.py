@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from ptx.emulate.texture.texture import AddressMode, Image, Texture
+from ptx.emulate.memory.texture import AddressMode, Image, Texture
 
 from ..driver._api import (
     CUDA_RESOURCE_DESC,

@@ -113,7 +113,7 @@ def session_arguments(plan: Plan, choices: Choices) -> dict[str, object]:
     Raises:
         ArgumentValueError: there is no such argument, or no such profile.
     """
-    from ptx.emulate.exec.limits import DEFAULT_LIMITS  # which loads the emulator
+    from ptx.emulate.threads.limits import DEFAULT_LIMITS  # which loads the emulator
 
     from ..emulator.checks import chosen_checks, default_checks
     from ..emulator.profiles import DeviceProperties, EmulatedDevice

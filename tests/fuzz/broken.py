@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 import re
 
-from ptx.emulate.exec.device_model import DeviceModel
-from ptx.emulate.exec.limits import Limits
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.program import Program
+from ptx.emulate.threads.device_model import DeviceModel
+from ptx.emulate.threads.limits import Limits
 from ptx.errors import PtxError
 from ptx.isa import parse
 

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.limits import Limits
+from ptx.emulate.threads.limits import FewThreads, Limits
 from tests.fuzz.maker import ProgramMaker
 from tests.fuzz.programs import ROW, TABLE, TALLIES, Node, Program
 from tests.fuzz.registers import BYTES, COUNTS
+from tests.ptx.emulate.few_threads import EVERY_THREAD
 from tests.ptx.emulate.kernel_runner import KernelRunner
 from tests.ptx.emulate.reference.interpreter import Interpreter
 
@@ -39,6 +40,8 @@ def difference(program: Program, seed: int) -> str:
     given = given_memory(program, seed)
     rng = random.Random(seed + 1)
     chunks = rng.choice((32, 96, 65536) if program.grid < _MANY else (2048, 6000, 65536))
+    few = EVERY_THREAD if seed % 2 else FewThreads()  # threads one by one, or as is usual
+    limits = Limits(chunk_threads=chunks, share_from=1, few_threads=few)
     runner = KernelRunner(text, 1 << 25)
     places = {name: runner.put(data) for name, data in given.items()}
     for _ in range(rng.choice((1, 1, 2))):
@@ -46,7 +49,7 @@ def difference(program: Program, seed: int) -> str:
         for name, data in given.items():
             runner.set(places[name], data)
         runner.launch("k", program.grid, program.block, *places.values(),
-                       limits=Limits(chunk_threads=chunks, share_from=1))  # fmt: skip
+                       limits=limits)  # fmt: skip
     pieces = {places[name]: bytearray(data.tobytes()) for name, data in given.items()}
     blocks: Sequence[int] = range(program.grid)
     if program.grid >= _MANY:

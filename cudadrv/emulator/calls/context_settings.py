@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ptx.emulate.exec.limits import DEFAULT_LIMITS
+from ptx.emulate.threads.limits import DEFAULT_LIMITS
 
 from ...driver._api import CUfunc_cache, CUlimit, CUresult
 from ..core import Core

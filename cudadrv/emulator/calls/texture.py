@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from ptx.emulate.texture.texture import Image
+from ptx.emulate.memory.texture import Image
 
 from ...driver._api import (
     CUDA_RESOURCE_DESC,

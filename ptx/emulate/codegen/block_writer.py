@@ -13,9 +13,9 @@ from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.scope import FunctionScope
 from ptx.emulate.codegen.table import Effect
 from ptx.emulate.codegen.undefined_writer import follow_block, follow_branch, follow_step
-from ptx.emulate.exec.fibre import GONE
 from ptx.emulate.memory.layout import ModuleLayout
 from ptx.emulate.memory.site import Site
+from ptx.emulate.threads.fibre import GONE
 from ptx.isa.model import Function, Instruction
 
 

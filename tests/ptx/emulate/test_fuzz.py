@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptx.emulate.exec.lane.choice import Choice, always, chosen
 from ptx.emulate.model.errors import OutOfBounds, UnsupportedInstruction
 from tests.fuzz.search import Report, compare, refuse, try_any
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text, run
@@ -18,8 +17,7 @@ SLICE = 20
 def test_random_programs_give_the_bits_of_the_reference(first: int) -> None:
     report = Report()
     for seed in range(first, first + SLICE):
-        with chosen(always() if seed % 2 else Choice()):  # threads one by one, or as is usual
-            compare(seed, report)
+        compare(seed, report)
     assert not report.failures, report.failures[0]
 
 

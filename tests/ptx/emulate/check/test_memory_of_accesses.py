@@ -7,7 +7,7 @@ import pytest
 
 from ptx.emulate.check.accessed_bytes import LaunchAccesses
 from ptx.emulate.check.findings import Findings
-from ptx.emulate.exec.limits import Limits
+from ptx.emulate.threads.limits import Limits
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 
 WORDS = 1 << 16

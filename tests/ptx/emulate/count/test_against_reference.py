@@ -7,7 +7,7 @@ import pytest
 from ptx.emulate.codegen.table import Effect, find_operation, in_table_order
 from ptx.emulate.count.counts import Line
 from ptx.emulate.count.launch_counts import LaunchCounts
-from ptx.emulate.exec.limits import Limits
+from ptx.emulate.threads.limits import Limits
 from ptx.isa import parse
 from ptx.isa.model import Instruction
 from tests.fuzz.comparison import given_memory, program_of

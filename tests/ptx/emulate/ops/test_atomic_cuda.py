@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import ptx
-from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import Runaway, UndefinedSymbol
+from ptx.emulate.threads.limits import Limits
 from tests.ptx.emulate.kernel_runner import KernelRunner
 from tests.ptx.emulate.ops.atomic_reference import simulate
 from tests.ptx.emulate.ops.corpus import compiled

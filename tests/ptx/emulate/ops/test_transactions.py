@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.limits import Limits
+from ptx.emulate.threads.limits import Limits
 from tests.differential import corpus
 from tests.ptx.emulate.kernel_runner import KernelRunner
 from tests.ptx.emulate.ops.corpus import compiled

@@ -10,11 +10,11 @@ import numpy as np
 
 from ptx.emulate.check.chunk_races import ChunkRaces
 from ptx.emulate.check.findings import Finding, Findings
-from ptx.emulate.exec.limits import Limits
-from ptx.emulate.memory.accessing_threads import AccessingThreads
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.model.threads import Threads
+from ptx.emulate.threads.limits import Limits
 
 from ...kernel_runner import KernelRunner
 from .model import Step, Walk
@@ -30,21 +30,21 @@ def _listed(kernel: Kernel) -> Iterator[list[Step]]:
     lines = enumerate(kernel.ptx.splitlines(), 1)
     numbers = {line: int(text.split("//")[1]) for line, text in lines if "//" in text}
 
-    def list_it(races: ChunkRaces, threads: AccessingThreads, site: Site, *kinds: str) -> None:
+    def list_it(races: ChunkRaces, threads: Threads, site: Site, *kinds: str) -> None:
         number = numbers.get(site.instruction.line)
         if number is not None and kernel.operations[number].kind in kinds:
             start = races.first * kernel.geometry.threads
             steps.append((number, (threads.lane_numbers() + start).tolist()))
 
     def note(
-        self: ChunkRaces, threads: AccessingThreads, space: str, addresses: Addresses,
+        self: ChunkRaces, threads: Threads, space: str, addresses: Addresses,
         offset: int, site: Site, values: tuple[Value, ...] = (), wrote: Value | None = None,
     ) -> None:  # fmt: skip
         list_it(self, threads, site, "load", "store", "add", "swap")
         noted(self, threads, space, addresses, offset, site, values, wrote)
 
     def issue(
-        self: ChunkRaces, threads: AccessingThreads, addresses: Addresses, offset: int, site: Site,
+        self: ChunkRaces, threads: Threads, addresses: Addresses, offset: int, site: Site,
         objects: Index | None = None,
     ) -> None:  # fmt: skip
         if not site.writes:

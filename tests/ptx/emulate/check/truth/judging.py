@@ -13,7 +13,7 @@ import numpy as np
 
 import ptx
 from ptx.emulate.check.findings import Findings
-from ptx.emulate.exec.limits import Limits
+from ptx.emulate.threads.limits import Limits
 
 from ...kernel_runner import KernelRunner
 from . import (

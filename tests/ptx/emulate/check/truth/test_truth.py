@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ptx.emulate.check.findings import Findings
-from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.order import LaunchOrder
+from ptx.emulate.threads.limits import Limits
 
 from ...kernel_runner import KernelRunner
 from . import bulk_programs, cluster_programs

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import ptx
-from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
 from ptx.emulate.model.errors import (
     BarrierDivergence,
     Deadlock,
@@ -17,6 +16,7 @@ from ptx.emulate.model.errors import (
     EndlessLoop,
     SynchronisationFault,
 )
+from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
 from tests.ptx.emulate.kernel_runner import KernelRunner
 
 SOURCE = pathlib.Path(__file__).with_name("patterns.cu")

@@ -9,8 +9,8 @@ from types import FrameType
 import numpy as np
 import pytest
 
-from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import EndlessLoop, Runaway, StackOverflow
+from ptx.emulate.threads.limits import Limits
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 
 FEW = Limits(max_steps=20_000)

@@ -10,8 +10,8 @@ from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.host_memory import MappedHostMemory
 from ptx.emulate.memory.layout import CodeAddresses
 from ptx.emulate.memory.peer_memory import PeerMemory
+from ptx.emulate.memory.texture import Image, Texture
 from ptx.emulate.model.clock import Clock, CountedClock
-from ptx.emulate.texture.texture import Image, Texture
 
 
 def no_host_memory(address: int) -> MappedHostMemory | None:

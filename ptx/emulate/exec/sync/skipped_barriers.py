@@ -15,34 +15,30 @@ one less than who has just gone on, and two less than who went around it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.block_functions import BlockFunction
-from ptx.emulate.exec.fibre import Fibre, Registers
+from ptx.emulate.exec.kernel_code import BlockFunction, KernelCode
 from ptx.emulate.model.addresses import Index
-
-if TYPE_CHECKING:
-    from ptx.emulate.exec.kernel_code import KernelCode
-    from ptx.emulate.exec.scheduler import Scheduler
+from ptx.emulate.model.threads import Registers
+from ptx.emulate.threads.fibre import Fibre
 
 _MEETINGS: Final = frozenset({"bar", "barrier", "shfl", "vote", "match", "redux", "elect"})
 _ENDS: Final = frozenset({"ret", "exit"})
 _WENT_AROUND: Final = 2
 
 
-class PassedBy:
+class SkippedBarriers:
     """The visits of a chunk's threads behind each instruction where they meet."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        blocks = scheduler.blocks
-        self._code = blocks.code
+    def __init__(self, code: KernelCode, threads: int) -> None:
+        self._code = code
         self._visits: dict[int, NDArray[np.int32]] = {}
         self._behind: dict[int, list[int]] = {}
-        for meeting, behind in _meetings(blocks.code).items():
-            self._visits[meeting] = np.zeros(blocks.geometry.threads, dtype=np.int32)
+        for meeting, behind in _meetings(code).items():
+            self._visits[meeting] = np.zeros(threads, dtype=np.int32)
             self._behind.setdefault(behind, []).append(meeting)
 
     def __getitem__(self, block: int) -> BlockFunction:

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from ptx.emulate.exec.order.division import chunks_of, parts_of
+from ptx.emulate.exec.order.ordered_launch import chunks_of, parts_of
 from ptx.emulate.model.geometry import geometry
 from ptx.emulate.model.order import Decisions, LaunchOrder
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.accessing_threads import AccessingThreads, ReachableMemories
 from ptx.emulate.memory.device_memory import Allocation
 from ptx.emulate.memory.extents import Span, outside
 from ptx.emulate.memory.site import Memory, Site
@@ -19,6 +18,8 @@ from ptx.emulate.model.errors import (
     UseAfterFree,
     Where,
 )
+from ptx.emulate.threads.device_model import DeviceModel
+from ptx.emulate.threads.fibre import Fibre
 
 
 class SeveralMemories(EmulationFault):
@@ -50,7 +51,7 @@ class InParameters(EmulationFault):
         )
 
 
-def find_memory(threads: AccessingThreads, addresses: Addresses, offset: int, site: Site) -> Memory:
+def find_memory(threads: Fibre, addresses: Addresses, offset: int, site: Site) -> Memory:
     """The memory that holds all addresses, found in the allocation table.
 
     The site remembers the allocation where one holds them all.
@@ -111,7 +112,7 @@ def _hold(spans: tuple[Span, ...], low: int, high: int) -> bool:
 
 
 def _wrong(
-    threads: AccessingThreads,
+    threads: Fibre,
     every: NDArray[np.int64],
     site: Site,
     inside: NDArray[np.bool_],
@@ -130,7 +131,7 @@ def _wrong(
 
 
 def check_spans(
-    threads: AccessingThreads, spans: tuple[Span, ...], every: NDArray[np.int64], site: Site,
+    threads: Fibre, spans: tuple[Span, ...], every: NDArray[np.int64], site: Site,
     space: str,
 ) -> None:  # fmt: skip
     """Refuse an access beyond what its address was made from.
@@ -157,14 +158,14 @@ def check_spans(
     )  # fmt: skip
 
 
-def _memory_of(address: int, device: ReachableMemories) -> Memory | None:
+def _memory_of(address: int, device: DeviceModel) -> Memory | None:
     for memory in (device.memory, *device.peers):
         if memory.base <= address < memory.base + memory.nbytes:
             return memory
     return device.host(address)
 
 
-def _groups(device: ReachableMemories, every: NDArray[np.int64], site: Site) -> list[Index]:
+def _groups(device: DeviceModel, every: NDArray[np.int64], site: Site) -> list[Index]:
     """Positions of the addresses of each memory; [] unless every address is in an allocation."""
     left = np.ones(len(every), dtype=np.bool_)
     found: list[Index] = []
@@ -190,7 +191,7 @@ def _inside(memory: Memory, every: NDArray[np.int64], site: Site) -> NDArray[np.
 
 
 def _global_fault(
-    threads: AccessingThreads, position: int, address: int, site: Site, *, inside: bool
+    threads: Fibre, position: int, address: int, site: Site, *, inside: bool
 ) -> MemoryFault:
     launch = threads.blocks.launch
     address %= 1 << 64  # shown as the pointer is, whatever its sign as a signed number
@@ -241,7 +242,7 @@ def _is_overrun(
 
 
 def memory_fault(
-    threads: AccessingThreads, addresses: Addresses, offset: int, site: Site, space: str, limit: int
+    threads: Fibre, addresses: Addresses, offset: int, site: Site, space: str, limit: int
 ) -> MemoryFault:
     """The fault of the first lane that is outside a window of `limit` bytes, or misaligned."""
     every = addresses.every(threads.n) + offset

@@ -1,25 +1,33 @@
-"""What the code of single threads has at hand: the memories of their chunk as Python sees them."""
+"""The memory of single threads: as Python sees it, and accesses that go the long way.
+
+An access within what its site hit last is made by the code itself. The long way is the same as for
+many threads (`access/memory_access.py`), with its checks and its faults.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ptx.emulate.exec.lane.rows import LANE, Row, column
+from ptx.emulate.access.memory_access import load_vector, store
+from ptx.emulate.memory.device_memory import DeviceMemory
+from ptx.emulate.memory.site import Site
+from ptx.emulate.model.addresses import Addresses, addresses_in
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import NUMPY
+from ptx.emulate.threads.fibre import Fibre
+from ptx.emulate.threads.launch_plan import LaunchPlan
+from ptx.emulate.threads.resident_blocks import ResidentBlocks
+from ptx.emulate.threads.rows import LANE, Row, column, value_of
 
-if TYPE_CHECKING:
-    from ptx.emulate.exec.launch import Launch
-    from ptx.emulate.exec.resident_blocks import ResidentBlocks
-    from ptx.emulate.memory.device_memory import DeviceMemory
+_ADDRESS = {4: np.uint32, 8: np.uint64}
 
 
 class LaneParameters(dict[tuple[str, int], Any]):
     """Kernel parameters by kind and offset, as a row holds them; read when first asked for."""
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: LaunchPlan) -> None:
         super().__init__()
         self._params = launch.params
 
@@ -29,7 +37,7 @@ class LaneParameters(dict[tuple[str, int], Any]):
         return found
 
 
-class Bench:
+class LaneMemory:
     """The memories of one chunk; `shared_u32` is its shared memory as such elements.
 
     Attributes:
@@ -62,3 +70,28 @@ class Bench:
         """A special register of one thread, but for those that tell a time."""
         value = self._blocks.special(name)
         return int(value.item(row[LANE]) if value.ndim else value)
+
+
+class Elsewhere(Exception):
+    """One of several threads needs the long way: all of them take it together."""
+
+
+def _addresses(base: int, width: int) -> Addresses:
+    """The address in a register of `width` bytes; of none where that is 0."""
+    return addresses_in(_ADDRESS[width](base)) if width else Addresses(base, None)
+
+
+def lane_load(fibre: Fibre, base: int, width: int, offset: int, site: Site) -> list[Any]:
+    """`ld` of one thread: the elements of the vector."""
+    values = load_vector(fibre, _addresses(base, width), offset, site)
+    site.open_window()
+    return [column(value, 1)[0] for value in values]
+
+
+def lane_store(fibre: Fibre, base: int, width: int, offset: int, site: Site, *values: Any) -> None:
+    """`st` of one thread."""
+    dtype = np.dtype(site.dtype)
+    store(
+        fibre, _addresses(base, width), offset, site, *(value_of((each,), dtype) for each in values)
+    )
+    site.open_window()

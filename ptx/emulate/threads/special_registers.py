@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Value
-
-if TYPE_CHECKING:
-    from ptx.emulate.exec.launch import Launch
-    from ptx.emulate.exec.resident_blocks import ResidentBlocks
+from ptx.emulate.model.threads import ThreadBlocks
+from ptx.emulate.threads.launch_plan import LaunchPlan
 
 _PLACES = ("tid.x", "tid.y", "tid.z", "laneid", "warpid")
 _AXES = ("x", "y", "z")
@@ -59,18 +57,17 @@ def known_special(name: str) -> str | None:
     return "u32" if bare in others else None
 
 
-def special_value(blocks: ResidentBlocks, name: str) -> tuple[Value, bool]:
+def special_value(blocks: ThreadBlocks, launch: LaunchPlan, name: str) -> tuple[Value, bool]:
     """The register's value for each lane of a chunk, and whether it never changes."""
     if name in _PLACES:
         return blocks.geometry.array(name), True
     if name in _TIMES:
-        return _time(blocks, name), False
+        return _time(launch, name), False
     if name in _MASKS:
         return _lane_mask(blocks, name.removeprefix("lanemask_")), True
     stem, _, axis = name.partition(".")
-    launch = blocks.launch
     if name in _CLUSTER:
-        return _cluster_value(blocks, stem, axis), True
+        return _cluster_value(blocks, launch, stem, axis), True
     if name in _WORKSPACE:
         launch.lacks_workspace |= not launch.workspace
         return np.uint32(launch.workspace >> _WORKSPACE[name] & 0xFFFFFFFF), True
@@ -85,13 +82,13 @@ def special_value(blocks: ResidentBlocks, name: str) -> tuple[Value, bool]:
         if stem == "nctaid":
             return np.uint32(launch.grid[at]), True
         if stem == "ctaid":
-            return _block_number(blocks, at), True
+            return _block_number(blocks, launch, at), True
     if name in _WIDE:
         return np.uint64(0), True
     return np.uint32(_count(launch, name)), True
 
 
-def _count(launch: Launch, name: str) -> int:
+def _count(launch: LaunchPlan, name: str) -> int:
     """A register that is the same for all threads; 0 for those that tell nothing here."""
     shared = launch.code.shared_bytes + launch.dynamic_shared
     reserved = RESERVED_BYTES if launch.device.compute_capability >= (8, 0) else 0
@@ -108,12 +105,12 @@ def _count(launch: Launch, name: str) -> int:
     return counts.get(name, 0)
 
 
-def _numbers(blocks: ResidentBlocks) -> Index:
+def _numbers(blocks: ThreadBlocks) -> Index:
     """The numbers in the launch of the chunk's blocks."""
     return blocks.first + np.arange(blocks.geometry.blocks, dtype=np.intp)
 
 
-def _by_block(blocks: ResidentBlocks, values: NDArray[Any]) -> Value:
+def _by_block(blocks: ThreadBlocks, values: NDArray[Any]) -> Value:
     """For each lane its block's value, as u32."""
     each = values.astype(np.uint32)
     if (each == each[0]).all():
@@ -121,27 +118,27 @@ def _by_block(blocks: ResidentBlocks, values: NDArray[Any]) -> Value:
     return each.take(blocks.geometry.index("slot"), mode="clip")
 
 
-def _block_number(blocks: ResidentBlocks, axis: int) -> Value:
-    grid, count = blocks.launch.grid, blocks.geometry.blocks
+def _block_number(blocks: ThreadBlocks, launch: LaunchPlan, axis: int) -> Value:
+    grid, count = launch.grid, blocks.geometry.blocks
     if grid[axis] == 1:
         return np.uint32(0)
     if count == 1:
-        return np.uint32(blocks.launch.cluster.block(blocks.first)[axis])
+        return np.uint32(blocks.cluster.block(blocks.first)[axis])
     first = blocks.first % grid[0]
-    if axis == 0 and first + count <= grid[0] and blocks.launch.cluster.extent[1:] == (1, 1):
+    if axis == 0 and first + count <= grid[0] and blocks.cluster.extent[1:] == (1, 1):
         return blocks.geometry.array("slot32") + np.uint32(first)
-    return _by_block(blocks, blocks.launch.cluster.along(axis, _numbers(blocks)))
+    return _by_block(blocks, blocks.cluster.along(axis, _numbers(blocks)))
 
 
-def _cluster_value(blocks: ResidentBlocks, stem: str, axis: str) -> Value:
+def _cluster_value(blocks: ThreadBlocks, launch: LaunchPlan, stem: str, axis: str) -> Value:
     """A special register that describes clusters."""
-    shape = blocks.launch.cluster
+    shape = blocks.cluster
     at = "xyz".find(axis)
     counts = {
         "nclusterid": shape.clusters[at],
         "cluster_nctaid": shape.extent[at],
         "cluster_nctarank": shape.blocks,
-        "is_explicit_cluster": blocks.launch.is_cluster,
+        "is_explicit_cluster": launch.is_cluster,
     }
     if stem in counts:
         return np.uint32(counts[stem])
@@ -153,20 +150,20 @@ def _cluster_value(blocks: ResidentBlocks, stem: str, axis: str) -> Value:
     return _by_block(blocks, numbers % shape.blocks)  # cluster_ctarank
 
 
-def _lane_mask(blocks: ResidentBlocks, kind: str) -> Value:
+def _lane_mask(blocks: ThreadBlocks, kind: str) -> Value:
     one = np.uint32(1) << np.asarray(blocks.geometry.array("laneid"), dtype=np.uint32)
     below = one - np.uint32(1)
     masks = {"eq": one, "lt": below, "le": below | one, "ge": ~below, "gt": ~(below | one)}
     return masks[kind]
 
 
-def _time(blocks: ResidentBlocks, name: str) -> Value:
+def _time(launch: LaunchPlan, name: str) -> Value:
     if name.startswith("globaltimer"):
-        now = blocks.launch.clock.nanoseconds()
+        now = launch.clock.nanoseconds()
         if name == "globaltimer":
             return np.uint64(now)
     else:
-        now = blocks.launch.clock.ticks()
+        now = launch.clock.ticks()
         if name == "clock64":
             return np.uint64(now)
     return np.uint32(now >> 32 & 0xFFFFFFFF if name.endswith("hi") else now & 0xFFFFFFFF)

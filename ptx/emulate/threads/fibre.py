@@ -1,37 +1,112 @@
-"""Fibres: sets of threads that execute together, each with its own registers.
+"""Fibres: sets of threads that execute together, each with its own registers, and their queue.
 
 A fibre's registers are a list by register number; a value is a NumPy scalar where all its threads
 agree, else an array with one element a thread. Arrays are never changed in place once they are in a
-register, so fibres may share them.
+register, so fibres may share them. A fibre of few threads may have rows instead (`rows.py`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from heapq import heappush
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ptx.emulate.exec.lane.row_fibres import part_of_rows
-from ptx.emulate.exec.lane.rows import Row
 from ptx.emulate.model.addresses import Index
-from ptx.emulate.model.errors import InvalidBranch, Trap, Where
+from ptx.emulate.model.errors import InvalidBranch, StackOverflow, Trap, Where
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.model.threads import Bools, Registers, Threads
+from ptx.emulate.threads.device_model import DeviceModel
+from ptx.emulate.threads.resident_blocks import ResidentBlocks
+from ptx.emulate.threads.rows import LANE, LOCAL, SHARED, Row, column, value_of
 from ptx.isa.model import Instruction
 
-if TYPE_CHECKING:
-    from ptx.emulate.exec.calls import OpenCall
-    from ptx.emulate.exec.device_model import DeviceModel
-    from ptx.emulate.exec.resident_blocks import ResidentBlocks
-    from ptx.emulate.exec.scheduler import Scheduler
+Key = tuple[int, ...]  # a fibre's place: the blocks of its open calls, then its own block
 
-Bools = NDArray[np.bool_]
-Registers = list[Value]
 GONE = -1  # what a basic block returns when its fibre does not go on
+ENDLESS = 1 << 62
 
 _UNSET: Value = np.uint32(0)
 _KEEP_SHARE = 0.75  # a running fibre keeps its arrays while this share of their lanes is present
 _LAZY_SHARE = 0.25  # a waiting one, while this share is
+
+
+class RunQueue:
+    """The fibres of a chunk that are ready to run, and how far the chunk is.
+
+    Attributes:
+        alive: threads that have not exited; exited: the lanes of those that have.
+        successor: the fibre that a block's function left to run in place of its own.
+        steps: basic blocks executed so far.
+        work: the same, where a block of many threads counts more than one of few, and going from
+            one fibre to another counts, too.
+        released: fibres whose wait is over, with the block that each executes before others run.
+    """
+
+    def __init__(self, blocks: ResidentBlocks) -> None:
+        self.blocks = blocks
+        self.alive: int = blocks.geometry.threads
+        self.exited: list[Index] = []
+        self.successor: Fibre | None = None
+        self.steps: int = 0
+        self.work: int = 0
+        self.released: list[tuple[Fibre, int]] = []
+        self._runnable: dict[Key, list[Fibre]] = {}
+        self._heap: list[Key] = []
+        self._place: Key = (0,)
+        self._deadline: int = 0
+        self._turn_end: int = ENDLESS
+
+    def wait(self, fibre: Fibre, block: int) -> None:
+        """Queue the fibre; it goes on at `block` when its turn comes."""
+        key = (*fibre.prefix, block)
+        fibre.tick = self.steps
+        found = self._runnable.get(key)
+        if found is None:
+            self._runnable[key] = [fibre]
+            heappush(self._heap, key)
+        else:
+            found.append(fibre)
+
+    def give_way(self) -> None:
+        """End the turn after this basic block."""
+        self._deadline = self._turn_end = self.steps
+
+    def finished(self, fibre: Fibre) -> None:
+        """The fibre's threads have exited."""
+        self.alive -= fibre.count
+        if self.alive:
+            self.exited.append(fibre.lane_numbers())
+
+    def check_stack(self, fibre: Fibre, nbytes: int) -> None:
+        """Refuse a call whose frame would leave the thread's local memory.
+
+        Raises:
+            StackOverflow: it would.
+        """
+        available = self.blocks.local_stride
+        if nbytes > available:
+            raise StackOverflow(
+                f"calls need more than the {available} bytes of local memory of a thread;"
+                " set Limits.stack_bytes higher if they are meant to nest so deep",
+                fibre.where_of_block(self._place[-1]),
+            )
+
+    @property
+    def has_runnable(self) -> bool:
+        """Whether a fibre is ready to run."""
+        return bool(self._heap or self.released)
+
+    @property
+    def next_place(self) -> Key | None:
+        """The smallest place at which a fibre waits for its turn."""
+        return self._heap[0] if self._heap else None
+
+    @property
+    def runnable(self) -> list[tuple[Key, Fibre]]:
+        """The fibres that are ready to run, with their places."""
+        found = [(key, fibre) for key, fibres in self._runnable.items() for fibre in fibres]
+        return found + [((*fibre.prefix, block), fibre) for fibre, block in self.released]
 
 
 class Lineage:
@@ -47,39 +122,30 @@ class Lineage:
         self.written: int = written
 
 
-class Fibre:
-    """Threads of one chunk at one place.
+class Fibre(Threads):
+    """Threads of one chunk at one place, with their registers.
 
     Attributes:
-        lanes: (n,) their numbers in the chunk, ascending; None where they are all of the chunk's.
-        n: the length of the register arrays.
-        present: (n,) which elements still belong to the fibre; None where all do.
-        count: how many belong to it.
-        calls: those that it is in, outermost first.
+        scheduler: the queue of its chunk.
         prefix: blocks of the calls that it is in, outermost first.
         written: registers written since it was split off `lineage`.
-        released: what it waited for is there; its block is executed again with this set.
+        released: its wait is over; its block is executed again with this set.
         exchange: values that lanes in other fibres brought where it waited, by name.
         few: blocks that it executed since it is of few threads, in this form.
         rows: the registers thread by thread, for few threads; None where `regs` has them.
     """
 
     __slots__ = (
-        "_cached", "_places", "blocks", "calls", "count", "exchange", "few", "lanes", "lineage",
-        "n", "prefix", "present", "regs", "released", "rows", "scheduler", "stack_pointer", "tick",
-        "token", "written",
+        "exchange", "few", "lineage", "prefix", "regs", "released", "rows", "scheduler",
+        "stack_pointer", "tick", "token", "written",
     )  # fmt: skip
+    blocks: ResidentBlocks
 
-    def __init__(self, scheduler: Scheduler, regs: Registers, lanes: Index | None, n: int) -> None:
-        self.scheduler: Scheduler = scheduler
-        self.blocks: ResidentBlocks = scheduler.blocks
+    def __init__(self, scheduler: RunQueue, regs: Registers, lanes: Index | None, n: int) -> None:
+        super().__init__(scheduler.blocks, lanes, n)
+        self.scheduler: RunQueue = scheduler
         self.regs: Registers = regs
-        self.lanes = lanes
-        self.n: int = n
-        self.count: int = n
-        self.present: Bools | None = None
         self.prefix: tuple[int, ...] = ()
-        self.calls: tuple[OpenCall, ...] = ()
         self.stack_pointer: int = 0
         self.lineage: Lineage | None = None
         self.token: Lineage | None = None
@@ -89,25 +155,8 @@ class Fibre:
         self.few: int = 0
         self.rows: list[Row] | None = None
         self.tick: int = 0
-        self._cached: dict[str, Value] = {}
-        self._places: dict[str, Value] = {}
 
     # What generated code calls.
-
-    def at(self, values: Value) -> Value:
-        """This fibre's elements of an array that has one value for each lane of the chunk."""
-        if self.lanes is None or values.ndim == 0:
-            return values
-        return values.take(self.lanes, mode="clip")
-
-    def place(self, name: str) -> Value:
-        """A `Geometry` array for this fibre's threads."""
-        if self.lanes is None:
-            return self.blocks.geometry.array(name)
-        found = self._places.get(name)
-        if found is None:
-            found = self._places[name] = self.at(self.blocks.geometry.array(name))
-        return found
 
     def invariant(self, slot: int) -> Value | None:
         """What another chunk computed for this value; None unless all threads are here."""
@@ -120,17 +169,6 @@ class Fibre:
             cache.store(slot, value)
         return value
 
-    def start_index(self, space: str, shift: int) -> Index:
-        """(n,) where each thread's shared or local memory starts, in elements of 2**shift bytes."""
-        if self.lanes is None:
-            return self.blocks.start_index(space, shift)
-        name = f"{space}{shift}"
-        found: Index | None = self._places.get(name)
-        if found is None:
-            found = self.blocks.start_index(space, shift).take(self.lanes, mode="clip")
-            self._places[name] = found
-        return found
-
     def special(self, name: str) -> Value:
         """A special register."""
         if self.lanes is None:
@@ -142,32 +180,15 @@ class Fibre:
                 self._cached[name] = found
         return found
 
-    def lane_numbers(self) -> Index:
-        """(n,) the threads' numbers in the chunk."""
-        return self.blocks.geometry.index("lane") if self.lanes is None else self.lanes
-
-    def recall(self, name: str) -> Value:
-        """What was remembered for this set of threads, None if nothing was."""
-        return self._cached.get(name)
-
-    def remember(self, name: str, thing: Value) -> None:
-        """Remember what depends on this set of threads only."""
-        self._cached[name] = thing
-
-    def spread(self, value: Value) -> NDArray[np.generic]:
-        """(n,) the value for each thread."""
-        if value.ndim:
-            return np.asarray(value)
-        return np.full(self.n, value, dtype=value.dtype)
-
     @property
     def device(self) -> DeviceModel:
         """The device that the fibre runs on."""
         return self.blocks.launch.device
 
-    def where(self, position: int, instruction: Instruction | None) -> Where:
-        """The place of thread number `position`, which executes an instruction."""
-        return self.blocks.launch.where(self, position, instruction)
+    def where_of_block(self, block: int) -> Where:
+        """The place of the first thread, at the first instruction of a block."""
+        position = 0 if self.present is None else int(np.argmax(self.present))
+        return self.where(position, self.blocks.code.first_of(block))
 
     def split(self, taken: Value, target: int, following: int) -> int:
         """A branch: the next block, of this fibre or of its part that is `scheduler.successor`."""
@@ -227,7 +248,10 @@ class Fibre:
     def subset(self, positions: Index, live: tuple[int, ...]) -> Fibre:
         """A fibre of some of this one's elements, with just the live registers."""
         if self.rows is not None:
-            return part_of_rows(self, positions, live)
+            part = self.with_rows([self.rows[each] for each in positions.tolist()])
+            if not live:
+                part.regs, part.rows = [_UNSET] * len(part.register_types), None
+            return part
         mine = self.regs
         regs: Registers = [_UNSET] * len(mine)
         for number in live:
@@ -242,6 +266,56 @@ class Fibre:
         found.written = self.written
         found.few = self.few
         return found
+
+    @property
+    def register_types(self) -> list[np.dtype[Any]]:  # of any scalar type
+        """The types of the registers of the function that it is in."""
+        return self.blocks.code.dtypes(self.calls[-1].function if self.calls else 0)
+
+    def with_rows(self, rows: list[Row]) -> Fibre:
+        """A fibre of those threads of this one that have these rows."""
+        lanes = np.array([row[LANE] for row in rows], dtype=np.intp)
+        found = Fibre(self.scheduler, [], lanes, len(rows))
+        found.rows = rows
+        found.prefix = self.prefix
+        found.calls = self.calls
+        found.stack_pointer = self.stack_pointer
+        found.lineage = self.lineage
+        found.written = self.written
+        found.few = self.few
+        return found
+
+    def enter_rows(self, live: tuple[int, ...]) -> None:
+        """Give each thread a row of its own, with just the live registers."""
+        self.compact(live)
+        blocks = self.blocks
+        size = blocks.geometry.threads_per_block
+        count = self.n
+        lanes: list[int] = self.lane_numbers().tolist()
+        columns = [column(self.regs[number], count) for number in live]
+        columns.append([lane // size * blocks.shared_stride for lane in lanes])
+        columns.append([lane * blocks.local_stride for lane in lanes])
+        columns.append(lanes)
+        names = (*live, SHARED, LOCAL, LANE)
+        self.rows = [dict(zip(names, each, strict=True)) for each in zip(*columns, strict=True)]
+        self.regs = []
+
+    def leave_rows(self, live: tuple[int, ...]) -> None:
+        """Have the live registers as NumPy values again."""
+        rows = self.rows
+        if rows is None:
+            return
+        dtypes = self.register_types
+        self.regs = [_UNSET] * len(dtypes)
+        for number in live:
+            self.regs[number] = value_of([row[number] for row in rows], dtypes[number])
+        self.rows = None
+
+    def register(self, number: int) -> Value:
+        """A register in either form."""
+        if self.rows is None:
+            return self.regs[number]
+        return value_of([row[number] for row in self.rows], self.register_types[number])
 
     def compact(self, live: tuple[int, ...]) -> None:
         """Drop the elements that are not present."""

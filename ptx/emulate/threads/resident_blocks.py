@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.special_registers import special_value
-from ptx.emulate.exec.sync.mbarrier import Mbarriers
+from ptx.emulate.check.chunk_races import ChunkRaces
+from ptx.emulate.check.unwritten_reads import UnwrittenReads
+from ptx.emulate.count.chunk_counts import ChunkCounts
+from ptx.emulate.kernel_facts import KernelFacts
 from ptx.emulate.memory.shadow import Shadow
 from ptx.emulate.memory.tensor_memory import TensorMemory
 from ptx.emulate.memory.undefined_values import UndefinedValues
 from ptx.emulate.model.addresses import Index
-from ptx.emulate.model.geometry import Dim3, Geometry, Value, coordinates
-
-if TYPE_CHECKING:
-    from ptx.emulate.check.chunk_races import ChunkRaces
-    from ptx.emulate.check.unwritten_reads import UnwrittenReads
-    from ptx.emulate.count.chunk_counts import ChunkCounts
-    from ptx.emulate.exec.kernel_code import KernelCode
-    from ptx.emulate.exec.launch import Launch
-    from ptx.emulate.exec.launch_cache import LaunchCache
+from ptx.emulate.model.geometry import Geometry, Value
+from ptx.emulate.model.threads import ThreadBlocks
+from ptx.emulate.threads.launch_cache import LaunchCache
+from ptx.emulate.threads.launch_plan import LaunchPlan
+from ptx.emulate.threads.special_registers import special_value
 
 
-class ResidentBlocks:
+class ResidentBlocks(ThreadBlocks):
     """`geometry.blocks` thread blocks from number `first` of the grid on: one chunk of a launch.
 
     Attributes:
@@ -35,15 +31,17 @@ class ResidentBlocks:
         races: what looks for races, where that is checked.
         counts: what counts, in a launch that does.
         cache: what they share with other chunks of their geometry.
+        mbarriers: the mbarrier objects in the shared memory, which `sync.mbarrier.of` makes.
     """
 
-    def __init__(self, launch: Launch, geometry: Geometry, first: int) -> None:
+    def __init__(self, launch: LaunchPlan, geometry: Geometry, first: int) -> None:
         self.launch = launch
-        self.code: KernelCode = launch.code
-        self.geometry = geometry
-        self.first = first
-        self.shared_stride: int = launch.shared_stride
-        self.local_stride: int = launch.local_stride
+        self.code: KernelFacts = launch.code
+        self.cache: LaunchCache = launch.cache_for(geometry)
+        super().__init__(
+            geometry, first, launch.cluster, (launch.shared_stride, launch.local_stride),
+            self.cache.starts, launch.code.kernel, launch.code.files,
+        )  # fmt: skip
         self.shared: NDArray[np.uint8] = launch.shared_memory(geometry.blocks * self.shared_stride)
         self.undefined: UndefinedValues | None = (
             UndefinedValues(geometry.threads, launch.code.numbers)
@@ -56,9 +54,8 @@ class ResidentBlocks:
         self.unwritten: UnwrittenReads | None = launch.unwritten
         self.races: ChunkRaces | None = launch.races_of(geometry, first, self.shared)
         self.counts: ChunkCounts | None = launch.counts_of(geometry, first)
-        self.cache: LaunchCache = launch.cache_for(geometry)
+        self.mbarriers: object = None
         self._local: NDArray[np.uint8] | None = None
-        self._mbarriers: Mbarriers | None = None
         self._tensor_memory: TensorMemory | None = None
         self._special: dict[str, Value] = {}
         self._scratch: Index | None = None
@@ -69,13 +66,6 @@ class ResidentBlocks:
         if self._local is None:
             self._local = np.zeros(self.geometry.threads * self.local_stride, dtype=np.uint8)
         return self._local
-
-    @property
-    def mbarriers(self) -> Mbarriers:
-        """The mbarrier objects in the shared memory, made when first used."""
-        if self._mbarriers is None:
-            self._mbarriers = Mbarriers(self)
-        return self._mbarriers
 
     @property
     def tensor_memory(self) -> TensorMemory:
@@ -101,23 +91,11 @@ class ResidentBlocks:
             self._scratch = np.zeros(self.geometry.threads, dtype=np.intp)
         return self._scratch
 
-    def start_index(self, space: str, shift: int) -> Index:
-        """Per lane, the element where its shared or local memory starts, in units of 2**shift."""
-        known = self.cache.starts
-        found = known.get((space, shift))
-        if found is None:
-            if space == "shared":
-                found = self.geometry.index("slot") * (self.shared_stride >> shift)
-            else:
-                found = self.geometry.index("lane") * (self.local_stride >> shift)
-            known[space, shift] = found
-        return found
-
     def special(self, name: str) -> Value:
         """A special register's value for every lane, or a scalar."""
         found = self._special.get(name)
         if found is None:
-            found, constant = special_value(self, name)
+            found, constant = special_value(self, self.launch, name)
             if constant:
                 self._special[name] = found
         return found
@@ -125,15 +103,6 @@ class ResidentBlocks:
     def is_fixed(self, name: str) -> bool:
         """Whether a special register that was read stays as it is: a clock does not."""
         return name in self._special
-
-    def block_of(self, lane: int) -> Dim3:
-        """The block coordinates of a lane."""
-        slot = lane // self.geometry.threads_per_block
-        return self.launch.cluster.block(self.first + slot)
-
-    def thread_of(self, lane: int) -> Dim3:
-        """The thread coordinates of a lane."""
-        return coordinates(lane % self.geometry.threads_per_block, self.geometry.block)
 
     def _new_shadow(self) -> Shadow:
         shape = self.geometry

@@ -13,6 +13,29 @@ from ptx.errors import PtxArgumentValueError
 
 
 @dataclass(frozen=True, slots=True)
+class FewThreads:
+    """When the threads of a fibre have their registers one by one, in rows.
+
+    A kernel gives the same bits and the same faults in either form.
+
+    Attributes:
+        most: threads whose rows take about as long as NumPy's arrays of all of them.
+        most_in_loop: the same where they go through a loop in one function.
+        most_apart: the same where fibres part and meet at every few blocks.
+        heat: visits of few threads to a block before it gets code for single threads.
+        settled: blocks that a fibre of few threads executes before it gets rows.
+        switches: tells before each block whether the fibre is to have the other form, for tests.
+    """
+
+    most: int = 16
+    most_in_loop: int = 40
+    most_apart: int = 512
+    heat: int = 24
+    settled: int = 6
+    switches: Callable[[], bool] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """Bounds of one launch.
 
@@ -41,6 +64,7 @@ class Limits:
             has flags for that (`DeviceMemory.watch_writes`); None looks for none.
         accessed: where races are looked for, called at the end with what the launch accessed.
         dependency: where launches may overlap, what this one and its neighbours tell each other.
+        few_threads: when few threads run one by one, which changes the time alone.
     """
 
     max_steps: int = 2_000_000
@@ -56,6 +80,7 @@ class Limits:
     unwritten: Findings | None = None
     accessed: Callable[[LaunchAccesses], None] | None = None
     dependency: GridDependency | None = None
+    few_threads: FewThreads = FewThreads()
 
     def __post_init__(self) -> None:
         for name in ("max_steps", "chunk_threads", "share_from", "stack_bytes"):

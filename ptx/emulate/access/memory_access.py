@@ -6,33 +6,36 @@ The allocation table is asked only when that one does not hold all of its addres
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.accessing_threads import AccessingThreads
-from ptx.emulate.memory.cluster_shared import locate_remote
-from ptx.emulate.memory.faults import (
+from ptx.emulate.access.faults import (
     InParameters,
     SeveralMemories,
     check_spans,
     find_memory,
     memory_fault,
 )
-from ptx.emulate.memory.generic_addresses import Group, divide, divide_into, in_window, is_mixed
+from ptx.emulate.memory.cluster_shared import owners
+from ptx.emulate.memory.generic_addresses import WINDOWS, in_window, is_mixed
 from ptx.emulate.memory.site import Memory, Site
-from ptx.emulate.memory.windows import PARAM_WINDOW
-from ptx.emulate.model.addresses import Addresses, Index
+from ptx.emulate.memory.windows import NEAR_WINDOW, PARAM_WINDOW
+from ptx.emulate.model.addresses import Addresses, Index, addresses_in, same_address
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.threads.fibre import Fibre
+from ptx.isa.model import Instruction
 
-_Threads = TypeVar("_Threads", bound=AccessingThreads)
+_STRING_STEP = 64
+_LONGEST_STRING = 1 << 20
 Elements = NDArray[Any]  # of the type that the access has
 Located = tuple[Elements, Index | int]
+Group = tuple[Index, Fibre, Addresses]  # positions, just these threads, their addresses
 
 
 def locate(
-    threads: AccessingThreads,
+    threads: Fibre,
     addresses: Addresses,
     offset: int,
     site: Site,
@@ -69,9 +72,7 @@ def locate(
     return elements, index
 
 
-def note_swap(
-    threads: AccessingThreads, addresses: Addresses, offset: int, site: Site, wrote: Value
-) -> None:
+def note_swap(threads: Fibre, addresses: Addresses, offset: int, site: Site, wrote: Value) -> None:
     """A compare-and-swap is done, by those of these threads which found what they wanted."""
     space = site.space
     if space == "generic":
@@ -81,7 +82,7 @@ def note_swap(
 
 
 def _global(
-    threads: AccessingThreads,
+    threads: Fibre,
     addresses: Addresses,
     offset: int,
     site: Site,
@@ -107,7 +108,7 @@ def _global(
 
 
 def _in_line(
-    threads: AccessingThreads,
+    threads: Fibre,
     addresses: Addresses,
     offset: int,
     site: Site,
@@ -131,7 +132,7 @@ def _in_line(
     return [elements[start + k : stop + k : step] for k in site.parts]
 
 
-def _checked(threads: AccessingThreads, addresses: Addresses, offset: int, site: Site) -> Memory:
+def _checked(threads: Fibre, addresses: Addresses, offset: int, site: Site) -> Memory:
     """The memory that holds global addresses; within the site's bounds no table is asked.
 
     Raises:
@@ -158,7 +159,7 @@ def _checked(threads: AccessingThreads, addresses: Addresses, offset: int, site:
     return known
 
 
-def _params(threads: AccessingThreads, addresses: Addresses, offset: int, site: Site) -> Located:
+def _params(threads: Fibre, addresses: Addresses, offset: int, site: Site) -> Located:
     params = threads.blocks.launch.param_bytes
     low = addresses.lowest() + offset + site.first
     high = addresses.highest() + offset + site.end
@@ -171,7 +172,7 @@ def _params(threads: AccessingThreads, addresses: Addresses, offset: int, site: 
 
 
 def _per_thread(
-    threads: AccessingThreads, addresses: Addresses, offset: int, site: Site, space: str
+    threads: Fibre, addresses: Addresses, offset: int, site: Site, space: str
 ) -> Located:
     """Shared and local memory, where each thread's part starts at another place of the array."""
     blocks = threads.blocks
@@ -185,7 +186,7 @@ def _per_thread(
     least, greatest, bits = (0, 0, 0) if varying is None else varying.bounds()
     if base + least < 0 or base + greatest + site.total > limit or (bits | base) & (site.total - 1):
         if space == "shared":
-            return locate_remote(threads, addresses, offset, site, memory)
+            return _locate_remote(threads, addresses, offset, site, memory)
         raise_if_wrong(threads, addresses, offset, site, space, limit)
     extents = blocks.launch.extents
     if extents is not None:
@@ -206,8 +207,30 @@ def _per_thread(
     return elements, ((addresses.every(threads.n) + offset) >> shift) + start
 
 
+def _locate_remote(
+    threads: Fibre,
+    addresses: Addresses,
+    offset: int,
+    site: Site,
+    memory: NDArray[np.uint8],
+) -> Located:
+    """Elements of shared memory of any block of the cluster.
+
+    Raises:
+        MemoryFault: an address is outside of a block's memory, or misaligned, or its block is not
+            in the cluster.
+    """
+    blocks = threads.blocks
+    owner, within = owners(threads, addresses, offset, site)
+    limit = blocks.launch.shared_bytes
+    wrong = (within < 0) | (within > limit - site.end) | ((within & (site.total - 1)) != 0)
+    if wrong.any():
+        raise memory_fault(threads, addresses_in(within), 0, site, "shared", limit)
+    return memory.view(site.dtype), (owner * blocks.shared_stride + within) >> site.shift
+
+
 def raise_if_wrong(
-    threads: AccessingThreads, addresses: Addresses, offset: int, site: Site, space: str, limit: int
+    threads: Fibre, addresses: Addresses, offset: int, site: Site, space: str, limit: int
 ) -> None:
     """The exact check, lane by lane, after the quick one failed.
 
@@ -221,14 +244,34 @@ def raise_if_wrong(
         raise memory_fault(threads, addresses, offset, site, space, limit)
 
 
-def load(threads: AccessingThreads, addresses: Addresses, offset: int, site: Site) -> Value:
+def divide(threads: Fibre, addresses: Addresses, offset: int) -> list[Group]:
+    """Lanes grouped by the space that their generic addresses lie in.
+
+    Each group gives its positions, just these threads (without registers) and their addresses
+    without the offset.
+    """
+    every = addresses.every(threads.n)
+    edges = [edge for _, at in WINDOWS for edge in (at - NEAR_WINDOW, at + NEAR_WINDOW)]
+    groups = np.searchsorted(edges, every + offset, side="right")
+    groups[groups % 2 == 0] = 0  # between windows, all of which is global
+    return _parts(threads, every, [(groups == group).nonzero()[0] for group in np.unique(groups)])
+
+
+def _parts(threads: Fibre, every: NDArray[np.int64], groups: list[Index]) -> list[Group]:
+    return [(each, threads.subset(each, ()), addresses_in(every[each])) for each in groups]
+
+
+def divide_into(threads: Fibre, addresses: Addresses, groups: list[Index]) -> list[Group]:
+    """Lanes in groups that are known, such as those that reach memories of several devices."""
+    return _parts(threads, addresses.every(threads.n), groups)
+
+
+def load(threads: Fibre, addresses: Addresses, offset: int, site: Site) -> Value:
     """`ld`: the value, a scalar where all threads read the same place."""
     return load_vector(threads, addresses, offset, site)[0]
 
 
-def load_vector(
-    threads: AccessingThreads, addresses: Addresses, offset: int, site: Site
-) -> list[Value]:
+def load_vector(threads: Fibre, addresses: Addresses, offset: int, site: Site) -> list[Value]:
     """`ld.vN`: the elements of the vector that are used."""
     if site.space == "generic" and is_mixed(addresses, offset):
         return _load_parts(threads, divide(threads, addresses, offset), offset, site)
@@ -241,9 +284,7 @@ def load_vector(
         return _load(threads, addresses.moved(-PARAM_WINDOW), offset, there)
 
 
-def _load_parts(
-    threads: AccessingThreads, parts: list[Group[_Threads]], offset: int, site: Site
-) -> list[Value]:
+def _load_parts(threads: Fibre, parts: list[Group], offset: int, site: Site) -> list[Value]:
     results = [np.empty(threads.n, dtype=site.dtype) for _ in site.parts]
     for positions, part, where in parts:
         for result, value in zip(results, load_vector(part, where, offset, site), strict=True):
@@ -251,7 +292,7 @@ def _load_parts(
     return list(results)
 
 
-def _load(threads: AccessingThreads, addresses: Addresses, offset: int, site: Site) -> list[Value]:
+def _load(threads: Fibre, addresses: Addresses, offset: int, site: Site) -> list[Value]:
     unwritten = threads.blocks.unwritten
     if unwritten is None:
         return _loaded(threads, addresses, offset, site)
@@ -259,9 +300,7 @@ def _load(threads: AccessingThreads, addresses: Addresses, offset: int, site: Si
     return unwritten.take(_loaded(threads, addresses, offset, site))
 
 
-def _loaded(
-    threads: AccessingThreads, addresses: Addresses, offset: int, site: Site
-) -> list[Value]:
+def _loaded(threads: Fibre, addresses: Addresses, offset: int, site: Site) -> list[Value]:
     lines = _in_line(threads, addresses, offset, site)
     if lines is not None:
         return [line.copy() for line in lines]
@@ -277,9 +316,7 @@ def _loaded(
     return [elements[k:].take(index, mode="clip") for k in site.parts]
 
 
-def store(
-    threads: AccessingThreads, addresses: Addresses, offset: int, site: Site, *values: Value
-) -> None:
+def store(threads: Fibre, addresses: Addresses, offset: int, site: Site, *values: Value) -> None:
     """`st`: where several threads write one place, the last thread's value stays."""
     if site.space == "generic" and is_mixed(addresses, offset):
         _store_parts(divide(threads, addresses, offset), offset, site, values)
@@ -290,16 +327,14 @@ def store(
         _store_parts(divide_into(threads, addresses, several.groups), offset, site, values)
 
 
-def _store_parts(
-    parts: list[Group[_Threads]], offset: int, site: Site, values: tuple[Value, ...]
-) -> None:
+def _store_parts(parts: list[Group], offset: int, site: Site, values: tuple[Value, ...]) -> None:
     for positions, part, where in parts:
         chosen = [value.take(positions) if value.ndim else value for value in values]
         store(part, where, offset, site, *chosen)
 
 
 def _store(
-    threads: AccessingThreads,
+    threads: Fibre,
     addresses: Addresses,
     offset: int,
     site: Site,
@@ -321,3 +356,34 @@ def _store(
         return
     for k, value in enumerate(values):
         elements[k:][index] = value
+
+
+def read_string(threads: Fibre, position: int, address: int, instruction: Instruction) -> str:
+    """The characters at a thread's generic address, one for each byte, up to a zero.
+
+    Raises:
+        MemoryFault: it runs out of the memory that it lies in.
+    """
+    thread = threads.subset(np.array([position], dtype=np.intp), ())
+    site = Site(instruction, "generic", "u8", 1, writes=False)
+    memory = threads.blocks.launch.memory
+    allocation = memory.find(address)
+    if allocation is not None:
+        start = address - memory.base
+        data = memory.data[start : allocation.end - memory.base]
+        for first in range(0, len(data), _STRING_STEP):
+            zeros = np.flatnonzero(data[first : first + _STRING_STEP] == 0)
+            if len(zeros):
+                return data[: first + int(zeros[0])].tobytes().decode("latin-1")
+        address = allocation.end  # no end within it: the read past it is the fault
+    found: list[int] = []
+    while len(found) < _LONGEST_STRING:
+        byte = int(np.ravel(load(thread, _at(address + len(found)), 0, site))[0])
+        if not byte:
+            break
+        found.append(byte)
+    return bytes(found).decode("latin-1")
+
+
+def _at(address: int) -> Addresses:
+    return same_address(address) if address < 1 << 63 else addresses_in(np.uint64(address))
