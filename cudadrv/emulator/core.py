@@ -43,14 +43,13 @@ from ..driver._api import CUarray, CUdevice, CUevent, CUresult, CUstream, HostAc
 from ..errors import ArgumentValueError
 from .checks import Checks
 from .contexts import Context
-from .emulated_device import DeviceState, device_states
+from .device_state import DeviceState, LentMemory, device_states
 from .events import Event
 from .handle_tables import HandleTables
 from .host_memory import HostMemory
-from .host_pools import HostPools
 from .leaks import LeakWatch
-from .lent_memory import LentMemory
 from .node_kind import NodeKind
+from .pools import HostPools
 from .profiles import MAX_DEVICES, EmulatedDevice
 from .refusal import Refusal, invalid_handle
 from .streams import LEGACY_HANDLE, PER_THREAD_HANDLE, Stream

@@ -13,11 +13,10 @@ from .. import border
 from ..driver._api import CUresult
 from ..errors import ArgumentValueError
 from .core import Core
-from .refusal import Failure, Refusal
-from .texts import RESULT_TEXTS
+from .refusal import RESULT_TEXTS, Failure, Refusal
 
 if TYPE_CHECKING:
-    from .emulated_device import DeviceState
+    from .device_state import DeviceState
 
 # What a fault of one function applies to beside it: a launch is a launch by either call.
 _ALSO = {"cuLaunchKernel": ("cuLaunchKernelEx",)}

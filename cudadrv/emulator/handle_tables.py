@@ -13,21 +13,19 @@ import itertools
 from typing import TYPE_CHECKING
 
 from ..driver._api import CUcontext, CUresult
-from .conditions import Conditions
 from .contexts import Context
 from .events import Event
+from .graphs import Conditions
 from .refusal import Refusal
 from .streams import Capture, Stream
 
 if TYPE_CHECKING:
     from .arrays import Array, MipmappedArray
     from .executables import Executable
-    from .graphs import Graph, Node
-    from .kernel_libraries import Library, LibraryKernel
+    from .graphs import Graph, Node, UserObject
     from .leaks import LeakWatch
-    from .modules import Function, Module, PendingLink
+    from .modules import Function, Library, LibraryKernel, Module, PendingLink
     from .sm_resources import SmRange
-    from .user_objects import UserObject
 
 
 class HandleTables:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from ..driver._api import CUdevice_attribute
 
 if TYPE_CHECKING:
-    from .emulated_device import DeviceState
+    from .device_state import DeviceState
     from .modules import Function
 
 _WARP = 32

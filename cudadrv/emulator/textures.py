@@ -23,7 +23,7 @@ from .arrays import FORMATS, read_format
 from .refusal import Refusal, invalid_value
 
 if TYPE_CHECKING:
-    from .emulated_device import DeviceState
+    from .device_state import DeviceState
 
 _AS_INTEGER: Final = 0x01
 _NORMALIZED: Final = 0x02

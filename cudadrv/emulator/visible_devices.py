@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Final
 
-from .emulated_device import DeviceState
+from .device_state import DeviceState
 
 VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 

@@ -12,7 +12,7 @@ from functools import partial
 
 from .contexts import Context
 from .core import Core
-from .emulated_device import DeviceState
+from .device_state import DeviceState
 from .events import Event
 from .streams import Stream
 from .timeline.host_watch import OrderWarning

@@ -10,7 +10,7 @@ from ...driver._api import CUDA_ARRAY3D_DESCRIPTOR, CUarray, CUmipmappedArray, C
 from ..arrays import Array, Layout, MipmappedArray, read_layout
 from ..capture_rules import CaptureRules
 from ..contexts import Context
-from ..pieces import Owner
+from ..device_state import Owner
 from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
 from .call import call
 

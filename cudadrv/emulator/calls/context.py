@@ -10,8 +10,7 @@ from typing import Final
 from ...driver._api import CUcontext, CUctx_flags, CUctxCreateParams, CUdevice, CUresult
 from ..capture_rules import CaptureRules
 from ..contexts import Context
-from ..emulated_device import DeviceState
-from ..pieces import Piece
+from ..device_state import DeviceState, Piece
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from .call import call
 

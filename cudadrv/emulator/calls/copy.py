@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...driver._api import CUcontext, CUdeviceptr, CUresult, CUstream
-from ..emulated_device import DeviceState
+from ..device_state import DeviceState
 from ..host_memory import HostRange
 from ..node_kind import NodeKind
 from ..refusal import OK, invalid_value

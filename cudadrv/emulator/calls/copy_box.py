@@ -22,7 +22,7 @@ from ...driver._api import (
     CUstream,
 )
 from ..arrays import Array
-from ..emulated_device import DeviceState
+from ..device_state import DeviceState
 from ..refusal import OK, invalid_value
 from ..streams import Stream
 from .call import call

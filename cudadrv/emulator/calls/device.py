@@ -17,9 +17,8 @@ from ...driver._api import (
     CUuuid,
 )
 from ..core import Core
-from ..emulated_device import DeviceState
-from ..refusal import OK, SUCCESS, Refusal, invalid_value
-from ..texts import RESULT_TEXTS
+from ..device_state import DeviceState
+from ..refusal import OK, RESULT_TEXTS, SUCCESS, Refusal, invalid_value
 from ..visible_devices import VISIBLE, visible_devices
 from .call import call
 

@@ -6,7 +6,7 @@ The codes were measured with driver 580 on two devices and on one.
 from __future__ import annotations
 
 from ..capture_rules import CaptureRules
-from ..emulated_device import DeviceState
+from ..device_state import DeviceState
 from ..refusal import invalid_value
 from ..streams import Stream
 

@@ -17,17 +17,15 @@ from ...driver._api import (
     CUresult,
     CUstream,
 )
-from ..executables import Executable
-from ..graph_memory import GraphMemory
-from ..graphs import Graph
+from ..device_state import GraphMemory
+from ..executables import Executable, steps_of
+from ..graphs import Graph, References
 from ..node_kind import NodeKind, Run
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
-from ..steps import steps_of
 from ..streams import Stream
 from ..timeline.concurrent_accesses import ConcurrentAccesses
 from ..timeline.operation import Operation
 from ..timeline.timeline import Timeline
-from ..user_objects import References
 from .call import call
 from .stream import StreamCalls
 from .user_object import UserObjectCalls

@@ -31,15 +31,14 @@ from ...driver._api import (
     CUresult,
     CUstreamCaptureMode,
 )
-from ..conditions import ConditionKind
 from ..contexts import Context
+from ..device_state import GraphMemory
 from ..events import Event
-from ..graph_memory import GraphMemory
-from ..graphs import Graph, Node, Work
+from ..graphs import ConditionKind, Graph, Node, Work
 from ..launch import read_parameters
+from ..modules import Shape
 from ..node_kind import NodeKind
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
-from ..shape import Shape
 from ..streams import NON_BLOCKING, Capture, Stream
 from ..timeline.operation import nothing
 from .call import call

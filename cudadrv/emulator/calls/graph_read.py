@@ -22,10 +22,9 @@ from ...driver._api import (
 )
 from ..graphs import Graph, Node
 from ..launch import KernelCall, ShownParameters
-from ..modules import Function
+from ..modules import NO_CLUSTER, Function
 from ..node_kind import NodeKind
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
-from ..shape import NO_CLUSTER
 from .call import call
 from .graph_edit import GraphEditCalls
 from .graph_node import CONDITION_TYPES, TYPES

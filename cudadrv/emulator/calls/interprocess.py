@@ -25,13 +25,12 @@ from ...driver._api import (
     opaque_bytes,
 )
 from ..contexts import Context
-from ..emulated_device import DeviceState
+from ..device_state import DeviceState, Owner, Piece
 from ..events import Event
 from ..interprocess.handles import PoolPointer, ProcessHandle
-from ..interprocess.shared_file import SharedFile
-from ..pieces import Owner, Piece
 from ..pools import Pool
 from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
+from ..shared_file import SharedFile
 from .call import call
 from .event import INTERPROCESS
 from .pool import DESCRIPTORS, PoolCalls, shared_file

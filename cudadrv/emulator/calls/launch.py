@@ -19,14 +19,12 @@ from ...driver._api import (
     CUresult,
     CUstream,
 )
-from ..execution import execute, execute_in_turns
 from ..graphs import Work
 from ..host_memory import HostRange
-from ..launch import KernelCall, check, read_parameters
-from ..modules import Function
+from ..launch import KernelCall, check, execute, execute_in_turns, read_parameters
+from ..modules import NO_CLUSTER, Function, Shape
 from ..node_kind import NodeKind, Run
 from ..refusal import OK, Refusal, invalid_handle
-from ..shape import NO_CLUSTER, Shape
 from .call import call
 from .library import LibraryCalls
 

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 from ...driver._api import CUdeviceptr, CUfunction, CUfunction_attribute, CUmodule, CUresult
 from ..contexts import Context
-from ..kernel_libraries import Library, LibraryKernel
-from ..modules import Function, Module, read_image
+from ..modules import Function, Library, LibraryKernel, Module, read_image
 from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
 from .call import call
 from .function import FunctionCalls

@@ -14,13 +14,12 @@ from typing import Final
 
 from ...driver._api import CUdeviceptr, CUmem_advise, CUresult, CUstream
 from ..capture_rules import CaptureRules
-from ..host_memory import HostPiece, HostRange
-from ..managed_ranges import Somewhere, Told
+from ..host_memory import HostPiece, HostRange, Somewhere, Told
+from ..memory_patterns import FREED, fill
 from ..node_kind import NodeKind
-from ..pool_properties import Location
+from ..pools import Location
 from ..refusal import OK, Refusal, invalid_value
 from ..streams import LEGACY_HANDLE, Stream
-from ..timeline.patterns import FREED, fill
 from .batch_copy import first_ones
 from .call import call
 from .pool import DEVICE, HOST, HOST_NUMA

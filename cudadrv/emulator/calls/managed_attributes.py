@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ...driver._api import CUdeviceptr, CUresult
-from ..managed_ranges import Somewhere
+from ..host_memory import Somewhere
 from ..refusal import SUCCESS, invalid_value
 from .call import call
 from .managed import ManagedCalls

@@ -13,10 +13,8 @@ from ...driver._api import (
     CUresult,
     CUstream,
 )
-from ..emulated_device import DeviceState
-from ..graph_memory import GraphMemory
+from ..device_state import DeviceState, GraphMemory, Owner, Piece
 from ..node_kind import NodeKind
-from ..pieces import Owner, Piece
 from ..pools import Pool
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from ..streams import Capture, Stream

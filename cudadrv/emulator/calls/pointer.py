@@ -14,9 +14,8 @@ from ...driver._api import (
     CUresult,
 )
 from ..core import Core
-from ..emulated_device import DeviceState
+from ..device_state import DeviceState, Owner
 from ..host_memory import HostPiece
-from ..pieces import Owner
 from ..refusal import SUCCESS, invalid_value
 from .call import call
 

@@ -23,11 +23,10 @@ from ...driver._api import (
     cuuint64_t,
 )
 from ..capture_rules import CaptureRules
-from ..emulated_device import DeviceState
-from ..interprocess.shared_file import SharedFile
-from ..pool_properties import Location, PoolProperties
-from ..pools import Pool, PoolPlace
+from ..device_state import DeviceState
+from ..pools import Location, Pool, PoolPlace, PoolProperties
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
+from ..shared_file import SharedFile
 from .call import call
 
 _THRESHOLD: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)

@@ -6,8 +6,7 @@ CUDA Driver API: cuMemGetMemPool, cuMemSetMemPool, cuMemGetDefaultMemPool, cuDev
 from __future__ import annotations
 
 from ...driver._api import CUdevice, CUmemoryPool, CUresult
-from ..pool_properties import Location
-from ..pools import Pool, PoolPlace
+from ..pools import Location, Pool, PoolPlace
 from ..refusal import OK, SUCCESS, invalid_value
 from .call import call
 from .pool import DEVICE, PoolCalls

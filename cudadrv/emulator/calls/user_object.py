@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from ...driver._api import CUgraph, CUresult, CUuserObject
-from ..graphs import Graph
+from ..graphs import Graph, References, UserObject
 from ..refusal import OK, SUCCESS, invalid_value
-from ..user_objects import References, UserObject
 from .call import call
 from .host_function import HostFunctionCalls
 

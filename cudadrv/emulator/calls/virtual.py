@@ -25,10 +25,9 @@ from ...driver._api import (
     CUresult,
 )
 from ..capture_rules import CaptureRules
-from ..emulated_device import DeviceState
-from ..interprocess.shared_file import SharedFile
-from ..physical_memory import PhysicalMemory
+from ..device_state import DeviceState, PhysicalMemory
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
+from ..shared_file import SharedFile
 from .call import call
 from .pool import DESCRIPTORS, shared_file
 

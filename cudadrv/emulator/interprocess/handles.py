@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass
 from typing import Final, Self
 
-from .shared_file import SharedFile
+from ..shared_file import SharedFile
 
 _MAGIC: Final = b"cudadrv1"
 _OF_PROCESS: Final = struct.Struct("<8sII16s16sQQ")

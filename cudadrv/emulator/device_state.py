@@ -1,13 +1,18 @@
-"""One emulated device at run time: its memory, its accounts, its state."""
+"""One emulated device at run time: its memory, its accounts, its state.
+
+The driver's allocations in it are `Piece`s. `GraphMemory` is taken by graphs (CUDA Driver API,
+cuDeviceGetGraphMemAttribute), `PhysicalMemory` has no address until it is mapped (cuMemCreate).
+"""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from hashlib import blake2b
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,21 +24,256 @@ from ptx.emulate.memory.reservation import Reservation
 from ptx.emulate.model.errors import EmulationFault, OutOfMemory
 
 from ..driver._api import CUresult
-from .attributes import device_attributes
-from .device_account import DeviceAccount
-from .graph_account import GraphAccount
-from .interprocess.shared_file import SharedFile
-from .interprocess.shared_pages import SharedPages
+from .memory_patterns import FREED, FRESH, fill
 from .origin import caller
-from .physical_memory import PhysicalMemory
-from .pieces import OfGraph, Owner, Piece
-from .pools import Pool
-from .profiles import MAX_DEVICES, MAX_TOTAL_MEMORY, EmulatedDevice
+from .pools import DeviceAccount, Pool
+from .profiles import MAX_DEVICES, MAX_TOTAL_MEMORY, EmulatedDevice, device_attributes
 from .refusal import Failure, Refusal, invalid_value
-from .timeline.patterns import FREED, FRESH, fill
+from .shared_file import SharedFile, SharedPages
 
 if TYPE_CHECKING:
     from .counters import Counters
+
+
+class OfGraph(Protocol):
+    """What a graph knows of memory that it allocates.
+
+    Attributes:
+        live: whether it is allocated.
+        is_reserved: whether it is kept for the graph.
+    """
+
+    live: bool
+    is_reserved: bool
+
+    def free(self) -> None:
+        """Free it now."""
+
+    def free_later(self) -> None:
+        """It is its user's no more; `freed` is called when the stream gets there."""
+
+    def freed(self) -> None:
+        """The stream has got there."""
+
+
+class Owner(Enum):
+    """Which of the driver's allocators a piece of device memory came from."""
+
+    PLAIN = "cuMemAlloc"
+    POOL = "cuMemAllocAsync"
+    GRAPH = "cuMemAllocAsync in a graph"
+    ARRAY = "cuArray3DCreate"
+    MIPMAP = "cuMipmappedArrayCreate"
+    OPENED = "cuIpcOpenMemHandle"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A live allocation as the driver sees it.
+
+    Attributes:
+        held: bytes with the allocator's rounding.
+        context: handle of the context that owns it; 0 for what comes from a pool.
+        number: CU_POINTER_ATTRIBUTE_BUFFER_ID, unique on the device.
+        graph: of a GRAPH one.
+        pool: of a POOL one.
+        is_foreign: whether it is another process's, and is only mapped here.
+    """
+
+    address: int
+    nbytes: int
+    held: int
+    owner: Owner
+    context: int
+    number: int
+    graph: OfGraph | None = None
+    pool: Pool | None = None
+    is_foreign: bool = False
+
+
+@dataclass(slots=True)
+class PhysicalMemory:
+    """What cuMemCreate gives.
+
+    Attributes:
+        mapped_at: where it is mapped; 0 where it is not.
+        references: how many have its handle; without one it goes once it is mapped nowhere.
+        content: its bytes while it is mapped nowhere and was before; a file has them itself.
+        file: where it is, if other processes may have it.
+        is_foreign: whether it is another process's, and takes none of this device's memory.
+    """
+
+    nbytes: int
+    mapped_at: int = 0
+    references: int = 1
+    content: NDArray[np.uint8] | None = None
+    file: SharedFile | None = None
+    is_foreign: bool = False
+
+    def map(self, memory: DeviceMemory, address: int) -> None:
+        """Be there."""
+        self.mapped_at = address
+        if self.content is not None:
+            memory.data[address - memory.base :][: self.nbytes] = self.content
+            memory.mark_written(address, self.nbytes)
+            self.content = None
+
+    def unmap(self, memory: DeviceMemory) -> None:
+        """Be there no more."""
+        if self.references and self.file is None:
+            self.content = memory.data[self.mapped_at - memory.base :][: self.nbytes].copy()
+        self.mapped_at = 0
+
+    def settle(self, memory: DeviceMemory) -> bool:
+        """Give it back to its device if nobody has it; whether nobody does."""
+        if self.references or self.mapped_at:
+            return False
+        if not self.is_foreign:
+            memory.used_bytes -= self.nbytes
+        if self.file is not None:
+            self.file.close()
+        return True
+
+
+class GraphAccount:
+    """Bytes that graphs use now, and those that launches have allocated and nobody has trimmed.
+
+    Whoever asks holds the device's lock.
+
+    Attributes:
+        used_high, reserved_high: the most since they were reset.
+    """
+
+    def __init__(self) -> None:
+        self.used_high: int = 0
+        self.reserved_high: int = 0
+
+    @staticmethod
+    def now(pieces: Iterable[Piece]) -> tuple[int, int]:
+        """What is used, and what is reserved, of all allocations of the device."""
+        used = reserved = 0
+        for piece in pieces:
+            if piece.graph is not None and piece.graph.is_reserved:
+                reserved += piece.nbytes
+                used += piece.nbytes if piece.graph.live else 0
+        return used, reserved
+
+    def note(self, pieces: Iterable[Piece]) -> None:
+        """Something was allocated."""
+        used, reserved = self.now(pieces)
+        self.used_high = max(self.used_high, used)
+        self.reserved_high = max(self.reserved_high, reserved)
+
+    @staticmethod
+    def trim(pieces: Iterable[Piece]) -> None:
+        """Keep what is used alone."""
+        for piece in pieces:
+            if piece.graph is not None and not piece.graph.live:
+                piece.graph.is_reserved = False
+
+
+@dataclass(eq=False, slots=True)
+class GraphMemory:
+    """An allocation recorded by a capture.
+
+    The bytes are taken when it is captured, and given back when neither the graph nor an
+    executable of it is left and the memory is free.
+
+    Attributes:
+        live: allocated by a launch and not freed since.
+        is_reserved: whether a launch has allocated it, and nothing was trimmed since.
+        owners: the graph and its executables, counted.
+    """
+
+    device: DeviceState
+    nbytes: int
+    live: bool = False
+    is_reserved: bool = False
+    owners: int = 1
+    piece: Piece = field(init=False)
+
+    def __post_init__(self) -> None:
+        with self.device.lock:
+            self.piece = self.device.allocate(self.nbytes, Owner.GRAPH, graph=self)
+
+    def allocate(self) -> None:
+        """What the allocation node does."""
+        with self.device.lock:
+            self.refuse_if_live()
+            self.mark_live()
+            self.device.begin(self.piece)
+
+    def mark_live(self) -> None:
+        """It is allocated; the device's high-water marks follow."""
+        with self.device.lock:
+            self.live = self.is_reserved = True
+            self.device.graph_account.note(self.device.pieces.values())
+
+    def refuse_if_live(self) -> None:
+        """What a launch checks first.
+
+        Raises:
+            Refusal: CUDA_ERROR_INVALID_VALUE, if an earlier launch's memory was not freed.
+        """
+        if self.live:
+            raise invalid_value(
+                f"the graph's allocation at {self.piece.address:#x} from an earlier launch was "
+                "not freed"
+            )
+
+    def fill(self, pattern: int) -> None:
+        """Write a pattern, as the nodes do where there is a timeline."""
+        with self.device.lock:
+            self.device.fill(self.piece, pattern)
+
+    def free(self) -> None:
+        """What the free node does, and a free outside the graph.
+
+        Raises:
+            Refusal: CUDA_ERROR_INVALID_VALUE, if it is not allocated.
+        """
+        with self.device.lock:
+            self._end()
+            self._give_back()
+
+    def free_later(self) -> None:
+        """Memory is no longer its user's; `freed` is called when the stream gets there.
+
+        Raises:
+            Refusal: CUDA_ERROR_INVALID_VALUE, if it is not allocated.
+        """
+        with self.device.lock:
+            self._end()
+            self.owners += 1
+
+    def _end(self) -> None:
+        """It is no longer its user's; the lock is held."""
+        if not self.live:
+            raise invalid_value(f"the graph's memory at {self.piece.address:#x} is not allocated")
+        self.live = False
+
+    def freed(self) -> None:
+        """The stream has got there."""
+        with self.device.lock:
+            if not self.live:
+                self.device.fill(self.piece, FREED)
+            self.release()
+
+    def retain(self) -> None:
+        """One owner more."""
+        with self.device.lock:
+            self.owners += 1
+
+    def release(self) -> None:
+        """One owner fewer."""
+        with self.device.lock:
+            self.owners -= 1
+            self._give_back()
+
+    def _give_back(self) -> None:
+        if self.owners == 0 and not self.live:
+            self.device.free(self.piece)
+
 
 _T = TypeVar("_T")
 # As the driver aligns (measured); the manual promises any variable's alignment.
@@ -335,3 +575,37 @@ def device_states(
         DeviceState(profile, ordinal, base + ordinal * MAX_TOTAL_MEMORY, next(handles))
         for ordinal, profile in enumerate(devices)
     )
+
+
+class LentMemory:
+    """The allocations that are in use, and those that are kept for later, of some devices.
+
+    What is taken back is known at once, though queued work may still use it; so it serves only
+    where operations run at their call.
+    """
+
+    def __init__(self, devices: Sequence[DeviceState]) -> None:
+        self._devices = devices
+
+    def lend(self, address: int, nbytes: int) -> None:
+        """These bytes are in use: an allocation, or a part of one that is an array of its own."""
+        for device in self._devices:
+            if device.holds(address):
+                memory = device.memory
+                memory.given_back.pop(address, None)
+                if memory.at(address) is None:
+                    with device.lock:
+                        allocation = memory.find(address)
+                    if allocation is not None:
+                        memory.parts[address] = allocation, nbytes
+
+    def take_back(self, address: int) -> None:
+        """What was lent at an address is not in use any more, though nothing is freed.
+
+        It may come from a finalizer, and takes no lock.
+        """
+        for device in self._devices:
+            if device.holds(address):
+                allocation = device.memory.at(address)
+                if allocation is not None:
+                    device.memory.given_back[address] = allocation

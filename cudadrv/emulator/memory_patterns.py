@@ -1,7 +1,9 @@
-"""Which bytes of pinned and managed memory were written, though the host writes there unseen.
+"""Patterns in memory that nothing has written, or that is free.
 
-Fresh memory holds numbers that are different at every place. A word of eight bytes that still has
-its number was not written. That the host writes just this number is no more likely than any other.
+Where there is a timeline, such memory holds no zeros, and no numbers that could be right. Where
+reads of unwritten memory are looked for, pinned and managed memory holds numbers that differ at
+every place, as the host writes there unseen: a word of eight bytes that still has its number was
+not written. That the host writes just this number is no more likely than any other.
 """
 
 from __future__ import annotations
@@ -14,6 +16,12 @@ from numpy.typing import NDArray
 
 from ptx.emulate.memory.written import WRITTEN, WrittenBytes
 
+FRESH: Final = 0xCD
+"""Each byte of memory that nobody has written yet."""
+FREED: Final = 0xDD
+"""Each byte of memory that was freed."""
+# Of one allocation; the host has that much less for each device.
+_MOST_BYTES: Final = 64 << 20
 MOST_BYTES: Final = 64 << 20
 """Of one allocation; larger ones count as written."""
 _STEP: Final = np.uint64(0x9E3779B97F4A7C15)  # odd, so that no word of an allocation has its like
@@ -21,6 +29,11 @@ _FIRST: Final = np.uint64(0xD1B54A32D192ED03)
 _WORD: Final = 8
 _LEAST: Final = 4  # bytes behind the last word that are not written by chance
 _ROUNDED: Final = 16  # as `MappedHostMemory` is
+
+
+def fill(address: int, nbytes: int, pattern: int) -> None:
+    """Write a pattern over host memory, or over the start of much."""
+    ctypes.memset(address, pattern, min(nbytes, _MOST_BYTES))
 
 
 class PatternedBytes(WrittenBytes):
