@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,27 +33,6 @@ from .shared_file import SharedFile, SharedPages
 
 if TYPE_CHECKING:
     from .counters import Counters
-
-
-class OfGraph(Protocol):
-    """What a graph knows of memory that it allocates.
-
-    Attributes:
-        live: whether it is allocated.
-        is_reserved: whether it is kept for the graph.
-    """
-
-    live: bool
-    is_reserved: bool
-
-    def free(self) -> None:
-        """Free it now."""
-
-    def free_later(self) -> None:
-        """It is its user's no more; `freed` is called when the stream gets there."""
-
-    def freed(self) -> None:
-        """The stream has got there."""
 
 
 class Owner(Enum):
@@ -86,7 +65,7 @@ class Piece:
     owner: Owner
     context: int
     number: int
-    graph: OfGraph | None = None
+    graph: GraphMemory | None = None
     pool: Pool | None = None
     is_foreign: bool = False
 
@@ -463,7 +442,7 @@ class DeviceState:
         owner: Owner,
         *,
         context: int = 0,
-        graph: OfGraph | None = None,
+        graph: GraphMemory | None = None,
         pool: Pool | None = None,
     ) -> Piece:
         """Take memory; the lock is held. Of a pool it comes where one is given, or by its owner.
@@ -476,7 +455,7 @@ class DeviceState:
         return self.run_alone(lambda: self._allocate(nbytes, owner, context, graph, pool))
 
     def _allocate(
-        self, nbytes: int, owner: Owner, context: int, graph: OfGraph | None, pool: Pool | None
+        self, nbytes: int, owner: Owner, context: int, graph: GraphMemory | None, pool: Pool | None
     ) -> Piece:
         before = self.memory.used_bytes
         if nbytes > self.account.capacity:

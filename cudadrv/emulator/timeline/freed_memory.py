@@ -17,7 +17,7 @@ from ..node_kind import NodeKind
 from ..refusal import Refusal
 
 if TYPE_CHECKING:
-    from ..device_state import DeviceState, OfGraph, Piece
+    from ..device_state import DeviceState, GraphMemory, Piece
     from ..pools import Pool
     from ..streams import Stream
     from .operation import Operation
@@ -59,7 +59,7 @@ class FreedMemory:
             stream, NodeKind.FREE, partial(self._free_now, freed), always=True
         )
 
-    def free_of_graph(self, memory: OfGraph, stream: Stream) -> None:
+    def free_of_graph(self, memory: GraphMemory, stream: Stream) -> None:
         """The same of a graph's memory."""
         self._timeline.submit(stream, NodeKind.FREE, memory.freed, always=True)
 
