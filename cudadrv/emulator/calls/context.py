@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from ...driver._api import CUcontext, CUctx_flags, CUctxCreateParams, CUdevice, CUresult
-from ..capture_rules import CaptureRules
+from ..call_rules import CallRules
 from ..contexts import Context
 from ..device_state import DeviceState, Piece
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
@@ -19,7 +19,7 @@ _SCHED_MASK: Final = int(CUctx_flags.CU_CTX_SCHED_MASK)
 _SCHEDULES: Final = (0, 1, 2, 4)
 
 
-class ContextCalls(CaptureRules):
+class ContextCalls(CallRules):
     """Primary contexts, created contexts and each thread's stack of current ones."""
 
     @call(1)

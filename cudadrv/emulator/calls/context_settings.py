@@ -10,7 +10,7 @@ from typing import Final
 from ptx.emulate.exec.limits import DEFAULT_LIMITS
 
 from ...driver._api import CUfunc_cache, CUlimit, CUresult
-from ..core import Core
+from ..call_rules import CallRules
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from .call import call
 
@@ -22,7 +22,7 @@ _FIRST: Final = {
 }
 
 
-class ContextSettingCalls(Core):
+class ContextSettingCalls(CallRules):
     """Limits and cache preferences of contexts."""
 
     @call(1)

@@ -16,7 +16,7 @@ from ...driver._api import (
     CUresult,
     CUuuid,
 )
-from ..core import Core
+from ..call_rules import CallRules
 from ..device_state import DeviceState
 from ..refusal import OK, RESULT_TEXTS, SUCCESS, Refusal, invalid_value
 from ..visible_devices import VISIBLE, visible_devices
@@ -29,7 +29,7 @@ class _Addressed(Protocol):
     def getPtr(self) -> int: ...
 
 
-class DeviceCalls(Core):
+class DeviceCalls(CallRules):
     """Initialisation, error texts and device queries."""
 
     @call(always=True)

@@ -5,13 +5,13 @@ The codes were measured with driver 580 on two devices and on one.
 
 from __future__ import annotations
 
-from ..capture_rules import CaptureRules
+from ..call_rules import CallRules
 from ..device_state import DeviceState
 from ..refusal import invalid_value
 from ..streams import Stream
 
 
-class DeviceSides(CaptureRules):
+class DeviceSides(CallRules):
     """What is refused as a device's side, before a copy or a fill is queued."""
 
     def _refuse_by_context(self, nbytes: int, *addresses: int) -> None:

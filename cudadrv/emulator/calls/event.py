@@ -9,7 +9,7 @@ import time
 from typing import Final
 
 from ...driver._api import CUevent, CUresult, CUstream
-from ..capture_rules import CaptureRules
+from ..call_rules import CallRules
 from ..events import Event
 from ..node_kind import NodeKind
 from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
@@ -21,7 +21,7 @@ INTERPROCESS: Final = 4
 _FLAGS: Final = 7
 
 
-class EventCalls(CaptureRules):
+class EventCalls(CallRules):
     """Events."""
 
     @call(1)

@@ -6,14 +6,14 @@ CUDA Driver API: cuDeviceGetGraphMemAttribute, cuDeviceGraphMemTrim.
 from __future__ import annotations
 
 from ...driver._api import CUdevice, CUresult, cuuint64_t
-from ..core import Core
+from ..call_rules import CallRules
 from ..refusal import OK, SUCCESS, invalid_value
 from .call import call
 
 _USED, _USED_HIGH, _RESERVED, _RESERVED_HIGH = range(4)  # CUgraphMem_attribute
 
 
-class GraphMemoryCalls(Core):
+class GraphMemoryCalls(CallRules):
     """The memory that graphs take of a device."""
 
     @call(1)

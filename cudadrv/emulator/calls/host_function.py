@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ...driver._api import CUresult, CUstream
-from ..capture_rules import CaptureRules
+from ..call_rules import CallRules
 from ..node_kind import NodeKind
 from ..refusal import OK, invalid_value
 from .call import call
@@ -23,7 +23,7 @@ from .call import call
 _HostFunction: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
-class HostFunctionCalls(CaptureRules):
+class HostFunctionCalls(CallRules):
     """Functions of the host that the driver calls."""
 
     @call()

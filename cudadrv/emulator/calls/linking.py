@@ -14,7 +14,7 @@ from ptx.isa.linked_text import link_texts, undefined_in
 from ptx.isa.register_limit import with_register_limit
 
 from ...driver._api import CUjit_option, CUjitInputType, CUlinkState, CUresult
-from ..core import Core
+from ..call_rules import CallRules
 from ..modules import PendingLink
 from ..refusal import OK, SUCCESS, Refusal, invalid_handle
 from .call import call
@@ -25,7 +25,7 @@ _KINDS: Final = {0: "a cubin", 2: "a fatbin", 3: "an object file", 4: "an archiv
 _MAX_REGISTERS: Final = int(CUjit_option.CU_JIT_MAX_REGISTERS)
 
 
-class LinkCalls(Core):
+class LinkCalls(CallRules):
     """The driver's linker."""
 
     @call(1)

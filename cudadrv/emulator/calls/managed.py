@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Final
 
 from ...driver._api import CUdeviceptr, CUmem_advise, CUresult, CUstream
-from ..capture_rules import CaptureRules
+from ..call_rules import CallRules
 from ..host_memory import HostPiece, HostRange, Somewhere, Told
 from ..memory_patterns import FREED, fill
 from ..node_kind import NodeKind
@@ -38,7 +38,7 @@ _Range = tuple[HostPiece, int, int]
 """Managed memory, and a part of it: the first byte and how many."""
 
 
-class ManagedCalls(CaptureRules):
+class ManagedCalls(CallRules):
     """Moving managed memory, advice for it, and attaching it to streams."""
 
     @call()

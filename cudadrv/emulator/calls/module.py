@@ -14,7 +14,7 @@ from ptx.isa import PtxModule
 
 from ...border import instance, text
 from ...driver._api import CUdeviceptr, CUfunction, CUjit_option, CUmodule, CUresult
-from ..capture_rules import CaptureRules
+from ..call_rules import CallRules
 from ..contexts import Context
 from ..modules import (
     Function,
@@ -32,7 +32,7 @@ _ERROR_LOG: Final = int(CUjit_option.CU_JIT_ERROR_LOG_BUFFER)
 _ERROR_LOG_SIZE: Final = int(CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
 
 
-class ModuleCalls(CaptureRules):
+class ModuleCalls(CallRules):
     """Modules: loading, their functions and their variables."""
 
     @call(1)

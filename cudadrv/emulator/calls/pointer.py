@@ -13,7 +13,7 @@ from ...driver._api import (
     CUpointer_attribute,
     CUresult,
 )
-from ..core import Core
+from ..call_rules import CallRules
 from ..device_state import DeviceState, Owner
 from ..host_memory import HostPiece
 from ..refusal import SUCCESS, invalid_value
@@ -42,7 +42,7 @@ _NULLS: Final[dict[int, object]] = {
 }
 
 
-class PointerCalls(Core):
+class PointerCalls(CallRules):
     """What the driver says of an address."""
 
     @call(1)

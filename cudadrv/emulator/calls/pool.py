@@ -22,7 +22,7 @@ from ...driver._api import (
     CUresult,
     cuuint64_t,
 )
-from ..capture_rules import CaptureRules
+from ..call_rules import CallRules
 from ..device_state import DeviceState
 from ..pools import Location, Pool, PoolPlace, PoolProperties
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
@@ -52,7 +52,7 @@ HOST_NUMA_CURRENT: Final = 4  # CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT
 _THE_HOST: Final = -1  # among the ordinals of who may access a pool
 
 
-class PoolCalls(CaptureRules):
+class PoolCalls(CallRules):
     """Memory pools."""
 
     @call(1)

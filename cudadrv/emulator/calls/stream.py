@@ -21,7 +21,7 @@ from ...driver._api import (
     CUstreamCaptureStatus,
     cuuint64_t,
 )
-from ..capture_rules import CaptureRules
+from ..call_rules import CallRules
 from ..contexts import Context
 from ..events import Event
 from ..graphs import Graph, Node, Tip
@@ -38,7 +38,7 @@ _MODES: Final = tuple(CUstreamCaptureMode)
 _NOTHING: Final[Tip] = frozenset()
 
 
-class StreamCalls(CaptureRules):
+class StreamCalls(CallRules):
     """Streams and stream capture."""
 
     @call(1)

@@ -16,7 +16,7 @@ from ...driver._api import (
     CUstream,
     CUstreamCaptureMode,
 )
-from ..capture_rules import CaptureRules
+from ..call_rules import CallRules
 from ..refusal import OK, SUCCESS, invalid_value
 from ..streams import Stream
 from .call import call
@@ -34,7 +34,7 @@ class _Addressed(Protocol):
     def getPtr(self) -> int: ...
 
 
-class StreamAttributeCalls(CaptureRules):
+class StreamAttributeCalls(CallRules):
     """What is set on streams."""
 
     @call(1)

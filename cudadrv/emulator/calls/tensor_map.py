@@ -16,7 +16,7 @@ from ...driver._api import (
     CUresult,
     CUtensorMap,
 )
-from ..capture_rules import CaptureRules
+from ..call_rules import CallRules
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from ..tensor_map_functions import TensorMapFunctions
 from ..tensor_maps import (
@@ -36,7 +36,7 @@ _WIDE_SINCE: Final = (10, 0)
 _ATOMS_SINCE: Final = (10, 0)
 
 
-class TensorMapCalls(CaptureRules):
+class TensorMapCalls(CallRules):
     """Tensor maps."""
 
     @call(1)

@@ -22,14 +22,14 @@ from ...driver._api import (
     CUtexObject,
 )
 from ..arrays import ArrayFlags
-from ..capture_rules import CaptureRules
+from ..call_rules import CallRules
 from ..contexts import Context
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from ..textures import linear_image, pitched_image, read_texture
 from .call import call
 
 
-class TextureCalls(CaptureRules):
+class TextureCalls(CallRules):
     """Texture and surface objects."""
 
     @call(1)

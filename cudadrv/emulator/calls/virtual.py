@@ -24,7 +24,7 @@ from ...driver._api import (
     CUmemLocationType,
     CUresult,
 )
-from ..capture_rules import CaptureRules
+from ..call_rules import CallRules
 from ..device_state import DeviceState, PhysicalMemory
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from ..shared_file import SharedFile
@@ -38,7 +38,7 @@ _NONE: Final = int(CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE)
 _READ_AND_WRITE: Final = int(CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 
 
-class VirtualCalls(CaptureRules):
+class VirtualCalls(CallRules):
     """Reserved ranges, and memory that is mapped into them."""
 
     @call(1)

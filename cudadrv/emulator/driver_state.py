@@ -2,10 +2,10 @@
 
 Locks:
 
-- `Core._lock`, one an emulator. It guards captures and the streams and events in them, references
-  to user objects, how many executables a graph has, how often a primary context is retained,
-  whether a context is destroyed, the table of host memory and its pools, and planned faults. It is
-  held over bookkeeping only.
+- `DriverState._lock`, one an emulator. It guards captures and the streams and events in them,
+  references to user objects, how many executables a graph has, how often a primary context is
+  retained, whether a context is destroyed, the table of host memory and its pools, and planned
+  faults. It is held over bookkeeping only.
 - `Timeline._lock`, one an emulator. It guards the queues, and is held over bookkeeping only. An
   operation runs without it, in the thread of a call that needs it.
 - `ConcurrentAccesses._lock`, one an emulator that looks for races. It guards what operations
@@ -15,7 +15,10 @@ Locks:
   runs under it, so calls on its device wait for it; one that is queued gives it back after each of
   its turns.
 
-The tables of handles (`HandleTables`) need no lock.
+The tables of handles need no lock: each look-up or removal is one operation of a dict, and where a
+removal must be the only one it is done under the lock of what is removed. Handles are numbers that
+are never given again, so that a dead one names nothing. Only a primary context has one handle for
+ever, as on a GPU.
 
 Order: no call takes one of these locks while it holds another, but for a copy between two devices
 and a kernel that reaches memory of others, which take theirs in the order of ordinals. No lock is
@@ -33,26 +36,38 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from ptx.emulate.check.findings import Found
 from ptx.errors import PtxError
 
 from .. import border
-from ..driver._api import CUarray, CUdevice, CUevent, CUresult, CUstream, HostAccesses
+from ..driver._api import (
+    CUarray,
+    CUcontext,
+    CUdevice,
+    CUevent,
+    CUgraph,
+    CUgraphExec,
+    CUgraphNode,
+    CUmemoryPool,
+    CUresult,
+    CUstream,
+    HostAccesses,
+)
 from ..errors import ArgumentValueError
 from .checks import Checks
 from .contexts import Context
 from .device_state import DeviceState, LentMemory, device_states
 from .events import Event
-from .handle_tables import HandleTables
+from .graphs import Conditions
 from .host_memory import HostMemory
 from .leaks import LeakWatch
 from .node_kind import NodeKind
 from .pools import HostPools
 from .profiles import MAX_DEVICES, EmulatedDevice
-from .refusal import Refusal, invalid_handle
-from .streams import LEGACY_HANDLE, PER_THREAD_HANDLE, Stream
+from .refusal import Refusal, invalid_handle, invalid_value
+from .streams import LEGACY_HANDLE, PER_THREAD_HANDLE, Capture, Stream
 from .thread import CallingThread
 from .timeline.choice import Order
 from .timeline.concurrent_accesses import ConcurrentAccesses
@@ -64,23 +79,19 @@ if TYPE_CHECKING:
     from ptx.emulate.exec.limits import Limits
     from ptx.emulate.memory.host_memory import MappedHostMemory
 
-    from .arrays import Array
+    from .arrays import Array, MipmappedArray
+    from .executables import Executable
+    from .fault_injection import ScheduledFault
+    from .graphs import Graph, Node, UserObject
+    from .modules import Function, Library, LibraryKernel, Module, PendingLink
+    from .pools import Pool
+    from .sm_resources import SmRange
 
 
 _WORK: Final = (NodeKind.KERNEL, NodeKind.COPY, NodeKind.SET, NodeKind.HOST)
 
 
-class _Scheduled(Protocol):
-    """A fault that was planned for a function."""
-
-    def count(self) -> bool:
-        """One call more; whether it is one that fails."""
-
-    def strike(self) -> Refusal:
-        """One failure more, to be raised."""
-
-
-class Core(HandleTables):
+class DriverState:
     """State and look-ups that the groups of driver functions share."""
 
     _serials: ClassVar[Iterator[int]] = itertools.count()
@@ -94,7 +105,34 @@ class Core(HandleTables):
     ) -> None:
         _check_properties(devices, driver_version)
         serial = next(self._serials)
-        super().__init__(serial)
+        # Those of other emulators have other serial numbers, so that a foreign one is refused.
+        self._handles = itertools.count((serial + 1) << 32, 16)
+        # Context handles end in 8, so a destroyed context is recognised without storing it.
+        self._first_context = self._next_context = (serial + 1) << 32 | 8
+        self._contexts: dict[int, Context] = {}
+        # By ordinal.
+        self._primaries: dict[int, Context] = {}
+        self._streams: dict[int, Stream] = {}
+        # By context and thread; 0 is no thread, but the legacy stream.
+        self._default_streams: dict[tuple[Context, int], Stream] = {}
+        self._captures: set[Capture] = set()
+        self._events: dict[int, Event] = {}
+        self._modules: dict[int, Module] = {}
+        self._libraries: dict[int, Library] = {}
+        self._kernels: dict[int, LibraryKernel] = {}
+        self._links: dict[int, PendingLink] = {}
+        self._green: dict[int, Context] = {}
+        self._descriptions: dict[int, tuple[SmRange, ...]] = {}
+        self._functions: dict[int, Function] = {}
+        self._graphs: dict[int, Graph] = {}
+        self._nodes: dict[int, Node] = {}
+        self._conditions = Conditions()
+        self._executables: dict[int, Executable] = {}
+        self._user_objects: dict[int, UserObject] = {}
+        self._arrays: dict[int, Array] = {}
+        self._mipmapped_arrays: dict[int, MipmappedArray] = {}
+        # Textures and surfaces themselves are in the models of their devices.
+        self._texture_owners: dict[int, Context] = {}
         self._devices = device_states(devices, serial, self._handles)
         self._all_devices = self._devices
         self._follows_environment = False
@@ -110,7 +148,7 @@ class Core(HandleTables):
         self._freed = None if self._is_immediate else FreedMemory(self._queued)
         self._launches = itertools.count()
         self._pid: int | None = None
-        self._schedule: dict[str, list[_Scheduled]] = {}
+        self._schedule: dict[str, list[ScheduledFault]] = {}
         self._host = HostMemory()
         self._host_pools = HostPools(self._handles)
         self._accesses = self._concurrent_accesses()
@@ -161,7 +199,14 @@ class Core(HandleTables):
     def _watch(self) -> LeakWatch:
         """Watch all tables from now on."""
         leaks = LeakWatch()
-        self._watch_handles(leaks)
+        self._streams = leaks.handles("stream", self._streams)
+        self._events = leaks.handles("event", self._events)
+        self._modules = leaks.handles("module", self._modules)
+        self._graphs = leaks.handles("graph", self._graphs)
+        self._executables = leaks.handles("executable graph", self._executables)
+        self._arrays = leaks.handles("array", self._arrays)
+        self._mipmapped_arrays = leaks.handles("mipmapped array", self._mipmapped_arrays)
+        self._texture_owners = leaks.handles("texture or surface", self._texture_owners)
         self._host.pieces = leaks.host_memory(self._host.pieces)
         for device in self._devices:
             device.pieces = leaks.memory(device.pieces)
@@ -293,6 +338,24 @@ class Core(HandleTables):
         kind = "managed" if piece.managed else "page-locked"
         return piece.address, f"{piece.nbytes} bytes of {kind} memory at {piece.address:#x}"
 
+    def _context_handle(self) -> int:
+        """A handle for a new context; `_lock` is held."""
+        handle = self._next_context
+        self._next_context += 16
+        return handle
+
+    def _context(self, handle: CUcontext) -> Context:
+        """The context of a handle; of those that are destroyed only a primary one."""
+        number = int(handle)
+        found = self._contexts.get(number)
+        if found is None:
+            if number & 15 == 8 and self._first_context <= number < self._next_context:
+                raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
+            raise Refusal(
+                CUresult.CUDA_ERROR_INVALID_CONTEXT, f"{int(handle):#x} is no context's handle"
+            )
+        return found
+
     def _usable(self, context: Context) -> Context:
         """The context, if calls may still use it."""
         if context.destroyed:
@@ -364,6 +427,43 @@ class Core(HandleTables):
             raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, f"{number:#x} is no live array")
         self._usable(array.context)
         return array
+
+    def _graph(self, handle: CUgraph) -> Graph:
+        graph = self._graphs.get(int(handle))
+        if graph is None:
+            raise invalid_value(f"{int(handle):#x} is no live graph")
+        return graph
+
+    def _node(self, handle: CUgraphNode) -> Node:
+        found = self._nodes.get(int(handle))
+        if found is None:
+            raise invalid_value(f"{int(handle):#x} is no live node of a graph")
+        return found
+
+    def _handle_of(self, node: Node) -> CUgraphNode:
+        """The handle of a node, made when it is first asked for."""
+        if not node.handle:
+            node.handle = next(self._handles)
+            self._nodes[node.handle] = node
+        return CUgraphNode(node.handle)
+
+    def _executable(self, handle: CUgraphExec) -> Executable:
+        executable = self._executables.get(int(handle))
+        if executable is None:
+            raise invalid_value(f"{int(handle):#x} is no live executable graph")
+        return executable
+
+    def _pool(self, handle: CUmemoryPool) -> tuple[DeviceState | None, Pool]:
+        """A pool, and the device whose memory it has; None of the host's."""
+        number = int(handle)
+        for device in self._devices:
+            pool = device.account.pools.get(number)
+            if pool is not None and pool.is_open:
+                return device, pool
+        pool = self._host_pools.by_handle.get(number)
+        if pool is not None and pool.is_open:
+            return None, pool
+        raise invalid_value(f"{number:#x} is no memory pool")
 
 
 def _check_properties(devices: Sequence[EmulatedDevice], driver_version: tuple[int, int]) -> None:
