@@ -14,22 +14,26 @@ from ..driver._api import CUresult
 from ..driver.driver_api import DriverApi
 from ..errors import ArgumentValueError
 from .calls.array import ArrayCalls
-from .calls.blocking import BlockingCalls
 from .calls.checkpoint import CheckpointCalls
-from .calls.context_settings import ContextSettingCalls
+from .calls.context import ContextCalls
 from .calls.device import DeviceCalls
-from .calls.graph_memory_calls import GraphMemoryCalls
-from .calls.graph_read import GraphReadCalls
+from .calls.event import EventCalls
+from .calls.execution import ExecutionCalls
+from .calls.graph import GraphCalls
+from .calls.graph_node import GraphNodeCalls
+from .calls.green_context import GreenContextCalls
 from .calls.interprocess import InterprocessCalls
-from .calls.linking import LinkCalls
-from .calls.managed_attributes import ManagedAttributeCalls
-from .calls.pointer import PointerCalls
-from .calls.registered import RegistrationCalls
-from .calls.sm_groups import SmGroupCalls
-from .calls.stream_attributes import StreamAttributeCalls
+from .calls.library import LibraryCalls
+from .calls.memory import MemoryCalls
+from .calls.memory_copy import CopyCalls
+from .calls.memory_fill import FillCalls
+from .calls.module import ModuleCalls
+from .calls.stream import StreamCalls
+from .calls.stream_ordered_memory import StreamOrderedMemoryCalls
 from .calls.tensor_map import TensorMapCalls
 from .calls.texture import TextureCalls
-from .calls.virtual import VirtualCalls
+from .calls.unified_addressing import UnifiedAddressingCalls
+from .calls.virtual_memory import VirtualMemoryCalls
 from .checks import CheckName, chosen_checks
 from .counters import Counters
 from .device_state import DeviceState
@@ -47,22 +51,26 @@ _ALSO = {"cuLaunchKernel": ("cuLaunchKernelEx",)}
 
 class Emulator(
     DeviceCalls,
-    SmGroupCalls,
-    StreamAttributeCalls,
-    RegistrationCalls,
-    ManagedAttributeCalls,
-    PointerCalls,
-    BlockingCalls,
-    ContextSettingCalls,
+    ContextCalls,
+    GreenContextCalls,
+    ModuleCalls,
+    LibraryCalls,
+    ExecutionCalls,
+    MemoryCalls,
+    CopyCalls,
+    FillCalls,
     ArrayCalls,
+    VirtualMemoryCalls,
+    StreamOrderedMemoryCalls,
+    UnifiedAddressingCalls,
+    StreamCalls,
+    EventCalls,
+    GraphCalls,
+    GraphNodeCalls,
     TextureCalls,
     TensorMapCalls,
-    GraphReadCalls,
-    GraphMemoryCalls,
-    CheckpointCalls,
-    LinkCalls,
-    VirtualCalls,
     InterprocessCalls,
+    CheckpointCalls,
 ):
     """The driver API, executed on the PTX emulator.
 

@@ -39,8 +39,8 @@ from ptx.isa import PtxSyntaxError
 
 from ..driver._api import CUdevice_attribute, CUresult
 from .counters import CountedLaunch, Occupancy
+from .functions import blocks_per_sm, registers_of
 from .modules import NO_CLUSTER, Shape
-from .occupancy import blocks_per_sm, registers_of
 from .origin import caller
 from .refusal import Failure, Refusal, invalid_handle, invalid_value
 

@@ -120,6 +120,20 @@ class Module:
         with self.context.device.lock:
             self.context.device.run_alone(self.program.close)
 
+    def variable(self, name: bytes) -> tuple[int, int]:
+        """Address and size of a variable.
+
+        Raises:
+            Refusal: CUDA_ERROR_NOT_FOUND, if there is none of this name.
+        """
+        text = bytes(name).decode(errors="replace")
+        found = self.program.globals.get(text)
+        if found is None:
+            raise Refusal(
+                CUresult.CUDA_ERROR_NOT_FOUND, f"named symbol not found: no variable is {text!r}"
+            )
+        return found
+
     def holds(self, address: int) -> bool:
         """Whether a variable of the module starts at an address."""
         return any(start == address for start, _ in self.program.globals.values())

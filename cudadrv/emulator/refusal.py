@@ -45,6 +45,11 @@ def invalid_value(text: str) -> Refusal:
     return Refusal(CUresult.CUDA_ERROR_INVALID_VALUE, text)
 
 
+def not_supported(text: str) -> Refusal:
+    """CUDA_ERROR_NOT_SUPPORTED, with what is wrong."""
+    return Refusal(CUresult.CUDA_ERROR_NOT_SUPPORTED, text)
+
+
 def invalid_handle(text: str) -> Refusal:
     """CUDA_ERROR_INVALID_HANDLE, with what is wrong."""
     return Refusal(CUresult.CUDA_ERROR_INVALID_HANDLE, text)

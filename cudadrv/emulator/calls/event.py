@@ -24,6 +24,20 @@ _FLAGS: Final = 7
 class EventCalls(CallRules):
     """Events."""
 
+    @call()
+    def cuEventRecordWithFlags(
+        self, h_event: CUevent, h_stream: CUstream, flags: int, /
+    ) -> tuple[CUresult]:
+        """Record an event; outside of a capture an external one is as any other."""
+        if flags & ~1:
+            raise invalid_value(f"invalid record flags {flags:#x}")
+        if flags and self._stream(h_stream).capture is not None:
+            raise Refusal(
+                CUresult.CUDA_ERROR_NOT_SUPPORTED, "the emulator captures no external record"
+            )
+        self._record(h_event, h_stream)
+        return OK
+
     @call(1)
     def cuEventCreate(self, flags: int, /) -> tuple[CUresult, CUevent]:
         """An event of the current context."""

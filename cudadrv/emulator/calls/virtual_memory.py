@@ -29,7 +29,7 @@ from ..device_state import DeviceState, PhysicalMemory
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from ..shared_file import SharedFile
 from .call import call
-from .pool import DESCRIPTORS, shared_file
+from .stream_ordered_memory import DESCRIPTORS, shared_file
 
 _GRANULARITY: Final = 2 << 20  # of every device so far
 _PINNED: Final = int(CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED)
@@ -38,7 +38,7 @@ _NONE: Final = int(CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE)
 _READ_AND_WRITE: Final = int(CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 
 
-class VirtualCalls(CallRules):
+class VirtualMemoryCalls(CallRules):
     """Reserved ranges, and memory that is mapped into them."""
 
     @call(1)

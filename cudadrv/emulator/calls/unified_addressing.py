@@ -1,6 +1,6 @@
-"""What is told of managed memory.
+"""What a pointer is, and what is told of managed memory.
 
-CUDA Driver API: "Unified Addressing", "Stream Management". Here the memory is everywhere at once,
+CUDA Driver API: "Unified Addressing", cuStreamAttachMemAsync. Managed memory is everywhere at once,
 so that a prefetch moves nothing; what is discarded has any content until it is written.
 """
 
@@ -12,18 +12,49 @@ from functools import partial
 from itertools import pairwise
 from typing import Final
 
-from ...driver._api import CUdeviceptr, CUmem_advise, CUresult, CUstream
+from ...driver._api import (
+    CUcontext,
+    CUdeviceptr,
+    CUmem_advise,
+    CUmemoryPool,
+    CUmemorytype,
+    CUpointer_attribute,
+    CUresult,
+    CUstream,
+)
 from ..call_rules import CallRules
+from ..device_state import DeviceState, Owner
 from ..host_memory import HostPiece, HostRange, Somewhere, Told
 from ..memory_patterns import FREED, fill
 from ..node_kind import NodeKind
 from ..pools import Location
-from ..refusal import OK, Refusal, invalid_value
+from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from ..streams import LEGACY_HANDLE, Stream
-from .batch_copy import first_ones
 from .call import call
-from .pool import DEVICE, HOST, HOST_NUMA
+from .memory_copy import first_ones
+from .stream_ordered_memory import DEVICE, HOST, HOST_NUMA
 
+# The attributes that cuPointerGetAttributes gives, for what is no memory of the driver's.
+_NULLS: Final[dict[int, object]] = {
+    int(getattr(CUpointer_attribute, f"CU_POINTER_ATTRIBUTE_{name}")): null
+    for name, null in {
+        "CONTEXT": CUcontext(0),
+        "MEMORY_TYPE": 0,
+        "DEVICE_POINTER": CUdeviceptr(0),
+        "HOST_POINTER": 0,
+        "SYNC_MEMOPS": False,
+        "BUFFER_ID": 0,
+        "IS_MANAGED": False,
+        "DEVICE_ORDINAL": 0,
+        "IS_LEGACY_CUDA_IPC_CAPABLE": False,
+        "RANGE_START_ADDR": CUdeviceptr(0),
+        "RANGE_SIZE": 0,
+        "MAPPED": False,
+        "ALLOWED_HANDLE_TYPES": 0,
+        "IS_GPU_DIRECT_RDMA_CAPABLE": False,
+        "MEMPOOL_HANDLE": CUmemoryPool(0),
+    }.items()
+}
 _HOST_NUMA_CURRENT: Final = 4  # CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT
 _CPU: Final = -1  # CU_DEVICE_CPU
 _TO_STREAM: Final = 4  # CU_MEM_ATTACH_SINGLE
@@ -36,10 +67,79 @@ _ACCESSED: Final = int(CUmem_advise.CU_MEM_ADVISE_SET_ACCESSED_BY)
 _NOT_ACCESSED: Final = int(CUmem_advise.CU_MEM_ADVISE_UNSET_ACCESSED_BY)
 _Range = tuple[HostPiece, int, int]
 """Managed memory, and a part of it: the first byte and how many."""
+_NOWHERE: Final = -2  # CU_DEVICE_INVALID
+_READ_MOSTLY, _PREFERRED, _ACCESSED_BY, _PREFETCHED = 1, 2, 3, 4  # CUmem_range_attribute
+# The bindings of CUDA 12 have no names for some of these.
+_PREFERRED_TYPE, _PREFERRED_ID, _PREFETCHED_TYPE, _PREFETCHED_ID = 5, 6, 7, 8
+_INT_BYTES: Final = 4
 
 
-class ManagedCalls(CallRules):
-    """Moving managed memory, advice for it, and attaching it to streams."""
+class UnifiedAddressingCalls(CallRules):
+    """Attributes of pointers; moving managed memory, and advice for it."""
+
+    @call(1)
+    def cuPointerGetAttributes(
+        self, num_attributes: int, attributes: Sequence[CUpointer_attribute], ptr: int, /
+    ) -> tuple[CUresult, list[object]]:
+        """What the memory at an address is, in the Python types of cuda.bindings.
+
+        By the manual it does not fail for what is no memory of the driver's: nulls are given then,
+        and for what the memory has no value of.
+        """
+        if not 0 < num_attributes <= len(attributes):
+            raise invalid_value(f"{num_attributes} of {len(attributes)} attributes were asked for")
+        address = int(ptr)
+        values = self._pointer_attributes(address) or _NULLS
+        asked = [int(attribute) for attribute in attributes[:num_attributes]]
+        for number in asked:
+            if number not in _NULLS:
+                raise invalid_value(f"cuPointerGetAttributes knows no pointer attribute {number}")
+        return SUCCESS, [values[number] for number in asked]
+
+    def _pointer_attributes(self, address: int) -> dict[int, object] | None:
+        host = self._host.find(address)
+        if host is not None:
+            return _of_host_memory(host, address)
+        device = self._device_of(address)
+        return None if device is None else self._of_device_memory(device, address)
+
+    def _of_device_memory(self, device: DeviceState, address: int) -> dict[int, object] | None:
+        with device.lock:
+            found = device.memory.find(address)
+            if found is None:
+                return None
+            piece = device.pieces.get(found.address)
+        if piece is not None and piece.graph is not None and not piece.graph.live:
+            return None
+        pooled = piece is not None and piece.owner is Owner.POOL
+        return {
+            # Of pool memory driver 580 says ordinal 0, wherever it lies.
+            **_common_attributes(
+                address, found.address, found.nbytes, 0 if pooled else device.ordinal
+            ),
+            int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_CONTEXT): CUcontext(
+                piece.context if piece is not None else self._owner_of_variable(found.address)
+            ),
+            int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE): int(
+                CUmemorytype.CU_MEMORYTYPE_DEVICE
+            ),
+            int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_BUFFER_ID): (
+                0 if piece is None else piece.number
+            ),
+            int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE): (
+                piece is not None and piece.owner is Owner.PLAIN
+            ),
+            int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE): CUmemoryPool(
+                piece.pool.handle if piece is not None and piece.pool is not None else 0
+            ),
+        }
+
+    def _owner_of_variable(self, address: int) -> int:
+        """The context of the module whose variable starts at an address."""
+        for module in list(self._modules.values()):
+            if module.holds(address):
+                return module.context.handle
+        return 0
 
     @call()
     def cuMemPrefetchAsync(
@@ -216,6 +316,88 @@ class ManagedCalls(CallRules):
             raise invalid_value(f"managed memory is on a device or the host, not at type {kind}")
         return Somewhere(kind, 0)
 
+    @call(1)
+    def cuMemRangeGetAttribute(
+        self, data_size: int, attribute: int, dev_ptr: CUdeviceptr, count: int, /
+    ) -> tuple[CUresult, int | list[int]]:
+        """What was said of all of a range; of a part alone it counts as not said."""
+        return SUCCESS, self._attribute_of_range(data_size, int(attribute), dev_ptr, count)
+
+    @call(1)
+    def cuMemRangeGetAttributes(
+        self, data_sizes: Sequence[int], attributes: Sequence[int] | None, num_attributes: int,
+        dev_ptr: CUdeviceptr, count: int, /,
+    ) -> tuple[CUresult, list[int | list[int]]]:  # fmt: skip
+        """Several attributes of a range."""
+        if not attributes or not 0 < num_attributes <= min(len(attributes), len(data_sizes)):
+            raise invalid_value(f"{num_attributes} attributes of a range were asked for")
+        given = zip(data_sizes[:num_attributes], attributes, strict=False)
+        return SUCCESS, [
+            self._attribute_of_range(nbytes, int(each), dev_ptr, count) for nbytes, each in given
+        ]
+
+    def _attribute_of_range(
+        self, nbytes: int, attribute: int, address: CUdeviceptr, count: int
+    ) -> int | list[int]:
+        piece, offset, _ = self._managed(int(address), count)
+        assert piece.told is not None  # it is managed memory
+        with self._lock:
+            told = piece.told.of(offset, count)
+        most = nbytes if attribute == _ACCESSED_BY else _INT_BYTES
+        if nbytes % _INT_BYTES or not 0 < nbytes <= most:
+            raise invalid_value(f"attribute {attribute} of a range has no {nbytes} bytes")
+        if attribute == _READ_MOSTLY:
+            return int(all(each.is_read_mostly for each in told))
+        if attribute == _ACCESSED_BY:
+            by = frozenset.intersection(*(each.accessed_by for each in told))
+            room = nbytes // _INT_BYTES
+            return [*sorted(by, key=lambda n: (n < 0, n)), *[_NOWHERE] * room][:room]
+        if attribute in (_PREFERRED, _PREFERRED_TYPE, _PREFERRED_ID):
+            places = {each.preferred for each in told}
+        elif attribute in (_PREFETCHED, _PREFETCHED_TYPE, _PREFETCHED_ID):
+            places = {each.prefetched for each in told}
+        else:
+            raise invalid_value(f"there is no attribute {attribute} of a range")
+        place = places.pop() if len(places) == 1 else None
+        return _number_of(attribute, place)
+
+
+def _common_attributes(address: int, start: int, nbytes: int, ordinal: int) -> dict[int, object]:
+    return {
+        **_NULLS,
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_POINTER): CUdeviceptr(address),
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL): ordinal,
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_RANGE_START_ADDR): CUdeviceptr(start),
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_RANGE_SIZE): nbytes,
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MAPPED): True,
+    }
+
+
+def _of_host_memory(piece: HostPiece, address: int) -> dict[int, object]:
+    kind = CUmemorytype.CU_MEMORYTYPE_DEVICE if piece.managed else CUmemorytype.CU_MEMORYTYPE_HOST
+    return {
+        **_common_attributes(address, piece.address, piece.nbytes, piece.ordinal),
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_CONTEXT): CUcontext(piece.context),
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE): int(kind),
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_HOST_POINTER): address,
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_BUFFER_ID): piece.number,
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_MANAGED): piece.managed,
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE): CUmemoryPool(
+            0 if piece.pool is None else piece.pool.handle
+        ),
+    }
+
 
 def _prefetched(place: Somewhere, told: Told) -> Told:
     return replace(told, prefetched=place)
+
+
+def _number_of(attribute: int, place: Somewhere | None) -> int:
+    if attribute in (_PREFERRED_TYPE, _PREFETCHED_TYPE):
+        return 0 if place is None else place.kind  # CU_MEM_LOCATION_TYPE_INVALID
+    if place is None:
+        return _NOWHERE
+    if place.kind == DEVICE:
+        return place.number
+    is_node = place.kind != HOST and attribute in (_PREFERRED_ID, _PREFETCHED_ID)
+    return place.number if is_node else _CPU
