@@ -25,6 +25,9 @@ from .leaks import Leak
 
 _SUPPRESSIONS_VARIABLE: Final = "CUDADRV_CHECK_SUPPRESSIONS"
 _KEYS: Final = ("kernel", "line", "variable")
+CheckName = Literal["race", "init", "sync", "bounds", "assemble", "leak"]
+VARIABLE: Final = "CUDADRV_CHECK"
+CHECKS: Final[tuple[CheckName, ...]] = get_args(CheckName)
 
 
 @dataclass(slots=True)
@@ -133,11 +136,6 @@ def _suppression(place: str, text: str) -> Suppression:
             "kernel=NAME, line=FILE:LINE, variable=NAME"
         )
     return Suppression(place, text, check, patterns)
-
-
-CheckName = Literal["race", "init", "sync", "bounds", "assemble", "leak"]
-VARIABLE: Final = "CUDADRV_CHECK"
-CHECKS: Final[tuple[CheckName, ...]] = get_args(CheckName)
 
 
 @dataclass

@@ -33,6 +33,15 @@ from .shared_file import SharedFile, SharedPages
 
 if TYPE_CHECKING:
     from .counters import Counters
+_T = TypeVar("_T")
+# As the driver aligns (measured); the manual promises any variable's alignment.
+_ALIGNMENT = 512
+# Device addresses lie above what a host gives a process (2**48) and below what a float64 holds
+# exactly (2**53). Each emulator takes a part of its own, so that a pointer that outlives one is
+# not mistaken for a pointer of the next.
+_LOWEST_BASE = 1 << 48
+_EMULATOR_SPAN = MAX_TOTAL_MEMORY * MAX_DEVICES
+_EMULATOR_SPANS = ((1 << 52) - _LOWEST_BASE) // _EMULATOR_SPAN
 
 
 class Owner(Enum):
@@ -252,17 +261,6 @@ class GraphMemory:
     def _give_back(self) -> None:
         if self.owners == 0 and not self.live:
             self.device.free(self.piece)
-
-
-_T = TypeVar("_T")
-# As the driver aligns (measured); the manual promises any variable's alignment.
-_ALIGNMENT = 512
-# Device addresses lie above what a host gives a process (2**48) and below what a float64 holds
-# exactly (2**53). Each emulator takes a part of its own, so that a pointer that outlives one is
-# not mistaken for a pointer of the next.
-_LOWEST_BASE = 1 << 48
-_EMULATOR_SPAN = MAX_TOTAL_MEMORY * MAX_DEVICES
-_EMULATOR_SPANS = ((1 << 52) - _LOWEST_BASE) // _EMULATOR_SPAN
 
 
 def _nobody(fault: EmulationFault) -> None:

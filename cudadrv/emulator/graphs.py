@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .device_state import GraphMemory
     from .host_memory import HostRange
     from .launch import KernelCall, ShownParameters
+# A run of a body takes the emulator as long as so many steps of a kernel, or longer.
+_STEPS_OF_A_RUN: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +193,6 @@ class Graph:
         """Let go of its memory; it takes the device's lock."""
         for memory in self.memory:
             memory.release()
-
-
-# A run of a body takes the emulator as long as so many steps of a kernel, or longer.
-_STEPS_OF_A_RUN: Final = 20
 
 
 class ConditionKind(Enum):

@@ -20,6 +20,10 @@ from .memory_patterns import FREED, FRESH, MOST_BYTES, PatternedBytes, fill
 from .pools import Pool
 
 _PAGE: Final = 4096
+_LARGEST_NUMBER: Final = 8
+_NUMBERS: Final = (
+    ("float64", "=d", ".7g"), ("float32", "=f", ".7g"), ("int64", "=q", "d"), ("int32", "=i", "d"),
+)  # fmt: skip
 
 
 class Somewhere(NamedTuple):
@@ -123,12 +127,6 @@ class HostPiece:
     def is_open_to(self, ordinal: int) -> bool:
         """Whether kernels of a device reach it: by default a pool's page-locked memory is not."""
         return self.managed or self.pool is None or ordinal in self.pool.peers
-
-
-_LARGEST_NUMBER: Final = 8
-_NUMBERS: Final = (
-    ("float64", "=d", ".7g"), ("float32", "=f", ".7g"), ("int64", "=q", "d"), ("int32", "=i", "d"),
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

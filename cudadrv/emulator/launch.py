@@ -56,6 +56,23 @@ if TYPE_CHECKING:
 _NON_PORTABLE_CLUSTER: Final = 16
 _APPROVED_SHAPES: Final = 64
 _EXTRA_END, _EXTRA_POINTER, _EXTRA_SIZE = 0, 1, 2
+_T = TypeVar("_T")
+_CODES: Final[tuple[tuple[type[EmulationFault], CUresult], ...]] = (
+    (Misaligned, CUresult.CUDA_ERROR_MISALIGNED_ADDRESS),
+    (OutOfBounds, CUresult.CUDA_ERROR_ILLEGAL_ADDRESS),
+    # A GPU hangs in these until its watchdog ends the kernel.
+    (Deadlock, CUresult.CUDA_ERROR_LAUNCH_TIMEOUT),
+    (Runaway, CUresult.CUDA_ERROR_LAUNCH_TIMEOUT),
+    (StackOverflow, CUresult.CUDA_ERROR_HARDWARE_STACK_ERROR),
+    (InvalidCall, CUresult.CUDA_ERROR_INVALID_PC),
+    (InvalidBranch, CUresult.CUDA_ERROR_INVALID_PC),
+    (AssertionFailed, CUresult.CUDA_ERROR_ASSERT),
+    (SynchronisationFault, CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION),
+    (MisalignedCoordinate, CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION),
+    (NegativeCoordinate, CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION),
+    (InvalidTensorMap, CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION),
+    (EmulationFault, CUresult.CUDA_ERROR_LAUNCH_FAILED),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,25 +249,6 @@ def _packed(function: Function, extra: int) -> bytes:
             f"`extra` gives {size if pointer else 0}",
         )
     return ctypes.string_at(pointer, function.signature.nbytes)
-
-
-_T = TypeVar("_T")
-_CODES: Final[tuple[tuple[type[EmulationFault], CUresult], ...]] = (
-    (Misaligned, CUresult.CUDA_ERROR_MISALIGNED_ADDRESS),
-    (OutOfBounds, CUresult.CUDA_ERROR_ILLEGAL_ADDRESS),
-    # A GPU hangs in these until its watchdog ends the kernel.
-    (Deadlock, CUresult.CUDA_ERROR_LAUNCH_TIMEOUT),
-    (Runaway, CUresult.CUDA_ERROR_LAUNCH_TIMEOUT),
-    (StackOverflow, CUresult.CUDA_ERROR_HARDWARE_STACK_ERROR),
-    (InvalidCall, CUresult.CUDA_ERROR_INVALID_PC),
-    (InvalidBranch, CUresult.CUDA_ERROR_INVALID_PC),
-    (AssertionFailed, CUresult.CUDA_ERROR_ASSERT),
-    (SynchronisationFault, CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION),
-    (MisalignedCoordinate, CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION),
-    (NegativeCoordinate, CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION),
-    (InvalidTensorMap, CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION),
-    (EmulationFault, CUresult.CUDA_ERROR_LAUNCH_FAILED),
-)
 
 
 def execute(

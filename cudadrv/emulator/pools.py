@@ -15,6 +15,8 @@ from ptx.emulate.memory.device_memory import DeviceMemory
 from .shared_file import SharedFile
 
 CHUNK = 32 << 20  # a pool takes and gives back memory in pieces of this size
+_PAGE: Final = 4096
+_ENDLESS: Final = 1 << 62  # bytes: that the host has no more, its allocator says
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +114,6 @@ class Pool:
         """What a synchronisation does: give back what is above the threshold."""
         if self.reserved > self.threshold:
             self.trim(self.threshold)
-
-
-_PAGE: Final = 4096
-_ENDLESS: Final = 1 << 62  # bytes: that the host has no more, its allocator says
 
 
 class HostPools:

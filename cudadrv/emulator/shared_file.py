@@ -23,6 +23,8 @@ from ptx.emulate.memory.file_pages import PAGE, hide_file, show_file, whole_page
 
 _PREFIX: Final = "cudadrv"
 _NAME: Final = re.compile(rf"/memfd:{_PREFIX}-(\w+)-([0-9a-f]{{32}})-([0-9a-f]{{32}})\b")
+_AT_ONCE: Final = (16 << 20) // PAGE
+_MADV_REMOVE: Final = 9  # Linux; named in mmap only there
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +124,6 @@ class SharedFile:
 
     def __del__(self) -> None:
         self.close()
-
-
-_AT_ONCE: Final = (16 << 20) // PAGE
-_MADV_REMOVE: Final = 9  # Linux; named in mmap only there
 
 
 class SharedPages:

@@ -52,6 +52,10 @@ if TYPE_CHECKING:
 _MOST: Final = 64  # allocations at one address that are told apart
 Named = tuple[int, str]
 """Where an allocation begins, and what it is in words."""
+_T = TypeVar("_T")
+_MOST_PARTS: Final = 24  # of a line in one way, before they are made one
+Ways = tuple[bool, bool]
+"""Whether an access writes, and whether it is strong."""
 
 
 class Births:
@@ -79,12 +83,6 @@ class Births:
         allocation = self._allocation_at(address)
         born = [] if allocation is None else self._numbers.get(allocation[0], [])
         return len({bisect_right(born, number) for number in numbers}) > 1
-
-
-_T = TypeVar("_T")
-_MOST_PARTS: Final = 24  # of a line in one way, before they are made one
-Ways = tuple[bool, bool]
-"""Whether an access writes, and whether it is strong."""
 
 
 class ConcurrentAccesses:

@@ -55,6 +55,10 @@ if TYPE_CHECKING:
 _REMEMBERED: Final = 4096
 TRACE_VARIABLE: Final = "CUDADRV_EMULATOR_TRACE"
 """The environment variable that names a file, to which each operation that ran adds a line."""
+# The end of an operation may come before the wait for it begins.
+_LOOK_AGAIN_S: Final = 0.02
+Arrivals: TypeAlias = deque[tuple[Operation, Callable[[], None]]]
+"""What nested calls queue in the middle of a change, with what puts it into its queue."""
 
 
 class RunRecord:
@@ -79,10 +83,6 @@ class RunRecord:
         if self._trace:
             with open(self._trace, "a", encoding="utf-8") as file:
                 file.write(f"{self._index}.{what}\t{operation.place}\n")
-
-
-# The end of an operation may come before the wait for it begins.
-_LOOK_AGAIN_S: Final = 0.02
 
 
 class UnderWay:
@@ -130,10 +130,6 @@ class UnderWay:
         """What the calling thread runs, or was to run when an interrupt came."""
         own = threading.get_ident()
         return [each for each in self._operations if each.thread == own]
-
-
-Arrivals: TypeAlias = deque[tuple[Operation, Callable[[], None]]]
-"""What nested calls queue in the middle of a change, with what puts it into its queue."""
 
 
 class _Changes:

@@ -1,4 +1,4 @@
-"""Graphs that are built: nodes of all kinds by one function, and by one function a kind."""
+"""Graphs: their nodes, and what they are made of."""
 
 from __future__ import annotations
 
@@ -9,17 +9,28 @@ from typing import Final
 
 from ...driver._api import CUgraphNodeParams, CUgraphNodeType, CUkernelNodeAttrValue
 from ..emulator import Emulator
-from .special import INVALID_VALUE, Handlers, call, passed_on, put_bytes, put_size, sizes_at
+from .handlers import (
+    INVALID_VALUE,
+    Handler,
+    Handlers,
+    call,
+    passed_on,
+    put_bytes,
+    put_size,
+    sizes_at,
+)
 
-GRAPH_NODES: Final = Handlers()
+GRAPHS: Final = Handlers()
 _PARAMS_BYTES: Final = 256  # sizeof(CUgraphNodeParams), of which a union begins at 16
 _KERNEL_BYTES, _COPY_BYTES, _FILL_BYTES, _HOST_BYTES, _ALLOC_BYTES = 72, 200, 40, 16, 120
 _ADDRESS_OFFSET: Final = 112  # of dptr in CUDA_MEM_ALLOC_NODE_PARAMS
 _EDGE_BYTES: Final = 8  # sizeof(CUgraphEdgeData); all edges are ordinary ones, zeros
 _Type = CUgraphNodeType
+_UNION: Final = 16
+_VALUE_BYTES: Final = 64  # sizeof(CUkernelNodeAttrValue)
 
 
-@GRAPH_NODES("cuGraphAddNode 12020 >size size size size size")
+@GRAPHS("cuGraphAddNode 12020 >size size size size size")
 def add_node(api: Emulator, result: int, graph: int, after: int, count: int, params: int) -> int:
     """Add a node of any kind; what it allocates or runs is put into the parameters."""
     seen = CUgraphNodeParams(_ptr=params) if params else None
@@ -27,7 +38,7 @@ def add_node(api: Emulator, result: int, graph: int, after: int, count: int, par
     return passed_on(api, "cuGraphAddNode", given, result)
 
 
-@GRAPH_NODES("cuGraphAddNode_v2 12030 >size size size size size size")
+@GRAPHS("cuGraphAddNode_v2 12030 >size size size size size size")
 def add_node_with_edges(
     api: Emulator, result: int, graph: int, after: int, edges: int, count: int, params: int
 ) -> int:
@@ -35,21 +46,21 @@ def add_node_with_edges(
     return add_node(api, result, graph, after, count, params)
 
 
-@GRAPH_NODES("cuGraphNodeSetParams 12020 size size")
+@GRAPHS("cuGraphNodeSetParams 12020 size size")
 def change_node(api: Emulator, node: int, params: int) -> int:
     """Let a node do the same kind of thing with other parameters."""
     seen = CUgraphNodeParams(_ptr=params) if params else None
     return int(call(api, "cuGraphNodeSetParams", node, seen)[0])
 
 
-@GRAPH_NODES("cuGraphExecNodeSetParams 12020 size size size")
+@GRAPHS("cuGraphExecNodeSetParams 12020 size size size")
 def change_step(api: Emulator, executable: int, node: int, params: int) -> int:
     """The same in an executable."""
     seen = CUgraphNodeParams(_ptr=params) if params else None
     return int(call(api, "cuGraphExecNodeSetParams", executable, node, seen)[0])
 
 
-@GRAPH_NODES("cuGraphKernelNodeSetAttribute 11000 size int size")
+@GRAPHS("cuGraphKernelNodeSetAttribute 11000 size int size")
 def set_node_attribute(api: Emulator, node: int, attribute: int, value: int) -> int:
     """Let a kernel's node launch cooperatively, or in clusters."""
     seen = CUkernelNodeAttrValue(_ptr=value) if value else None
@@ -144,17 +155,17 @@ for _line, _function in (
     ("cuGraphAddEventWaitNode 11010 >size size size size size", _WAIT.add),
     ("cuGraphAddMemFreeNode 11040 >size size size size size", _FREE.add),
 ):
-    GRAPH_NODES(_line)(_function)
+    GRAPHS(_line)(_function)
 
 
-@GRAPH_NODES("cuGraphAddEmptyNode 10000 >size size size size")
+@GRAPHS("cuGraphAddEmptyNode 10000 >size size size size")
 def add_empty_node(api: Emulator, result: int, graph: int, after: int, count: int) -> int:
     """Add a node that does nothing."""
     kind = _Kind(_Type.CU_GRAPH_NODE_TYPE_EMPTY, bytes)
     return kind.add(api, result, graph, after, count)
 
 
-@GRAPH_NODES("cuGraphAddMemAllocNode 11040 >size size size size &byte")
+@GRAPHS("cuGraphAddMemAllocNode 11040 >size size size size &byte")
 def add_allocation(
     api: Emulator, result: int, graph: int, after: int, count: int, params: int
 ) -> int:
@@ -169,14 +180,14 @@ def add_allocation(
     return code
 
 
-@GRAPH_NODES("cuGraphAddDependencies 10000 size size size size")
+@GRAPHS("cuGraphAddDependencies 10000 size size size size")
 def add_edges(api: Emulator, graph: int, first: int, then: int, count: int) -> int:
     """Let nodes come after others."""
     pairs = sizes_at(first, count), sizes_at(then, count)
     return int(call(api, "cuGraphAddDependencies", graph, *pairs, None, count)[0])
 
 
-@GRAPH_NODES("cuGraphAddDependencies_v2 12030 size size size size size")
+@GRAPHS("cuGraphAddDependencies_v2 12030 size size size size size")
 def add_ordinary_edges(
     api: Emulator, graph: int, first: int, then: int, edges: int, count: int
 ) -> int:
@@ -184,14 +195,14 @@ def add_ordinary_edges(
     return add_edges(api, graph, first, then, count)
 
 
-@GRAPH_NODES("cuGraphRemoveDependencies 10000 size size size size")
+@GRAPHS("cuGraphRemoveDependencies 10000 size size size size")
 def remove_edges(api: Emulator, graph: int, first: int, then: int, count: int) -> int:
     """Let nodes come after others no more."""
     pairs = sizes_at(first, count), sizes_at(then, count)
     return int(call(api, "cuGraphRemoveDependencies", graph, *pairs, None, count)[0])
 
 
-@GRAPH_NODES("cuGraphRemoveDependencies_v2 12030 size size size size size")
+@GRAPHS("cuGraphRemoveDependencies_v2 12030 size size size size size")
 def remove_ordinary_edges(
     api: Emulator, graph: int, first: int, then: int, edges: int, count: int
 ) -> int:
@@ -199,13 +210,13 @@ def remove_ordinary_edges(
     return remove_edges(api, graph, first, then, count)
 
 
-@GRAPH_NODES("cuGraphGetEdges 10000 size size size &size")
+@GRAPHS("cuGraphGetEdges 10000 size size size &size")
 def edges(api: Emulator, graph: int, first: int, then: int, count: int) -> int:
     """The edges of a graph as far as there is room for them, or how many there are."""
     return edges_with_data(api, graph, first, then, 0, count)
 
 
-@GRAPH_NODES("cuGraphGetEdges_v2 12030 size size size size &size")
+@GRAPHS("cuGraphGetEdges_v2 12030 size size size size &size")
 def edges_with_data(api: Emulator, graph: int, first: int, then: int, data: int, count: int) -> int:
     """The same; what lies behind the last edge becomes zeros (manual)."""
     room = ctypes.c_size_t.from_address(count).value if first or then else 0
@@ -219,7 +230,7 @@ def edges_with_data(api: Emulator, graph: int, first: int, then: int, data: int,
     return int(code)
 
 
-@GRAPH_NODES("cuStreamBeginCaptureToGraph 12030 stream size size size size int")
+@GRAPHS("cuStreamBeginCaptureToGraph 12030 stream size size size size int")
 def capture_to_graph(
     api: Emulator, stream: int, graph: int, after: int, edges: int, count: int, mode: int
 ) -> int:
@@ -229,16 +240,158 @@ def capture_to_graph(
     return int(call(api, "cuStreamBeginCaptureToGraph", *given)[0])
 
 
-@GRAPH_NODES("cuStreamUpdateCaptureDependencies 11030 stream size size uint")
+@GRAPHS("cuStreamUpdateCaptureDependencies 11030 stream size size uint")
 def change_tip(api: Emulator, stream: int, after: int, count: int, flags: int) -> int:
     """Say after which nodes the next operation of a capture comes."""
     given = (stream, sizes_at(after, count), None, count, flags)
     return int(call(api, "cuStreamUpdateCaptureDependencies", *given)[0])
 
 
-@GRAPH_NODES("cuStreamUpdateCaptureDependencies_v2 12030 stream size size size uint")
+@GRAPHS("cuStreamUpdateCaptureDependencies_v2 12030 stream size size size uint")
 def change_tip_with_edges(
     api: Emulator, stream: int, after: int, edges: int, count: int, flags: int
 ) -> int:
     """The same; edges are ordinary ones."""
     return change_tip(api, stream, after, count, flags)
+
+
+@GRAPHS("cuGraphNodeGetParams 13020 size >byte")
+def node_params(api: Emulator, node: int, result: int) -> int:
+    """The parameters of a node of any kind."""
+    return _put_params(api, node, result, 0, _PARAMS_BYTES)
+
+
+def _put_params(api: Emulator, node: int, result: int, first: int, nbytes: int) -> int:
+    """Some of the bytes of a CUgraphNodeParams."""
+    code, params = call(api, "cuGraphNodeGetParams", node)
+    if not code:
+        put_bytes(result, ctypes.string_at(int(params.getPtr()) + first, nbytes))
+    return int(code)
+
+
+def _of_kind(kind: CUgraphNodeType, first: int, nbytes: int) -> Handler:
+    """What gives the parameters of nodes of one kind, and refuses the others."""
+
+    def answer(api: Emulator, node: int, result: int) -> int:
+        code, found = call(api, "cuGraphNodeGetType", node)
+        if code:
+            return int(code)
+        return _put_params(api, node, result, first, nbytes) if found == kind else INVALID_VALUE
+
+    return answer
+
+
+for _line, _kind, _first, _nbytes in (
+    ("cuGraphKernelNodeGetParams 10000", _Type.CU_GRAPH_NODE_TYPE_KERNEL, _UNION, 56),
+    ("cuGraphKernelNodeGetParams_v2 12000", _Type.CU_GRAPH_NODE_TYPE_KERNEL, _UNION, 72),
+    ("cuGraphMemcpyNodeGetParams 10000", _Type.CU_GRAPH_NODE_TYPE_MEMCPY, _UNION + 16, 200),
+    ("cuGraphMemsetNodeGetParams 10000", _Type.CU_GRAPH_NODE_TYPE_MEMSET, _UNION, 40),
+    ("cuGraphHostNodeGetParams 10000", _Type.CU_GRAPH_NODE_TYPE_HOST, _UNION, 16),
+    ("cuGraphMemAllocNodeGetParams 11040", _Type.CU_GRAPH_NODE_TYPE_MEM_ALLOC, _UNION, 120),
+    ("cuGraphMemFreeNodeGetParams 11040", _Type.CU_GRAPH_NODE_TYPE_MEM_FREE, _UNION, 8),
+    ("cuGraphEventRecordNodeGetEvent 11010", _Type.CU_GRAPH_NODE_TYPE_EVENT_RECORD, _UNION, 8),
+    ("cuGraphEventWaitNodeGetEvent 11010", _Type.CU_GRAPH_NODE_TYPE_WAIT_EVENT, _UNION, 8),
+):
+    GRAPHS(f"{_line} size >byte")(_of_kind(_kind, _first, _nbytes))
+
+
+@GRAPHS("cuGraphChildGraphNodeGetGraph 10000 size >size")
+def child_graph(api: Emulator, node: int, result: int) -> int:
+    """The graph of a node that is a child graph."""
+    return passed_on(api, "cuGraphChildGraphNodeGetGraph", (node,), result)
+
+
+@GRAPHS("cuGraphNodeFindInClone 10000 >size size size")
+def find_in_clone(api: Emulator, result: int, node: int, clone: int) -> int:
+    """The node of a clone that was made of a node."""
+    return passed_on(api, "cuGraphNodeFindInClone", (node, clone), result)
+
+
+def _list(
+    ask: Callable[[int], tuple[int, int, list[object] | None]], result: int, count: int
+) -> int:
+    """Put nodes where the caller wants them; what lies behind the last becomes null (manual)."""
+    room = ctypes.c_size_t.from_address(count).value if result else 0
+    code, number, nodes = ask(room)
+    if not code:
+        for at in range(room if result else 0):
+            put_size(result + 8 * at, nodes[at] if nodes and at < len(nodes) else 0)
+        put_size(count, number)
+    return code
+
+
+def _neighbours(name: str, api: Emulator, node: int, result: int, count: int) -> int:
+    def ask(room: int) -> tuple[int, int, list[object] | None]:
+        code, nodes, _, number = call(api, name, node, room)
+        return int(code), number, nodes
+
+    return _list(ask, result, count)
+
+
+@GRAPHS("cuGraphNodeGetDependencies 10000 size size &size")
+def dependencies(api: Emulator, node: int, result: int, count: int) -> int:
+    """The nodes that one comes after."""
+    return _neighbours("cuGraphNodeGetDependencies", api, node, result, count)
+
+
+@GRAPHS("cuGraphNodeGetDependencies_v2 12030 size size size &size")
+def dependencies_with_edges(api: Emulator, node: int, result: int, edges: int, count: int) -> int:
+    """The same; edges are ordinary ones."""
+    return _with_edges(dependencies(api, node, result, count), edges, count)
+
+
+@GRAPHS("cuGraphNodeGetDependentNodes 10000 size size &size")
+def dependents(api: Emulator, node: int, result: int, count: int) -> int:
+    """The nodes that come after one."""
+    return _neighbours("cuGraphNodeGetDependentNodes", api, node, result, count)
+
+
+@GRAPHS("cuGraphNodeGetDependentNodes_v2 12030 size size size &size")
+def dependents_with_edges(api: Emulator, node: int, result: int, edges: int, count: int) -> int:
+    """The same; edges are ordinary ones."""
+    return _with_edges(dependents(api, node, result, count), edges, count)
+
+
+def _with_edges(code: int, edges: int, count: int) -> int:
+    if not code and edges:
+        put_bytes(edges, bytes(_EDGE_BYTES * ctypes.c_size_t.from_address(count).value))
+    return code
+
+
+@GRAPHS("cuGraphGetRootNodes 10000 size size &size")
+def roots(api: Emulator, graph: int, result: int, count: int) -> int:
+    """The nodes of a graph that come after none."""
+
+    def ask(room: int) -> tuple[int, int, list[object] | None]:
+        code, nodes, number = call(api, "cuGraphGetRootNodes", graph, room)
+        return int(code), number, nodes
+
+    return _list(ask, result, count)
+
+
+@GRAPHS("cuGraphKernelNodeGetAttribute 11000 size int >byte")
+def node_attribute(api: Emulator, node: int, attribute: int, result: int) -> int:
+    """How a kernel's node launches."""
+    code, value = call(api, "cuGraphKernelNodeGetAttribute", node, attribute)
+    if not code:
+        put_bytes(result, ctypes.string_at(int(value.getPtr()), _VALUE_BYTES))
+    return int(code)
+
+
+@GRAPHS("cuGraphKernelNodeCopyAttributes 11000 size size")
+def copy_attributes(api: Emulator, target: int, source: int) -> int:
+    """Let a kernel's node launch as another one does."""
+    return int(call(api, "cuGraphKernelNodeCopyAttributes", target, source)[0])
+
+
+@GRAPHS("cuDeviceGetGraphMemAttribute 11040 int int >size")
+def graph_memory(api: Emulator, device: int, attribute: int, result: int) -> int:
+    """Bytes that graphs take."""
+    return passed_on(api, "cuDeviceGetGraphMemAttribute", (device, attribute), result)
+
+
+@GRAPHS("cuDeviceSetGraphMemAttribute 11040 int int &size")
+def reset_graph_memory(api: Emulator, device: int, attribute: int, value: int) -> int:
+    """Reset a high-water mark."""
+    number = ctypes.c_size_t.from_address(value).value
+    return int(call(api, "cuDeviceSetGraphMemAttribute", device, attribute, number)[0])
