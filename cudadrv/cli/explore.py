@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..emulator.checks import CHECKS, VARIABLE as CHECK_VARIABLE
 from ..emulator.timeline.choice import VARIABLE
-from ..emulator.timeline.run_record import TRACE_VARIABLE
+from ..emulator.timeline.timeline import TRACE_VARIABLE
 from .commands import Commands, positive
 
 _DRIVER = "emulator:2"

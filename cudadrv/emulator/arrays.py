@@ -21,8 +21,7 @@ from .refusal import Refusal, invalid_value
 
 if TYPE_CHECKING:
     from .contexts import Context
-    from .emulated_device import DeviceState
-    from .pieces import Piece
+    from .device_state import DeviceState, Piece
 
 # A channel of any of eight scalar types.
 FORMATS: Final[Mapping[CUarray_format, np.dtype[Any]]] = MappingProxyType(

@@ -16,8 +16,8 @@ from cudadrv.driver._api import (
     CUstreamCaptureMode,
 )
 from cudadrv.emulator import CheckName, EarlyRead, Emulator, HostChange, OrderWarning, session
+from cudadrv.emulator.memory_patterns import FREED, FRESH
 from cudadrv.emulator.timeline.choice import chosen_order, read_order
-from cudadrv.emulator.timeline.patterns import FREED, FRESH
 from cudadrv.emulator.timeline.queues import QUEUE_LENGTH
 from cudadrv.errors import CopyError
 from tests.several_threads import all_at_once

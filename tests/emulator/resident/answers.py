@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from cudadrv.emulator import PROFILES
-from cudadrv.emulator.attributes import device_attributes
-from cudadrv.emulator.occupancy import blocks_per_sm
+from cudadrv.emulator.functions import blocks_per_sm
+from cudadrv.emulator.profiles import device_attributes
 
 LIMITS: Final = {
     "launch__occupancy_limit_blocks": "blocks",
