@@ -39,11 +39,11 @@ from cudadrv import (
 )
 from cudadrv.cluster.call import Call
 from cudadrv.cluster.inbox import Inbox
-from cudadrv.cluster.local import LocalEngine
+from cudadrv.cluster.local_pool import LocalEngine
 from cudadrv.cluster.process import WorkerProcess
-from cudadrv.cluster.report import report_of
 from cudadrv.cluster.request import RequestHandler
 from cudadrv.cluster.seats import Seat
+from cudadrv.cluster.worker_report import report_of
 
 from .scatter import logistic
 

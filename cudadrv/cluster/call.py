@@ -9,10 +9,10 @@ import numpy as np
 
 from ..errors import WorkerLostError
 from .failure import Failure
-from .parcel import Function, packed
-from .policy import TilePolicy
+from .pickled import Function, packed
 from .request import Reply, Request, Wanted, here
-from .segment import Segment
+from .shared_arrays import Segment
+from .tile_policy import TilePolicy
 
 
 class Call:

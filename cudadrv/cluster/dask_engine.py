@@ -23,9 +23,9 @@ from .dask_roster import DaskRoster
 from .dask_task import Gathered, Sent, Wish, all_of
 from .dask_watch import DaskWatch
 from .engine import Engine
-from .parcel import Function
-from .report import WorkerReport
+from .pickled import Function
 from .request import Reply
+from .worker_report import WorkerReport
 
 _LOOK_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.2  # between looks where something is wrong

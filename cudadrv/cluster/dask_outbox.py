@@ -15,7 +15,7 @@ from .dask_roster import DaskRoster
 from .dask_task import Sent, Wish, all_of
 from .dask_worker import serve
 from .request import Request, keep
-from .segment import Segment
+from .shared_arrays import Segment
 
 _MOST_TOGETHER: Final = 64
 _TASK_SECONDS: Final = 0.02  # of a task of several calls

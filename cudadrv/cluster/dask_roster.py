@@ -12,8 +12,8 @@ from typing import Final
 from ..errors import CudadrvError, NoWorkerError
 from .dask_client import DaskClient
 from .dask_worker import can_open, end, report
-from .report import WorkerReport
-from .segment import CAN_SHARE, Segment
+from .shared_arrays import CAN_SHARE, Segment
+from .worker_report import WorkerReport
 
 _PAUSE_SECONDS: Final = 0.2
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from .call import Call
 from .dask_client import DaskFuture
-from .segment import Segment
+from .shared_arrays import Segment
 
 _T = TypeVar("_T")
 

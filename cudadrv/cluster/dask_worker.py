@@ -13,9 +13,9 @@ from typing import Final, cast
 
 from .dask_begins import Gate, tell
 from .dask_client import DaskWorker
-from .report import Claim, WorkerReport, report_of
 from .request import Reply, Request, RequestHandler, here
-from .segment import NotHereError, Place, opened
+from .shared_arrays import NotHereError, Place, opened
+from .worker_report import Claim, WorkerReport, report_of
 
 _handlers: Final[dict[str, RequestHandler]] = {}
 """By the worker's address: there are several in a process where a cluster has no processes."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from .call import Call
-from .parcel import Function
-from .report import WorkerReport
+from .pickled import Function
+from .worker_report import WorkerReport
 
 
 class Engine(ABC):

@@ -19,10 +19,10 @@ from ..pool.tile_executor import TileExecutor
 from ..runtime.probe import GpuRuntime
 from .call import Call
 from .engine import Engine
-from .parcel import Function
-from .policy import TilePolicy
-from .report import WorkerReport
+from .pickled import Function
+from .tile_policy import TilePolicy
 from .tile_run import TileRun, runtime_of
+from .worker_report import WorkerReport
 
 if TYPE_CHECKING:
     from ..emulator.profiles import EmulatedDevice
@@ -77,7 +77,7 @@ class GpuExecutor(Uncopied, Executor, TileExecutor):
             InvalidDeviceError: a device is not visible.
             ValueError: there are to be none.
         """
-        from .local import LocalEngine
+        from .local_pool import LocalEngine
         from .seats import seats_for
 
         return cls(LocalEngine(seats_for(devices)), policy)

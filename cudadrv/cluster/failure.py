@@ -7,7 +7,7 @@ import traceback
 from dataclasses import dataclass
 
 from ..errors import RemoteError
-from .parcel import pickled
+from .pickled import pickled
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from ..memory.host.pinned import HostBox
 from ..memory.host.registered import registered_in
 from ..stream import cuda_context_for
 from .byte_copy import Bytes
-from .segment import Place, mapped
+from .shared_arrays import Place, mapped
 
 MOST_KEPT_BYTES: Final = 256 << 20
 """Of a segment that is kept open; a larger one would hold much memory for what it saves."""

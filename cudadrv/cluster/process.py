@@ -23,10 +23,10 @@ from .call import Call
 from .failure import Failure
 from .inbox import Inbox
 from .mapped_segments import MOST_KEPT_BYTES
-from .report import WorkerReport
 from .request import Reply, Request, keep
 from .seats import Seat
-from .segment import CAN_SHARE, NotHereError, Place, Segment, mapped
+from .shared_arrays import CAN_SHARE, NotHereError, Place, Segment, mapped
+from .worker_report import WorkerReport
 
 START_SECONDS: Final = 120.0
 _END_SECONDS: Final = 5.0

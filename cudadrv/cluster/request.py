@@ -19,8 +19,8 @@ from ..pool.job import Job
 from ..pool.tile import Workplace
 from .failure import Failure
 from .mapped_segments import MappedSegments
-from .parcel import Parcel, packed
-from .segment import NotHereError, Segment
+from .pickled import Parcel, packed
+from .shared_arrays import NotHereError, Segment
 
 _T = TypeVar("_T")
 _MOST_FUNCTIONS: Final = 32

@@ -23,9 +23,9 @@ from ..runtime.probe import GpuRuntime
 from .byte_copy import copy_items
 from .call import Call
 from .engine import Engine
-from .parcel import Function
-from .policy import Progress, TilePolicy
-from .report import WorkerReport
+from .pickled import Function
+from .tile_policy import Progress, TilePolicy
+from .worker_report import WorkerReport
 
 _TILES_A_WORKER: Final = 8
 

@@ -15,10 +15,10 @@ from typing import Final
 from ..driver.device import Device
 from ..memory.driver_pool import set_release_threshold
 from .failure import Failure
-from .report import WorkerReport, report_of
 from .request import Reply, Request, RequestHandler
 from .seats import Seat
-from .segment import CAN_SHARE, Segment
+from .shared_arrays import CAN_SHARE, Segment
+from .worker_report import WorkerReport, report_of
 
 _KEPT_BYTES: Final = 256 << 20  # of the device's memory, from tile to tile
 _WATCH_SECONDS: Final = 0.5

@@ -96,7 +96,7 @@ def test_items_of_another_host_travel_with_their_tiles(
     # As where a worker joins that cannot open what this process shares.
     assert executor.workers
     data = np.arange(300_000.0)
-    monkeypatch.setattr("cudadrv.cluster.segment.os.getpid", lambda: 2**22 + 1)
+    monkeypatch.setattr("cudadrv.cluster.shared_arrays.os.getpid", lambda: 2**22 + 1)
     scatter_batched(executor, data, jobs.doubled)
     assert np.array_equal(data, 2 * np.arange(300_000.0))
 

@@ -9,7 +9,7 @@ from queue import Empty, SimpleQueue
 from cudadrv.cluster import TilePolicy, WorkerReport
 from cudadrv.cluster.call import Call
 from cudadrv.cluster.engine import Engine
-from cudadrv.cluster.parcel import Function
+from cudadrv.cluster.pickled import Function
 from cudadrv.cluster.tile_run import TileRun
 from tests.runtime.devices import device_with
 

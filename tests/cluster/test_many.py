@@ -10,7 +10,7 @@ import pytest
 from benchmarks.cluster import SimulatedProcess
 from cudadrv import GpuRuntime, scatter_batched, scatter_map
 from cudadrv.cluster import GpuExecutor, TilePolicy
-from cudadrv.cluster.local import LocalEngine
+from cudadrv.cluster.local_pool import LocalEngine
 from cudadrv.cluster.seats import Seat
 from tests.cluster import jobs
 from tests.cluster.jobs import Floats

@@ -9,7 +9,7 @@ from cudadrv import emulator
 from cudadrv.cluster import mapped_segments
 from cudadrv.cluster.byte_copy import Bytes, copy_items
 from cudadrv.cluster.mapped_segments import MappedSegments
-from cudadrv.cluster.segment import CAN_SHARE, Segment
+from cudadrv.cluster.shared_arrays import CAN_SHARE, Segment
 from cudadrv.errors import OutOfMemoryError
 from cudadrv.memory.host_copy import is_reachable
 from cudadrv.stream import cuda_context_for

@@ -14,9 +14,9 @@ import pytest
 
 from cudadrv import emulator, list_devices
 from cudadrv.cluster import GpuExecutor
-from cudadrv.cluster.local import LocalEngine
-from cudadrv.cluster.report import first_free, held_name
+from cudadrv.cluster.local_pool import LocalEngine
 from cudadrv.cluster.seats import Seat
+from cudadrv.cluster.worker_report import first_free, held_name
 from tests.cluster import jobs
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -120,7 +120,7 @@ def test_workers_share_the_devices_evenly_whatever_each_sees(seen: list[str], ch
 def test_a_device_that_another_process_has_is_free_when_that_ends() -> None:
     name = f"test-{os.getpid()}"
     code = (
-        "import sys; from cudadrv.cluster.report import held_name; "
+        "import sys; from cudadrv.cluster.worker_report import held_name; "
         f"held = held_name({name!r}); print(held is not None, flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(

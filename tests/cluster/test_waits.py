@@ -12,7 +12,7 @@ import pytest
 from cudadrv.cluster import GpuExecutor, TilePolicy
 from cudadrv.cluster.call import Call
 from cudadrv.cluster.dask_engine import DaskEngine
-from cudadrv.cluster.parcel import Function
+from cudadrv.cluster.pickled import Function
 from cudadrv.errors import ExecutorClosedError, WorkerLostError
 
 pytest.importorskip("distributed", reason="needs distributed")

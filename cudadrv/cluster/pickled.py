@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import ArgumentTypeError
 from .byte_copy import Bytes
-from .segment import Place, Segment, nbytes_for, opened
+from .shared_arrays import Place, Segment, nbytes_for, opened
 
 _LEAST_SHARED: Final = 1 << 15
 """Fewer bytes go with the message: opening shared memory costs as much as copying them twice."""

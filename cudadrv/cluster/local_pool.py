@@ -17,10 +17,10 @@ from ..errors import CudadrvError, ExecutorClosedError, WorkerLostError
 from .call import Call
 from .engine import Engine
 from .inbox import Inbox
-from .parcel import Function
+from .pickled import Function
 from .process import LostError, WorkerProcess
-from .report import WorkerReport
 from .seats import Seat
+from .worker_report import WorkerReport
 
 _MOST_FAILED_STARTS: Final = 3
 _SHORT_SECONDS: Final = 0.02
