@@ -1,8 +1,9 @@
-"""Values between processes: pickled once, with the bytes of their arrays beside that."""
+"""Values, functions and errors as pickles, on their way between processes."""
 
 from __future__ import annotations
 
 import pickle
+import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -10,69 +11,69 @@ from typing import Final
 
 import numpy as np
 
-from ..errors import ArgumentTypeError
-from .byte_copy import Bytes
-from .shared_arrays import Place, Segment, nbytes_for, opened
+from ..errors import ArgumentTypeError, RemoteError
+from .shared_arrays import PAGE_BYTES, Bytes, Segment, SharedArrays
 
-_LEAST_SHARED: Final = 1 << 15
+_MIN_SHARED_BYTES: Final = 1 << 15
 """Fewer bytes go with the message: opening shared memory costs as much as copying them twice."""
-_REFUSALS: Final = (pickle.PicklingError, AttributeError, TypeError)
+_MAX_CAUSES: Final = 8
+_UNPICKLABLE: Final = (pickle.PicklingError, AttributeError, TypeError)
 _MAIN: Final = b"__main__"
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
-    """A pickled value.
+class PickledValue:
+    """A value, with the bytes of its arrays beside the pickle.
 
     Attributes:
         head: the pickle, by protocol 5 without the arrays' bytes.
-        arrays: those, if they travel along.
-        place: where they are, if they are shared.
+        arrays: the arrays, if they travel along.
+        shared: where the arrays are, if they are in shared memory.
     """
 
     head: bytes
     arrays: tuple[Bytes, ...]
-    place: Place | None
+    shared: SharedArrays | None
 
-    def unpacked(self) -> object:
-        """The value; its arrays are writable, and changes of shared ones this process's own.
+    @classmethod
+    def of(cls, value: object, share: Callable[[int], Segment] | None = None) -> PickledValue:
+        """Pickle a value, with cloudpickle where that is installed and pickle cannot.
+
+        Args:
+            value: the value.
+            share: returns shared memory of a size; without it the arrays' bytes travel along.
 
         Raises:
-            NotHereError: the arrays are shared on another host, or their process has ended.
+            ArgumentTypeError: the value cannot be pickled.
+            OSError: the system has not enough memory.
         """
-        if self.place is not None:
-            return self.over(opened(self.place, private=True))
-        # What came over a network may be read-only, and in one process it is the giver's own.
-        return self.over(array.copy() for array in self.arrays)
+        buffers: list[pickle.PickleBuffer] = []
+        head = _pickled(value, buffers)
+        arrays = tuple([np.asarray(buffer.raw()) for buffer in buffers])
+        nbytes = sum(map(len, arrays))
+        if share is None or nbytes < _MIN_SHARED_BYTES:
+            return cls(head, arrays, None)
+        return cls(head, (), share(nbytes + len(arrays) * PAGE_BYTES).put(arrays))
+
+    def value(self) -> object:
+        """Unpickle the value, with writable arrays of its own.
+
+        Raises:
+            NotSharedError: the arrays are shared on another host, or their process has ended.
+        """
+        if self.shared is not None:
+            return self.over(self.shared.within(self.shared.mapped()))
+        # Bytes from a network may be read-only; in one process they are the sender's own.
+        return self.over(map(np.copy, self.arrays))
 
     def over(self, arrays: Iterable[Bytes]) -> object:
-        """The value, its arrays over given memory."""
+        """Unpickle the value, with its arrays in the given memory."""
         return pickle.loads(self.head, buffers=arrays)
 
 
-def packed(value: object, share: Callable[[int], Segment] | None = None) -> Parcel:
-    """A value for another process.
-
-    Args:
-        value: what can be pickled, by cloudpickle where it is installed and pickle does not.
-        share: gives shared memory of a size; without it the arrays' bytes travel along.
-
-    Raises:
-        ArgumentTypeError: it cannot be pickled.
-        OSError: there is not so much memory.
-    """
-    buffers: list[pickle.PickleBuffer] = []
-    head = pickled(value, buffers)
-    arrays = tuple(np.asarray(buffer.raw()) for buffer in buffers)
-    nbytes = nbytes_for(arrays)
-    if share is None or nbytes < _LEAST_SHARED:
-        return Parcel(head, arrays, None)
-    return Parcel(head, (), share(nbytes).put(arrays))
-
-
 @dataclass(frozen=True, slots=True)
-class Function:
-    """A pickled function, which a worker unpickles once.
+class PickledFunction:
+    """A function that a worker unpickles once.
 
     Attributes:
         digest: of the code.
@@ -83,49 +84,104 @@ class Function:
     code: bytes
 
     @classmethod
-    def of(cls, function: Callable[..., object]) -> Function:
-        """The function, with the global names that it uses if it is of the main file.
+    def of(cls, function: Callable[..., object]) -> PickledFunction:
+        """Pickle a function; one of the main file with the global names that it uses.
 
         Raises:
-            ArgumentTypeError: it cannot be pickled.
+            ArgumentTypeError: the function cannot be pickled.
         """
-        code = pickled(function, is_function=True)
+        code = _pickled(function, is_function=True)
         return cls(blake2b(code, digest_size=16).hexdigest(), code)
 
 
-def pickled(
+@dataclass(frozen=True, slots=True)
+class PickledError:
+    """An error of a worker, with its attributes and causes, and the traceback as a note.
+
+    Attributes:
+        errors: the error and its causes, each pickled.
+    """
+
+    errors: tuple[bytes, ...]
+
+    @classmethod
+    def of(cls, error: BaseException, worker: str) -> PickledError:
+        """Pickle an error that the worker of a name raised."""
+        text = "".join(traceback.format_exception(error)).rstrip()
+        error.add_note(f"on worker {worker}:\n{text}")
+        errors: list[bytes] = []
+        each: BaseException | None = error
+        while each is not None and len(errors) < _MAX_CAUSES:
+            errors.append(_pickled_error(each))
+            each = each.__cause__
+        return cls(tuple(errors))
+
+    def error(self) -> BaseException:
+        """The error, with its causes."""
+        first, *causes = (_unpickled_error(each) for each in self.errors)
+        effect = first
+        for cause in causes:
+            effect.__cause__ = cause
+            effect = cause
+        return first
+
+
+def _pickled(
     value: object,
     buffers: list[pickle.PickleBuffer] | None = None,
     *,
     is_function: bool = False,
 ) -> bytes:
-    """A value as a pickle; with `buffers` without the bytes of arrays, which are put there.
+    """Pickle a value; with `buffers` the bytes of arrays are put there instead.
 
     Raises:
-        ArgumentTypeError: it cannot be pickled.
+        ArgumentTypeError: the value cannot be pickled.
     """
-    keep = None if buffers is None else buffers.append
-    refusal: Exception | None = None
+    put = None if buffers is None else buffers.append
+    failure: Exception | None = None
     try:
-        head = pickle.dumps(value, 5, buffer_callback=keep)
-        # By reference to the main file, which is another one in a worker.
+        head = pickle.dumps(value, 5, buffer_callback=put)
+        # A reference to the main file, which is another one in a worker.
         if _MAIN not in head:
             return head
-    except _REFUSALS as error:
-        refusal = error
+    except _UNPICKLABLE as error:
+        failure = error
     try:
         import cloudpickle  # of the extra "cluster"
     except ModuleNotFoundError:
-        if refusal is None and not is_function:
+        if failure is None and not is_function:
             return head
         raise ArgumentTypeError(
-            f"workers cannot be given {value!r}: {refusal or 'it is of the main file'}\n"
+            f"workers cannot be given {value!r}: {failure or 'it is of the main file'}\n"
             '  define it at the top of a module, or: pip install "cudadrv[cluster]"'
-        ) from refusal
+        ) from failure
     if buffers is not None:
         buffers.clear()
     try:
-        made: bytes = cloudpickle.dumps(value, 5, buffer_callback=keep)
-    except _REFUSALS as error:
+        made: bytes = cloudpickle.dumps(value, 5, buffer_callback=put)
+    except _UNPICKLABLE as error:
         raise ArgumentTypeError(f"workers cannot be given {value!r}: {error}") from error
     return made
+
+
+def _pickled_error(error: BaseException) -> bytes:
+    """Pickle an error so that it can be unpickled for certain."""
+    try:
+        head = _pickled(error.with_traceback(None))
+        pickle.loads(head)
+    except Exception as failure:  # a class's own way to pickle may raise anything
+        kind = type(error).__qualname__
+        other = RemoteError(f"{kind}: {error}\n  it cannot be pickled: {failure}", type_name=kind)
+        for note in getattr(error, "__notes__", ()):
+            other.add_note(note)
+        return pickle.dumps(other, 5)
+    return head
+
+
+def _unpickled_error(pickled: bytes) -> BaseException:
+    try:
+        error = pickle.loads(pickled)
+    except Exception as failure:  # its class may be of a module that this process lacks
+        return RemoteError(f"an error cannot be unpickled here: {failure}", type_name="")
+    assert isinstance(error, BaseException)
+    return error

@@ -1,40 +1,51 @@
-"""Memory that processes of one host share, which nobody has to remove.
+"""Arrays in memory that processes of one host share.
 
-It has no name in any folder: another process of the same user opens it by the number that it has
-in the process that made it (proc(5), /proc/PID/fd). So it is gone when the last of both has ended,
-however they end.
+The memory has no name in any folder. Another process of the same user opens it through the file
+number that it has in the process that made it (proc(5), /proc/PID/fd). The system frees it when
+both processes have ended, however they end. `multiprocessing.shared_memory` has names, which stay
+when a process is killed.
 """
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import os
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from ..errors import CudadrvError
-from .byte_copy import Bytes, copy_bytes
+from ..memory.copy_threads import Share, under_way, work_together
+from ..memory.dtypes import AnyArray
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 CAN_SHARE: Final = hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd")
 """Whether the system has such memory: Linux."""
-_ALIGNMENT: Final = 4096  # a page, so that copies to the device begin on one
+MAX_REUSED_BYTES: Final = 256 << 20
+"""The largest segment that is kept for further calls; a larger one would hold much memory."""
+PAGE_BYTES: Final = 4096
+"""An array begins on a page of its own, as copies to the device then do."""
+_MIN_THREADED_BYTES: Final = 4 << 20  # fewer are copied sooner than another thread wakes
+_CHUNK_BYTES: Final = 2 << 20
 
 
-class NotHereError(CudadrvError):
-    """Shared memory is of another host, or its process has ended."""
+class NotSharedError(CudadrvError):
+    """Shared memory belongs to another host, or its process has ended."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where some arrays' bytes are.
+class SharedArrays:
+    """Where the bytes of some arrays are, for another process.
 
     Attributes:
-        path: of the segment, for another process.
-        name: what the segment is called, as a number may be used again.
+        path: the file of the segment.
+        name: the segment's name; file numbers are reused, names are not.
         spans: the offset and size of each array.
     """
 
@@ -43,91 +54,97 @@ class Place:
     spans: tuple[tuple[int, int], ...]
 
     def within(self, memory: Bytes) -> list[Bytes]:
-        """The arrays, in the memory where they are."""
-        return [memory[at : at + nbytes] for at, nbytes in self.spans]
+        """The arrays, in the mapped memory of their segment."""
+        return [memory[start : start + nbytes] for start, nbytes in self.spans]
+
+    def mapped(self) -> Bytes:
+        """Map the whole segment of another process.
+
+        Raises:
+            NotSharedError: that process is on another host, or has ended.
+        """
+        try:
+            name = os.readlink(self.path)
+            number = os.open(self.path, os.O_RDWR) if self.name in name else -1
+        except OSError as error:
+            raise NotSharedError(f"opening shared memory: {error}") from error
+        if number < 0:
+            raise NotSharedError(f"{self.path} is {name} now")
+        try:
+            return _mapped(number, 0)
+        finally:
+            os.close(number)
 
 
 class Segment:
     """Shared memory of the process that makes it.
 
     Raises:
-        OSError: there is not so much memory.
+        OSError: the system has not enough memory.
     """
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
         self._name = f"cudadrv-{secrets.token_hex(8)}"
         self._number = os.memfd_create(self._name)
-        # What is missing is an error here, and no SIGBUS at the first write.
+        # Too little memory is an error here, and no SIGBUS at the first write.
         os.posix_fallocate(self._number, 0, nbytes)
         self._bytes = _mapped(self._number, nbytes)
 
     def __del__(self) -> None:
-        # What another process has mapped stays as long as that has it.
+        # Memory that another process has mapped stays until that process unmaps it.
         if hasattr(self, "_number"):
             os.close(self._number)
 
-    def put(self, arrays: Sequence[Bytes]) -> Place:
-        """Copy arrays in, one behind the other."""
+    def put(self, arrays: Sequence[Bytes]) -> SharedArrays:
+        """Copy arrays into the segment, one after the other."""
         spans: list[tuple[int, int]] = []
-        at = 0
+        start = 0
         for array in arrays:
-            copy_bytes(self._bytes[at : at + array.size], array)
-            spans.append((at, array.size))
-            at = _next(at + array.size)
+            copy_items(self._bytes[start : start + array.size], array)
+            spans.append((start, array.size))
+            start += -(-array.size // PAGE_BYTES) * PAGE_BYTES
         path = f"/proc/{os.getpid()}/fd/{self._number}"
-        return Place(path, self._name, tuple(spans))
+        return SharedArrays(path, self._name, tuple(spans))
 
-    def arrays(self, place: Place) -> list[Bytes]:
-        """The arrays where they are."""
-        return place.within(self._bytes)
-
-
-def nbytes_for(arrays: Sequence[Bytes]) -> int:
-    """How much `Segment.put` needs."""
-    return sum(_next(array.size) for array in arrays)
+    def arrays(self, shared: SharedArrays) -> list[Bytes]:
+        """The arrays that `put` has placed here, as they are now."""
+        return shared.within(self._bytes)
 
 
-def opened(place: Place, *, private: bool) -> list[Bytes]:
-    """The arrays of another process.
+def copy_items(to: AnyArray, of: object) -> None:
+    """Do ``to[...] = of``, with several threads for large arrays."""
+    if (
+        isinstance(of, np.ndarray)
+        and of.nbytes >= _MIN_THREADED_BYTES
+        and (to.dtype, to.shape) == (of.dtype, of.shape)
+        and not to.dtype.hasobject
+        and to.flags.c_contiguous
+        and of.flags.c_contiguous
+    ):
+        _copy_bytes(to.reshape(-1).view(np.uint8), of.reshape(-1).view(np.uint8))
+    else:
+        to[...] = of  # NumPy releases the interpreter's lock meanwhile
 
-    Args:
-        place: where they are.
-        private: whether changes are this process's own; else they are seen by all.
 
-    Raises:
-        NotHereError: that process is on another host, or has ended.
-    """
-    return place.within(mapped(place, private=private))
+def _copy_bytes(to: Bytes, of: Bytes) -> None:
+    numbers = itertools.count()
+    chunks = -(-of.size // _CHUNK_BYTES)
 
+    def work() -> None:
+        while (number := next(numbers)) < chunks:
+            start = number * _CHUNK_BYTES
+            to[start : start + _CHUNK_BYTES] = of[start : start + _CHUNK_BYTES]
 
-def mapped(place: Place, *, private: bool) -> Bytes:
-    """The whole memory of another process in which a place is.
-
-    Raises:
-        NotHereError: as `opened` does.
-    """
+    share = Share()
     try:
-        name = os.readlink(place.path)
-        mode = os.O_RDONLY if private else os.O_RDWR
-        number = os.open(place.path, mode) if place.name in name else -1
-    except OSError as error:
-        raise NotHereError(f"opening shared memory: {error}") from error
-    if number < 0:
-        raise NotHereError(f"{place.path} is {name} now")
-    try:
-        if private:
-            return np.frombuffer(mmap.mmap(number, 0, access=mmap.ACCESS_COPY), np.uint8)
-        return _mapped(number, 0)
+        under_way.append(share)  # no interrupt comes before it, nor before it is taken out
+        work_together(work, min(share.threads, chunks))
     finally:
-        os.close(number)
+        under_way.remove(share)
 
 
 def _mapped(number: int, nbytes: int) -> Bytes:
-    """Shared memory, its pages all in place: one by one, as each is first used, takes longer."""
+    """Map shared memory with all its pages at once, which is faster than one page fault each."""
     flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
     return np.frombuffer(mmap.mmap(number, nbytes, flags=flags), np.uint8)
-
-
-def _next(at: int) -> int:
-    return -(-at // _ALIGNMENT) * _ALIGNMENT

@@ -16,7 +16,10 @@ import pytest
 
 import ptx
 from cudadrv import GpuRuntime, balanced_partition, scatter_batched, scatter_map
-from cudadrv.cluster import GpuExecutor, Progress, TilePolicy
+from cudadrv.cluster import GpuExecutor, Progress, TilePolicy, WorkerReport
+from cudadrv.cluster.call import Call
+from cudadrv.cluster.engine import Engine
+from cudadrv.cluster.pickled import PickledFunction
 from cudadrv.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -27,6 +30,9 @@ from cudadrv.errors import (
 from cudadrv.pool.failures import ScatterError
 from tests.cluster import jobs
 from tests.cluster.jobs import Floats
+from tests.runtime.devices import device_with
+
+from .workers import worker_with
 
 
 def test_each_worker_is_a_process_with_a_device_of_its_own(local: GpuExecutor) -> None:
@@ -230,13 +236,28 @@ def test_progress_is_told_of_each_tile(local: GpuExecutor) -> None:
     assert (told[-1].tiles, told[-1].items, told[-1].items_done, told[-1].failed) == (3, 10, 10, 0)
 
 
+class ThreeWorkers(Engine):
+    """Workers with different devices, which nothing asks for calls."""
+
+    def workers(self) -> tuple[WorkerReport, ...]:
+        devices = [device_with(0, sm, 1.0) for sm in (96, 196, 296)]
+        return tuple(worker_with(device, number) for number, device in enumerate(devices))
+
+    def capacity(self, nbytes: int, function: PickledFunction) -> int:
+        raise NotImplementedError
+
+    def start(self, call: Call) -> None:
+        raise NotImplementedError
+
+    def close(self, *, wait: bool, cancel: bool) -> None:
+        pass
+
+    def abort(self) -> None:
+        raise NotImplementedError
+
+
 def test_shares_follow_the_scores_of_the_workers() -> None:
-    from cudadrv.cluster.tile_run import runtime_of
-    from tests.runtime.devices import device_with
-
-    from .workers import worker_with
-
-    runtime = runtime_of([worker_with(device_with(0, sm, 1.0), sm) for sm in (96, 196, 296)])
+    runtime = GpuExecutor(ThreeWorkers()).runtime()
     assert [(n, len(part)) for n, part in balanced_partition(runtime, 600)] == [
         (2, 300), (1, 200), (0, 100),
     ]  # fmt: skip
