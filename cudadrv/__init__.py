@@ -50,10 +50,10 @@ if typing.TYPE_CHECKING:
         CudaRawHandle as CudaRawHandle,
         register_module as register_module,
     )
-    from .cluster.bar import TerminalBar as TerminalBar
     from .cluster.executor import GpuExecutor as GpuExecutor
-    from .cluster.policy import Progress as Progress, TilePolicy as TilePolicy
-    from .cluster.report import WorkerReport as WorkerReport
+    from .cluster.progress_bar import TerminalBar as TerminalBar
+    from .cluster.tile_policy import Progress as Progress, TilePolicy as TilePolicy
+    from .cluster.worker_report import WorkerReport as WorkerReport
     from .driver.attributes import DeviceAttribute as DeviceAttribute
     from .driver.capability import GpuCapability as GpuCapability, GpuDeviceInfo as GpuDeviceInfo
     from .driver.context_settings import (
@@ -191,10 +191,10 @@ else:
     _AT_FIRST_USE = {
         "blas": "LinearAlgebra NotPositiveDefiniteError",
         "client": "CapturedGraph CudaClient CudaRawHandle register_module",
-        "cluster.bar": "TerminalBar",
+        "cluster.progress_bar": "TerminalBar",
         "cluster.executor": "GpuExecutor",
-        "cluster.policy": "Progress TilePolicy",
-        "cluster.report": "WorkerReport",
+        "cluster.tile_policy": "Progress TilePolicy",
+        "cluster.worker_report": "WorkerReport",
         "driver.attributes": "DeviceAttribute",
         "driver.capability": "GpuCapability GpuDeviceInfo",
         "driver.context_settings": "CachePreference ContextLimits",

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Final
 
 from ..cluster.executor import GpuExecutor
-from ..cluster.report import WorkerReport
+from ..cluster.worker_report import WorkerReport
 from ..errors import CudadrvError, RuntimeDependencyUnavailable
 from ..pool.tile import current_tile
 from .commands import Commands, positive

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from .. import border
 from ..errors import ArgumentValueError
-from ..runtime.probe import GpuRuntime
+
+if TYPE_CHECKING:
+    from ..runtime.probe import GpuRuntime
 
 
 def balanced_partition(rt: GpuRuntime, n_units: int) -> tuple[tuple[int, range], ...]:
@@ -22,6 +25,8 @@ def balanced_partition(rt: GpuRuntime, n_units: int) -> tuple[tuple[int, range],
     Raises:
         ValueError: `n_units` is negative.
     """
+    from ..runtime.probe import GpuRuntime  # a scatter over an executor does without
+
     border.instance("balanced_partition: rt", rt, GpuRuntime)
     n_units = border.integer("balanced_partition: n_units", n_units)
     if n_units < 0:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, MutableSequence, Sequence
 from functools import partial
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import border
 from ..errors import ArgumentTypeError, NoDeviceError
-from ..runtime.probe import GpuRuntime
 from .failures import ScatterError, TileError
 from .job import Job, run_all
 from .partition import balanced_partition
 from .tile_executor import TileExecutor
+
+if TYPE_CHECKING:
+    from ..runtime.probe import GpuRuntime
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -124,7 +126,10 @@ def scatter_map(rt: GpuRuntime | TileExecutor, items: Any, f: Callable[[int, Any
 
 
 def _check(what: str, rt: object, items: object, f: Callable[..., object]) -> None:
-    border.instance(f"{what}: rt", rt, (GpuRuntime, TileExecutor))
+    if not isinstance(rt, TileExecutor):
+        from ..runtime.probe import GpuRuntime  # an executor does without its ten files
+
+        border.instance(f"{what}: rt", rt, (GpuRuntime, TileExecutor))
     border.function(f"{what}: f", f, takes=2)
     if isinstance(items, np.ndarray) and not items.ndim:
         raise border.refused(f"{what}: items", items, "give an array with an axis to share")

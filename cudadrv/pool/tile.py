@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from contextvars import ContextVar
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..errors import ClosedError, CudadrvError
-from ..memory.reuse.arena import DeviceArena
 from ..stream import Context, Stream
 from .failures import NotInTileError
+
+if TYPE_CHECKING:
+    from ..memory.reuse.arena import DeviceArena
 
 
 class Workplace:
@@ -28,6 +30,8 @@ class Workplace:
     def own_arena(self) -> DeviceArena:
         """The arena."""
         if self.arena is None:
+            from ..memory.reuse.arena import DeviceArena  # few tiles have one
+
             self.arena = DeviceArena()
         return self.arena
 

@@ -15,7 +15,7 @@ import pytest
 
 from cudadrv import scatter_batched, scatter_map
 from cudadrv.cluster import GpuExecutor, TilePolicy
-from cudadrv.cluster.dask_begins import Gate
+from cudadrv.cluster.dask_worker import Gate
 from cudadrv.errors import WorkerLostError
 from cudadrv.pool.failures import ScatterError
 from tests.cluster import jobs

@@ -90,17 +90,6 @@ def test_tiles_that_are_known_to_be_short_go_to_workers_together(executor: GpuEx
     assert len(set(scatter_map(executor, range(600), jobs.task_key))) <= 300
 
 
-def test_items_of_another_host_travel_with_their_tiles(
-    executor: GpuExecutor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # As where a worker joins that cannot open what this process shares.
-    assert executor.workers
-    data = np.arange(300_000.0)
-    monkeypatch.setattr("cudadrv.cluster.segment.os.getpid", lambda: 2**22 + 1)
-    scatter_batched(executor, data, jobs.doubled)
-    assert np.array_equal(data, 2 * np.arange(300_000.0))
-
-
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_gives_all_tiles_up(executor: GpuExecutor, tmp_path: Path) -> None:
     executor.policy = TilePolicy(items=10)

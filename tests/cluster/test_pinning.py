@@ -14,9 +14,8 @@ import pytest
 
 from cudadrv import emulator, list_devices
 from cudadrv.cluster import GpuExecutor
-from cudadrv.cluster.local import LocalEngine
-from cudadrv.cluster.report import first_free, held_name
-from cudadrv.cluster.seats import Seat
+from cudadrv.cluster.dask_worker import first_free, held_name
+from cudadrv.cluster.local_pool import LocalPool, WorkerSpec
 from tests.cluster import jobs
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -48,8 +47,8 @@ def test_processes_take_visible_devices_by_their_indices_and_change_nothing(case
     text, devices = cases()[case]
     # As for GPUs: the process has the driver's devices, and takes the one of its index.
     environment = {"CUDADRV_DRIVER": f"emulator:{_DEVICES}", VISIBLE: text}
-    seats = [Seat(index, None, environment) for index in range(len(devices))]
-    with GpuExecutor(LocalEngine(seats)) as executor:
+    specs = [WorkerSpec(index, None, environment) for index in range(len(devices))]
+    with GpuExecutor(LocalPool(specs)) as executor:
         workers = executor.workers
         assert [bare(each.uuid) for each in workers] == [uuids()[n] for n in devices]
         assert [each.device.ordinal for each in workers] == list(range(len(devices)))
@@ -120,7 +119,7 @@ def test_workers_share_the_devices_evenly_whatever_each_sees(seen: list[str], ch
 def test_a_device_that_another_process_has_is_free_when_that_ends() -> None:
     name = f"test-{os.getpid()}"
     code = (
-        "import sys; from cudadrv.cluster.report import held_name; "
+        "import sys; from cudadrv.cluster.dask_worker import held_name; "
         f"held = held_name({name!r}); print(held is not None, flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from cudadrv import emulator
-from cudadrv.cluster import mapped_segments
-from cudadrv.cluster.byte_copy import Bytes, copy_items
-from cudadrv.cluster.mapped_segments import MappedSegments
-from cudadrv.cluster.segment import CAN_SHARE, Segment
+from cudadrv.cluster import worker
+from cudadrv.cluster.shared_arrays import CAN_SHARE, Bytes, Segment, copy_items
+from cudadrv.cluster.worker import MappedSegments
 from cudadrv.errors import OutOfMemoryError
 from cudadrv.memory.host_copy import is_reachable
 from cudadrv.stream import cuda_context_for
@@ -71,7 +70,7 @@ def test_memory_that_cannot_be_pinned_is_told_once_and_used_as_it_is() -> None:
 
 
 def test_a_large_segment_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mapped_segments, "MOST_KEPT_BYTES", _NBYTES - 1)
+    monkeypatch.setattr(worker, "MAX_REUSED_BYTES", _NBYTES - 1)
     with emulator.session(devices=1):
         segment, segments = Segment(_NBYTES), MappedSegments(0)
         place = segment.put([np.ones(_NBYTES, np.uint8)])

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from ..errors import RuntimeDependencyUnavailable
-from .policy import Progress
+from .tile_policy import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console
