@@ -172,23 +172,23 @@ if typing.TYPE_CHECKING:
         cuda_context_for as cuda_context_for,
     )
     from .stream.stream_pool import StreamPool as StreamPool
-    from .tensor_map.tensor_map import TensorMap as TensorMap
-    from .tensor_map.tensor_modes import (
+    from .tensor_map.tensor_map import (
         L2Promotion as L2Promotion,
         TensorElement as TensorElement,
         TensorFill as TensorFill,
         TensorInterleave as TensorInterleave,
+        TensorMap as TensorMap,
         TensorSwizzle as TensorSwizzle,
     )
-    from .texture.array import CudaArray as CudaArray
-    from .texture.mipmap import MipmappedArray as MipmappedArray
-    from .texture.modes import (
+    from .texture.cuda_array import CudaArray as CudaArray
+    from .texture.mipmapped_array import MipmappedArray as MipmappedArray
+    from .texture.surface import Surface as Surface
+    from .texture.texture import (
         AddressMode as AddressMode,
         FilterMode as FilterMode,
         ReadMode as ReadMode,
+        Texture as Texture,
     )
-    from .texture.surface import Surface as Surface
-    from .texture.texture import Texture as Texture
     from .tracing import Trace as Trace, trace as trace
 else:
     _AT_FIRST_USE = {
@@ -247,15 +247,13 @@ else:
         "runtime.probe": "GpuAvailability GpuAvailable GpuRuntime",
         "stream": "Context Stream cuda_context_for",
         "stream.stream_pool": "StreamPool",
-        "tensor_map.tensor_map": "TensorMap",
-        "tensor_map.tensor_modes": (
-            "L2Promotion TensorElement TensorFill TensorInterleave TensorSwizzle"
+        "tensor_map.tensor_map": (
+            "L2Promotion TensorElement TensorFill TensorInterleave TensorMap TensorSwizzle"
         ),
-        "texture.array": "CudaArray",
-        "texture.mipmap": "MipmappedArray",
-        "texture.modes": "AddressMode FilterMode ReadMode",
+        "texture.cuda_array": "CudaArray",
+        "texture.mipmapped_array": "MipmappedArray",
         "texture.surface": "Surface",
-        "texture.texture": "Texture",
+        "texture.texture": "AddressMode FilterMode ReadMode Texture",
         "tracing": "Trace trace",
     }
     """The names above by module, for the run.
