@@ -1,4 +1,4 @@
-"""The roots of cudadrv's errors, and what cudadrv raises by itself."""
+"""The root classes of cudadrv's errors, and the errors that cudadrv raises by itself."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from ptx.emulate.check.findings import Found
 
-_RESULTS = ("setup", "loading", "execution", "capture")
-"""The modules of the results' classes."""
 _LINE = 120  # a longer first line is two
 _BROKEN = "every later call of this process fails alike: restart the process"
 _BROKEN_EMULATED = (
@@ -35,21 +33,21 @@ class CudadrvError(Exception):
 
 
 class CudaError(CudadrvError):
-    """A CUDA driver call that answered something other than success.
+    """A CUDA driver call returned something other than success.
 
-    There is one subclass a CUresult; a result that is not known here is a plain `CudaError`.
+    There is one subclass a CUresult. An unknown result raises a plain `CudaError`.
 
     Attributes:
         result: the class's CUresult (0 on `CudaError` itself).
-        code: the CUresult that was answered.
+        code: the CUresult that the driver returned.
         call: the driver function, such as "cuMemAllocAsync"; "" where cudadrv found the fault.
-        doing: what was being done: label, kernel, argument, bytes.
+        doing: the operation: label, kernel, argument, bytes.
         text: the driver's description of the result.
-        explained: whether the text says what to do, too, as the emulator's does of what it refuses;
-            then the general remedy of the CUresult is left out.
-        fault: on the emulator the typed error behind it, such as a kernel's
-            `ptx.emulate.EmulationFault`; None otherwise, and where the error was pickled. It is not
-            the error's cause, as a traceback would print its text twice.
+        explained: True if the text contains the remedy, as the emulator's texts do; then the
+            general remedy of the CUresult is left out.
+        fault: on the emulator the typed error below it, such as a kernel's
+            `ptx.emulate.EmulationFault`; None otherwise, and after pickling. It is not the error's
+            cause, as a traceback would print its text twice.
     """
 
     result: ClassVar[int] = 0
@@ -77,16 +75,20 @@ class CudaError(CudadrvError):
     def __reduce__(self) -> tuple[object, ...]:
         return _remade, (type(self), self.args, {**self.__dict__, "fault": None})
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(
+        cls, *, result: int | None = None, remedy: str = "", sticky: bool = False
+    ) -> None:
         super().__init_subclass__()
-        if cls._classes.setdefault(cls.result, cls) is not cls:
-            raise TypeError(f"two classes for CUresult {cls.result}")
+        if result is None:
+            return  # a user's class, which is no result's own
+        if cls._classes.setdefault(result, cls) is not cls:
+            raise TypeError(f"two classes for CUresult {result}")
+        cls.result, cls.remedy, cls.sticky = result, remedy, sticky
 
     @classmethod
     def for_code(cls, code: int) -> type[CudaError]:
-        """The subclass of a CUresult, or `CudaError` for one that is not known."""
-        for module in _RESULTS:
-            import_module(f"{__package__}.{module}")
+        """Return the subclass of a CUresult; `CudaError` for an unknown one."""
+        import_module(f"{__package__}.results")
         return cls._classes.get(code, CudaError)
 
     @property
