@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from .cli.parser import run
+from .cli.command_line import run
 
 _INTERRUPTED: Final = 130  # as a shell says of SIGINT
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)

@@ -1,22 +1,167 @@
-"""``python -m cudadrv doctor``: what is wrong with this machine's CUDA, and what mends it.
+"""``python -m cudadrv doctor``: find the faults of this machine's CUDA, and print their remedies.
 
-Sources: CUDA Compatibility Guide (which driver takes which compiler's output); CUDA Driver API,
+Sources: CUDA Compatibility Guide (which driver accepts which compiler's output); CUDA Driver API,
 `CUresult`; CUDA on WSL User Guide; NVIDIA Container Toolkit.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import IntEnum
-from typing import Final
+from importlib import metadata
+from pathlib import Path
+from typing import Final, TypeAlias
 
+from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
+
+import ptx
+from ptx.cache.settings import folder_from_environment
 from ptx.header_packages import install_command, package_of
 
-from .commands import Commands
-from .machine import Machine, look
-from .output import print_table
+from ..driver.driver_api import driver_fault, load_cuda
+from ..driver.in_use import device_count
+from ..errors import CudadrvError
+from .command_line import Commands, print_table
+
+Version: TypeAlias = tuple[int, int]
+
+_NVIDIA: Final = re.compile(r"(?:nvidia-|cuda-)[a-z0-9-]+")
+_CONTAINER_FILES: Final = ("/.dockerenv", "/run/.containerenv")
+
+
+@dataclass(slots=True)
+class Machine:
+    """The state of the machine.
+
+    Attributes:
+        packages: versions of the installed packages of NVIDIA, by name.
+        bindings: the version of cuda-bindings.
+        driver_path: the library that was loaded; "" if there is none.
+        driver_fault: the reason why a library that was found does not load.
+        driver_code: the result of cuInit; None without a library.
+        driver: the newest CUDA version that the driver supports.
+        devices: the devices' names.
+        has_device_files: True if the system shows a device.
+        nvrtc: the compiler's version.
+        nvrtc_path: the library that was loaded; "" if there is none.
+        headers: CUDA's headers that a compilation would use.
+        visible: CUDA_VISIBLE_DEVICES.
+        chosen: CUDADRV_DRIVER.
+        is_container: True in a container.
+        is_wsl: True on Linux under Windows.
+        cache_folder: the folder of the image cache; None if there is no home folder.
+        cache_fault: the reason why nothing can be stored there.
+    """
+
+    packages: dict[str, str] = field(default_factory=dict)
+    bindings: Version | None = None
+    driver_path: str = ""
+    driver_fault: str = ""
+    driver_code: int | None = None
+    driver: Version | None = None
+    devices: list[str] = field(default_factory=list)
+    has_device_files: bool = False
+    nvrtc: Version | None = None
+    nvrtc_path: str = ""
+    headers: ptx.CudaHeaders | None = None
+    visible: str | None = None
+    chosen: str = ""
+    is_container: bool = False
+    is_wsl: bool = False
+    cache_folder: Path | None = None
+    cache_fault: str = ""
+
+
+def look() -> Machine:
+    """Examine the machine; nothing that is missing raises an error."""
+    machine = Machine(
+        packages=_packages(),
+        visible=os.environ.get("CUDA_VISIBLE_DEVICES"),
+        chosen=os.environ.get("CUDADRV_DRIVER", "").strip(),
+        is_container=any(map(os.path.exists, _CONTAINER_FILES)) or _is_pod(),
+        is_wsl="microsoft" in _text_of("/proc/version").lower(),
+        has_device_files=sys.platform != "linux" or _shows_device(),
+    )
+    machine.bindings = _major_and_minor(machine.packages.get("cuda-bindings", ""))
+    _look_at_driver(machine)
+    _look_at_compiler(machine)
+    _look_at_cache(machine)
+    return machine
+
+
+def _packages() -> dict[str, str]:
+    names = ((each.metadata["Name"] or "", each.version) for each in metadata.distributions())
+    return {name.lower(): version for name, version in names if _NVIDIA.fullmatch(name.lower())}
+
+
+def _look_at_driver(machine: Machine) -> None:
+    try:
+        machine.driver_fault = driver_fault()
+        machine.driver_path = load_nvidia_dynamic_lib("cuda").abs_path or ""
+        api = load_cuda()
+        (code,) = api.cuInit(0)
+        machine.driver_code = int(code)
+        code, number = api.cuDriverGetVersion()
+        if not code:
+            machine.driver = number // 1000, number % 1000 // 10
+        if machine.driver_code:
+            return
+        for ordinal in range(device_count(api)):
+            _, device = api.cuDeviceGet(ordinal)
+            _, name = api.cuDeviceGetName(256, device)
+            machine.devices.append(name.rstrip(b"\0").decode(errors="replace"))
+    except (DynamicLibNotFoundError, CudadrvError):
+        return  # the path and the code say how far it came
+
+
+def _look_at_compiler(machine: Machine) -> None:
+    try:
+        machine.nvrtc = ptx.nvrtc_version()
+        machine.nvrtc_path = load_nvidia_dynamic_lib("nvrtc").abs_path or ""
+        machine.headers = ptx.cuda_headers(unpack=False)
+    except (ptx.NvrtcNotFoundError, DynamicLibNotFoundError):
+        return
+
+
+def _look_at_cache(machine: Machine) -> None:
+    try:
+        folder = machine.cache_folder = folder_from_environment()
+    except OSError as error:
+        machine.cache_fault = str(error)
+        return
+    there = next(each for each in (folder, *folder.parents) if each.exists())
+    if not os.access(there, os.W_OK):
+        machine.cache_fault = f"{there} cannot be written"
+    elif there == folder and hasattr(os, "getuid"):
+        status = folder.stat()
+        if status.st_uid != os.getuid() or status.st_mode & 0o022:
+            machine.cache_fault = f"others can write {folder}"
+
+
+def _major_and_minor(text: str) -> Version | None:
+    found = re.match(r"(\d+)\.(\d+)", text)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def _text_of(path: str) -> str:
+    try:
+        return Path(path).read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def _is_pod() -> bool:
+    return "KUBERNETES_SERVICE_HOST" in os.environ
+
+
+def _shows_device() -> bool:
+    return os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/dxg")
+
 
 _NO_DEVICE: Final = 100
 _STUB: Final = 34
@@ -32,7 +177,7 @@ _WSL_LIBRARIES: Final = "/usr/lib/wsl/lib"
 
 
 class Severity(IntEnum):
-    """How bad something is; the worst is the command's exit status."""
+    """The severity of a finding; the worst is the command's exit status."""
 
     FINE = 0
     WARNING = 1
@@ -41,7 +186,7 @@ class Severity(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at, what is so, and what mends it."""
+    """The state of one part of the machine, and the remedy of a fault."""
 
     severity: Severity
     subject: str
@@ -59,7 +204,7 @@ def add_to(commands: Commands) -> None:
 
 
 def run_doctor(as_json: bool) -> int:
-    """Print what was found; answers 0 if all is fine, 1 after warnings, 2 after errors."""
+    """Print the findings; return 0 if all is fine, 1 after warnings, 2 after errors."""
     findings = diagnose(look())
     if as_json:
         named = [{**asdict(each), "severity": each.severity.name.lower()} for each in findings]
@@ -71,7 +216,7 @@ def run_doctor(as_json: bool) -> int:
 
 
 def diagnose(machine: Machine) -> list[Finding]:
-    """What can be told of a machine, in the order of its parts."""
+    """Return the findings about a machine, part by part."""
     return [finding for rule in _RULES for finding in rule(machine)]
 
 

@@ -1,4 +1,4 @@
-"""``python -m cudadrv ptx``: what is in a PTX file, or in what a CUDA file compiles to."""
+"""``python -m cudadrv ptx``: list the contents of a PTX file, or of a CUDA file's PTX."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from ptx.isa.model import Instruction
 from ptx.isa.module import PtxModule, parse
 from ptx.isa.signature import reachable_functions, signatures_of
 
-from .commands import Commands
+from .command_line import Commands, print_table
 from .compile import FAULTS, add_compile_options, failed, requests_of
-from .output import print_table
 
 # What the assembler prints of each kernel.
 _COMPILED: Final = re.compile(r"Compiling entry function '([^']+)'")
@@ -82,7 +81,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _texts(options: argparse.Namespace) -> tuple[str, Path | None]:
-    """The PTX, and the CUDA file that its lines are of, as far as that is known."""
+    """Return the PTX, and the CUDA source of its lines if that is known."""
     if options.file.suffix == ".ptx":
         return options.file.read_text(), None
     options.kind, options.lineinfo = ptx.ImageKind.PTX, True
@@ -125,7 +124,7 @@ def _instructions(module: PtxModule, name: str) -> Iterator[Instruction]:
 
 
 def _assembled(module: PtxModule) -> dict[str, tuple[int, int, int]]:
-    """Registers, stack and spilled bytes of each kernel; empty where no assembler takes the PTX."""
+    """Return each kernel's registers, stack and spills; empty if no assembler accepts the PTX."""
     target = ptx.Target.parse(module.target).as_kind(ptx.ImageKind.CUBIN)
     image = ptx.Image.from_ptx(module.text)
     try:
