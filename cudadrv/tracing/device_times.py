@@ -158,7 +158,7 @@ class DeviceTimes:
                 continue
 
     def _times_of(self, context: ContextCore) -> ContextTimes | None:
-        """Return the times of a context; None once it is closed, or after an error of the driver."""
+        """Return the times of a context; None once it is closed, or after a driver error."""
         try:
             number = int(context.handle)
             times = self._contexts.get(number)
