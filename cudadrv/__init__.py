@@ -133,15 +133,12 @@ if typing.TYPE_CHECKING:
         ScatterError as ScatterError,
         TileError as TileError,
     )
-    from .pool.partition import balanced_partition as balanced_partition
-    from .pool.scatter import scatter_batched as scatter_batched, scatter_map as scatter_map
-    from .pool.tile import Tile as Tile, current_tile as current_tile
-    from .runtime.availability import (
-        AbsenceReason as AbsenceReason,
-        GpuAbsent as GpuAbsent,
-        GpuBroken as GpuBroken,
-        GpuPolicy as GpuPolicy,
+    from .pool.scatter import (
+        balanced_partition as balanced_partition,
+        scatter_batched as scatter_batched,
+        scatter_map as scatter_map,
     )
+    from .pool.tile import Tile as Tile, current_tile as current_tile
     from .runtime.backend import (
         CudaBackendContext as CudaBackendContext,
         CudaBackendParts as CudaBackendParts,
@@ -162,8 +159,12 @@ if typing.TYPE_CHECKING:
         GpuMixedPrecisionPolicy as GpuMixedPrecisionPolicy,
     )
     from .runtime.probe import (
+        AbsenceReason as AbsenceReason,
+        GpuAbsent as GpuAbsent,
         GpuAvailability as GpuAvailability,
         GpuAvailable as GpuAvailable,
+        GpuBroken as GpuBroken,
+        GpuPolicy as GpuPolicy,
         GpuRuntime as GpuRuntime,
     )
     from .stream import (
@@ -234,17 +235,17 @@ else:
         "memory.reuse.arena": "ArenaMemory DeviceArena",
         "pool.device_pool": "DevicePool",
         "pool.failures": "NotInTileError ScatterError TileError",
-        "pool.partition": "balanced_partition",
-        "pool.scatter": "scatter_batched scatter_map",
+        "pool.scatter": "balanced_partition scatter_batched scatter_map",
         "pool.tile": "Tile current_tile",
-        "runtime.availability": ("AbsenceReason GpuAbsent GpuBroken GpuPolicy"),
         "runtime.backend": (
             "CudaBackendContext CudaBackendParts probe_backend_with_compile probe_cuda_backend"
         ),
         "runtime.calibration": "Calibration PolicyOrigin calibrated_policy_for_device",
         "runtime.module_cache": "KeyedPtxModuleCache PtxModuleCache",
         "runtime.policy": "GpuDispatchPolicy GpuMixedPrecisionPolicy",
-        "runtime.probe": "GpuAvailability GpuAvailable GpuRuntime",
+        "runtime.probe": (
+            "AbsenceReason GpuAbsent GpuAvailability GpuAvailable GpuBroken GpuPolicy GpuRuntime"
+        ),
         "stream": "Context Stream cuda_context_for",
         "stream.stream_pool": "StreamPool",
         "tensor_map.tensor_map": (

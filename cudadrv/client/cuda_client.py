@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -15,7 +17,6 @@ from ..launch.module import Module
 from ..memory.driver_pool import set_release_threshold
 from ..memory.reuse.allocator import DEFAULT_CAP_BYTES, CudaAllocator
 from ..stream import Context, Stream, cuda_context_for
-from . import environment
 from .captured_graph import CapturedGraph
 from .module_registry import registry
 from .sobol import SobolDvCache
@@ -24,7 +25,11 @@ if TYPE_CHECKING:
     from ..blas import LinearAlgebra
     from ..memory.buffer import DeviceBuffer
 
+_POOL_RELEASE_THRESHOLD_MB: Final = "CUDADRV_POOL_RELEASE_THRESHOLD_MB"
+_FREE_LIST_CAP_MB: Final = "CUDADRV_FREE_LIST_CAP_MB"
 DEFAULT_POOL_RELEASE_THRESHOLD_BYTES: Final = 512 << 20
+_MIB: Final = 1 << 20
+_MOST_MIB: Final = (1 << 64) // _MIB - 1  # the driver keeps a threshold in 64 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +104,9 @@ class CudaClient:
         self.context = context = cuda_context_for(device.ordinal)
         self.stream = stream = context.new_stream()
         self.copy_stream = context.new_stream()
-        threshold = environment.mebibytes(
-            environment.POOL_RELEASE_THRESHOLD_MB, DEFAULT_POOL_RELEASE_THRESHOLD_BYTES
-        )
+        threshold = _mebibytes(_POOL_RELEASE_THRESHOLD_MB, DEFAULT_POOL_RELEASE_THRESHOLD_BYTES)
         set_release_threshold(device, threshold)
-        cap = environment.mebibytes(environment.FREE_LIST_CAP_MB, DEFAULT_CAP_BYTES)
+        cap = _mebibytes(_FREE_LIST_CAP_MB, DEFAULT_CAP_BYTES)
         self.allocator = CudaAllocator(stream, cap_bytes=cap)
         self.raw_handle = CudaRawHandle(context, stream)
         self.sobol_dv_cache = SobolDvCache(stream)
@@ -250,3 +253,22 @@ class CudaClient:
         arena = self.stream.alloc(nbytes)
         self.allocator.install_arena(arena.ptr, arena.nbytes)
         return arena
+
+
+def _mebibytes(name: str, default_bytes: int) -> int:
+    """The bytes that an environment variable gives in MiB, a whole number.
+
+    A variable that is not set or empty is the default; one that cannot be read is the default
+    too, with a `RuntimeWarning`.
+    """
+    text = os.environ.get(name, "").strip()
+    if not text:
+        return default_bytes
+    if text.isascii() and text.isdecimal() and int(text) <= _MOST_MIB:
+        return int(text) * _MIB
+    warnings.warn(
+        f"{name} is {text!r}, which is no whole number of MiB: using {default_bytes // _MIB}",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return default_bytes

@@ -15,7 +15,7 @@ from .. import border
 from ..driver.handle import Uncopied
 from ..driver.handover import finish
 from ..errors import ArgumentValueError
-from ..pool.tile_executor import TileExecutor
+from ..pool.scatter import TileExecutor
 from ..runtime.probe import GpuRuntime
 from .call import Call
 from .engine import Engine

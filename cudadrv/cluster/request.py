@@ -15,8 +15,8 @@ from functools import partial
 from typing import Final, TypeVar, cast
 
 from ..driver.in_use import in_use
-from ..pool.job import Job
 from ..pool.tile import Workplace
+from ..pool.workers import Job
 from .failure import Failure
 from .mapped_segments import MappedSegments
 from .parcel import Parcel, packed

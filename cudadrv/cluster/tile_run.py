@@ -16,8 +16,7 @@ import numpy as np
 from ..driver.handover import finish
 from ..errors import NoDeviceError
 from ..pool.failures import ScatterError, TileError
-from ..pool.partition import balanced_partition
-from ..pool.scatter import write_back
+from ..pool.scatter import balanced_partition, write_back
 from ..runtime.policy import GpuDispatchPolicy
 from ..runtime.probe import GpuRuntime
 from .byte_copy import copy_items

@@ -1,7 +1,9 @@
-"""Independent work over all devices at once, after gam's `scatter_batched`."""
+"""Independent work on all devices at once, shared by score, after gam's `scatter_batched`."""
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, MutableSequence, Sequence
 from functools import partial
 from typing import Any, TypeVar, overload
@@ -10,16 +12,82 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import border
-from ..errors import ArgumentTypeError, NoDeviceError
+from ..errors import ArgumentTypeError, ArgumentValueError, NoDeviceError
 from ..runtime.probe import GpuRuntime
 from .failures import ScatterError, TileError
-from .job import Job, run_all
-from .partition import balanced_partition
-from .tile_executor import TileExecutor
+from .workers import Job, run_all
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
+
+
+def balanced_partition(rt: GpuRuntime, n_units: int) -> tuple[tuple[int, range], ...]:
+    """Share `n_units` independent units between a runtime's devices (gam `balanced_partition`).
+
+    Returns (ordinal, range) tiles, the device of the highest score first, that cover 0 to
+    `n_units` without gap or overlap. A device's share is its score's part of the whole, rounded
+    down; the units left over go one each to the largest fractions, then to the higher score. A
+    device whose share is nothing has no tile. A score below zero, or NaN, counts as zero; where
+    all are zero or their sum is not finite, all devices weigh alike.
+
+    Raises:
+        ValueError: `n_units` is negative.
+    """
+    border.instance("balanced_partition: rt", rt, GpuRuntime)
+    n_units = border.integer("balanced_partition: n_units", n_units)
+    if n_units < 0:
+        raise ArgumentValueError(f"{n_units} units cannot be shared: use 0 or more")
+    # In this order max answers 0.0 for NaN.
+    scores = [max(0.0, device.score()) for device in rt.devices]
+    by_score = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)
+    widths = shares([scores[index] for index in by_score], n_units)
+    tiles: list[tuple[int, range]] = []
+    start = 0
+    for index, width in zip(by_score, widths, strict=True):
+        if width:
+            tiles.append((rt.devices[index].ordinal, range(start, start + width)))
+            start += width
+    return tuple(tiles)
+
+
+def shares(scores: Sequence[float], n_units: int) -> list[int]:
+    """How many of `n_units` each of some scores of 0 or more gets: whole numbers of that sum.
+
+    A float is a fraction of two integers, so the shares are reckoned exactly for any number of
+    units; each is within one of its ideal.
+    """
+    total = sum(scores)
+    if not (math.isfinite(total) and total > 0):
+        scores = [1.0] * len(scores)
+    ratios = [score.as_integer_ratio() for score in scores]
+    # Denominators are powers of two, so the largest is common to all.
+    common = max((denominator for _, denominator in ratios), default=1)
+    weights = [numerator * (common // denominator) for numerator, denominator in ratios]
+    whole = sum(weights)
+    widths: list[int] = []
+    fractions: list[int] = []
+    for weight in weights:
+        width, fraction = divmod(n_units * weight, whole)
+        widths.append(width)
+        fractions.append(fraction)
+    largest_first = sorted(range(len(weights)), key=fractions.__getitem__, reverse=True)
+    for index in largest_first[: n_units - sum(widths)]:
+        widths[index] += 1
+    return widths
+
+
+class TileExecutor(ABC):
+    """Who runs tiles elsewhere than in threads of this process; `cudadrv.cluster` has it."""
+
+    # Arrays of any dtype and sequences of any type: the public functions tie items and `f`.
+    @abstractmethod
+    def change_items(self, items: Any, f: Callable[[int, Any], None]) -> None:
+        """As `scatter_batched`, of items that it has checked."""
+
+    @abstractmethod
+    def map_items(self, items: Any, f: Callable[[int, Any], Any]) -> list[Any]:
+        """As `scatter_map`, of items that it has checked."""
 
 
 @overload
@@ -28,12 +96,16 @@ def scatter_batched(
     items: npt.NDArray[_ScalarT],
     f: Callable[[int, npt.NDArray[_ScalarT]], None],
 ) -> None: ...
+
+
 @overload
 def scatter_batched(
     rt: GpuRuntime | TileExecutor,
     items: MutableSequence[_T],
     f: Callable[[int, list[_T]], None],
 ) -> None: ...
+
+
 # Arrays of any dtype and sequences of any type: the overloads tie items and function together.
 def scatter_batched(
     rt: GpuRuntime | TileExecutor, items: Any, f: Callable[[int, Any], None]
@@ -88,12 +160,16 @@ def scatter_map(
     items: npt.NDArray[_ScalarT],
     f: Callable[[int, npt.NDArray[_ScalarT]], _R],
 ) -> list[_R]: ...
+
+
 @overload
 def scatter_map(
     rt: GpuRuntime | TileExecutor,
     items: Sequence[_T],
     f: Callable[[int, Sequence[_T]], _R],
 ) -> list[_R]: ...
+
+
 # As `scatter_batched`.
 def scatter_map(rt: GpuRuntime | TileExecutor, items: Any, f: Callable[[int, Any], _R]) -> list[_R]:
     """What ``f(ordinal, tile)`` returns for each tile, in the order of the items.

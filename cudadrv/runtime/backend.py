@@ -11,9 +11,8 @@ from ..driver.capability import GpuCapability
 from ..errors import CudadrvError, DriverCallFailed, DriverLibraryUnavailable
 from ..memory.reuse.arena import DeviceArena
 from ..stream import Context, Stream, cuda_context_for
-from .availability import GpuAbsent, GpuBroken
 from .module_cache import PtxModuleCache
-from .probe import GpuRuntime
+from .probe import GpuAbsent, GpuBroken, GpuRuntime
 
 _T = TypeVar("_T")
 

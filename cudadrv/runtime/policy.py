@@ -1,18 +1,92 @@
-"""`GpuDispatchPolicy`: from which size on work is worth the device, after gam's struct."""
+"""`GpuDispatchPolicy`: the sizes from which work is worth the device, after gam's struct."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from .. import border
 from ..errors import ArgumentTypeError, ArgumentValueError
-from .admission import PirlsLoopAdmission, RemlOuterAdmission
-from .saturation import U128_MAX, USIZE_MAX, saturating_product, saturating_sum
+
+USIZE_MAX: Final = 2**64 - 1
+U128_MAX: Final = 2**128 - 1
+
+
+class PirlsFamily(Enum):
+    """A response family and link that has device kernels; the values are gam's names."""
+
+    BERNOULLI_LOGIT = "BernoulliLogit"
+    BERNOULLI_PROBIT = "BernoulliProbit"
+    BERNOULLI_CLOGLOG = "BernoulliCLogLog"
+    POISSON_LOG = "PoissonLog"
+    GAUSSIAN_IDENTITY = "GaussianIdentity"
+    GAMMA_LOG = "GammaLog"
+
+
+class PirlsCurvature(Enum):
+    """Which curvature the weights of an iteration come from."""
+
+    FISHER = "Fisher"
+    OBSERVED = "Observed"
+
+
+@dataclass(frozen=True, slots=True)
+class PirlsLoopAdmission:
+    """A fit at fixed smoothing that asks for the device-resident PIRLS loop.
+
+    Attributes:
+        n: rows of the design.
+        p: columns of the design.
+        family: None where the family has no device kernels.
+        curvature: what the weights come from.
+        gpu_available: whether a device was found.
+    """
+
+    n: int
+    p: int
+    family: PirlsFamily | None
+    curvature: PirlsCurvature
+    gpu_available: bool
+
+    def __post_init__(self) -> None:
+        _check("PirlsLoopAdmission", self)
+
+
+@dataclass(frozen=True, slots=True)
+class RemlOuterAdmission:
+    """A search over smoothing parameters that asks for the device-resident outer loop.
+
+    Attributes:
+        n: rows of the design.
+        p: columns of the design.
+        num_rho: smoothing parameters.
+        family: None where the family has no device kernels.
+        curvature: what the weights come from.
+        gpu_available: whether a device was found.
+    """
+
+    n: int
+    p: int
+    num_rho: int
+    family: PirlsFamily | None
+    curvature: PirlsCurvature
+    gpu_available: bool
+
+    def __post_init__(self) -> None:
+        _check("RemlOuterAdmission", self)
+        border.integer("RemlOuterAdmission: num_rho", self.num_rho)
+
+
+def _check(what: str, given: PirlsLoopAdmission | RemlOuterAdmission) -> None:
+    border.integer(f"{what}: n", given.n)
+    border.integer(f"{what}: p", given.p)
+    border.optional(f"{what}: family", given.family, PirlsFamily)
+    border.instance(f"{what}: curvature", given.curvature, PirlsCurvature)
 
 
 class GpuMixedPrecisionPolicy(Enum):
@@ -205,3 +279,22 @@ def _counts(**given: int) -> Iterator[int]:
 _THRESHOLDS = tuple(
     field.name for field in fields(GpuDispatchPolicy) if field.name != "mixed_precision"
 )
+
+
+def saturating_product(*factors: int, most: int = USIZE_MAX) -> int:
+    """The product of counts, or `most` where it would pass it.
+
+    Clamping once at the end gives what clamping at each step gives: a zero makes both zero, and
+    no factor of at least one makes a product smaller.
+
+    Raises:
+        ValueError: a factor is negative.
+    """
+    if min(factors) < 0:
+        raise ArgumentValueError(f"counts are 0 or more, not {min(factors)}")
+    return min(math.prod(factors), most)
+
+
+def saturating_sum(*terms: int, most: int = USIZE_MAX) -> int:
+    """The sum of terms of 0 or more, or `most` where it would pass it."""
+    return min(sum(terms), most)
