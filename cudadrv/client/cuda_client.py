@@ -34,7 +34,7 @@ _MOST_MIB: Final = (1 << 64) // _MIB - 1  # the driver keeps a threshold in 64 b
 
 @dataclass(frozen=True, slots=True)
 class CudaRawHandle:
-    """What a caller needs to launch kernels of its own in a client's order."""
+    """The context and the stream for kernels of a caller's own, in a client's order."""
 
     context: Context
     stream: Stream
@@ -45,7 +45,7 @@ class CudaRawHandle:
 
 
 class CudaClient:
-    """A device's context, its compute and copy streams, and what is shared on them.
+    """A device's context, its compute and copy streams, and the objects shared on them.
 
     There is one client a device for the process: ``CudaClient(device)`` answers that one, whichever
     thread asks first. What computes is launched on `stream`, whose order the allocator follows.
@@ -136,7 +136,7 @@ class CudaClient:
         return self._algebra
 
     def synchronize(self) -> None:
-        """Wait until what the compute stream was given is done.
+        """Wait until all work of the compute stream is done.
 
         Raises:
             CudaError: some of that work failed.
@@ -144,11 +144,11 @@ class CudaClient:
         self.stream.synchronize()
 
     def record_event_on_compute(self) -> Event:
-        """An event at this point of the compute stream, for `copy_stream_wait_event`."""
+        """Record an event at this point of the compute stream, for `copy_stream_wait_event`."""
         return self.stream.record(timing=False)
 
     def copy_stream_wait_event(self, event: Event) -> None:
-        """Let the copy stream wait for an event.
+        """Make the copy stream wait for an event.
 
         Raises:
             ClosedError: the event was destroyed.
@@ -157,14 +157,14 @@ class CudaClient:
         self.copy_stream.wait(event)
 
     def destroy_event(self, event: Event) -> None:
-        """Destroy an event; what waits for it still does. A repeated destroy is harmless."""
+        """Destroy an event; waits for it continue. A repeated destroy is harmless."""
         border.instance("CudaClient.destroy_event: event", event, Event).close()
 
     def preload_modules(self, names: Iterable[str]) -> None:
         """Compile and load registered modules now, so that their first launch does not wait.
 
         Args:
-            names: what `register_module` was given; those loaded already cost nothing.
+            names: the names of `register_module`; modules that are loaded already cost nothing.
 
         Raises:
             UnknownModuleError: nothing is registered under a name.
@@ -174,7 +174,7 @@ class CudaClient:
             self.module(name)
 
     def module(self, name: str) -> Module:
-        """The registered module of a name on this device.
+        """Return the registered module of a name on this device.
 
         Raises:
             UnknownModuleError, DriverCallFailed: as `preload_modules`.
@@ -182,7 +182,7 @@ class CudaClient:
         return registry.load(name, self.context)
 
     def warmup_sobol(self, dimension: int) -> None:
-        """Put the Sobol direction vectors of a dimension on the device, where they stay.
+        """Copy the Sobol direction vectors of a dimension to the device, where they stay.
 
         Call it once outside any capture; again it costs nothing. `sobol_dv_cache` has them then.
 
@@ -200,7 +200,7 @@ class CudaClient:
         fn: Callable[[CudaClient], object],
         arena_bytes: int | None = None,
     ) -> CapturedGraph:
-        """Capture what `fn` launches on the compute stream, at addresses that stay.
+        """Capture the work that `fn` launches on the compute stream, at addresses that stay.
 
         The allocator is frozen meanwhile: what `fn` allocates comes from an arena of the graph's
         own, each address once, or without an arena from the graph itself, which frees at its end
@@ -210,8 +210,8 @@ class CudaClient:
         meanwhile; captures of several threads take turns.
 
         Args:
-            inputs: what the graph reads; kept alive with it.
-            outputs: what the graph writes; kept alive with it.
+            inputs: the objects that the graph reads; kept alive with it.
+            outputs: the objects that the graph writes; kept alive with it.
             fn: launches the work; called once, with this client.
             arena_bytes: the arena's size; None is no arena.
 
@@ -249,14 +249,14 @@ class CudaClient:
             return CapturedGraph(graph, stream, inputs, outputs, arena)
 
     def _installed_arena(self, nbytes: int) -> DeviceBuffer:
-        """Memory from which the frozen allocator gives what a capture asks for."""
+        """Return memory from which the frozen allocator serves the capture."""
         arena = self.stream.alloc(nbytes)
         self.allocator.install_arena(arena.ptr, arena.nbytes)
         return arena
 
 
 def _mebibytes(name: str, default_bytes: int) -> int:
-    """The bytes that an environment variable gives in MiB, a whole number.
+    """Return the bytes that an environment variable gives in MiB, an integer.
 
     A variable that is not set or empty is the default; one that cannot be read is the default
     too, with a `RuntimeWarning`.

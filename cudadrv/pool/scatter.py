@@ -23,7 +23,7 @@ _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 
 
 def balanced_partition(rt: GpuRuntime, n_units: int) -> tuple[tuple[int, range], ...]:
-    """Share `n_units` independent units between a runtime's devices (gam `balanced_partition`).
+    """Divide `n_units` independent units between a runtime's devices (gam `balanced_partition`).
 
     Returns (ordinal, range) tiles, the device of the highest score first, that cover 0 to
     `n_units` without gap or overlap. A device's share is its score's part of the whole, rounded
@@ -52,9 +52,9 @@ def balanced_partition(rt: GpuRuntime, n_units: int) -> tuple[tuple[int, range],
 
 
 def shares(scores: Sequence[float], n_units: int) -> list[int]:
-    """How many of `n_units` each of some scores of 0 or more gets: whole numbers of that sum.
+    """Return how many of `n_units` each score of 0 or more gets: integers with that sum.
 
-    A float is a fraction of two integers, so the shares are reckoned exactly for any number of
+    A float is a fraction of two integers, so the shares are computed exactly for any number of
     units; each is within one of its ideal.
     """
     total = sum(scores)
@@ -78,16 +78,16 @@ def shares(scores: Sequence[float], n_units: int) -> list[int]:
 
 
 class TileExecutor(ABC):
-    """Who runs tiles elsewhere than in threads of this process; `cudadrv.cluster` has it."""
+    """Runs tiles outside of this process; `cudadrv.cluster` implements it."""
 
     # Arrays of any dtype and sequences of any type: the public functions tie items and `f`.
     @abstractmethod
     def change_items(self, items: Any, f: Callable[[int, Any], None]) -> None:
-        """As `scatter_batched`, of items that it has checked."""
+        """Implement `scatter_batched` for checked items."""
 
     @abstractmethod
     def map_items(self, items: Any, f: Callable[[int, Any], Any]) -> list[Any]:
-        """As `scatter_map`, of items that it has checked."""
+        """Implement `scatter_map` for checked items."""
 
 
 @overload
@@ -114,14 +114,14 @@ def scatter_batched(
 
     Items are shared by `balanced_partition`. Each call runs on a thread of its own, with its
     device's context current there, and may take its stream and arena from `current_tile`. Work on
-    that stream is done when this returns. Every tile is awaited, whatever becomes of the others.
+    that stream is done when this returns. Every tile is awaited, even if others fail.
 
     Args:
         rt: the devices; or a `GpuExecutor`, whose workers take smaller tiles, in processes of
-            their own, and what they change is put in its place when their call has succeeded.
+            their own; their changes are written back when their call has succeeded.
         items: a NumPy array, of which a tile is a view along the first axis; or a mutable
             sequence, of which a tile is a list, written back only if its call succeeds.
-        f: changes the tile it is given.
+        f: changes its tile.
 
     Raises:
         ScatterError: calls failed, each in it with ordinal and range, while the other tiles'
@@ -172,7 +172,7 @@ def scatter_map(
 
 # As `scatter_batched`.
 def scatter_map(rt: GpuRuntime | TileExecutor, items: Any, f: Callable[[int, Any], _R]) -> list[_R]:
-    """What ``f(ordinal, tile)`` returns for each tile, in the order of the items.
+    """Return the results of ``f(ordinal, tile)`` for all tiles, in the order of the items.
 
     Runs as `scatter_batched` does. Join the results as they are: `numpy.concatenate` for arrays,
     `itertools.chain` for lists, `sum` for partial sums.
@@ -229,10 +229,10 @@ def _partition(rt: GpuRuntime, n_items: int) -> tuple[tuple[int, range], ...]:
 
 
 def write_back(items: MutableSequence[_T], part: range, tile: list[_T]) -> None:
-    """Put a tile's items in their places.
+    """Write a tile's items back.
 
     Raises:
-        ValueError: the call changed how many there are.
+        ValueError: the call changed their number.
     """
     if len(tile) != len(part):
         raise ValueError(f"the function made {len(tile)} items of a tile of {len(part)}")
@@ -244,7 +244,7 @@ def write_back(items: MutableSequence[_T], part: range, tile: list[_T]) -> None:
 
 
 def _succeeded(jobs: Sequence[Job[_R]]) -> None:
-    """Raise what the jobs raised."""
+    """Raise the errors of the jobs."""
     failures: list[TileError] = []
     results: dict[range, object] = {}
     for job in jobs:
@@ -252,7 +252,7 @@ def _succeeded(jobs: Sequence[Job[_R]]) -> None:
         if isinstance(error, Exception):
             failures.append(TileError([error], job.ordinal, job.range))
         elif error is not None:
-            # An exit or interrupt is no failure of the work: it goes on as it is.
+            # An exit or interrupt is no failure of the work: it is raised as it is.
             raise error
         else:
             results[job.range] = job.result

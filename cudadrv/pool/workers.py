@@ -28,15 +28,15 @@ _R = TypeVar("_R")
 
 
 class Job(Generic[_R]):
-    """A call of a tile's function, with its context variables, and what came of it.
+    """A call of a tile's function, with its context variables and its outcome.
 
     Attributes:
         ordinal: the device.
         range: the items.
-        result: what the call returned; nothing where `error` is set.
-        error: what it raised, or what was set into its thread.
+        result: the call's result; not set if `error` is.
+        error: the exception that it raised, or that was set into its thread.
         lock: of the hand-over to the worker.
-        done: free once a worker is done with it.
+        done: released once a worker is done with it.
     """
 
     __slots__ = ("_handover", "done", "error", "lock", "ordinal", "range", "result")
@@ -54,16 +54,16 @@ class Job(Generic[_R]):
         self.done.acquire()
 
     def do(self, workplace: Workplace) -> None:
-        """On a worker: make the call, unless the caller has given it up."""
+        """On a worker: make the call, unless the caller has cancelled it."""
         self._handover.run(workplace)
 
     def wait(self) -> None:
-        """Wait until a worker is done with it; a signal's handler may run, and break it off."""
+        """Wait until a worker is done with it; a signal's handler may interrupt the wait."""
         with self.done:
             pass
 
     def conclude(self) -> None:
-        """Once it has ended: take what it raised, and let go of the call, whoever has the job."""
+        """After its end: store its error, and release the call."""
         self.error = self._handover.settled() or self.error
 
     def _run(self, call: Callable[[], _R], variables: Variables, workplace: Workplace) -> None:
@@ -92,7 +92,7 @@ class Worker:
     """A thread that runs jobs, one after the other, for one device.
 
     Attributes:
-        jobs: what it was given; None ends it.
+        jobs: its queue of jobs; None ends it.
         workplace: its stream and arena.
     """
 
@@ -114,7 +114,7 @@ class Worker:
         try:
             self._serve()
         except BaseException:
-            # Set into the thread by another. What the worker is given goes to its next thread.
+            # Set into the thread by another thread. The worker's next jobs go to its next thread.
             self._start()
             raise
 
@@ -132,7 +132,7 @@ class Worker:
                 return
             try:
                 job.do(self.workplace)
-            except BaseException as error:  # set into the thread: nobody else would tell
+            except BaseException as error:  # set into the thread by another one
                 job.error = error
             finally:
                 done = job.done
@@ -144,7 +144,7 @@ class Worker:
 
 
 class Workers(Ending):
-    """The free workers of one device and driver; list operations are atomic, so there is no lock.
+    """The idle workers of one device and driver; list operations are atomic, so there is no lock.
 
     Attributes:
         idle: the workers without a job, the last used at the end.
@@ -156,7 +156,7 @@ class Workers(Ending):
         self.idle: list[Worker] = []
 
     def give(self, job: _AnyJob) -> None:
-        """Let a worker do a job: the one that was free last, or a new one.
+        """Give a job to a worker: the one that became idle last, or a new one.
 
         Raises:
             RuntimeError: the system starts no more threads.
@@ -171,7 +171,7 @@ class Workers(Ending):
             Worker(self, self._ordinal, job)
 
     def leave(self, worker: Worker) -> bool:
-        """Take a worker off the list; False where it is just being given a job."""
+        """Remove a worker from the list; return False if it is just getting a job."""
         try:
             self.idle.remove(worker)
         except ValueError:
@@ -179,10 +179,10 @@ class Workers(Ending):
         return True
 
     def end(self) -> None:
-        """Let the free workers end, and give their streams and arenas back at once.
+        """End the idle workers, and free their streams and arenas at once.
 
         Raises:
-            CudaError: the driver refused.
+            CudaError: the driver returned an error.
         """
         while self.idle:
             try:
@@ -196,12 +196,12 @@ class Workers(Ending):
 
 
 def run_all(jobs: Sequence[Job[_R]]) -> None:
-    """Start all jobs and wait for all, also where the wait is interrupted."""
+    """Start all jobs and wait for all, even if the wait is interrupted."""
     _run_from(0, jobs, current().cache(Workers))
 
 
 def _run_from(number: int, jobs: Sequence[Job[_R]], by_device: dict[int, Workers]) -> None:
-    """A call for each job, so that each is awaited by a `finally` of its own.
+    """Start the jobs from a number on; each is awaited by a `finally` of its own.
 
     Tiles are views of the caller's items: none may still run when the caller goes on.
     """
@@ -220,7 +220,7 @@ def _run_from(number: int, jobs: Sequence[Job[_R]], by_device: dict[int, Workers
     except BaseException:
         (taken,) = map(take, (lock,), (0,))  # unless it has begun
         if not taken:
-            job.wait()  # handlers of signals run meanwhile: one may tell the tiles to stop
+            job.wait()  # handlers of signals run meanwhile: one may stop the tiles
         raise
     finally:
         if not taken:

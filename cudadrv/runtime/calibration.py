@@ -22,7 +22,7 @@ from .measurement import Measurement, Measurements, measure
 from .policy import GpuDispatchPolicy, saturating_product
 
 _log = logging.getLogger(__name__)
-# Two measurements at once would time each other. Re-entrant: a finalizer may ask for one.
+# Two measurements at once would time each other. Re-entrant: a finalizer may start one.
 _measuring: Final = process_lock()
 SCHEMA: Final = 1
 """Increased when the measurements or the fields change, so that older files are ignored."""
@@ -30,7 +30,7 @@ _NOT_THE_DEVICE = ("ordinal", "free_mem_bytes")
 
 
 class PolicyOrigin(Enum):
-    """Where thresholds come from."""
+    """The origin of thresholds."""
 
     GIVEN = "given"
     MEASURED = "measured"
@@ -40,12 +40,12 @@ class PolicyOrigin(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A policy and where it comes from.
+    """A policy and its origin.
 
     Attributes:
         policy: the thresholds.
         origin: given by the caller, measured now, measured before, or the default.
-        error: why it is the default; None otherwise.
+        error: the reason for the default; None otherwise.
     """
 
     policy: GpuDispatchPolicy
@@ -59,21 +59,21 @@ class Calibration:
 
     @classmethod
     def given(cls, policy: GpuDispatchPolicy) -> Calibration:
-        """A policy of the caller's."""
+        """Return the calibration of a caller's own policy."""
         return cls(policy, PolicyOrigin.GIVEN)
 
 
 def calibrated_policy_for_device(device: GpuDeviceInfo) -> GpuDispatchPolicy:
-    """The dispatch thresholds of a device: from the cache, or measured now and cached.
+    """Return the dispatch thresholds of a device: from the cache, or measured now and cached.
 
-    Where the device's linear algebra is not installed, or what it answers is invalid, this is the
-    default policy; `calibrate` says why, and so does the log at debug level.
+    If the device's linear algebra is not installed, or its results are invalid, this is the
+    default policy; `calibrate` returns the reason, and the log has it at debug level.
     """
     return calibrate(device).policy
 
 
 def calibrate(device: GpuDeviceInfo) -> Calibration:
-    """The same, with its origin; errors of the driver layer are in it, and not raised.
+    """Return the policy with its origin; errors of the driver layer are stored in it, not raised.
 
     Raises:
         ValueError: CUDADRV_CACHE_MAX_MB is not a number.
@@ -110,7 +110,7 @@ def _calibrated(device: GpuDeviceInfo, store: CalibrationStore) -> Calibration:
 
 
 def policy_from(measurements: Measurements) -> GpuDispatchPolicy:
-    """The default policy with the thresholds that were measured.
+    """Return the default policy with the measured thresholds.
 
     Raises:
         CalibrationFailed: a time or a checksum is invalid.
@@ -138,9 +138,9 @@ def policy_from(measurements: Measurements) -> GpuDispatchPolicy:
 def threshold(
     measured: Sequence[Measurement], amount: Callable[[Measurement], int], default: int
 ) -> int:
-    """The amount of the first size that the device wins.
+    """Return the amount of work of the first size at which the device is faster.
 
-    Where it wins none, the work must be larger than anything measured: twice the largest amount,
+    If it never is, the work must be larger than anything measured: twice the largest amount,
     and at least the default.
     """
     for measurement in measured:
@@ -158,26 +158,26 @@ def _xtwx_flops(measured: Measurement) -> int:
 
 
 def fingerprint(device: GpuDeviceInfo, *, emulated: bool) -> str:
-    """What tells kinds of device apart, as JSON: the device's fields.
+    """Return the fields that distinguish kinds of device, as JSON.
 
-    Ordinal and free memory say nothing about speed. An emulated device may have all the fields of
-    a real one, so that is said as well.
+    Ordinal and free memory do not affect speed. An emulated device may have all the fields of
+    a real one, so that is a field as well.
     """
     fields = {name: value for name, value in asdict(device).items() if name not in _NOT_THE_DEVICE}
     return json.dumps({**fields, "emulated": emulated}, sort_keys=True)
 
 
 class CalibrationStore:
-    """The files of one cache folder; a fault of the disk costs a measurement, never an error."""
+    """The stored policies of a cache folder; a disk fault causes a measurement, never an error."""
 
     def __init__(self, folder: PrivateFolder | None) -> None:
         self._folder = folder
 
     @classmethod
     def from_environment(cls) -> CalibrationStore:
-        """Below `CUDADRV_CACHE_DIR` or the platform's cache folder.
+        """Return the store below `CUDADRV_CACHE_DIR` or the platform's cache folder.
 
-        CUDADRV_CACHE_MAX_MB=0 keeps nothing.
+        With CUDADRV_CACHE_MAX_MB=0 nothing is stored.
 
         Raises:
             ValueError: CUDADRV_CACHE_MAX_MB is not a number.
@@ -187,11 +187,11 @@ class CalibrationStore:
         try:
             return cls(PrivateFolder(folder_from_environment()).below("calibration"))
         except OSError as error:  # there is no home folder
-            _log.debug("calibrations are not kept on disk: %s", error)
+            _log.debug("calibrations are not stored on disk: %s", error)
             return cls(None)
 
     def load(self, print_of_device: str) -> GpuDispatchPolicy | None:
-        """The policy kept under a fingerprint; None where there is none that can be read."""
+        """Return the policy stored under a fingerprint; None if there is no readable one."""
         if self._folder is None:
             return None
         name = _file_name(print_of_device)
@@ -204,18 +204,18 @@ class CalibrationStore:
                 return None
             return GpuDispatchPolicy.from_json(entry["policy"])
         except (OSError, ValueError, KeyError, TypeError) as error:
-            _log.debug("the calibration in %s is passed over: %r", name, error)
+            _log.debug("the calibration in %s is ignored: %r", name, error)
             return None
 
     def save(self, print_of_device: str, policy: GpuDispatchPolicy) -> None:
-        """Keep a policy under a fingerprint."""
+        """Store a policy under a fingerprint."""
         if self._folder is None:
             return
         entry = {"schema": SCHEMA, "fingerprint": print_of_device, "policy": policy.to_json()}
         try:
             self._folder.write(_file_name(print_of_device), json.dumps(entry).encode())
         except OSError as error:
-            _log.debug("the calibration is not kept on disk: %s", error)
+            _log.debug("the calibration is not stored on disk: %s", error)
 
 
 def _file_name(print_of_device: str) -> str:

@@ -26,7 +26,7 @@ Source: TypeAlias = str | Callable[[], str]
 
 
 class _Loaded:
-    """What caches have loaded on one driver; it goes with that, while a cache may stay.
+    """The modules that caches have loaded on one driver; they go with it, while a cache may stay.
 
     Attributes:
         by_cache: the modules of each cache, by context.
@@ -90,7 +90,7 @@ class PtxModuleCache:
         return _made_again, (self._options, self._name_expressions, held, dict(self._images))
 
     def get(self, context: Context | None = None) -> Module | None:
-        """The module of a context, or None; without a context the one that was loaded first.
+        """Return the module of a context, or None; without a context the one that was loaded first.
 
         That is the first of the driver in use, so that an emulator session sees none of others.
         """
@@ -104,7 +104,7 @@ class PtxModuleCache:
         return next((module for module in modules if not module.closed), None)
 
     def _on(self, driver: Driver) -> dict[Context, Module]:
-        """The modules on a driver, by context."""
+        """Return the modules on a driver, by context."""
         return driver.one_of(_Loaded).by_cache.setdefault(self, {})
 
     def get_or_compile(self, context: Context, label: str, source: Source) -> Module:
@@ -281,7 +281,7 @@ def _made_again(
 
 
 def _key(key: Hashable) -> Hashable:
-    """The key, if it has a hash.
+    """Return the key, which must be hashable.
 
     Raises:
         ArgumentTypeError: it has none.

@@ -29,7 +29,7 @@ class PirlsFamily(Enum):
 
 
 class PirlsCurvature(Enum):
-    """Which curvature the weights of an iteration come from."""
+    """The curvature that gives the weights of an iteration."""
 
     FISHER = "Fisher"
     OBSERVED = "Observed"
@@ -37,14 +37,14 @@ class PirlsCurvature(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PirlsLoopAdmission:
-    """A fit at fixed smoothing that asks for the device-resident PIRLS loop.
+    """A fit at fixed smoothing that requests the device-resident PIRLS loop.
 
     Attributes:
         n: rows of the design.
         p: columns of the design.
         family: None where the family has no device kernels.
-        curvature: what the weights come from.
-        gpu_available: whether a device was found.
+        curvature: the source of the weights.
+        gpu_available: True if a device was found.
     """
 
     n: int
@@ -59,15 +59,15 @@ class PirlsLoopAdmission:
 
 @dataclass(frozen=True, slots=True)
 class RemlOuterAdmission:
-    """A search over smoothing parameters that asks for the device-resident outer loop.
+    """A search over smoothing parameters that requests the device-resident outer loop.
 
     Attributes:
         n: rows of the design.
         p: columns of the design.
         num_rho: smoothing parameters.
         family: None where the family has no device kernels.
-        curvature: what the weights come from.
-        gpu_available: whether a device was found.
+        curvature: the source of the weights.
+        gpu_available: True if a device was found.
     """
 
     n: int
@@ -90,7 +90,7 @@ def _check(what: str, given: PirlsLoopAdmission | RemlOuterAdmission) -> None:
 
 
 class GpuMixedPrecisionPolicy(Enum):
-    """Whether a float32 factorization refined in float64 may stand for a float64 one."""
+    """The use of float32 factorizations refined in float64 in place of float64 ones."""
 
     OFF = "Off"
     NEVER = "Never"
@@ -238,14 +238,14 @@ class GpuDispatchPolicy:
         )
 
     def to_json(self) -> str:
-        """One JSON object with the 14 fields."""
+        """Return a JSON object with the 14 fields."""
         values: dict[str, int | str] = {name: getattr(self, name) for name in _THRESHOLDS}
         values["mixed_precision"] = self.mixed_precision.value
         return json.dumps(values)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> GpuDispatchPolicy:
-        """The policy that `to_json` wrote; fields of other versions are passed over.
+        """Return the policy that `to_json` wrote; fields of other versions are ignored.
 
         Raises:
             ValueError: it is no JSON object, or a field is missing or out of range.
@@ -272,7 +272,7 @@ class GpuDispatchPolicy:
 
 
 def _counts(**given: int) -> Iterator[int]:
-    """Counts as Python integers; more may be given than any machine has."""
+    """Return counts as Python integers, of any size."""
     return (border.integer(name, value) for name, value in given.items())
 
 
@@ -282,9 +282,9 @@ _THRESHOLDS = tuple(
 
 
 def saturating_product(*factors: int, most: int = USIZE_MAX) -> int:
-    """The product of counts, or `most` where it would pass it.
+    """Return the product of counts, at most `most`.
 
-    Clamping once at the end gives what clamping at each step gives: a zero makes both zero, and
+    Clamping once at the end gives the same as clamping at each step: a zero makes both zero, and
     no factor of at least one makes a product smaller.
 
     Raises:
@@ -296,5 +296,5 @@ def saturating_product(*factors: int, most: int = USIZE_MAX) -> int:
 
 
 def saturating_sum(*terms: int, most: int = USIZE_MAX) -> int:
-    """The sum of terms of 0 or more, or `most` where it would pass it."""
+    """Return the sum of terms of 0 or more, at most `most`."""
     return min(sum(terms), most)
