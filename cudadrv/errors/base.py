@@ -17,7 +17,7 @@ _BROKEN_EMULATED = (
 
 
 class CudadrvError(Exception):
-    """Root of every error that package `cudadrv` raises by itself; it can be pickled."""
+    """Root of every error that package `cudadrv` raises by itself; all can be pickled."""
 
     __module__ = __package__
 
@@ -28,7 +28,7 @@ class CudadrvError(Exception):
             cls.__module__ = __package__
 
     def __reduce__(self) -> tuple[object, ...]:
-        # By what it holds, whatever its constructor takes: errors cross process pools.
+        # By its attributes, whatever its constructor's arguments are: errors cross process pools.
         return _remade, (type(self), self.args, self.__dict__)
 
 
@@ -120,7 +120,7 @@ class DriverLoadError(CudadrvError):
     """The CUDA driver library was found, but the system cannot load it.
 
     Attributes:
-        reason: what the system's loader said, which begins with the file.
+        reason: the message of the system's loader, which begins with the file.
     """
 
     def __init__(self, message: str, *, reason: str) -> None:
@@ -141,7 +141,7 @@ class DriverSelectionError(CudadrvError):
 
 
 class ForkedProcessError(CudadrvError):
-    """CUDA was initialised before a fork, and the child may not use it."""
+    """CUDA was initialised before a fork, so the child cannot use it."""
 
 
 class ClosedError(CudadrvError):
@@ -149,7 +149,7 @@ class ClosedError(CudadrvError):
 
 
 class ResetRefusedError(CudadrvError):
-    """A context is not reset while something of it is in use that cannot be closed."""
+    """A context was not reset, as an object of it that cannot be closed is in use."""
 
 
 class WrongDeviceError(CudadrvError):
@@ -157,17 +157,17 @@ class WrongDeviceError(CudadrvError):
 
 
 class ExecutorClosedError(ClosedError, RuntimeError):
-    """A `GpuExecutor` was given a call after its end, which `concurrent.futures` names so."""
+    """A `GpuExecutor` got a call after its end; a `RuntimeError`, as in `concurrent.futures`."""
 
 
 class WorkerLostError(CudadrvError):
-    """A worker died, hung or lost its context, as did those that did its work again.
+    """A worker died, hung or lost its context, and so did the workers of each retry.
 
     Where the context was lost, the error that broke it is the cause.
 
     Attributes:
         worker: the name of the last one.
-        attempts: how often the work was begun.
+        attempts: the number of starts of the work.
     """
 
     def __init__(self, message: str, *, worker: str, attempts: int) -> None:
@@ -177,10 +177,10 @@ class WorkerLostError(CudadrvError):
 
 
 class NoWorkerError(WorkerLostError):
-    """No worker of a cluster could take a call for long: all were paused, closing or gone.
+    """No worker of a cluster accepted a call for long: all were paused, closing or lost.
 
     Attributes:
-        states: what the scheduler called the state of each worker, by address.
+        states: the scheduler's state of each worker, by address.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ class NoWorkerError(WorkerLostError):
 
 
 class RemoteError(CudadrvError):
-    """An error of a worker that cannot be pickled, in words.
+    """An error of a worker that cannot be pickled, as text.
 
     Attributes:
         type_name: the name of its class.
@@ -203,18 +203,18 @@ class RemoteError(CudadrvError):
 
 
 class TensorMapError(CudadrvError):
-    """A tensor map that there cannot be: of such an array, by such boxes, or on such a device."""
+    """An impossible tensor map: for this array, with this box, or on this device."""
 
 
 class TextureError(CudadrvError):
-    """A CUDA array, texture or surface that there cannot be, or that CUDA would read otherwise."""
+    """An impossible CUDA array, texture or surface, or one that CUDA would read differently."""
 
 
 class ArgumentError(CudadrvError):
-    """A kernel or a function was given what it cannot take: count, type, range or memory space.
+    """A kernel or a function got a wrong argument: count, type, range or memory space.
 
     Attributes:
-        kernel: the kernel's name; "" where it is no argument of a kernel.
+        kernel: the kernel's name; "" for other functions.
         position: the argument's position, counted from 0, or None for a wrong count.
     """
 
@@ -225,11 +225,11 @@ class ArgumentError(CudadrvError):
 
 
 class ArgumentTypeError(ArgumentError, TypeError):
-    """A function was given a value of a type that it does not take."""
+    """A function got a value of a wrong type."""
 
 
 class ArgumentValueError(ArgumentError, ValueError):
-    """A function was given a value of the right type that it cannot take."""
+    """A function got a value of the right type that is not allowed."""
 
 
 class ArgumentIndexError(ArgumentError, IndexError):
@@ -241,7 +241,7 @@ class LaunchConfigError(CudadrvError):
 
 
 class KernelNotFoundError(CudadrvError):
-    """A module has no kernel or global of the name asked for.
+    """A module has no kernel or global of a name.
 
     Attributes:
         available: the names that the module has.
@@ -257,7 +257,7 @@ class CheckError(CudadrvError):
     """A check of the emulator found faults in kernels that ran to their end.
 
     Attributes:
-        findings: each, with its places; that of a race says what would order them.
+        findings: the findings with their code locations; a race names the missing order.
     """
 
     def __init__(self, message: str, findings: tuple[Found, ...] = ()) -> None:
@@ -270,11 +270,11 @@ class CopyError(CudadrvError):
 
 
 class ExportError(CudadrvError, BufferError):
-    """Device memory cannot be exported as a consumer of DLPack asks for it."""
+    """Device memory cannot be exported as a consumer of DLPack requests it."""
 
 
 class DTypeError(CudadrvError, TypeError):
-    """What is no NumPy dtype, or one that device memory cannot hold, such as object."""
+    """A dtype that NumPy does not have, or that device memory cannot hold, such as object."""
 
 
 def _remade(

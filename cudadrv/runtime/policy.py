@@ -156,7 +156,7 @@ class GpuDispatchPolicy:
         return min(self.xtwx_flops_min, self.gemm_min_flops)
 
     def iterative_refinement_should_attempt(self, p: int) -> bool:
-        """Whether a float32 factorization of order `p`, refined, is likely to pay.
+        """Return True if a float32 factorization of order `p`, refined, is likely to pay.
 
         The caller still goes back to float64 where the factorization fails or does not converge.
         """
@@ -165,32 +165,32 @@ class GpuDispatchPolicy:
         return next(_counts(p=p)) >= self.REFINEMENT_MIN_P
 
     def dense_gemv_target_is_gpu(self, n: int, p: int, resident: bool) -> bool:
-        """Whether an (n, p) matrix times a vector goes to the device, where the matrix may be."""
+        """Return True if an (n, p) matrix times a vector goes to the device."""
         n, p = _counts(n=n, p=p)
         return resident or saturating_product(2, n, p) >= self.gemm_min_flops
 
     def xtwx_target_is_gpu(self, n: int, p: int, materialized: bool) -> bool:
-        """Whether XᵀWX of an (n, p) design goes to the device; the design must be a matrix."""
+        """Return True if XᵀWX of an (n, p) design, a matrix, goes to the device."""
         n, p = _counts(n=n, p=p)
         return materialized and n > 0 and p > 0 and self._reduces_on_gpu(n, p, p)
 
     def xtwy_target_is_gpu(self, n: int, px: int, q: int, materialized: bool) -> bool:
-        """Whether XᵀWY of (n, px) and (n, q) matrices goes to the device."""
+        """Return True if XᵀWY of (n, px) and (n, q) matrices goes to the device."""
         n, px, q = _counts(n=n, px=px, q=q)
         return materialized and min(n, px, q) > 0 and self._reduces_on_gpu(n, px, q)
 
     def potrf_target_is_gpu(self, p: int, h_resident: bool) -> bool:
-        """Whether a Cholesky factorization of order `p` goes to the device that holds it."""
+        """Return True if a Cholesky factorization of order `p` goes to the device that holds it."""
         (p,) = _counts(p=p)
         return h_resident and p >= self.potrf_min_p
 
     def dense_hessian_work_target_is_gpu(self, n: int, p: int) -> bool:
-        """Whether the Hessian of an (n, p) design is enough work for a loop on the device."""
+        """Return True if the Hessian of an (n, p) design is worth a loop on the device."""
         n, p = _counts(n=n, p=p)
         return n > 0 and p >= self.DEVICE_LOOP_MIN_P and self._reduces_on_gpu(n, p, p)
 
     def reduced_schur_matvec_should_offload(self, n: int, k: int, d: int, cg_iters: int) -> bool:
-        """Whether the matrix-vector products of a whole iterative solve go to the device.
+        """Return True if the matrix-vector products of a whole iterative solve go to the device.
 
         No single product is large; all together repay the one transfer of the row frames, which
         stay on the device. Counted in 128 bits.
@@ -213,7 +213,7 @@ class GpuDispatchPolicy:
         return flops >= self.MATVEC_OFFLOAD_FLOPS_MIN
 
     def should_use_gpu_pirls_loop(self, adm: PirlsLoopAdmission) -> bool:
-        """Whether a fit at fixed smoothing runs in the device-resident loop.
+        """Return True if a fit at fixed smoothing runs in the device-resident loop.
 
         The work decides, not the rows alone: few rows of thousands of columns are worth it.
         """
@@ -225,7 +225,7 @@ class GpuDispatchPolicy:
         )
 
     def should_run_reml_outer_on_device(self, adm: RemlOuterAdmission) -> bool:
-        """Whether the search over smoothing parameters runs on the device as well.
+        """Return True if the search over smoothing parameters runs on the device as well.
 
         It needs what the inner loop needs, and at least two parameters.
         """
