@@ -185,7 +185,7 @@ class Severity(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Diagnosis:
     """The state of one part of the machine, and the remedy of a fault."""
 
     severity: Severity
@@ -215,21 +215,21 @@ def run_doctor(as_json: bool) -> int:
     return max(findings, key=lambda each: each.severity).severity
 
 
-def diagnose(machine: Machine) -> list[Finding]:
+def diagnose(machine: Machine) -> list[Diagnosis]:
     """Return the findings about a machine, part by part."""
     return [finding for rule in _RULES for finding in rule(machine)]
 
 
-def _driver(machine: Machine) -> Iterator[Finding]:
+def _driver(machine: Machine) -> Iterator[Diagnosis]:
     if machine.driver_fault:
-        yield Finding(
+        yield Diagnosis(
             Severity.ERROR, "driver", f"the driver library does not load: {machine.driver_fault}",
             "install the NVIDIA driver again, or take this file out of the library path",
         )  # fmt: skip
     elif machine.driver_code is None:
         yield _no_driver(machine)
     elif machine.driver_code == _STUB or "/stubs/" in machine.driver_path:
-        yield Finding(
+        yield Diagnosis(
             Severity.ERROR, "driver", f"{machine.driver_path} is a stub to link against",
             "take the folder out of LD_LIBRARY_PATH",
         )  # fmt: skip
@@ -238,44 +238,44 @@ def _driver(machine: Machine) -> Iterator[Finding]:
     elif machine.driver_code:
         remedy = _FAILING.get(machine.driver_code, "see nvidia-smi and the system's log")
         text = f"cuInit answers error {machine.driver_code}"
-        yield Finding(Severity.ERROR, "driver", text, remedy)
+        yield Diagnosis(Severity.ERROR, "driver", text, remedy)
     else:
         version = "CUDA {}.{}".format(*machine.driver) if machine.driver else "unknown"
-        yield Finding(Severity.FINE, "driver", f"{version} at {machine.driver_path}")
+        yield Diagnosis(Severity.FINE, "driver", f"{version} at {machine.driver_path}")
 
 
-def _no_driver(machine: Machine) -> Finding:
+def _no_driver(machine: Machine) -> Diagnosis:
     if machine.chosen.startswith("emulator"):
-        return Finding(Severity.FINE, "driver", "none, and CUDADRV_DRIVER chooses the emulator")
+        return Diagnosis(Severity.FINE, "driver", "none, and CUDADRV_DRIVER chooses the emulator")
     if machine.is_container:
         remedy = "start the container with the devices: docker run --gpus all …"
     elif machine.is_wsl:
         remedy = "install the NVIDIA driver of Windows, never one of Linux, in WSL"
     else:
         remedy = "install the NVIDIA driver, or set CUDADRV_DRIVER=emulator"
-    return Finding(Severity.ERROR, "driver", "there is no CUDA driver", remedy)
+    return Diagnosis(Severity.ERROR, "driver", "there is no CUDA driver", remedy)
 
 
-def _no_device(machine: Machine) -> Finding:
+def _no_device(machine: Machine) -> Diagnosis:
     if machine.visible is not None:
         text = f"CUDA_VISIBLE_DEVICES is {machine.visible!r}, which names no device"
-        return Finding(Severity.ERROR, "devices", text, "unset it, or name devices that exist")
+        return Diagnosis(Severity.ERROR, "devices", text, "unset it, or name devices that exist")
     if machine.is_container and not machine.has_device_files:
-        return Finding(
+        return Diagnosis(
             Severity.ERROR, "devices", "the container has a driver and no device",
             "start it with the devices: docker run --gpus all …",
         )  # fmt: skip
     remedy = "see nvidia-smi, or set CUDADRV_DRIVER=emulator"
-    return Finding(Severity.ERROR, "devices", "the driver finds no device", remedy)
+    return Diagnosis(Severity.ERROR, "devices", "the driver finds no device", remedy)
 
 
-def _devices(machine: Machine) -> Iterator[Finding]:
+def _devices(machine: Machine) -> Iterator[Diagnosis]:
     for ordinal, name in enumerate(machine.devices):
         is_part = "MIG" in name or (machine.visible or "").startswith("MIG-")
         text = f"{ordinal}: {name}" + (", a part of a device (MIG)" if is_part else "")
-        yield Finding(Severity.FINE, "devices", text)
+        yield Diagnosis(Severity.FINE, "devices", text)
     if machine.is_wsl and machine.driver_path and not _is_of_windows(machine.driver_path):
-        yield Finding(
+        yield Diagnosis(
             Severity.ERROR, "driver", f"{machine.driver_path} is no driver of Windows",
             f"remove the Linux driver; WSL has its own in {_WSL_LIBRARIES}",
         )  # fmt: skip
@@ -285,24 +285,24 @@ def _is_of_windows(path: str) -> bool:
     return path.startswith(_WSL_LIBRARIES) or "wsl" in path
 
 
-def _compiler(machine: Machine) -> Iterator[Finding]:
+def _compiler(machine: Machine) -> Iterator[Diagnosis]:
     if machine.nvrtc is None:
         major = machine.bindings[0] if machine.bindings else 13
-        yield Finding(
+        yield Diagnosis(
             Severity.ERROR, "compiler", "NVRTC is not there", f'pip install "cudadrv[cu{major}]"'
         )
         return
     text = "NVRTC {}.{} at {}".format(*machine.nvrtc, machine.nvrtc_path)
-    yield Finding(Severity.FINE, "compiler", text)
+    yield Diagnosis(Severity.FINE, "compiler", text)
     if machine.bindings and machine.bindings[0] != machine.nvrtc[0]:
-        yield Finding(
+        yield Diagnosis(
             Severity.ERROR, "compiler",
             f"cuda-bindings is of CUDA {machine.bindings[0]}, NVRTC of CUDA {machine.nvrtc[0]}",
             f'pip install "cudadrv[cu{machine.bindings[0]}]" in a fresh environment',
         )  # fmt: skip
 
 
-def _driver_and_compiler(machine: Machine) -> Iterator[Finding]:
+def _driver_and_compiler(machine: Machine) -> Iterator[Diagnosis]:
     if machine.driver is None or machine.nvrtc is None or machine.driver >= machine.nvrtc:
         return
     text = "the driver is of CUDA {}.{}, older than NVRTC {}.{}".format(
@@ -312,27 +312,27 @@ def _driver_and_compiler(machine: Machine) -> Iterator[Finding]:
     wanted = f"nvidia-cuda-nvrtc{suffix}=={machine.driver[0]}.{machine.driver[1]}.*"
     remedy = f'update the driver, or pip install "{wanted}"'
     if machine.driver[0] < machine.nvrtc[0]:
-        yield Finding(Severity.ERROR, "versions", f"{text}: its kernels do not load", remedy)
+        yield Diagnosis(Severity.ERROR, "versions", f"{text}: its kernels do not load", remedy)
     else:
         text += ": cubins load (minor version compatibility), PTX does not"
-        yield Finding(Severity.WARNING, "versions", text, remedy)
+        yield Diagnosis(Severity.WARNING, "versions", text, remedy)
 
 
-def _majors(machine: Machine) -> Iterator[Finding]:
+def _majors(machine: Machine) -> Iterator[Diagnosis]:
     twelve = sorted(name for name in machine.packages if name.endswith("-cu12"))
     thirteen = [
         name.removesuffix("-cu12") for name in twelve
         if name.removesuffix("-cu12") in machine.packages
     ]  # fmt: skip
     if thirteen:
-        yield Finding(
+        yield Diagnosis(
             Severity.WARNING, "packages",
             f"of two majors of CUDA: {', '.join(thirteen)} with and without -cu12",
             "keep one: which is loaded first is left to chance",
         )  # fmt: skip
 
 
-def _headers(machine: Machine) -> Iterator[Finding]:
+def _headers(machine: Machine) -> Iterator[Diagnosis]:
     found = machine.headers
     if found is None:
         return
@@ -341,27 +341,27 @@ def _headers(machine: Machine) -> Iterator[Finding]:
         if folder.misfits(found.nvrtc):
             text = f"{folder.path} has {folder.contents()}, but {nvrtc}"
             remedy = "name others with CUDADRV_HEADERS, or install those of NVRTC's version"
-            yield Finding(Severity.WARNING, "headers", text, remedy)
+            yield Diagnosis(Severity.WARNING, "headers", text, remedy)
     for folder in found.refused:
         text = f"{folder.path} has {folder.contents()}, but {nvrtc}: it is not used"
-        yield Finding(Severity.FINE, "headers", text)
+        yield Diagnosis(Severity.FINE, "headers", text)
     if found.folders:
         return
     packages = [package_of(header, found.nvrtc[0]) for header in ("cuda_fp16.h", "cuda/atomic")]
     names = [package for package in packages if package]
     text = "CUDA's headers (cuda_fp16.h, CCCL) are not there"
-    yield Finding(Severity.WARNING, "headers", text, install_command(names, found.nvrtc))
+    yield Diagnosis(Severity.WARNING, "headers", text, install_command(names, found.nvrtc))
 
 
-def _cache(machine: Machine) -> Iterator[Finding]:
+def _cache(machine: Machine) -> Iterator[Diagnosis]:
     if machine.cache_fault:
         remedy = "set CUDADRV_CACHE_DIR to a folder of your own"
         text = f"nothing is kept: {machine.cache_fault}"
-        yield Finding(Severity.WARNING, "cache", text, remedy)
+        yield Diagnosis(Severity.WARNING, "cache", text, remedy)
     else:
-        yield Finding(Severity.FINE, "cache", str(machine.cache_folder))
+        yield Diagnosis(Severity.FINE, "cache", str(machine.cache_folder))
 
 
-_RULES: Final[tuple[Callable[[Machine], Iterator[Finding]], ...]] = (
+_RULES: Final[tuple[Callable[[Machine], Iterator[Diagnosis]], ...]] = (
     _driver, _devices, _compiler, _driver_and_compiler, _majors, _headers, _cache,
 )  # fmt: skip

@@ -24,7 +24,7 @@ _LINES_OF_ERRORS = 24
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _RanOperation:
     """An operation that ran: "T.N", the Nth of the Tth timeline; its description; the call site."""
 
     name: str
@@ -45,7 +45,7 @@ class _Run:
     output: str
     warned: bool
     errors: str
-    steps: tuple[_Step, ...]
+    steps: tuple[_RanOperation, ...]
 
     def differs(self, passing: _Run) -> bool:
         """Return True if the status or the output differs from the other's."""
@@ -73,7 +73,7 @@ def run_explore(target: str, arguments: Sequence[str], seeds: int, checks: str) 
 
     `checks` are names with commas: what they find in an order counts as a failure of it.
     """
-    program = _Program(target, arguments, checks)
+    program = _ExploredProgram(target, arguments, checks)
     passing = program.run("held:")
     if passing.status or passing.warned:
         print(f"it fails as it is, with status {passing.status}:\n{_end_of(passing.errors)}")
@@ -94,7 +94,7 @@ def run_explore(target: str, arguments: Sequence[str], seeds: int, checks: str) 
     return 1
 
 
-class _Program:
+class _ExploredProgram:
     """A script, or a test for pytest, to be run in a process of its own."""
 
     def __init__(self, target: str, arguments: Sequence[str], checks: str) -> None:
@@ -129,10 +129,10 @@ class _Program:
         return _Run(done.returncode, output, "OrderWarning" in errors, errors, steps)
 
 
-def _step(line: str) -> _Step:
+def _step(line: str) -> _RanOperation:
     what, _, place = line.partition("\t")
     name, _, what = what.partition(" ")
-    return _Step(name, what, place)
+    return _RanOperation(name, what, place)
 
 
 def _suspects(failing: _Run, passing: _Run) -> Iterator[list[str]]:
@@ -149,7 +149,7 @@ def _suspects(failing: _Run, passing: _Run) -> Iterator[list[str]]:
 
 
 def _fewest(
-    program: _Program, passing: _Run, suspects: Iterable[list[str]]
+    program: _ExploredProgram, passing: _Run, suspects: Iterable[list[str]]
 ) -> tuple[str, ...] | None:
     """Return the fewest suspects that break the program when only they run late.
 

@@ -27,7 +27,7 @@ _SPILLED: Final = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores
 
 
 @dataclass(slots=True)
-class Entry:
+class KernelSummary:
     """A kernel of the file.
 
     Attributes:
@@ -101,13 +101,13 @@ def _chosen(module: PtxModule, kernel: str | None) -> list[str]:
     return found
 
 
-def _entries(module: PtxModule, names: list[str]) -> Iterator[Entry]:
+def _entries(module: PtxModule, names: list[str]) -> Iterator[KernelSummary]:
     signatures = signatures_of(module.text)
     assembled = _assembled(module)
     for name in names:
         mix = Counter(each.opcode for each in _instructions(module, name))
         registers, stack, spilled = assembled.get(name, (None, None, None))
-        yield Entry(
+        yield KernelSummary(
             name,
             [f"{each.ptx_type}[{each.nbytes}]" for each in signatures[name].params],
             signatures[name].shared_bytes,
@@ -144,7 +144,7 @@ def _used(log: str) -> Iterator[tuple[str, tuple[int, int, int]]]:
             yield name[1], (int(used[1]), stack, stores)
 
 
-def _print(entries: Iterable[Entry]) -> None:
+def _print(entries: Iterable[KernelSummary]) -> None:
     for entry in entries:
         rows = [
             ("parameters", ", ".join(entry.parameters) or "none"),

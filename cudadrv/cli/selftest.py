@@ -34,7 +34,7 @@ class CheckFailedError(CudadrvError):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StepResult:
     """One step with its outcome, its time and its result in words."""
 
     name: str
@@ -50,7 +50,7 @@ class Report:
     driver: DriverKind
     reason: str
     devices: list[dict[str, object]] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[StepResult] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -65,7 +65,7 @@ class Report:
         # A self-test reports whatever goes wrong, of whatever class, as its result.
         except Exception as error:
             ok, detail = False, f"{type(error).__name__}: {error}"
-        self.steps.append(Step(name, ok, (time.perf_counter() - start) * 1e3, detail))
+        self.steps.append(StepResult(name, ok, (time.perf_counter() - start) * 1e3, detail))
         return ok
 
     def to_json(self) -> str:

@@ -32,7 +32,7 @@ class UnknownModuleError(CudadrvError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _RegisteredModule:
     """A source, how it is compiled, and its module on each context."""
 
     source: Source
@@ -45,7 +45,7 @@ class ModuleRegistry:
     """Sources by name; each is compiled once and loaded once a context."""
 
     def __init__(self) -> None:
-        self._entries: dict[str, _Entry] = {}
+        self._entries: dict[str, _RegisteredModule] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -74,7 +74,7 @@ class ModuleRegistry:
         border.text("register_module: name", name)
         border.source("register_module: source", source)
         cache = PtxModuleCache(options, name_expressions=name_expressions)
-        entry = _Entry(source, options, name_expressions, cache)
+        entry = _RegisteredModule(source, options, name_expressions, cache)
         known = self._entries.setdefault(name, entry)
         same = (known.source, known.options, known.name_expressions)
         if known is not entry and same != (source, options, name_expressions):

@@ -40,7 +40,7 @@ _ATTRIBUTE: Final = "__dlpack_c_exchange_api__"
 _NAME: Final = b"dlpack_exchange_api"
 
 
-class _Header(ctypes.Structure):
+class _ExchangeHeader(ctypes.Structure):
     """DLPackExchangeAPIHeader, the same in every version."""
 
     _fields_ = (
@@ -50,11 +50,11 @@ class _Header(ctypes.Structure):
     )
 
 
-class _Functions(ctypes.Structure):
+class _ExchangeFunctions(ctypes.Structure):
     """DLPackExchangeAPI."""
 
     _fields_ = (
-        ("header", _Header),
+        ("header", _ExchangeHeader),
         ("managed_tensor_allocator", ctypes.c_void_p),
         ("managed_tensor_from_py_object_no_sync", ctypes.c_void_p),
         ("managed_tensor_to_py_object_no_sync", ctypes.c_void_p),
@@ -92,7 +92,7 @@ class Exchange:
 
     __slots__ = ("_current_stream", "_from_object")
 
-    def __init__(self, functions: _Functions) -> None:
+    def __init__(self, functions: _ExchangeFunctions) -> None:
         self._from_object = _FromObject(functions.managed_tensor_from_py_object_no_sync)
         self._current_stream = _WorkStream(functions.current_work_stream)
 
@@ -157,9 +157,9 @@ def _opened(capsule: object) -> Exchange | None:
         return None
     address: int | None = int(capsule_pointer(capsule, _NAME))
     while address:
-        header = _Header.from_address(address)
+        header = _ExchangeHeader.from_address(address)
         if header.major == MAJOR:
-            functions = _Functions.from_address(address)
+            functions = _ExchangeFunctions.from_address(address)
             is_whole = (
                 functions.managed_tensor_from_py_object_no_sync and functions.current_work_stream
             )

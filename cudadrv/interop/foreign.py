@@ -102,7 +102,7 @@ def dlpack_address(
     return pointer
 
 
-class _ForeignMemory(NamedTuple):
+class _ImportedMemory(NamedTuple):
     """The memory of another library's object, as the object describes it.
 
     Attributes:
@@ -136,7 +136,7 @@ def import_array(stream: StreamCore, value: object) -> AnyDeviceArray:
     return _borrowed(stream, value, found)
 
 
-def _memory_by_dlpack(stream: StreamCore, value: object) -> _ForeignMemory | None:
+def _memory_by_dlpack(stream: StreamCore, value: object) -> _ImportedMemory | None:
     # PyTorch exports no tensor that requires a gradient, though its memory is as any other.
     detach = getattr(value, "detach", None) if getattr(value, "requires_grad", False) else None
     offer = offered(value if detach is None else detach(), stream)
@@ -151,11 +151,11 @@ def _memory_by_dlpack(stream: StreamCore, value: object) -> _ForeignMemory | Non
     if tensor.strides:
         strides = tuple(each * dtype.itemsize for each in tensor.strides[: tensor.ndim])
     shape = tuple(tensor.shape[: tensor.ndim]) if tensor.ndim else ()
-    return _ForeignMemory(offer.address, shape, dtype, strides, offer.keeper)
+    return _ImportedMemory(offer.address, shape, dtype, strides, offer.keeper)
 
 
 # Any: every object that has the interface.
-def _memory_by_interface(value: Any) -> _ForeignMemory:
+def _memory_by_interface(value: Any) -> _ImportedMemory:
     interface = getattr(value, "__cuda_array_interface__", None)
     if not isinstance(interface, Mapping):
         raise ArgumentTypeError(
@@ -165,7 +165,7 @@ def _memory_by_interface(value: Any) -> _ForeignMemory:
     if interface.get("mask") is not None:
         raise CopyError(f"a {type(value).__name__} with a mask has no counterpart here")
     strides, producer = interface.get("strides"), interface.get("stream")
-    return _ForeignMemory(
+    return _ImportedMemory(
         _address_from(interface["data"][0]),
         tuple(map(index, interface["shape"])),
         np.dtype(interface["typestr"]),
@@ -277,7 +277,7 @@ def _require_device(pointer: int, value: object, stream: StreamCore) -> None:
         )
 
 
-def _borrowed(stream: StreamCore, value: object, found: _ForeignMemory) -> AnyDeviceArray:
+def _borrowed(stream: StreamCore, value: object, found: _ImportedMemory) -> AnyDeviceArray:
     """Return an array over memory that an object keeps alive."""
     pointer, shape, strides, dtype = found.address, found.shape, found.strides, found.dtype
     if strides is not None and len(strides) != len(shape):

@@ -104,7 +104,7 @@ def measure(ordinal: int) -> Measurements:
         CudaError: a driver call failed.
     """
     with cuda_context_for(ordinal).new_stream() as stream:
-        bench = _Bench(stream)
+        bench = _Operations(stream)
         found = Measurements(
             gemm=tuple(bench.gemm(n) for n in SQUARE_ORDERS),
             potrf=tuple(bench.potrf(p) for p in SQUARE_ORDERS),
@@ -114,7 +114,7 @@ def measure(ordinal: int) -> Measurements:
     return found
 
 
-class _Bench:
+class _Operations:
     """The three operations, on the CPU or on a device."""
 
     def __init__(self, stream: Stream) -> None:

@@ -38,7 +38,7 @@ class _Loaded:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _LoadedSource:
     """The one source of a cache.
 
     Attributes:
@@ -78,7 +78,7 @@ class PtxModuleCache:
         )
         # Re-entrant: a finalizer in the middle of a compilation may ask for the module, too.
         self._lock = process_lock()
-        self._held: _Held | None = None
+        self._held: _LoadedSource | None = None
         self._images: dict[ptx.Target, ptx.Image] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -86,7 +86,7 @@ class PtxModuleCache:
         # A function that made the source may have no pickled form: its text goes along instead.
         held = self._held
         if held is not None:
-            held = _Held(held.label, held.text, held.text)
+            held = _LoadedSource(held.label, held.text, held.text)
         return _made_again, (self._options, self._name_expressions, held, dict(self._images))
 
     def get(self, context: Context | None = None) -> Module | None:
@@ -146,7 +146,7 @@ class PtxModuleCache:
                 except CudadrvError as error:
                     raise DriverCallFailed(f"{label} module load failed{which}: {error}") from error
                 # Only now: a source that fails may be corrected.
-                self._hold(_Held(label, source, text), image, which)
+                self._hold(_LoadedSource(label, source, text), image, which)
                 self._forget_closed(context.device.driver)
                 module = self._kept(context, module)
         return module
@@ -174,7 +174,7 @@ class PtxModuleCache:
                 "or a KeyedPtxModuleCache with a key for each source"
             )
 
-    def _hold(self, held: _Held, image: ptx.Image, which: str) -> None:
+    def _hold(self, held: _LoadedSource, image: ptx.Image, which: str) -> None:
         """Hold a source that was compiled and loaded, with its image."""
         if self._held is None:
             self._held = held
@@ -271,7 +271,7 @@ class KeyedPtxModuleCache:
 def _made_again(
     options: ptx.CompileOptions,
     name_expressions: tuple[str, ...],
-    held: _Held | None,
+    held: _LoadedSource | None,
     images: dict[ptx.Target, ptx.Image],
 ) -> PtxModuleCache:
     cache = PtxModuleCache(options, name_expressions=name_expressions)

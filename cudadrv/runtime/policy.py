@@ -165,7 +165,7 @@ class GpuDispatchPolicy:
         return next(_counts(p=p)) >= self.REFINEMENT_MIN_P
 
     def dense_gemv_target_is_gpu(self, n: int, p: int, resident: bool) -> bool:
-        """Return True if an (n, p) matrix times a vector goes to the device."""
+        """Return True if an (n, p) matrix times a vector goes to the device, where it may be."""
         n, p = _counts(n=n, p=p)
         return resident or saturating_product(2, n, p) >= self.gemm_min_flops
 

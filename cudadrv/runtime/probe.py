@@ -272,7 +272,7 @@ class _CachedOutcome:
     def _found(self) -> GpuAvailability | None:
         driver = in_use.in_use()
         if driver is not None:
-            return driver.one_of(_Slot).outcome
+            return driver.one_of(_ProbeEntry).outcome
         if self.without_driver is None:
             return None
         choice, outcome = self.without_driver
@@ -284,11 +284,11 @@ class _CachedOutcome:
         if driver is None:
             self.without_driver = os.environ.get("CUDADRV_DRIVER"), outcome
         else:
-            driver.one_of(_Slot).outcome = outcome
+            driver.one_of(_ProbeEntry).outcome = outcome
         return outcome
 
 
-class _Slot:
+class _ProbeEntry:
     """The entry in a driver's cache."""
 
     def __init__(self) -> None:

@@ -8,10 +8,10 @@ from ..driver._api import CUDA_RESOURCE_DESC, CUresourcetype
 from ..driver.in_use import failure
 from ..errors import TextureError
 from .cuda_array import CudaArray
-from .texture import View, ViewBox
+from .texture import TexelView, ViewBox
 
 
-class Surface(View):
+class Surface(TexelView):
     """A CUDA array that kernels read and write at whole coordinates.
 
     Pass it to a kernel as a cudaSurfaceObject_t; x counts bytes there. It keeps its array, and

@@ -103,7 +103,7 @@ class ViewBox(Part[CUtexObject | CUsurfObject]):
 Resource: TypeAlias = CudaArray[Any] | MipmappedArray[Any] | AnyDeviceArray
 
 
-class View(Closing):
+class TexelView(Closing):
     """A texture or surface object over an array, which it keeps.
 
     Attributes:
@@ -433,7 +433,7 @@ def texel_of(resource: Resource, channels: int | None) -> Texel:
     return resource.texel
 
 
-class Texture(View):
+class Texture(TexelView):
     """A CUDA array, a mipmapped one or a device array as kernels read it through a texture.
 
     Pass it to a kernel as a cudaTextureObject_t. It keeps its array, and closes with it. Over a

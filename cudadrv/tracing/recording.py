@@ -45,7 +45,7 @@ class Trace:
         OSError: it is entered, and the file cannot be written.
     """
 
-    _begun: _Begun | None = None
+    _begun: _Recording | None = None
     # The object in place of the driver's functions, while there is one.
     _traced: TracedApi | None = None
 
@@ -63,7 +63,7 @@ class Trace:
             file = leaving.enter_context(self.path.open("w", encoding="utf-8"))
             recorder = Recorder(DeviceTimes(driver, traced.inner))
             leaving.enter_context(ptx.observe(recorder.compiling))
-            self._begun = _Begun(driver, traced, recorder, file, leaving)
+            self._begun = _Recording(driver, traced, recorder, file, leaving)
             traced.start(recorder)
         except BaseException:
             there: object = driver.api
@@ -107,7 +107,7 @@ class Trace:
         return nullcontext() if begun is None else begun.recorder.span(name)
 
 
-class _Begun(NamedTuple):
+class _Recording(NamedTuple):
     driver: Driver
     traced: TracedApi
     recorder: Recorder
@@ -115,13 +115,13 @@ class _Begun(NamedTuple):
     leaving: ExitStack
 
 
-def _write(begun: _Begun) -> None:
+def _write(begun: _Recording) -> None:
     import json  # needed here alone
 
     json.dump(begun.recorder.document(), begun.file)
 
 
-class Span(NamedTuple):
+class TracedCall(NamedTuple):
     """A recorded function: its category, and the positions of its stream and size arguments.
 
     Work on the device has a stream; a wait on the host has none. The size of a wider memset is a
@@ -134,38 +134,38 @@ class Span(NamedTuple):
 
 
 SPANS: Final = {
-    "cuLaunchKernelEx": Span("launch"),  # its stream is in its configuration
-    "cuGraphLaunch": Span("launch", 1),
-    "cuGraphUpload": Span("launch", 1),
-    "cuMemcpyHtoDAsync": Span("copy", 3, 2),
-    "cuMemcpyDtoHAsync": Span("copy", 3, 2),
-    "cuMemcpyDtoDAsync": Span("copy", 3, 2),
-    "cuMemcpyPeerAsync": Span("copy", 5, 4),
-    "cuMemcpy3DAsync": Span("copy", 1),
-    "cuMemcpy3DPeerAsync": Span("copy", 1),
-    "cuMemsetD8Async": Span("copy", 3, 2),
-    "cuMemsetD16Async": Span("copy", 3),
-    "cuMemsetD32Async": Span("copy", 3),
-    "cuMemsetD2D8Async": Span("copy", 5),
-    "cuMemsetD2D16Async": Span("copy", 5),
-    "cuMemsetD2D32Async": Span("copy", 5),
-    "cuMemAlloc": Span("allocation", None, 0),
-    "cuMemAllocAsync": Span("allocation", None, 0),
-    "cuMemAllocFromPoolAsync": Span("allocation", None, 0),
-    "cuMemHostAlloc": Span("allocation", None, 0),
-    "cuMemHostRegister": Span("allocation", None, 1),
-    "cuMemPrefetchAsync": Span("copy", 4, 1),
-    "cuMemFree": Span("allocation"),
-    "cuMemFreeAsync": Span("allocation"),
-    "cuMemFreeHost": Span("allocation"),
-    "cuModuleLoadData": Span("compilation"),
-    "cuModuleLoadDataEx": Span("compilation"),
-    "cuLinkComplete": Span("compilation"),
-    "cuGraphInstantiate": Span("compilation"),
-    "cuStreamSynchronize": Span("wait"),
-    "cuEventSynchronize": Span("wait"),
-    "cuCtxSynchronize": Span("wait"),
-    "cuDevicePrimaryCtxReset": Span("wait"),
+    "cuLaunchKernelEx": TracedCall("launch"),  # its stream is in its configuration
+    "cuGraphLaunch": TracedCall("launch", 1),
+    "cuGraphUpload": TracedCall("launch", 1),
+    "cuMemcpyHtoDAsync": TracedCall("copy", 3, 2),
+    "cuMemcpyDtoHAsync": TracedCall("copy", 3, 2),
+    "cuMemcpyDtoDAsync": TracedCall("copy", 3, 2),
+    "cuMemcpyPeerAsync": TracedCall("copy", 5, 4),
+    "cuMemcpy3DAsync": TracedCall("copy", 1),
+    "cuMemcpy3DPeerAsync": TracedCall("copy", 1),
+    "cuMemsetD8Async": TracedCall("copy", 3, 2),
+    "cuMemsetD16Async": TracedCall("copy", 3),
+    "cuMemsetD32Async": TracedCall("copy", 3),
+    "cuMemsetD2D8Async": TracedCall("copy", 5),
+    "cuMemsetD2D16Async": TracedCall("copy", 5),
+    "cuMemsetD2D32Async": TracedCall("copy", 5),
+    "cuMemAlloc": TracedCall("allocation", None, 0),
+    "cuMemAllocAsync": TracedCall("allocation", None, 0),
+    "cuMemAllocFromPoolAsync": TracedCall("allocation", None, 0),
+    "cuMemHostAlloc": TracedCall("allocation", None, 0),
+    "cuMemHostRegister": TracedCall("allocation", None, 1),
+    "cuMemPrefetchAsync": TracedCall("copy", 4, 1),
+    "cuMemFree": TracedCall("allocation"),
+    "cuMemFreeAsync": TracedCall("allocation"),
+    "cuMemFreeHost": TracedCall("allocation"),
+    "cuModuleLoadData": TracedCall("compilation"),
+    "cuModuleLoadDataEx": TracedCall("compilation"),
+    "cuLinkComplete": TracedCall("compilation"),
+    "cuGraphInstantiate": TracedCall("compilation"),
+    "cuStreamSynchronize": TracedCall("wait"),
+    "cuEventSynchronize": TracedCall("wait"),
+    "cuCtxSynchronize": TracedCall("wait"),
+    "cuDevicePrimaryCtxReset": TracedCall("wait"),
 }
 
 
@@ -230,7 +230,7 @@ class TracedApi:
         return self.inner.cuModuleUnload(module)
 
     # The functions of the driver have no signature in common.
-    def _call(self, name: str, span: Span, /, *args: Any) -> Any:
+    def _call(self, name: str, span: TracedCall, /, *args: Any) -> Any:
         """Call a function of the driver, timed on the host and on its stream, if it has one."""
         function = getattr(self.inner, name)
         recorder = self._recorder
@@ -250,7 +250,9 @@ class TracedApi:
             recorder.end(shown, span.category, start, flow=flow, nbytes=nbytes, code=int(code))
         return result
 
-    def _shown(self, name: str, span: Span, args: tuple[Any, ...]) -> tuple[str, CUstream | None]:
+    def _shown(
+        self, name: str, span: TracedCall, args: tuple[Any, ...]
+    ) -> tuple[str, CUstream | None]:
         """Return the name to show, and the stream that the call queues work on."""
         if name == "cuLaunchKernelEx":
             return self._kernel_name(int(args[1])), args[0].hStream
