@@ -1,9 +1,9 @@
-"""Checks of the arguments of public functions, and the texts of their errors.
+"""What public functions are given, checked once where it comes in, and the words for a refusal.
 
-A check that passes costs about 0.1 µs. Launches, allocations and small copies cannot afford that:
-they check nothing, and call these functions after a failure, for the error's text.
+A check that passes costs about 0.1 µs. Where that is too much, as for launches, allocations and
+small copies, nothing is checked: what fails there comes here for its words.
 
-`ptx.border` has the same checks with the errors of `ptx`: `import cudadrv` does not import `ptx`.
+`ptx.border` has the like, with the errors of `ptx`: `import cudadrv` imports nothing of that.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ from .errors import ArgumentTypeError, ArgumentValueError
 
 _T = TypeVar("_T")
 LARGEST: Final = 2**63 - 1
-"""The largest size or count that every function of the driver accepts."""
+"""The largest number that every function of the driver takes for a size or a count."""
 
 
 def instance(where: str, value: object, cls: type[_T] | tuple[type[_T], ...]) -> _T:
-    """Return the value, which must be of a class, or of one of several.
+    """The value, if it is of a class, or of one of several.
 
     Args:
-        where: the name of the argument, such as "Event.record: stream".
-        value: the argument.
-        cls: its class.
+        where: what it was given as, such as "Event.record: stream".
+        value: what was given.
+        cls: what it must be.
 
     Raises:
-        ArgumentTypeError: it is of another class.
+        ArgumentTypeError: it is not.
     """
     if isinstance(value, cls):
         return value
     classes = cls if isinstance(cls, tuple) else (cls,)
-    # The error names the public class, not its base.
+    # The public class is named, not what stands below it.
     names = dict.fromkeys(each.__name__.removesuffix("Core") for each in classes)
     raise refused(where, value, f"give a {' or a '.join(names)}")
 
 
 def optional(where: str, value: object, cls: type[_T] | tuple[type[_T], ...]) -> _T | None:
-    """Return the value, which must be of a class or None."""
+    """The same, or None."""
     return None if value is None else instance(where, value, cls)
 
 
 def several(where: str, values: object, cls: type[_T] | tuple[type[_T], ...]) -> tuple[_T, ...]:
-    """Return values as a tuple, each of a class; text is no sequence of values."""
+    """All of some values, each of a class; text is no sequence of anything."""
     if not isinstance(values, (str, bytes, bytearray)):
         try:
-            # A value without elements fails.
+            # What has no elements fails.
             found: tuple[object, ...] = tuple(values)  # type: ignore[arg-type]
         except (TypeError, ValueError):
             pass
@@ -60,15 +60,15 @@ def several(where: str, values: object, cls: type[_T] | tuple[type[_T], ...]) ->
 
 
 def integer(where: str, value: object) -> int:
-    """Return the value as a Python integer; it may be an integer of any type.
+    """The value as a Python integer, if it is a whole number of any kind.
 
     Raises:
-        ArgumentTypeError: it is no integer.
+        ArgumentTypeError: it is none.
     """
     if type(value) is int:
         return value
     try:
-        # A value without an index fails.
+        # What has no index fails.
         return index(value)  # type: ignore[arg-type]
     except TypeError:
         raise refused(where, value, "give a whole number") from None
@@ -77,10 +77,10 @@ def integer(where: str, value: object) -> int:
 
 
 def whole(where: str, value: object, least: int = 0, most: int = LARGEST) -> int:
-    """Return the value as a Python integer, which must be in a range.
+    """The value as a Python integer, if it is a whole number of a range.
 
     Raises:
-        ArgumentTypeError: it is no integer.
+        ArgumentTypeError: it is no whole number.
         ArgumentValueError: it is out of the range.
     """
     number = integer(where, value)
@@ -92,7 +92,7 @@ def whole(where: str, value: object, least: int = 0, most: int = LARGEST) -> int
 
 
 def real(where: str, value: object) -> float:
-    """Return the value as a float.
+    """The value as a float.
 
     Raises:
         ArgumentTypeError: it is no number.
@@ -100,7 +100,7 @@ def real(where: str, value: object) -> float:
     """
     if not isinstance(value, (str, bytes, bytearray)):
         try:
-            # A value that is no number fails.
+            # What has no value as a float fails.
             return float(value)  # type: ignore[arg-type]
         except OverflowError:
             raise ArgumentValueError(f"{where} is larger than any float: give a float") from None
@@ -110,7 +110,7 @@ def real(where: str, value: object) -> float:
 
 
 def text(where: str, value: object) -> str:
-    """Return the value, which must be text for C: without zero characters, and valid in UTF-8.
+    """The value, if it is text that C takes: with no zero character, and with a form in UTF-8.
 
     Raises:
         ArgumentTypeError: it is no text.
@@ -128,14 +128,14 @@ def text(where: str, value: object) -> str:
 
 
 def path(where: str, value: object) -> Path:
-    """Return the value as a path, which must be valid on this system.
+    """A path, if it is one that the system takes.
 
     Raises:
         ArgumentTypeError: it is no path.
         ArgumentValueError: it has a zero character, or no form in the system's encoding.
     """
     try:
-        # A value that is no path fails.
+        # What is no path fails.
         found = Path(value)  # type: ignore[arg-type]
     except TypeError:
         raise refused(where, value, "give text or a path") from None
@@ -149,7 +149,7 @@ def path(where: str, value: object) -> Path:
 
 
 def function(where: str, value: Callable[..., object], takes: int | None = None) -> None:
-    """Raise `ArgumentTypeError` unless the value is callable, with `takes` arguments if given."""
+    """Raise `ArgumentTypeError` unless the value can be called, with so many arguments if told."""
     if not callable(value):
         raise refused(where, value, "give a function")
     if takes is not None and not _takes(value, takes):
@@ -157,7 +157,7 @@ def function(where: str, value: Callable[..., object], takes: int | None = None)
 
 
 def source(where: str, value: object) -> None:
-    """Raise `ArgumentError` unless the value is text, or a function without arguments."""
+    """Raise `ArgumentError` unless the value is text, or a function that takes nothing."""
     if not callable(value):
         text(where, value)
     elif not _takes(value, 0):
@@ -165,7 +165,7 @@ def source(where: str, value: object) -> None:
 
 
 def _takes(value: Callable[..., object], arguments: int) -> bool:
-    """Return True if a function can be called with so many arguments."""
+    """Whether a function can be called with so many. A kernel can be called, too: by a stream."""
     try:
         signature(value).bind(*(None,) * arguments)
     except TypeError:
@@ -176,18 +176,18 @@ def _takes(value: Callable[..., object], arguments: int) -> bool:
 
 
 def refused(where: str, value: object, remedy: str) -> ArgumentTypeError:
-    """Return the error for a value of a wrong type."""
+    """The error for a value of a wrong type."""
     return ArgumentTypeError(f"{where} is {described(value)}: {remedy}")
 
 
 def described(value: object) -> str:
-    """Return a value and its type in a few words, for any value."""
+    """A value and its type in few words, whatever it is."""
     return "None" if value is None else f"{shown(value)}, of type {type(value).__name__}"
 
 
 def shown(value: object) -> str:
-    """Return a value in a few words, for any value."""
-    import reprlib  # needed for an error alone
+    """A value in few words, whatever it is."""
+    import reprlib  # needed for a refusal alone
 
     try:
         return reprlib.repr(value)

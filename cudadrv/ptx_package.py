@@ -1,4 +1,4 @@
-"""Check that `import ptx` imports cudadrv's own package: other packages have that name, too."""
+"""That `import ptx` gives the package that belongs to cudadrv: others have that name, too."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ _BESIDE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "ptx", "__ini
 
 
 def refuse_other_ptx() -> None:
-    """Raise if `ptx` is another package; it is not imported if it lies beside this one.
+    """Look where Python would import `ptx` from, without importing it where that is beside us.
 
-    The check costs 0.05 ms, the import 10 ms. Once `ptx` is imported, its own mark is checked:
-    files of two packages may lie in one folder.
+    The look costs 0.05 ms, the import 10 ms. Once `ptx` is imported, it is asked itself: files of
+    two packages may lie in one folder.
 
     Raises:
-        ImportError: it is another package; the text names it and the remedy.
+        ImportError: it is another package; the text says which, and what to do.
     """
     if "ptx" not in sys.modules:
         found = (finder.find_spec("ptx", None) for finder in sys.meta_path)

@@ -6,16 +6,18 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, MutableSequence, Sequence
 from functools import partial
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import border
 from ..errors import ArgumentTypeError, ArgumentValueError, NoDeviceError
-from ..runtime.probe import GpuRuntime
 from .failures import ScatterError, TileError
 from .workers import Job, run_all
+
+if TYPE_CHECKING:
+    from ..runtime.probe import GpuRuntime
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -34,6 +36,8 @@ def balanced_partition(rt: GpuRuntime, n_units: int) -> tuple[tuple[int, range],
     Raises:
         ValueError: `n_units` is negative.
     """
+    from ..runtime.probe import GpuRuntime  # a scatter over an executor does without
+
     border.instance("balanced_partition: rt", rt, GpuRuntime)
     n_units = border.integer("balanced_partition: n_units", n_units)
     if n_units < 0:
@@ -200,7 +204,10 @@ def scatter_map(rt: GpuRuntime | TileExecutor, items: Any, f: Callable[[int, Any
 
 
 def _check(what: str, rt: object, items: object, f: Callable[..., object]) -> None:
-    border.instance(f"{what}: rt", rt, (GpuRuntime, TileExecutor))
+    if not isinstance(rt, TileExecutor):
+        from ..runtime.probe import GpuRuntime  # an executor does without its files
+
+        border.instance(f"{what}: rt", rt, (GpuRuntime, TileExecutor))
     border.function(f"{what}: f", f, takes=2)
     if isinstance(items, np.ndarray) and not items.ndim:
         raise border.refused(f"{what}: items", items, "give an array with an axis to share")
