@@ -220,8 +220,8 @@ class LinearAlgebra(Uncopied):
             a: (n, k), or (k, n) if transposed.
             out: (n, n).
             alpha: a factor.
-            beta: a factor of what is in `out`.
-            transpose: whether op transposes.
+            beta: a factor of the former content of `out`.
+            transpose: True if op transposes.
 
         Raises:
             InvalidValueError, DTypeError, WrongDeviceError: as `gemm`.
@@ -293,7 +293,7 @@ class LinearAlgebra(Uncopied):
     def potrf(self, a: AnyDeviceArray) -> None:
         """The lower Cholesky factor of a symmetric (p, p) matrix, in place; waits for the result.
 
-        Only the lower triangle is read and written. After an error what is in it is undefined.
+        Only the lower triangle is read and written. After an error its content is undefined.
 
         Raises:
             NotPositiveDefiniteError: with the row at which it stopped.
@@ -356,7 +356,7 @@ class LinearAlgebra(Uncopied):
     def _order(
         self, reads: tuple[AnyDeviceArray, ...], writes: tuple[AnyDeviceArray, ...]
     ) -> list[AnyMemory]:
-        """Check dtypes and devices, and order the stream after what the arrays wait for.
+        """Check dtypes and devices, and order the stream after the work on the arrays.
 
         Gives the arrays' memory, to be held until the work is queued.
         """
@@ -373,7 +373,7 @@ class LinearAlgebra(Uncopied):
 
 
 def _routines_for(stream: Stream) -> Routines:
-    # There is no cuBLAS on the emulator; nothing but the choice of implementation asks for it.
+    # There is no cuBLAS on the emulator; nothing but the choice of implementation depends on it.
     if stream.context.device.is_emulated:
         from .host import HostRoutines
 
@@ -384,7 +384,7 @@ def _routines_for(stream: Stream) -> Routines:
 
 
 def _arrays(what: str, **given: AnyDeviceArray) -> None:
-    """Raise `ArgumentTypeError` for what is no device array, and for strided views."""
+    """Raise `ArgumentTypeError` for other objects than device arrays, and for strided views."""
     for name, array in given.items():
         border.instance(f"{what}: {name}", array, DeviceArray)
         if not array.is_contiguous:

@@ -82,8 +82,8 @@ def run_verify(remove: bool) -> int:
 def run_prewarm(path: Path, jobs: int) -> int:
     """Compile every line of a list; return 1 if one fails.
 
-    A line is what follows ``python -m cudadrv compile``: a file and its options. Empty lines and
-    lines that begin with # are passed over; files are relative to the list's folder.
+    A line has the arguments of ``python -m cudadrv compile``: a file and its options. Empty lines
+    and lines that begin with # are ignored; files are relative to the list's folder.
     """
     try:
         requests = _requests(path)

@@ -21,7 +21,7 @@ from ..version import VERSION
 from .command_line import Commands, positive
 from .script import run_module, run_script, why_no_module
 
-_REFUSED: Final = 2  # as argparse says of a wrong command line
+_REFUSED: Final = 2  # argparse's status for a wrong command line
 FOUND: Final = 66
 """The status where something was found: no usual one of a script."""
 _STATUSES: Final = f"""\
@@ -40,10 +40,10 @@ class CheckOptions:
     Attributes:
         checks: the checks, by their names.
         devices: how many the script has.
-        order, seed: when its work runs; None where the environment says.
+        order, seed: when its work runs; None: the environment decides.
         as_json: print JSON instead of text.
         sarif: a file for SARIF.
-        suppressions: a file of what is not told.
+        suppressions: a file of findings that are not reported.
     """
 
     checks: str
@@ -125,7 +125,7 @@ def run_check(
         print(json.dumps([as_json(each) for each in found]))
     else:
         _print(emulator, checks)
-    # What a kernel's fault ended was ended by what was found.
+    # A script that a kernel's fault ended was ended by a finding.
     if failed and any(each.is_told for each in found):
         return FOUND
     return status or (FOUND if found else 0)

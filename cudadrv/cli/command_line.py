@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from ..version import VERSION
 
-# argparse has no public name for what `add_subparsers` gives.
+# argparse has no public name for the result of `add_subparsers`.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 # The commands, and the modules that add them.
 _COMMANDS: Final[Mapping[str, str]] = {

@@ -116,7 +116,7 @@ def _look_at_driver(machine: Machine) -> None:
             _, name = api.cuDeviceGetName(256, device)
             machine.devices.append(name.rstrip(b"\0").decode(errors="replace"))
     except (DynamicLibNotFoundError, CudadrvError):
-        return  # the path and the code say how far it came
+        return  # the path and the code show how far it came
 
 
 def _look_at_compiler(machine: Machine) -> None:

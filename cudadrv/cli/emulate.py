@@ -12,7 +12,7 @@ from typing import Final
 from .command_line import Commands, positive
 
 _STARTUP: Final = Path(__file__).parent / "startup"
-_NOT_FOUND: Final = 127  # as a shell says
+_NOT_FOUND: Final = 127  # a shell's status
 
 
 def add_to(commands: Commands) -> None:

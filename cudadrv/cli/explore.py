@@ -71,7 +71,7 @@ def add_to(commands: Commands) -> None:
 def run_explore(target: str, arguments: Sequence[str], seeds: int, checks: str) -> int:
     """Print the orders in which a script or a test fails, and why; return 1 if there are any.
 
-    `checks` are names with commas: what they find in an order counts as a failure of it.
+    `checks` are names with commas: their findings in an order count as its failure.
     """
     program = _ExploredProgram(target, arguments, checks)
     passing = program.run("held:")
@@ -153,7 +153,7 @@ def _fewest(
 ) -> tuple[str, ...] | None:
     """Return the fewest suspects that break the program when only they run late.
 
-    Parts are left out as long as what is left still breaks it (Zeller, "Simplifying and Isolating
+    Parts are left out as long as the rest still breaks it (Zeller, "Simplifying and Isolating
     Failure-Inducing Input").
     """
 

@@ -34,7 +34,7 @@ class Info:
     """The installation; `missing` maps each missing part to the command that installs it.
 
     `headers` are the folders of CUDA's headers that a compilation searches, in order, each with
-    what it is; `headers_not_used` those of another version. `cache_bytes` has the size of each file
+    its origin; `headers_not_used` those of another version. `cache_bytes` has the size of each file
     and folder in the cache folder.
     """
 
@@ -130,7 +130,7 @@ def _headers(info: Info) -> None:
     try:
         found = ptx.cuda_headers(unpack=False)
     except ptx.NvrtcNotFoundError:
-        return  # which headers go with it cannot be told
+        return  # the matching headers are unknown
     nvrtc = "NVRTC is {}.{}".format(*found.nvrtc)
     bundled = [folder for folder in found.folders if folder.origin == BUNDLED]
     waiting = bool(bundled) and not is_unpacked(bundled[0].path)

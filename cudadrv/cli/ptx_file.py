@@ -20,7 +20,7 @@ from ptx.isa.signature import reachable_functions, signatures_of
 from .command_line import Commands, print_table
 from .compile import FAULTS, add_compile_options, failed, requests_of
 
-# What the assembler prints of each kernel.
+# The assembler's lines about each kernel.
 _COMPILED: Final = re.compile(r"Compiling entry function '([^']+)'")
 _USED: Final = re.compile(r"Used (\d+) registers")
 _SPILLED: Final = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores")
@@ -33,10 +33,10 @@ class KernelSummary:
     Attributes:
         parameters: the PTX type and size in bytes of each.
         shared_bytes: static shared memory.
-        registers: of a thread, by the assembler; None where it was not asked.
+        registers: of a thread, by the assembler; None if it did not run.
         stack_bytes: of a thread, likewise.
         spill_bytes: likewise.
-        instructions: how often each opcode is written, in the kernel and what it may call.
+        instructions: how often each opcode occurs, in the kernel and its functions.
     """
 
     name: str

@@ -79,7 +79,7 @@ def _run(options: argparse.Namespace) -> int:
         context = cuda_context_for(options.device)
         options.target = options.target or [context.target.arch]
         if "<" in (options.kernel or "") and options.kernel not in options.name:
-            options.name.append(options.kernel)  # a template's instance has to be asked for
+            options.name.append(options.kernel)  # a template's instance must be requested
         (request,) = requests_of(options)
         _launch(options, context, ptx.default_cache().get_or_build(request), arguments)
     except FAULTS as error:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-_FAILED: Final = 1  # as Python says of a script that an error ended
+_FAILED: Final = 1  # Python's status of a script that an error ended
 # Files of the frames that lead to the script's own.
 _LEADING: Final = (__file__, "<frozen runpy>", "<frozen importlib._bootstrap>", runpy.__file__)
 

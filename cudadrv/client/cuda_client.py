@@ -47,12 +47,12 @@ class CudaRawHandle:
 class CudaClient:
     """A device's context, its compute and copy streams, and the objects shared on them.
 
-    There is one client a device for the process: ``CudaClient(device)`` answers that one, whichever
-    thread asks first. What computes is launched on `stream`, whose order the allocator follows.
+    There is one client a device for the process: ``CudaClient(device)`` returns it in every
+    thread. Kernels are launched on `stream`, whose order the allocator follows.
 
     Two environment variables are read when a device's client is made, each in MiB:
-    ``CUDADRV_POOL_RELEASE_THRESHOLD_MB`` (512), what the driver's default pool keeps, and
-    ``CUDADRV_FREE_LIST_CAP_MB`` (1024), what the allocator's free lists keep.
+    ``CUDADRV_POOL_RELEASE_THRESHOLD_MB`` (512), the limit of the driver's default pool, and
+    ``CUDADRV_FREE_LIST_CAP_MB`` (1024), the limit of the allocator's free lists.
 
     Args:
         device: the device or its ordinal.
@@ -111,7 +111,7 @@ class CudaClient:
         self.raw_handle = CudaRawHandle(context, stream)
         self.sobol_dv_cache = SobolDvCache(stream)
         self._algebra = None
-        # Reentrant, so that a capture within a capture is told instead of waiting for itself.
+        # Reentrant, so that a capture within a capture raises instead of waiting for itself.
         self._capture_lock = threading.RLock()
 
     def __repr__(self) -> str:
@@ -202,12 +202,12 @@ class CudaClient:
     ) -> CapturedGraph:
         """Capture the work that `fn` launches on the compute stream, at addresses that stay.
 
-        The allocator is frozen meanwhile: what `fn` allocates comes from an arena of the graph's
-        own, each address once, or without an arena from the graph itself, which frees at its end
-        what `fn` did not. Either way it is the graph's scratch memory: what is to be read later
-        belongs in `outputs`, allocated before. If `fn` raises, the capture is given up, and
-        stream and allocator are usable as before. Other threads must leave the client alone
-        meanwhile; captures of several threads take turns.
+        The allocator is frozen meanwhile: allocations of `fn` come from an arena of the graph's own,
+        each address once, or without an arena from the graph itself, which frees them at its end
+        unless `fn` did. Either way they are the graph's scratch memory: allocate results that are
+        read later before, and name them in `outputs`. If `fn` raises, the capture is cancelled, and
+        stream and allocator are usable as before. Other threads must not use the client meanwhile;
+        captures of several threads take turns.
 
         Args:
             inputs: the objects that the graph reads; kept alive with it.
@@ -217,7 +217,7 @@ class CudaClient:
 
         Raises:
             OutOfMemoryError: the arena does not fit the device, or `fn` does not fit the arena.
-            CudaError: `fn` did what a capture cannot record.
+            CudaError: a capture cannot record a call of `fn`.
         """
         border.function("CudaClient.capture_graph: fn", fn, takes=1)
         inputs = border.several("CudaClient.capture_graph: inputs", inputs, object)

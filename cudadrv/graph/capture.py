@@ -72,7 +72,7 @@ class Capture:
         self._box = box
         self._state = state = CaptureState()
         try:
-            # Before the driver is told: a collection from here on frees nothing into the capture.
+            # Before the driver call: a collection from here on frees nothing into the capture.
             state.join(stream)
             self._begin(box)
             return self._graph
@@ -94,7 +94,7 @@ class Capture:
             finish(self._give_up)
             raise
         if graph is None:
-            self._give_up()  # what refused to end may go on
+            self._give_up()  # a capture that did not end may go on
             doing = f"ending the capture of {self._stream!r}"
             fault = failure(self._box.api, code, "cuStreamEndCapture", doing)
             if error is None:
@@ -130,7 +130,7 @@ class Capture:
         assert state is not None  # it was entered
         graph = GraphBox(box.context)
         if self._into is not None:
-            graph.of = self._into._box  # which owns what the driver gives
+            graph.of = self._into._box  # which owns the graph that the driver returns
         ((code, graph.raw),) = map(box.api.cuStreamEndCapture, (box.raw,))  # as `Part.make`
         if code:
             return code, None

@@ -83,7 +83,7 @@ class GraphExec(Closing):
     Attributes:
         context: the context of the graph.
         handle: the CUgraphExec; reading it after `close` raises `ClosedError`.
-        closed: whether it was closed.
+        closed: True once it was closed.
     """
 
     __slots__ = ("_changed", "_epoch", "_stream", "context")
@@ -156,7 +156,7 @@ class GraphExec(Closing):
     def update(self, graph: GraphCore) -> None:
         """Take over the parameters of a graph of the same form; this costs less than instantiating.
 
-        Runs already queued keep theirs, and what those use.
+        Runs already queued keep their parameters, and the objects that those use.
 
         Raises:
             GraphExecUpdateFailureError: the graphs differ in their operations or their order, or

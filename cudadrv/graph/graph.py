@@ -106,7 +106,7 @@ class Graph(GraphCore):
     Attributes:
         context: the context in which its nodes run.
         handle: the CUgraph; reading it after `close` raises `ClosedError`.
-        closed: whether it was closed.
+        closed: True once it was closed.
         allocates: True if it allocates memory that it leaves to its user.
         node_count: the number of nodes; queries the driver.
     """
@@ -278,7 +278,7 @@ class Graph(GraphCore):
     def add_alloc(
         self, shape: Shape, dtype: TypedDType[_ScalarT], *, after: After = ()
     ) -> AllocNode[_ScalarT]: ...
-    # A dtype given as text says nothing to a type checker.
+    # A type checker learns nothing from a dtype given as text.
     @overload
     def add_alloc(
         self, shape: Shape, dtype: npt.DTypeLike, *, after: After = ()

@@ -1,4 +1,4 @@
-"""A graph as nodes and executables use it: its owning handle, and what its nodes need.
+"""A graph as nodes and executables use it: its owning handle, and the needs of its nodes.
 
 `graph.Graph` adds and changes nodes. It is apart because nodes and executables refer to their
 graph, and it makes them.
@@ -41,7 +41,7 @@ class GraphCore(Closing):
     Attributes:
         context: the context in which its nodes run.
         handle: the CUgraph; reading it after `close` raises `ClosedError`.
-        closed: whether it was closed.
+        closed: True once it was closed.
     """
 
     __slots__ = ("_content", "_held", "_is_filled", "_needs", "_root", "context")

@@ -80,14 +80,14 @@ class Needs:
         if not self.memory and not self.kept:
             return None
         number = next(_numbers)
-        # What the graph keeps may refer to the graph, so no box refers to it.
+        # The objects may refer to the graph, so its handle does not refer to them.
         needed: list[object] = [self.memory, self.kept]
         self.kept = []
         held, is_moved = None, False
         try:
             _needed[number] = needed
             made = number, _FORGET_ADDRESS, 1, _NO_DESTRUCTOR_SYNC
-            ((code, held),) = starmap(api.cuUserObjectCreate, (made,))  # `handover` says why
+            ((code, held),) = starmap(api.cuUserObjectCreate, (made,))  # see `handover`
             if code:
                 raise failure(api, code, "cuUserObjectCreate", "keeping what a graph uses")
             moved = graph, held, 1, _MOVE

@@ -6,8 +6,8 @@ C functions in ``__dlpack_c_exchange_api__``. PyTorch's takes 0.4 µs, where its
 nothing: the consumer gets the stream on which the library works, and orders itself after that.
 Other types are read by their methods.
 
-The exchange function that fills a DLTensor of the caller is not used: such a tensor does not say
-whether it is read-only, and keeps no memory. It would save 0.2 µs.
+The exchange function that fills a DLTensor of the caller is not used: such a tensor has no
+flag for read-only memory, and keeps no memory alive. It would save 0.2 µs.
 
 Sources: dlpack.h; the Python specification of DLPack.
 """

@@ -111,7 +111,7 @@ class Elements:
 
 
 def dtype_name(dtype: Any) -> str:
-    """Return NumPy's name of any library's dtype; "" for what is no dtype."""
+    """Return NumPy's name of any library's dtype; "" for other objects."""
     if isinstance(dtype, np.dtype):
         return _name_of(dtype)
     if dtype is None or isinstance(dtype, str):

@@ -224,7 +224,7 @@ def _address_from(value: object) -> int:
         ValueError: it does not fit 64 bits.
     """
     # A CUdeviceptr has an integer, and no index.
-    # What has no index fails.
+    # A value without an index fails.
     address = int(value) if isinstance(value, CUdeviceptr) else index(value)  # type: ignore[arg-type]
     if not 0 <= address <= LARGEST_ADDRESS:
         raise ValueError(f"the address {border.shown(address)} does not fit 64 bits")

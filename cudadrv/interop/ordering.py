@@ -89,7 +89,7 @@ def _wait_by_event(box: StreamBox, producer: int, foreign: CUstream) -> _Answer:
     try:
         answer = _recorded_and_awaited(box, event, foreign)
     finally:
-        # The wait is for what the event held then: it may be recorded anew at once.
+        # The wait is for the event's work of that moment: it may be recorded again at once.
         box.spare.append(event)
     if answer[1] == CUresult.CUDA_ERROR_INVALID_HANDLE:
         # It was destroyed, and the number is now a stream's of another context.

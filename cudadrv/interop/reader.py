@@ -43,8 +43,8 @@ class Reader:
             as ``torch.float32``. None where the elements have no type.
         is_lazy: True if the bytes are not yet the values, as of a negated view. None where they
             always are.
-        examine: raises a `BufferError` that says why an object is unusable, and returns True if the
-            functions above are enough for objects of the same type and dtype. It is called
+        examine: raises a `BufferError` with the reason if an object is unusable; returns True if
+            the functions above are enough for objects of the same type and dtype. It is called
             before them for the first object of a type, and after a rejection. None where every
             object is usable.
         is_read_only: True if no kernel may write the memory.
@@ -145,7 +145,7 @@ def _torch() -> Iterator[tuple[type, Reader]]:
     """
     torch = sys.modules["torch"]
     if getattr(torch.version, "hip", None):
-        return  # memory of another driver, though the tensors say "cuda"
+        return  # memory of another driver, though its tensors are named "cuda"
     tensor = torch.Tensor
     current = getattr(torch._C, "_cuda_getCurrentRawStream", None)
     reader = Reader(

@@ -57,7 +57,7 @@ class TileError(CudadrvError, ExceptionGroup[Exception]):
         """The error of the tile's function, or of binding its context."""
         return self.exceptions[0]
 
-    # The base is generic over what a group may hold; these groups hold exceptions of any type.
+    # The base is generic over the exceptions of a group; these groups hold any type.
     def derive(self, excs: Sequence[Exception], /) -> TileError:  # type: ignore[override]
         """The group that `split` and ``except*`` make of this one's exceptions."""
         return TileError(excs, self.ordinal, self.range, self.worker)
@@ -102,7 +102,7 @@ class ScatterError(CudadrvError, ExceptionGroup[Exception]):
         """The tiles that failed, in the order of their items; empty without a device."""
         return tuple(error for error in self.exceptions if isinstance(error, TileError))
 
-    # The base is generic over what a group may hold; these groups hold exceptions of any type.
+    # The base is generic over the exceptions of a group; these groups hold any type.
     def derive(self, excs: Sequence[Exception], /) -> ScatterError:  # type: ignore[override]
         """The group that `split` and ``except*`` make of some of the failures."""
         return ScatterError(self.message, excs, self.results)

@@ -42,7 +42,7 @@ def balanced_partition(rt: GpuRuntime, n_units: int) -> tuple[tuple[int, range],
     n_units = border.integer("balanced_partition: n_units", n_units)
     if n_units < 0:
         raise ArgumentValueError(f"{n_units} units cannot be shared: use 0 or more")
-    # In this order max answers 0.0 for NaN.
+    # In this order max returns 0.0 for NaN.
     scores = [max(0.0, device.score()) for device in rt.devices]
     by_score = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)
     widths = shares([scores[index] for index in by_score], n_units)

@@ -2,7 +2,7 @@
 
 gam's sizes: square products and Cholesky factorizations of order 64, 128 and 256, and XᵀWX of
 (2048, 32), (4096, 64) and (8192, 96), in float64. A device's time runs from host arrays to the host
-result, since that is what a caller saves or loses by dispatching there.
+result, since a caller saves or loses that time by dispatching there.
 """
 
 from __future__ import annotations

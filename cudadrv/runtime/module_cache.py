@@ -62,7 +62,7 @@ class PtxModuleCache:
 
     Args:
         options: how to compile; a target left open is the context's.
-        name_expressions: template instances that the kernels are asked for by.
+        name_expressions: template instances by which kernels are found.
     """
 
     def __init__(
@@ -76,13 +76,13 @@ class PtxModuleCache:
         self._name_expressions = border.several(
             "PtxModuleCache: name_expressions", name_expressions, str
         )
-        # Re-entrant: a finalizer in the middle of a compilation may ask for the module, too.
+        # Re-entrant: a finalizer in the middle of a compilation may need the module, too.
         self._lock = process_lock()
         self._held: _LoadedSource | None = None
         self._images: dict[ptx.Target, ptx.Image] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
-        # The images go along, so that no other process compiles what this one has; modules stay.
+        # The images are pickled, so that no other process compiles them again; modules are not.
         # A function that made the source may have no pickled form: its text goes along instead.
         held = self._held
         if held is not None:
@@ -226,7 +226,7 @@ class KeyedPtxModuleCache:
 
     Args:
         options: how to compile; a target left open is the context's.
-        name_expressions: template instances that each source's kernels are asked for by.
+        name_expressions: template instances by which each source's kernels are found.
     """
 
     def __init__(

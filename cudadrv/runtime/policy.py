@@ -103,7 +103,7 @@ class GpuDispatchPolicy:
 
     The defaults are cautious: they hold until the device was calibrated, and where it cannot be.
     Predicates look at shapes alone and touch no device. Flops are counted in saturating unsigned
-    arithmetic, 64 bits wide where nothing else is said.
+    arithmetic, 64 bits wide unless documented otherwise.
 
     Raises:
         ValueError: a threshold is not an integer of 0 to 2**64 - 1.
@@ -227,7 +227,7 @@ class GpuDispatchPolicy:
     def should_run_reml_outer_on_device(self, adm: RemlOuterAdmission) -> bool:
         """Return True if the search over smoothing parameters runs on the device as well.
 
-        It needs what the inner loop needs, and at least two parameters.
+        It needs the conditions of the inner loop, and at least two parameters.
         """
         border.instance("should_run_reml_outer_on_device: adm", adm, RemlOuterAdmission)
         return (
@@ -263,7 +263,7 @@ class GpuDispatchPolicy:
             raise ArgumentValueError(f"the dispatch policy lacks {', '.join(missing)}")
         thresholds = {name: values[name] for name in _THRESHOLDS}
         precision = values["mixed_precision"]
-        with contextlib.suppress(ValueError):  # what is no member, the constructor refuses
+        with contextlib.suppress(ValueError):  # the constructor rejects values that are no members
             precision = GpuMixedPrecisionPolicy(precision)
         return cls(**thresholds, mixed_precision=precision)
 

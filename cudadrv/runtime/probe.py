@@ -145,7 +145,7 @@ class GpuRuntime(Uncopied):
     def probe(cls) -> GpuAvailability:
         """Look for devices now: load the driver, count, describe each, sort by score.
 
-        `availability` keeps the answer; ask this again only for free memory as of now.
+        `availability` caches the outcome; call this again only for the present free memory.
         """
         try:
             infos = [device.info() for device in list_devices()]

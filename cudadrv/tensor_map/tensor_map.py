@@ -383,7 +383,7 @@ def _numbers(
 ) -> tuple[int, ...]:
     try:
         given = tuple(values)
-    except TypeError:  # what has no elements
+    except TypeError:  # no sequence
         shown = border.shown(values)
         raise _refused(array, f"{name}={shown}: give {count} numbers, one an axis") from None
     found = tuple(border.integer(f"TensorMap: {name}", each) for each in given)
@@ -497,7 +497,7 @@ class TensorMap(Uncopied):
     order: of ``a[i, j]`` they are ``{j, i}``.
 
     Args:
-        array: 1 to 5 axes; the last one's elements lie one behind the other, and the strides of
+        array: 1 to 5 axes; the last one's elements are contiguous, and the strides of
             the others are multiples of 16 bytes. Interleaved ones have axes (N, C/8, W, 8),
             (N, C/8, H, W, 8) or (N, C/8, D, H, W, 8), the last one for the channels of a slice,
             which are as many as its bytes hold; slices lie side by side along W.
@@ -508,17 +508,17 @@ class TensorMap(Uncopied):
             ``box[i]`` elements every one in so many. 1 for the last axis, and for slices.
         swizzle: where the pieces of rows lie in shared memory; rows are no longer than its span,
             and each takes all of it (`shared_nbytes`).
-        interleave: whether channels lie in slices. A kernel's coordinates leave out the channel
+        interleave: the layout of channels in slices. A kernel's coordinates leave out the channel
             within a slice: of ``a[n, c, h, w]`` they are ``{w, h, c, n}``.
         l2_promotion: how much the L2 cache fetches at once.
-        fill: what stands for elements outside of the array.
+        fill: the value of elements outside of the array.
         element: the type of elements; None: that of the dtype. Signed integers of 8 and 16 bits
             are copied as unsigned ones, floats of 8 bits as bytes.
 
     Attributes:
         context: the array's.
         box: as given; of images, pixels and channels.
-        box_nbytes: what one copy brings to shared memory, and an mbarrier must expect.
+        box_nbytes: the bytes that one copy writes to shared memory, and an mbarrier must expect.
         element_strides: as given.
 
     Raises:
@@ -581,7 +581,7 @@ class TensorMap(Uncopied):
             upper_corner: the last one, from the last pixel on.
             channels: channels that are copied at once, at most 256; interleaved: those of a slice.
             pixels: positions that are copied at once, at most 1024.
-            element_strides: the distances of positions; this and what follows as for `TensorMap`.
+            element_strides: the distances of positions; this and the others as for `TensorMap`.
 
         Raises:
             TensorMapError: CUDA has no such tensor map.
@@ -615,15 +615,15 @@ class TensorMap(Uncopied):
     ) -> TensorMap:
         """Rows of images, for `im2col::w` on devices of compute capability 10.0.
 
-        The emulator does not copy so, and refuses it.
+        The emulator does not implement such copies, and raises an error.
 
         Args:
             array: as for `im2col`.
             lower_corner: the first position of the filter along W.
             upper_corner: the last one, from the last pixel on.
-            channels: as for `im2col`, and so are those behind `pixels`; a swizzle is needed.
+            channels: as for `im2col`, and so are the arguments after `pixels`; a swizzle is needed.
             pixels: as for `im2col`; None: the 128 of `im2col::w::128`. The halo that an
-                instruction asks for is not among them, nor in `box_nbytes`.
+                instruction requests is not included, nor in `box_nbytes`.
 
         Raises:
             TensorMapError: CUDA has no such tensor map, or not on this device.

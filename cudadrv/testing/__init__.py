@@ -93,7 +93,7 @@ def pytest_report_collectionfinish(
     places = {_place_of(each, plan, choices) for each in items if (plan := _plan_of(each))}
     if not places:
         return []
-    from .header import header  # which loads what compiles
+    from .header import header  # which loads the compiler
 
     return [header(choices, places)]
 

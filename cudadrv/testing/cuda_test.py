@@ -75,7 +75,7 @@ class CudaTest:
         self.is_open = True
 
     def _collect_warnings(self) -> None:
-        from ptx.compile_warnings import collected  # which loads what reads logs
+        from ptx.compile_warnings import collected  # which loads the reader of logs
 
         collecting = collected()
         self._compile_warnings = collecting.__enter__()

@@ -99,7 +99,7 @@ _LAYERED: Final = 0x01
 _SURFACE: Final = 0x02
 _CUBEMAP: Final = 0x04
 _GATHER: Final = 0x08
-_MOST: Final = 2**31 - 1  # a device says its own limits in a C int
+_MOST: Final = 2**31 - 1  # a device's limits are C ints
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
-# Of a class method, which the class's own variable says nothing of.
+# For a class method, to which the class's own variable does not apply.
 _HostT = TypeVar("_HostT", bound=np.generic)
 
 
@@ -114,7 +114,7 @@ class CudaArray(Texels[_ScalarT]):
         dtype: of a channel.
         nbytes: size of the texels; the driver takes more.
         handle: the CUarray; reading it after `close` raises `ClosedError`.
-        closed: whether it was closed.
+        closed: True once it was closed.
 
     Raises:
         TextureError: there is no such array on the device.
@@ -146,7 +146,7 @@ class CudaArray(Texels[_ScalarT]):
         surface: bool = False,
         gather: bool = False,
     ) -> None: ...
-    # A dtype given as text says nothing to a type checker.
+    # A type checker learns nothing from a dtype given as text.
     @overload
     def __init__(
         self: CudaArray[Any],
@@ -291,7 +291,7 @@ class CudaArray(Texels[_ScalarT]):
             source: a host array of any strides, a device array, or a CUDA array of the same texels;
                 its shape is that of the box, with several channels as the last axis.
             origin: the place of the box's first texel, an index an axis; the beginning if left out.
-            wait: whether a pinned host array is waited for, so that it may be changed on return.
+            wait: True to wait for a pinned host array, so that it may be changed on return.
                 Others may be changed in any case.
 
         Raises:
@@ -343,8 +343,8 @@ class CudaArray(Texels[_ScalarT]):
         nothing is waited for: each replay fills `out`.
 
         Raises:
-            CopyError: `out` has another dtype or number of axes, is read-only, or asks for more
-                than there is.
+            CopyError: `out` has another dtype or number of axes, is read-only, or is larger
+                than the array.
             WrongDeviceError: stream, `out` and array are not of one context.
         """
         border.instance("CudaArray.copy_to: stream", stream, StreamCore)
@@ -493,7 +493,7 @@ def _require(stream: StreamCore, array: _AnyCudaArray, other: _Side) -> None:
 def _box(
     array: _AnyCudaArray, other: _Side, origin: Sequence[int] | None
 ) -> tuple[tuple[int, ...], tuple[int, int, int]]:
-    """The extents of what is copied, and its place in bytes, rows and slices.
+    """Return the extents of a copy, and its position in bytes, rows and slices.
 
     Raises:
         CopyError: it is not within the array.

@@ -38,7 +38,7 @@ class MipmappedArray(Texels[_ScalarT]):
         context: the context.
         levels: how many levels there are.
         handle: the CUmipmappedArray; reading it after `close` raises `ClosedError`.
-        closed: whether it was closed.
+        closed: True once it was closed.
 
     Raises:
         TextureError: there is no such array on the device, or there are no so many levels.
@@ -67,7 +67,7 @@ class MipmappedArray(Texels[_ScalarT]):
         cubemap: bool = False,
         surface: bool = False,
     ) -> None: ...
-    # A dtype given as text says nothing to a type checker.
+    # A type checker learns nothing from a dtype given as text.
     @overload
     def __init__(
         self: MipmappedArray[Any],

@@ -1,7 +1,7 @@
 """`Texture`: memory as kernels read it, with addressing, filtering and conversion.
 
-Combinations that CUDA does not have, or would read differently, are rejected here; what the driver
-accepts was measured with driver 580.
+Combinations that CUDA does not have, or would read differently, are rejected here; which of them
+the driver accepts was measured with driver 580.
 
 CUDA Driver API, CUDA_TEXTURE_DESC and CUDA_RESOURCE_DESC; CUDA Programming Guide, "Texture
 Fetching".
@@ -444,15 +444,15 @@ class Texture(TexelView):
     floats.
 
     Args:
-        resource: what is read.
-        address_mode: what lies outside; one for all dimensions, or one each, x first.
+        resource: the array to read.
+        address_mode: the texels outside; one mode for all dimensions, or one each, x first.
         filter_mode: the nearest texel, or a mixture of the nearest ones.
         read_mode: the texels' own values, or integers of 8 and 16 bits as floats.
         normalized_coordinates: coordinates from 0 to 1 instead of 0 to the extent.
         srgb: 8-bit colours are converted to linear ones, but for a fourth channel.
-        border_color: what is outside with `AddressMode.BORDER`, a number a channel.
+        border_color: the texel outside with `AddressMode.BORDER`, a number for each channel.
         mip_filter_mode: the nearest level, or a mixture of the nearest two.
-        mip_bias: added to the level asked for.
+        mip_bias: added to the requested level.
         mip_levels: the least and greatest level that is read; all of them if left out.
         max_anisotropy: samples along a stretched footprint, 0 to 16.
         seamless_cubemap: filtering goes on across the edges of a cubemap.

@@ -215,7 +215,7 @@ class TracedApi:
             self._kernels.clear()
 
     def __getattr__(self, name: str) -> Any:
-        """Return a function of the driver, or another attribute of the object behind."""
+        """Return a function of the driver, or another attribute of the driver's object."""
         if self._recorder is not None:
             span = SPANS.get(name)
             if span is not None:
