@@ -202,9 +202,9 @@ class CudaClient:
     ) -> CapturedGraph:
         """Capture the work that `fn` launches on the compute stream, at addresses that stay.
 
-        The allocator is frozen meanwhile: allocations of `fn` come from an arena of the graph's own,
-        each address once, or without an arena from the graph itself, which frees them at its end
-        unless `fn` did. Either way they are the graph's scratch memory: allocate results that are
+        The allocator is frozen meanwhile: allocations of `fn` come from the graph's own arena, each
+        address once, or without an arena from the graph itself, which frees them at its end unless
+        `fn` did. Either way they are the graph's scratch memory: allocate results that are
         read later before, and name them in `outputs`. If `fn` raises, the capture is cancelled, and
         stream and allocator are usable as before. Other threads must not use the client meanwhile;
         captures of several threads take turns.
