@@ -15,8 +15,7 @@ from ..cluster.executor import GpuExecutor
 from ..cluster.worker_report import WorkerReport
 from ..errors import CudadrvError, RuntimeDependencyUnavailable
 from ..pool.tile import current_tile
-from .commands import Commands, positive
-from .output import print_table
+from .command_line import Commands, positive, print_table
 from .selftest import Report, selftest_of
 
 _COLUMNS: Final = (

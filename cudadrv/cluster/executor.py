@@ -21,8 +21,7 @@ from ..driver.handle import Uncopied
 from ..driver.once_task import complete
 from ..errors import ArgumentValueError, NoDeviceError
 from ..pool.failures import ScatterError, TileError
-from ..pool.scatter import write_back
-from ..pool.tile_executor import TileExecutor
+from ..pool.scatter import TileExecutor, write_back
 from .call import Call
 from .engine import Engine
 from .pickled import PickledFunction

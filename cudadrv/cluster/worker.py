@@ -27,8 +27,8 @@ from ..errors import CudadrvError
 from ..memory.driver_pool import set_release_threshold
 from ..memory.host.pinned import HostBox
 from ..memory.host.registered import registered_in
-from ..pool.job import Job
 from ..pool.tile import Workplace
+from ..pool.workers import Job
 from ..stream import cuda_context_for
 from .call import Reply, Request, ReturnMode, keep_function, this_process
 from .pickled import PickledError, PickledValue

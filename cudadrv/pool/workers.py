@@ -11,24 +11,86 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
+from collections.abc import Callable, Sequence
+from contextvars import Context as Variables, copy_context
+from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from ..driver.in_use import Ending
-from .tile import Workplace
+from ..driver.in_use import Ending, current
+from ..driver.once_task import OnceTask, complete
+from ..stream import cuda_context_for
+from .tile import Tile, Workplace, running
 
 IDLE_SECONDS: Final = 10.0
+_R = TypeVar("_R")
 
-if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
 
-    class AnyJob(Protocol):
-        """A job, whatever its call returns."""
+class Job(Generic[_R]):
+    """A call of a tile's function, with its context variables and its outcome.
 
-        done: threading.Lock
-        error: BaseException | None
+    Attributes:
+        ordinal: the device.
+        range: the items.
+        result: the call's result; not set if `error` is.
+        error: the exception that it raised, or that was set into its thread.
+        done: released once a worker is done with it.
+    """
 
-        def do(self, workplace: Workplace) -> None:
-            """Make its call, unless it was given up."""
+    __slots__ = ("_task", "done", "error", "ordinal", "range", "result")
+
+    result: _R
+
+    def __init__(self, ordinal: int, items: range, call: Callable[[], _R]) -> None:
+        self.ordinal: int = ordinal
+        self.range: range = items
+        self.error: BaseException | None = None
+        # The function sees the caller's context variables, such as decimal's precision.
+        self._task = OnceTask(partial(self._run, call, copy_context()))
+        self.done: threading.Lock = threading.Lock()
+        self.done.acquire()
+
+    def do(self, workplace: Workplace) -> None:
+        """On a worker: make the call, unless the caller has cancelled it."""
+        self._task.run(workplace)
+
+    def wait(self) -> None:
+        """Wait until a worker is done with it; a signal's handler may interrupt the wait."""
+        with self.done:
+            pass
+
+    def cancel(self) -> None:
+        """Keep a worker from beginning it; if one has begun, wait until that ends.
+
+        Handlers of signals run meanwhile: one may tell the tiles to stop.
+        """
+        if not self._task.cancel():
+            self.wait()
+
+    def finish(self) -> None:
+        """Wait until it has ended, or keep it from beginning; let go of the call. Idempotent."""
+        self.error = self._task.finish() or self.error
+
+    def _run(self, call: Callable[[], _R], variables: Variables, workplace: Workplace) -> None:
+        try:
+            tile = Tile(self.ordinal, self.range, cuda_context_for(self.ordinal), workplace)
+            try:
+                self.result = variables.run(_in_tile, tile, call)
+                tile.finish()
+            finally:
+                tile.abandon()
+        except BaseException:
+            workplace.clear()
+            raise
+
+
+def _in_tile(tile: Tile, call: Callable[[], _R]) -> _R:
+    running.set(tile)
+    return call()
+
+
+# A worker does not know what a job returns.
+_AnyJob: TypeAlias = Job[Any]
 
 
 class Worker:
@@ -42,15 +104,15 @@ class Worker:
 
     __slots__ = ("_given", "_name", "_workers", "jobs", "workplace")
 
-    def __init__(self, workers: Workers, ordinal: int, job: AnyJob) -> None:
+    def __init__(self, workers: Workers, ordinal: int, job: _AnyJob) -> None:
         self._workers = workers
         self._name = f"cudadrv device {ordinal}"
-        self.jobs: deque[AnyJob | None] = deque([job])
+        self.jobs: deque[_AnyJob | None] = deque([job])
         self._given: SimpleQueue[None] = SimpleQueue()
         self.workplace: Workplace = Workplace()
         self._start()
 
-    def give(self, job: AnyJob | None) -> None:
+    def give(self, job: _AnyJob | None) -> None:
         """Let the worker do a job, or end."""
         self.jobs.append(job)
         self._given.put(None)
@@ -110,7 +172,7 @@ class Workers(Ending):
         self._pid = os.getpid()
         self.idle: list[Worker] = []
 
-    def give(self, job: AnyJob) -> None:
+    def give(self, job: _AnyJob) -> None:
         """Let a worker do a job: the one that was free last, or a new one.
 
         Raises:
@@ -149,3 +211,34 @@ class Workers(Ending):
                 worker.workplace.clear()
             finally:
                 worker.give(None)
+
+
+def run_all(jobs: Sequence[Job[_R]]) -> None:
+    """Start all jobs and wait for all.
+
+    Tiles are views of the caller's items: none runs when the caller goes on, whatever interrupts
+    the wait.
+    """
+    by_device = current().cache(Workers)
+    try:
+        try:
+            for job in jobs:
+                workers = by_device.get(job.ordinal)
+                if workers is None:
+                    workers = by_device.setdefault(job.ordinal, Workers(job.ordinal))
+                workers.give(job)
+            for job in jobs:
+                job.wait()
+        except BaseException:
+            for job in jobs:
+                job.cancel()
+            raise
+        finally:
+            complete(partial(_finish, jobs))
+    finally:
+        _finish(jobs)  # again, as an interrupt may have come at the call before
+
+
+def _finish(jobs: Sequence[Job[_R]]) -> None:
+    for job in jobs:
+        job.finish()

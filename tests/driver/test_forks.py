@@ -38,7 +38,7 @@ holds = {
     "adopting": handle._adopting,
     "moving": order._moving,
     "measuring": calibration._measuring,
-    "outcome": probe._kept.lock,
+    "outcome": probe._cached.lock,
     "modules": registry._entries["bump"].cache._lock,
 }
 

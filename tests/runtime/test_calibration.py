@@ -19,8 +19,7 @@ from cudadrv import (
 )
 from cudadrv.emulator import Emulator
 from cudadrv.errors import CalibrationFailed, OutOfMemoryError
-from cudadrv.runtime.calibration import calibrate
-from cudadrv.runtime.crossover import policy_from
+from cudadrv.runtime.calibration import calibrate, policy_from
 from cudadrv.runtime.measurement import (
     SMALLEST_GEMM_FLOPS,
     Measurement,

@@ -34,8 +34,7 @@ from cudadrv import (
     UnpooledMemory,
 )
 from cudadrv.memory.staging import LEAST_STAGED_BYTES
-from cudadrv.runtime.availability import GpuBroken
-from cudadrv.runtime.probe import GpuAvailable
+from cudadrv.runtime.probe import GpuAvailable, GpuBroken
 from tests import bump_kernel
 
 from .further_scenarios import FURTHER

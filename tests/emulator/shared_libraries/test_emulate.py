@@ -176,7 +176,7 @@ def test_a_python_that_cannot_import_this_library_says_so_and_runs(tmp_path: Pat
 def test_the_command_itself_imports_nothing_of_the_emulator() -> None:
     program = """
 import sys
-from cudadrv.cli.parser import make_parser
+from cudadrv.cli.command_line import make_parser
 
 make_parser("emulate")
 print([n for n in sys.modules if n.split(".")[0] in ("ptx", "numpy") or "emulator" in n])

@@ -13,12 +13,8 @@ from ..driver.in_use import failure
 from ..errors import TextureError
 from ..memory.dtypes import TypedDType
 from ..memory.layout import Shape, checked_shape
-from .array import CudaArray
-from .descriptor import descriptor_of, refused
-from .extents import Extents
-from .storage import MipmapMemory
-from .texel import Texel
-from .texel_array import Texels
+from .array_layout import Extents, Texel, creation_error, descriptor_of
+from .cuda_array import CudaArray, MipmapMemory, Texels
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -42,7 +38,7 @@ class MipmappedArray(Texels[_ScalarT]):
         context: the context.
         levels: how many levels there are.
         handle: the CUmipmappedArray; reading it after `close` raises `ClosedError`.
-        closed: whether it was closed.
+        closed: True once it was closed.
 
     Raises:
         TextureError: there is no such array on the device, or there are no so many levels.
@@ -55,7 +51,7 @@ class MipmappedArray(Texels[_ScalarT]):
     __slots__ = ("_levels", "levels")
 
     _box: MipmapMemory
-    # What an argument's refusal adds.
+    # Added to the error of a kernel argument.
     argument_hint = "kernels read it through a Texture over it"
 
     @overload
@@ -71,7 +67,7 @@ class MipmappedArray(Texels[_ScalarT]):
         cubemap: bool = False,
         surface: bool = False,
     ) -> None: ...
-    # A dtype given as text says nothing to a type checker.
+    # A type checker learns nothing from a dtype given as text.
     @overload
     def __init__(
         self: MipmappedArray[Any],
@@ -112,7 +108,7 @@ class MipmappedArray(Texels[_ScalarT]):
         memory, descriptor = MipmapMemory(box, None, None), descriptor_of(extents, texel)
         code = memory.make(box.api.cuMipmappedArrayCreate, descriptor, self.levels)
         if code:
-            raise refused(context, extents, texel, code, "cuMipmappedArrayCreate")
+            raise creation_error(context, extents, texel, code, "cuMipmappedArrayCreate")
         self.context = context
         self.extents = extents
         self.texel = texel
@@ -161,7 +157,7 @@ class MipmappedArray(Texels[_ScalarT]):
         return sum(level.nbytes for level in self._levels)
 
     def level(self, number: int) -> CudaArray[_ScalarT]:
-        """A level, from 0, the largest, on; always the same object.
+        """Return a level; 0 is the largest. The same number gives the same object.
 
         Raises:
             TextureError: there is none of this number.
@@ -172,9 +168,9 @@ class MipmappedArray(Texels[_ScalarT]):
         return self._levels[number]
 
     def close(self) -> None:
-        """Give the texels up, and so the levels and the textures over them. Idempotent.
+        """Free the texels, and the levels and the textures over them. Idempotent.
 
-        When they go, the driver waits for the work of the context. Texels that a texture or a graph
-        has stay for it.
+        When the driver frees them, it waits for the work of the context. Texels that a texture or a
+        graph uses stay until that is gone.
         """
         super().close()

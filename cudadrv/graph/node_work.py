@@ -1,4 +1,4 @@
-"""What nodes of graphs do, as the driver takes it, and what each needs for that.
+"""`NodeWork`: the work of a graph's node as driver parameters, and the objects that it uses.
 
 CUDA Driver API, "Graph Management": CUgraphNodeParams.
 """
@@ -6,6 +6,7 @@ CUDA Driver API, "Graph Management": CUgraphNodeParams.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,6 +34,8 @@ from ..memory.copy import check_alike, open_pools
 from ..memory.fill import pattern_of
 from ..memory.host_array import require_plain
 from ..memory.host_copy import ArrayOrBuffer, HostArray, host_address
+from .graph_core import GraphCore
+from .host_function import HostCall
 from .needs import NodeNeeds
 
 _NOTHING: Final = NodeNeeds()
@@ -42,13 +45,13 @@ _SIDES: Final = (DeviceArray, DeviceBuffer, np.ndarray)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeWork:
-    """What a node does.
+    """The work of a node.
 
     Attributes:
-        params: for the driver, which takes it over when it is given.
-        needs: what the node uses.
-        attributes: of a launch, beside its parameters.
-        alive: what the parameters point to.
+        params: the driver's parameters, which it takes over.
+        needs: the memory and objects that the node uses.
+        attributes: those of a launch, beside its parameters.
+        alive: the memory that the parameters point to.
     """
 
     params: CUgraphNodeParams
@@ -58,7 +61,7 @@ class NodeWork:
 
 
 def of_type(kind: _Type) -> CUgraphNodeParams:
-    """Parameters of a kind of node, without more."""
+    """Return empty parameters of a kind of node."""
     params = CUgraphNodeParams()
     params.type = kind
     return params
@@ -67,7 +70,7 @@ def of_type(kind: _Type) -> CUgraphNodeParams:
 def kernel_work(
     context: ContextCore, kernel: Kernel, config: LaunchConfig, args: tuple[object, ...]
 ) -> NodeWork:
-    """A launch.
+    """Return a launch.
 
     Raises:
         ArgumentError: an argument has the wrong count, type, range or memory space.
@@ -164,7 +167,7 @@ def copy_work(
 def _write_host(copy: CUDA_MEMCPY3D, dst: HostArray) -> None:
     require_plain(dst)
     if not dst.flags.writeable or not dst.flags.c_contiguous:
-        raise CopyError("a node copies to a host array that is C-contiguous and may be written")
+        raise CopyError("a node copies to a host array that is C-contiguous and writeable")
     copy.dstMemoryType, copy.dstHost = CUmemorytype.CU_MEMORYTYPE_HOST, host_address(dst)
 
 
@@ -176,7 +179,7 @@ def _read_host(copy: CUDA_MEMCPY3D, src: HostArray) -> None:
 
 
 def fill_work(context: ContextCore, dst: ArrayOrBuffer, value: object) -> NodeWork:
-    """A fill with elements whose bytes repeat after 1, 2 or 4.
+    """Return a fill with elements whose bytes repeat after 1, 2 or 4.
 
     Raises:
         CopyError: the elements do not lie together.
@@ -187,7 +190,7 @@ def fill_work(context: ContextCore, dst: ArrayOrBuffer, value: object) -> NodeWo
     if dst.context is not context:
         raise WrongDeviceError(f"a fill of {dst!r} is no work of {context!r}")
     if isinstance(dst, DeviceArray) and not dst.is_contiguous:
-        raise CopyError(f"{dst!r}: a node fills what lies together\n  {_CAPTURE}")
+        raise CopyError(f"{dst!r}: a node fills contiguous memory\n  {_CAPTURE}")
     pattern, address = pattern_of(dst, value), dst.ptr
     params = of_type(_Type.CU_GRAPH_NODE_TYPE_MEMSET)
     fill = params.memset
@@ -206,7 +209,7 @@ def fill_work(context: ContextCore, dst: ArrayOrBuffer, value: object) -> NodeWo
 
 
 def event_work(context: ContextCore, event: Event, *, records: bool) -> NodeWork:
-    """Recording an event, or waiting for one."""
+    """Return the recording of an event, or a wait for one."""
     border.instance("a node's event", event, Event)
     # The driver of CUDA 13.0 ends the process where a stream of another device waits for an event
     # of several processes.
@@ -217,3 +220,26 @@ def event_work(context: ContextCore, event: Event, *, records: bool) -> NodeWork
     params = of_type(kind)
     (params.eventRecord if records else params.eventWait).event = event.handle
     return NodeWork(params, NodeNeeds(kept=(event._box,)))
+
+
+def host_work(function: Callable[..., object], args: tuple[object, ...]) -> NodeWork:
+    """Return the call of a function of the host."""
+    border.function("a node's function", function)
+    call = HostCall(function, args)
+    return NodeWork(call.params(), NodeNeeds(kept=(call,)))
+
+
+def graph_work(child: GraphCore) -> NodeWork:
+    """Return the nodes of another graph, as it is now.
+
+    Raises:
+        InvalidValueError: that graph allocates memory that it leaves to its user.
+    """
+    border.instance("a node's graph", child, GraphCore)
+    if child.allocates:
+        raise InvalidValueError(f"{child!r} allocates memory, which a child graph cannot")
+    needs = child._settle()
+    params = of_type(_Type.CU_GRAPH_NODE_TYPE_GRAPH)
+    params.graph.graph = child.handle
+    kept = tuple(each for part in child._content.parts() for each in part.kept)
+    return NodeWork(params, NodeNeeds(needs.memory, kept))

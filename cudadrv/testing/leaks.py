@@ -1,4 +1,4 @@
-"""What a test left on its device: boxes that are still alive after a collection."""
+"""`LeakDetector`: the handles that a test leaves on its device."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from ..driver.context_box import ContextBox
 from ..driver.handle import AnyBox, Box, Closing
 from ..driver.in_use import Driver
 
-# Where a search for boxes goes no further: from here it would find the whole process.
+# A search for handles ends here: from these objects it would reach the whole process.
 _WALLS: Final = (type, ModuleType, FunctionType, BuiltinFunctionType, CodeType, FrameType)
 
 
-class Left:
-    """What is alive on a driver and was not before."""
+class LeakDetector:
+    """The handles that are alive on a driver and were not before."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self._before: weakref.WeakSet[AnyBox] = weakref.WeakSet()
 
-    def forget(self) -> None:
-        """Take what is alive now for what was there before."""
+    def reset(self) -> None:
+        """Regard all handles that are alive now as known."""
         self._before = weakref.WeakSet(_alive(self._driver))
 
-    def boxes(self) -> list[AnyBox]:
-        """What is alive and was not before; at worst after two collections.
+    def leaked(self) -> list[AnyBox]:
+        """Return the new handles that are alive after at most two collections.
 
-        The second takes what a finalizer of the first let go.
+        The second collects objects that a finalizer of the first released.
         """
         for _ in range(2):
             if not self._found():
@@ -44,7 +44,7 @@ class Left:
 
 
 def _alive(driver: Driver) -> list[AnyBox]:
-    """The boxes of a driver that own something; contexts are there for the process."""
+    """Return the owning handles of a driver, but for contexts, which stay for the process."""
     classes = _classes_below(Box) - _classes_below(ContextBox)
     boxes: list[AnyBox] = [box for box in gc.get_objects() if type(box) in classes]
     return [box for box in boxes if box.raw and box.driver is driver and _owns(box)]
@@ -58,12 +58,12 @@ def _classes_below(cls: type[object]) -> set[type[object]]:
 
 
 def _owns(box: AnyBox) -> bool:
-    """Whether it owns what it stands for; a stream of another library it does not."""
+    """Return True if it owns its object; a stream of another library it does not."""
     return bool(getattr(box, "is_owned", True))
 
 
 def _not_kept_by(driver: Driver, boxes: list[AnyBox]) -> list[AnyBox]:
-    """Those that no cache of the driver keeps, which there is one of for the process."""
+    """Return the handles that no cache of the driver keeps."""
     seen: set[int] = {id(driver.api)}
     waiting: list[object] = [driver.cached()]
     while waiting:
@@ -75,7 +75,7 @@ def _not_kept_by(driver: Driver, boxes: list[AnyBox]) -> list[AnyBox]:
 
 
 def described(boxes: Iterable[AnyBox]) -> list[str]:
-    """What was left, in words: the public objects, or where there are none, what they owned."""
+    """Describe leaked handles by their public objects, or without those by themselves."""
     boxes = list(boxes)
     holders: dict[int, str] = {}
     for each in gc.get_referrers(*boxes):
@@ -85,7 +85,7 @@ def described(boxes: Iterable[AnyBox]) -> list[str]:
 
 
 def _named(box: AnyBox) -> str:
-    """A box without a public object over it."""
+    """Describe a handle without a public object."""
     nbytes = getattr(box, "_nbytes", None)
     kind = type(box).__name__.strip("_").removesuffix("Box").removesuffix("Memory").lower()
     return f"{kind} memory of {nbytes} bytes" if nbytes is not None else f"{kind} {box.raw!r}"

@@ -1,4 +1,4 @@
-"""Nodes of graphs that may be changed, each kind with what it takes."""
+"""The kinds of graph nodes whose work can be replaced, in their graph or in an executable."""
 
 from __future__ import annotations
 
@@ -8,26 +8,29 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from .. import border
-from ..driver._api import CUgraphNode, CUgraphNodeType, CUresult
+from ..driver._api import CUgraphNode, CUresult
 from ..driver.event import Event
-from ..errors import InvalidValueError
 from ..launch.config import LaunchConfig
 from ..launch.module import Kernel
 from ..memory.array import DeviceArray
 from ..memory.host_copy import ArrayOrBuffer, HostArray
-from .executable import GraphExec
-from .graph_box import ExecBox
+from .executable import ExecBox, GraphExec
 from .graph_core import GraphCore
-from .host_function import HostCall
-from .needs import NodeNeeds
 from .node import GraphNode, NodeKind
-from .node_params import NodeWork, copy_work, event_work, fill_work, kernel_work, of_type
+from .node_work import (
+    NodeWork,
+    copy_work,
+    event_work,
+    fill_work,
+    host_work,
+    kernel_work,
+)
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 
 
 class _Changeable(GraphNode):
-    """A node whose parameters may be replaced, in its graph and in executables."""
+    """A node whose work can be replaced, in its graph and in executables."""
 
     __slots__ = ()
 
@@ -64,7 +67,7 @@ class KernelNode(_Changeable):
     __slots__ = ()
 
     def update(self, kernel: Kernel, config: LaunchConfig, *args: object) -> None:
-        """Launch this, in what is instantiated from now on.
+        """Launch another kernel in executables that are instantiated from now on.
 
         Raises:
             ArgumentError: an argument has the wrong count, type, range or memory space.
@@ -75,7 +78,7 @@ class KernelNode(_Changeable):
     def update_in(
         self, executable: GraphExec, kernel: Kernel, config: LaunchConfig, *args: object
     ) -> None:
-        """Launch this in one executable of the graph, from its next launch on.
+        """Launch another kernel in one executable of the graph, from its next launch on.
 
         Clusters and cooperation stay as the graph has them.
 
@@ -93,7 +96,7 @@ class CopyNode(_Changeable):
     __slots__ = ()
 
     def update(self, dst: ArrayOrBuffer | HostArray, src: ArrayOrBuffer | HostArray) -> None:
-        """Copy this, in what is instantiated from now on."""
+        """Copy between other arrays in executables that are instantiated from now on."""
         self._set(copy_work(self.graph.context, dst, src))
 
     def update_in(
@@ -102,7 +105,7 @@ class CopyNode(_Changeable):
         dst: ArrayOrBuffer | HostArray,
         src: ArrayOrBuffer | HostArray,
     ) -> None:
-        """Copy this in one executable of the graph, from its next launch on."""
+        """Copy between other arrays in one executable of the graph, from its next launch on."""
         self._set_in(executable, copy_work(self.graph.context, dst, src))
 
 
@@ -112,11 +115,11 @@ class FillNode(_Changeable):
     __slots__ = ()
 
     def update(self, dst: ArrayOrBuffer, value: object) -> None:
-        """Fill this, in what is instantiated from now on."""
+        """Fill another array in executables that are instantiated from now on."""
         self._set(fill_work(self.graph.context, dst, value))
 
     def update_in(self, executable: GraphExec, dst: ArrayOrBuffer, value: object) -> None:
-        """Fill this in one executable of the graph, from its next launch on."""
+        """Fill another array in one executable of the graph, from its next launch on."""
         self._set_in(executable, fill_work(self.graph.context, dst, value))
 
 
@@ -126,13 +129,13 @@ class HostNode(_Changeable):
     __slots__ = ()
 
     def update(self, function: Callable[..., object], *args: object) -> None:
-        """Call this, in what is instantiated from now on."""
+        """Call another function in executables that are instantiated from now on."""
         self._set(host_work(function, args))
 
     def update_in(
         self, executable: GraphExec, function: Callable[..., object], *args: object
     ) -> None:
-        """Call this in one executable of the graph, from its next launch on."""
+        """Call another function in one executable of the graph, from its next launch on."""
         self._set_in(executable, host_work(function, args))
 
 
@@ -142,11 +145,11 @@ class EventNode(_Changeable):
     __slots__ = ()
 
     def update(self, event: Event) -> None:
-        """Take this event, in what is instantiated from now on."""
+        """Use another event in executables that are instantiated from now on."""
         self._set(self._work(event))
 
     def update_in(self, executable: GraphExec, event: Event) -> None:
-        """Take this event in one executable of the graph, from its next launch on."""
+        """Use another event in one executable of the graph, from its next launch on."""
         self._set_in(executable, self._work(event))
 
     def _work(self, event: Event) -> NodeWork:
@@ -166,26 +169,3 @@ class AllocNode(GraphNode, Generic[_ScalarT]):
     def __init__(self, graph: GraphCore, handle: CUgraphNode, array: DeviceArray[_ScalarT]) -> None:
         super().__init__(graph, handle)
         self.array: DeviceArray[_ScalarT] = array
-
-
-def host_work(function: Callable[..., object], args: tuple[object, ...]) -> NodeWork:
-    """A call of a function of the host."""
-    border.function("a node's function", function)
-    call = HostCall(function, args)
-    return NodeWork(call.params(), NodeNeeds(kept=(call,)))
-
-
-def graph_work(child: GraphCore) -> NodeWork:
-    """All nodes of another graph, as it is now.
-
-    Raises:
-        InvalidValueError: it allocates memory that it leaves to its user.
-    """
-    border.instance("a node's graph", child, GraphCore)
-    if child.allocates:
-        raise InvalidValueError(f"{child!r} allocates memory, which a child graph cannot")
-    needs = child._settle()
-    params = of_type(CUgraphNodeType.CU_GRAPH_NODE_TYPE_GRAPH)
-    params.graph.graph = child.handle
-    kept = tuple(each for part in child._content.parts() for each in part.kept)
-    return NodeWork(params, NodeNeeds(needs.memory, kept))
