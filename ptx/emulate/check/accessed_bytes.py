@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Sites = NDArray[np.uint16]  # 1 + the number of the site that accessed a unit last; 0 for none
 Places = NDArray[np.int64]
 
-_MOST_RANGES: Final = 4096  # beyond them, ranges of several sites are told as one
+_NOT, _WEAK, _STRONG = 0, 1, 2  # how a unit was accessed
 _PAGE: Final = 4096
 _SPARSE: Final = 8  # units of a stretch for each that is accessed, from which on it is sorted
 
@@ -76,34 +76,58 @@ def _used_pages(stamps: Stamps) -> int:
 
 
 def _parts(check: RaceCheck) -> Iterator[AccessedBytes]:
-    shift, base = check.global_shift, check.memory.base
-    strong = np.array([False, *(check.is_wide(k) for k in range(check.site_count))])
-    yield from _runs_of_steps(check)
-    for writes, first, sites in _units(check):
-        for is_strong in (False, True):
-            chosen = np.where(strong[sites] == is_strong, sites, 0)
-            if not chosen.any():
-                continue
-            starts, ends = _runs(chosen)
-            if isinstance(first, np.ndarray):  # the units themselves, in order
-                starts, ends, named = _of_units(first, starts, ends, chosen)
-            else:
-                named = chosen[starts].astype(np.int64) - 1
-                starts, ends = starts + first, ends + first
-            yield AccessedBytes(
-                (starts << shift) + base, (ends << shift) + base, named, writes, is_strong
-            )
-
-
-def _units(check: RaceCheck) -> Iterator[tuple[bool, int | Places, Sites]]:
-    """Whether it was written, the first unit or all of them, and the site of each."""
     shift = check.global_shift
+    wide = [check.is_wide(k) for k in range(check.site_count)]
+    # By 1 + the number of a site: 0 for none.
+    ways = np.array([_NOT, *(_STRONG if each else _WEAK for each in wide)], dtype=np.uint8)
+    yield from _runs_of_steps(check)
     for writes, first, stamps in check.in_global.written_down(shift):
-        yield writes, first, np.where(stamps != 0, sites_of(stamps) + 1, 0).astype(np.uint16)
+        there = (stamps != 0).view(np.uint8)
+        if any(wide):
+            there *= ways[sites_of(stamps) + 1]
+        for way, starts, ends in _stretches(there):
+            sites = sites_of(stamps[starts])
+            yield _of(check, starts + first, ends + first, sites, way, writes=writes)
     for writes, steps in _listed_steps(check):
         some = [step for step in steps if step.first_of_run < 0]
         if some:
-            yield writes, *_listed(some, shift)
+            units, numbers = _listed(some, shift)
+            apart = units if isinstance(units, np.ndarray) else None
+            for way, starts, ends in _stretches(ways[numbers], apart):
+                sites = numbers[starts].astype(np.int64) - 1
+                if apart is not None:
+                    starts, ends = apart[starts], apart[ends - 1] + 1
+                else:
+                    starts, ends = starts + units, ends + units
+                yield _of(check, starts, ends, sites, way, writes=writes)
+
+
+def _of(
+    check: RaceCheck, starts: Places, ends: Places, sites: Places, way: int, *, writes: bool
+) -> AccessedBytes:
+    """Ranges of units as ranges of bytes."""
+    shift, base = check.global_shift, check.memory.base
+    return AccessedBytes(
+        (starts << shift) + base, (ends << shift) + base, sites, writes, way == _STRONG
+    )
+
+
+def _stretches(
+    ways: NDArray[np.uint8], units: Places | None = None
+) -> Iterator[tuple[int, Places, Places]]:
+    """Where stretches of units begin and end that were accessed in one way, for each way.
+
+    `units`: the numbers of the units in order, where they do not all follow each other.
+    """
+    changes = ways[1:] != ways[:-1]
+    if units is not None:
+        changes |= units[1:] != units[:-1] + 1
+    bounds = np.concatenate([[0], np.flatnonzero(changes) + 1, [len(ways)]])
+    starts, ends = bounds[:-1], bounds[1:]
+    for way in (_WEAK, _STRONG):
+        there = ways[starts] == way
+        if there.any():
+            yield way, starts[there], ends[there]
 
 
 def _listed_steps(check: RaceCheck) -> Iterator[tuple[bool, list[Step]]]:
@@ -114,7 +138,6 @@ def _listed_steps(check: RaceCheck) -> Iterator[tuple[bool, list[Step]]]:
 
 def _runs_of_steps(check: RaceCheck) -> Iterator[AccessedBytes]:
     """Steps whose threads access one unit after the other need no flags."""
-    shift, base = check.global_shift, check.memory.base
     for writes, steps in _listed_steps(check):
         for is_strong in (False, True):
             some = [s for s in steps if s.first_of_run >= 0 and check.is_wide(s.site) == is_strong]
@@ -122,10 +145,8 @@ def _runs_of_steps(check: RaceCheck) -> Iterator[AccessedBytes]:
                 starts = np.array([step.first_of_run for step in some], dtype=np.int64)
                 ends = starts + np.array([step.count for step in some])
                 sites = np.array([step.site for step in some], dtype=np.int64)
-                found = AccessedBytes(
-                    (starts << shift) + base, (ends << shift) + base, sites, writes, is_strong
-                )
-                yield merged([found])
+                way = _STRONG if is_strong else _WEAK
+                yield merged([_of(check, starts, ends, sites, way, writes=writes)])
 
 
 def _listed(steps: list[Step], shift: int) -> tuple[int | Places, Sites]:
@@ -147,36 +168,6 @@ def _numbers(step: Step) -> Places:
     if isinstance(units, slice):
         return np.arange(units.start, units.stop, dtype=np.int64)
     return units.astype(np.int64)
-
-
-def _runs(sites: Sites) -> tuple[Places, Places]:
-    """Where runs of units of one site begin and end; of any, where there are too many."""
-    bounds = _changes(sites)
-    if len(bounds) > _MOST_RANGES:
-        bounds = _changes(sites != 0)
-    starts, ends = bounds[:-1], bounds[1:]
-    there = sites[starts] != 0
-    return starts[there], ends[there]
-
-
-def _changes(values: NDArray[np.generic]) -> Places:
-    inner = np.flatnonzero(values[1:] != values[:-1]) + 1
-    return np.concatenate([[0], inner, [len(values)]]).astype(np.int64)
-
-
-def _of_units(
-    units: Places, starts: Places, ends: Places, sites: Sites
-) -> tuple[Places, Places, Places]:
-    """Ranges of units that are given one by one: cut where they do not follow each other."""
-    inside = np.zeros(len(units), dtype=np.bool_)
-    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        inside[start:end] = True
-    first = inside.copy()
-    first[1:] &= ~inside[:-1] | (units[1:] != units[:-1] + 1)
-    begins = np.flatnonzero(first)
-    last = inside.copy()
-    last[:-1] &= ~inside[1:] | (units[1:] != units[:-1] + 1)
-    return units[begins], units[np.flatnonzero(last)] + 1, sites[begins].astype(np.int64) - 1
 
 
 def _merged(parts: list[AccessedBytes]) -> Iterator[AccessedBytes]:
