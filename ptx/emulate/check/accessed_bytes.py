@@ -89,7 +89,7 @@ def _parts(check: RaceCheck) -> Iterator[AccessedBytes]:
             sites = sites_of(stamps[starts])
             yield _of(check, starts + first, ends + first, sites, way, writes=writes)
     for writes, steps in _listed_steps(check):
-        some = [step for step in steps if step.first_of_run < 0]
+        some = [step for step in steps if step.first_of_run < 0 and step.stretches is None]
         if some:
             units, numbers = _listed(some, shift)
             apart = units if isinstance(units, np.ndarray) else None
@@ -137,16 +137,24 @@ def _listed_steps(check: RaceCheck) -> Iterator[tuple[bool, list[Step]]]:
 
 
 def _runs_of_steps(check: RaceCheck) -> Iterator[AccessedBytes]:
-    """Steps whose threads access one unit after the other need no flags."""
+    """Steps whose threads access units one after the other, or stretches of such."""
     for writes, steps in _listed_steps(check):
-        for is_strong in (False, True):
-            some = [s for s in steps if s.first_of_run >= 0 and check.is_wide(s.site) == is_strong]
-            if some:
-                starts = np.array([step.first_of_run for step in some], dtype=np.int64)
-                ends = starts + np.array([step.count for step in some])
-                sites = np.array([step.site for step in some], dtype=np.int64)
-                way = _STRONG if is_strong else _WEAK
+        for way in (_WEAK, _STRONG):
+            some = [step for step in steps if check.is_wide(step.site) == (way == _STRONG)]
+            runs = [step for step in some if step.first_of_run >= 0]
+            if runs:
+                starts = np.array([step.first_of_run for step in runs], dtype=np.int64)
+                ends = starts + np.array([step.count for step in runs])
+                sites = np.array([step.site for step in runs], dtype=np.int64)
                 yield merged([_of(check, starts, ends, sites, way, writes=writes)])
+            parts = []
+            for step in some:
+                found = step.stretches if step.first_of_run < 0 else None
+                if found is not None:
+                    sites = np.full(len(found[0]), step.site)
+                    parts.append(_of(check, *found, sites, way, writes=writes))
+            if parts:
+                yield merged(parts)
 
 
 def _listed(steps: list[Step], shift: int) -> tuple[int | Places, Sites]:
@@ -164,7 +172,7 @@ def _listed(steps: list[Step], shift: int) -> tuple[int | Places, Sites]:
 
 
 def _numbers(step: Step) -> Places:
-    units = step.units
+    units = step.find_units()
     if isinstance(units, slice):
         return np.arange(units.start, units.stop, dtype=np.int64)
     return units.astype(np.int64)

@@ -20,24 +20,26 @@ from typing import Final
 import numpy as np
 
 from ptx.emulate.check.access_pair import Pair, copied
+from ptx.emulate.check.patterns import Patterns
 from ptx.emulate.check.stamps import Bools, Stamps, sites_of
 from ptx.emulate.check.step import Step, Units, chosen
 from ptx.emulate.model.addresses import Index
 
-FEWEST_LISTED: Final = 1 << 18
-"""Addresses that are listed of a memory at least, before they are written down."""
-_BYTES_OF_ONE: Final = 8  # of a listed address; they may take as many as the memory itself
+FEWEST_LISTED: Final = 1 << 21
+"""Bytes of addresses that are listed of a memory at least, before they are written down."""
 
 
 class _Listed:
     """Steps that access bytes from `low` to below `high`, and are not written down yet.
 
+    `nbytes`: what their addresses take.
     `was_read`, `was_combined`: reads, or atomic writes, are written down already, and nothing else.
     """
 
     def __init__(self, low: int, high: int) -> None:
         self.low = low
         self.high = high
+        self.nbytes = 0
         self.was_read = False
         self.was_combined = False
         self.reads: list[Step] = []
@@ -64,7 +66,7 @@ def _put(steps: list[Step], step: Step) -> None:
 class LastAccesses:
     """The accesses to a memory of `units` units, which `reserve` makes arrays of zeros for.
 
-    At least `fewest` addresses of threads are listed before they are written down.
+    At least `fewest` bytes of addresses are listed before they are written down.
 
     Attributes:
         reads: ordinary reads.
@@ -81,7 +83,8 @@ class LastAccesses:
         self.strong_reads: Pair = Pair(self._make, shift)
         self.atomics: Pair = Pair(self._make, shift)
         self._listed: list[_Listed] = []  # apart from each other, by their bytes
-        self._count = 0  # of addresses in the list
+        self._patterns = Patterns()
+        self._nbytes = 0  # of addresses in the list
         self._fewest = self._most = fewest
         self._written_down = False  # anything
         # Between which bytes accesses are written down; apart from each other, in order.
@@ -91,22 +94,24 @@ class LastAccesses:
         """List a read, unless others have written some of it; whether that is so."""
         if self._is_touched(step):
             return False
+        step.share(self._patterns)
         group = self._group(step)
         if group.was_combined or group.atomics or any(_meet(each, step) for each in group.writes):
             return False
         _put(group.reads, step)
-        self._bound(step.slim())
+        self._bound(group, step.slim())
         return True
 
     def lists_atomic(self, step: Step) -> bool:
         """List an atomic write to what only such have accessed."""
         if self._is_touched(step):
             return False
+        step.share(self._patterns)
         group = self._group(step)
         if group.was_read or group.writes or group.reads:
             return False
         group.atomics.append(step)
-        self._bound(step.slim(is_compared=False))
+        self._bound(group, step.slim(is_compared=False))
         return True
 
     def has_writes(self, step: Step) -> bool:
@@ -135,7 +140,10 @@ class LastAccesses:
 
     def lists_write(self, step: Step) -> bool:
         """List a write of each thread to a place of its own, which no other has accessed."""
-        if not step.is_apart or self._is_touched(step):
+        if self._is_touched(step):
+            return False
+        step.share(self._patterns)
+        if not step.is_apart:
             return False
         group = self._group(step)
         if (
@@ -149,30 +157,37 @@ class LastAccesses:
         if group.reads and group.reads[-1].is_at(step):
             group.reads.pop()  # the same thread writes later
         _put(group.writes, step)
-        self._bound(step.slim())
+        self._bound(group, step.slim())
         return True
 
-    def _bound(self, addresses: int) -> None:
-        """Write down what is listed where the list takes too much memory; so many are new."""
-        self._count += addresses
-        if self._count <= self._most:
+    def _bound(self, group: _Listed, nbytes: int) -> None:
+        """Count new bytes of addresses; write groups down where the list takes too much memory.
+
+        The list may take as much as the memory itself.
+        """
+        group.nbytes += nbytes
+        self._nbytes += nbytes
+        if self._nbytes <= self._most:
             return
-        places = sum(each.high - each.low for each in self._listed) // _BYTES_OF_ONE
-        self._most = max(self._fewest, places)
-        if self._count <= self._most:
+        self._most = max(self._fewest, sum(each.high - each.low for each in self._listed))
+        if self._nbytes <= self._most:
             return
-        self._count, kept = 0, []
-        for group in self._listed:
-            if group.writes:
-                self._write_down(group)
-                continue
-            self._add_all(group)
-            group.was_read |= bool(group.reads)
-            group.was_combined |= bool(group.atomics)
-            group.reads.clear()
-            group.atomics.clear()
-            kept.append(group)
-        self._listed = kept
+        rest, least = [], self._nbytes // (2 * len(self._listed))
+        for each in self._listed:
+            if each.nbytes < least:
+                rest.append(each)  # these take less than half of all bytes together
+            elif each.writes:
+                self._write_down(each)
+            else:
+                self._add_all(each)
+                each.was_read |= bool(each.reads)
+                each.was_combined |= bool(each.atomics)
+                each.reads.clear()
+                each.atomics.clear()
+                each.nbytes = 0
+                rest.append(each)
+        self._listed = rest
+        self._nbytes = sum(each.nbytes for each in rest)
 
     def read(self, step: Step, guesses: Sequence[int]) -> None:
         """These threads read these units; the sites `guesses` read what a swap checks.
@@ -228,7 +243,7 @@ class LastAccesses:
     def reset(self) -> None:
         """Forget all accesses: everything that comes is after them."""
         self._listed.clear()
-        self._count = 0
+        self._nbytes = 0
         if not self._written_down:
             return
         self._written_down = False
@@ -291,12 +306,14 @@ class LastAccesses:
             group.reads += each.reads
             group.writes += each.writes
             group.atomics += each.atomics
+            group.nbytes += each.nbytes
             group.was_read |= each.was_read
             group.was_combined |= each.was_combined
         self._listed[where] = [group]
         return group
 
     def _write_down(self, group: _Listed) -> None:
+        self._nbytes -= group.nbytes
         self._touch(group.low, group.high)
         for step in group.writes:
             self.write(step)

@@ -83,7 +83,7 @@ def test_other_threads_at_the_same_places_are_not_taken_for_the_same(write: bool
 
 @pytest.mark.parametrize("kind", ["read", "atomic"])
 def test_few_addresses_stay_listed_and_what_they_say_is_kept(kind: str) -> None:
-    accesses = LastAccesses(UNITS, in_memory, 5, fewest=10)
+    accesses = LastAccesses(UNITS, in_memory, 5, fewest=80)
     lists = accesses.lists_read if kind == "read" else accesses.lists_atomic
     for at in range(100):
         assert lists(_step_of(_places(at, at + 7, at + 2)))

@@ -42,3 +42,31 @@ def test_a_word_takes_a_stamp_for_each_way_in_which_it_was_accessed(
     limits = Limits(findings=Findings(), accessed=note)
     runner.launch("k", WORDS // 256, 256, array, limits=limits)
     assert kept == [stamps * 8 * WORDS]
+
+
+def _kept_by(body: str, chunk_threads: int = 65536) -> list[int]:
+    """The bytes of stamps after a launch, a thread a word."""
+    runner = KernelRunner(ptx_text(f"{BODY} {body} ret;", ".param .u64 a"), 1 << 20)
+    array = runner.put(np.zeros(WORDS, np.uint32))
+    kept: list[int] = []
+    findings = Findings()
+    limits = Limits(
+        findings=findings, accessed=lambda found: kept.append(found.committed_nbytes()),
+        chunk_threads=chunk_threads,
+    )  # fmt: skip
+    runner.launch("k", WORDS // 256, 256, array, limits=limits)
+    assert not findings.found
+    return kept
+
+
+def test_what_the_blocks_of_every_chunk_read_alike_is_only_listed() -> None:
+    reads = [
+        f"xor.b32 %r3, %r1, {k}; mul.wide.u32 %rd3, %r3, 4; add.u64 %rd3, %rd1, %rd3;"
+        " ld.global.u32 %r4, [%rd3];"
+        for k in range(1, 33)
+    ]
+    assert _kept_by(" ".join(reads), chunk_threads=8192) == [0]
+
+
+def test_threads_that_write_words_of_their_own_in_any_order_are_only_listed() -> None:
+    assert _kept_by("st.global.u32 [%rd3], %r1;") == [0]
