@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.check.findings import Access
-from ptx.emulate.check.stamps import Stamps, sites_of
+from ptx.emulate.check.stamps import sites_of
 from ptx.emulate.check.step import Step
 
 if TYPE_CHECKING:
@@ -62,17 +62,18 @@ class LaunchAccesses:
 
     def committed_nbytes(self) -> int:
         """The memory of the pages in which it stands who accessed global memory."""
-        written = self._check.in_global.written_down(self._check.global_shift)
-        return sum(_PAGE * _used_pages(stamps) for _, _, stamps in written)
+        accesses, shift = self._check.in_global, self._check.global_shift
+        pages = sum(_used_pages(stamps) for _, _, stamps in accesses.written_down(shift))
+        return _PAGE * (pages + sum(map(_used_pages, accesses.users(shift))))
 
     def let_go(self) -> None:
         """Forget all but what names the accesses."""
         self._check.let_go()
 
 
-def _used_pages(stamps: Stamps) -> int:
-    each = _PAGE // stamps.itemsize
-    return int(np.count_nonzero(np.add.reduceat(stamps != 0, np.arange(0, len(stamps), each))))
+def _used_pages(array: NDArray[np.integer[Any]]) -> int:
+    each = _PAGE // array.itemsize
+    return int(np.count_nonzero(np.add.reduceat(array != 0, np.arange(0, len(array), each))))
 
 
 def _parts(check: RaceCheck) -> Iterator[AccessedBytes]:

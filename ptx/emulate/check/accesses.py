@@ -18,9 +18,11 @@ from operator import attrgetter, itemgetter
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptx.emulate.check.access_pair import Pair, copied
 from ptx.emulate.check.patterns import Patterns
+from ptx.emulate.check.sole_users import SoleUsers
 from ptx.emulate.check.stamps import Bools, Stamps, sites_of
 from ptx.emulate.check.step import Step, Units, chosen
 from ptx.emulate.model.addresses import Index
@@ -34,6 +36,7 @@ class _Listed:
 
     `nbytes`: what their addresses take.
     `was_read`, `was_combined`: reads, or atomic writes, are written down already, and nothing else.
+    `has_users`: the users of all units are recorded.
     """
 
     def __init__(self, low: int, high: int) -> None:
@@ -42,9 +45,16 @@ class _Listed:
         self.nbytes = 0
         self.was_read = False
         self.was_combined = False
+        self.has_users = False
         self.reads: list[Step] = []
         self.writes: list[Step] = []
         self.atomics: list[Step] = []
+
+    def in_order(self) -> list[Step]:
+        """The reads and the writes, in the order of their execution."""
+        if not self.writes:
+            return self.reads
+        return sorted(self.reads + self.writes, key=attrgetter("number"))
 
 
 _low, _high = attrgetter("low"), attrgetter("high")
@@ -53,14 +63,6 @@ _low, _high = attrgetter("low"), attrgetter("high")
 def _meet(one: Step, step: Step) -> bool:
     """Whether threads may access what other ones do in another step."""
     return one.low < step.high and step.low < one.high and not one.is_at(step)
-
-
-def _put(steps: list[Step], step: Step) -> None:
-    """List a step, instead of the last one if the same threads have accessed the same places."""
-    if steps and steps[-1].is_at(step):
-        steps[-1] = step
-    else:
-        steps.append(step)
 
 
 class LastAccesses:
@@ -84,6 +86,8 @@ class LastAccesses:
         self.atomics: Pair = Pair(self._make, shift)
         self._listed: list[_Listed] = []  # apart from each other, by their bytes
         self._patterns = Patterns()
+        self._users = SoleUsers(units, reserve, shift)
+        self._last_number = 0
         self._nbytes = 0  # of addresses in the list
         self._fewest = self._most = fewest
         self._written_down = False  # anything
@@ -96,9 +100,13 @@ class LastAccesses:
             return False
         step.share(self._patterns)
         group = self._group(step)
-        if group.was_combined or group.atomics or any(_meet(each, step) for each in group.writes):
+        if group.was_combined or group.atomics:
             return False
-        _put(group.reads, step)
+        if (group.has_users or any(_meet(each, step) for each in group.writes)) and not (
+            self._finds_users(group) and self._users.read(step)
+        ):
+            return False
+        self._put(group.reads, step)
         self._bound(group, step.slim())
         return True
 
@@ -146,19 +154,38 @@ class LastAccesses:
         if not step.is_apart:
             return False
         group = self._group(step)
+        if group.was_read or group.was_combined or group.atomics:
+            return False
         if (
-            group.was_read
-            or group.was_combined
-            or group.atomics
+            group.has_users
             or any(_meet(each, step) for each in group.writes)
             or any(_meet(each, step) for each in group.reads)
-        ):
+        ) and not (self._finds_users(group) and self._users.write(step)):
             return False
         if group.reads and group.reads[-1].is_at(step):
             group.reads.pop()  # the same thread writes later
-        _put(group.writes, step)
+        step.is_write = True
+        self._put(group.writes, step)
         self._bound(group, step.slim())
         return True
+
+    def _put(self, steps: list[Step], step: Step) -> None:
+        """List a step, instead of the last one if the same threads accessed the same places."""
+        self._last_number += 1
+        step.number = self._last_number
+        if steps and steps[-1].is_at(step):
+            steps[-1] = step
+        else:
+            steps.append(step)
+
+    def _finds_users(self, group: _Listed) -> bool:
+        """Record the users of a group's units; return whether no two threads conflict."""
+        if not group.has_users and self._users.is_worthwhile:
+            group.has_users = all(
+                self._users.write(each) if each.is_write else self._users.read(each)
+                for each in group.in_order()
+            )
+        return group.has_users
 
     def _bound(self, group: _Listed, nbytes: int) -> None:
         """Count new bytes of addresses; write groups down where the list takes too much memory.
@@ -244,6 +271,7 @@ class LastAccesses:
         """Forget all accesses: everything that comes is after them."""
         self._listed.clear()
         self._nbytes = 0
+        self._users.reset()
         if not self._written_down:
             return
         self._written_down = False
@@ -278,6 +306,13 @@ class LastAccesses:
             yield True, group.writes
             yield True, group.atomics
 
+    def users(self, shift: int) -> Iterator[NDArray[np.int32]]:
+        """The users of the units that any access may have; `shift` makes a unit of a byte."""
+        every = self._users.every
+        if every is not None:
+            for low, high in [*self._touched, *((each.low, each.high) for each in self._listed)]:
+                yield every[low >> shift : -(-high >> shift)]
+
     def _is_touched(self, step: Step) -> bool:
         at = bisect_right(self._touched, step.low, key=itemgetter(1))
         return at < len(self._touched) and self._touched[at][0] < step.high
@@ -301,6 +336,8 @@ class LastAccesses:
         around = self._listed[where]
         group = around[0] if around else _Listed(step.low, step.high)
         group.low, group.high = min(group.low, step.low), max(group.high, step.high)
+        if any(each.has_users for each in around[1:]) or (group.has_users and len(around) > 1):
+            group.has_users = all(self._finds_users(each) for each in around)
         for each in around[1:]:
             group.high = max(group.high, each.high)
             group.reads += each.reads
@@ -315,15 +352,21 @@ class LastAccesses:
     def _write_down(self, group: _Listed) -> None:
         self._nbytes -= group.nbytes
         self._touch(group.low, group.high)
-        for step in group.writes:
-            self.write(step)
-        self._add_all(group)
+        for step in group.in_order():
+            if step.is_write:
+                self.write(step)
+            else:
+                self.reads.add(step.units, step.stamps)
+        self._add_atomics(group)
 
     def _add_all(self, group: _Listed) -> None:
-        """Write down what a group lists beside writes."""
+        """Write down what a group lists that has no writes."""
         self._written_down = True
         for step in group.reads:
             self.reads.add(step.units, step.stamps)
+        self._add_atomics(group)
+
+    def _add_atomics(self, group: _Listed) -> None:
         for step in group.atomics:
             self.atomics.add(step.units, step.stamps)
 

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptx.emulate.check.patterns import Patterns
 from ptx.emulate.check.stamps import Bools, Stamps
@@ -41,6 +42,8 @@ class Step:
         count: how many threads there are.
         site: the number of the site.
         moment: when it is; of no use to change once the stamps are known.
+        number: counts up from one listed step to the next.
+        is_write: whether it is listed as a write.
     """
 
     def __init__(
@@ -80,6 +83,8 @@ class Step:
         self.low: int = addresses.lowest() + offset
         self.high: int = addresses.highest() + offset + nbytes
         self.is_uniform: bool = addresses.varying is None
+        self.number: int = 0
+        self.is_write: bool = False
 
     @cached_property
     def first_of_run(self) -> int:
@@ -208,6 +213,19 @@ class Step:
         """The thread of each unit, by its number in the chunk."""
         return np.repeat(self.threads, self._each) if self._each > 1 else self.threads
 
+    def numbered(self, first: int) -> NDArray[np.int32]:
+        """The thread of each unit, by numbers from `first` on; not cached here."""
+        if self._lanes is None:
+            threads = np.arange(first, first + self.count, dtype=np.int32)
+        else:
+            threads = (self._lanes + first).astype(np.int32)
+        return np.repeat(threads, self._each) if self._each > 1 else threads
+
+    @property
+    def unit_count(self) -> int:
+        """How many units there are; one that several threads access counts for each."""
+        return self.count * self._each
+
     @cached_property
     def stamps(self) -> Stamps:
         """The stamp for each unit."""
@@ -267,7 +285,7 @@ _OF_STEP: Final = 256  # bytes of a listed access without its array
 _NOWHERE = Addresses(0, None)
 _KEPT = (
     "moment", "site", "_addresses", "_offset", "_nbytes", "_each", "_unit_shift", "_starts", "low",
-    "high", "is_uniform",
+    "high", "is_uniform", "number", "is_write",
 )  # fmt: skip
 
 

@@ -104,7 +104,8 @@ class Varying:
         None where the stretches are not much fewer than the values.
         """
         if nbytes not in self._stretches:
-            values = np.sort(self.array).astype(np.int64)
+            rises = _rises(self.array, 0)
+            values = (self.array if rises else np.sort(self.array)).astype(np.int64)
             gaps = np.flatnonzero(values[1:] - values[:-1] > nbytes)
             found = None
             if len(gaps) * _FEWEST_IN_STRETCH < len(values):
