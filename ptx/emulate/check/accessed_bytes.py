@@ -185,16 +185,18 @@ def _merged(parts: list[AccessedBytes]) -> Iterator[AccessedBytes]:
         for strong in (False, True):
             some = [each for each in parts if (each.writes, each.strong) == (writes, strong)]
             if some:
-                yield merged(some)
+                yield merged(some) if len(some) > 1 else some[0]
 
 
 def merged(parts: list[AccessedBytes]) -> AccessedBytes:
     """Parts of one way of access as one, whose ranges may be in any order and overlap."""
     starts = np.concatenate([each.starts for each in parts])
-    order = np.argsort(starts, kind="stable")
-    starts = starts[order]
-    ends = np.maximum.accumulate(np.concatenate([each.ends for each in parts])[order])
-    sites = np.concatenate([each.sites for each in parts])[order]
+    ends = np.concatenate([each.ends for each in parts])
+    sites = np.concatenate([each.sites for each in parts])
+    if (starts[1:] < starts[:-1]).any():
+        order = np.argsort(starts, kind="stable")
+        starts, ends, sites = starts[order], ends[order], sites[order]
+    ends = np.maximum.accumulate(ends)
     begins = np.flatnonzero(np.r_[True, starts[1:] > ends[:-1]])
     last = np.r_[begins[1:] - 1, len(starts) - 1]
     return AccessedBytes(
