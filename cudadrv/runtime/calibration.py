@@ -10,9 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from typing import Final
 
-from ptx.cache.settings import folder_from_environment, max_bytes_from_environment
-
-from ptx.cache.folder import PrivateFolder
+from ptx.cache.folder import PrivateFolder, folder_from_environment, max_bytes_from_environment
 
 from .. import border
 from ..driver.capability import GpuDeviceInfo

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ptx.emulate.model.threads import Threads
 
 
-_FEWEST_IN_SHARED: Final = 1 << 20  # a barrier soon forgets them
+_FEWEST_IN_SHARED: Final = 1 << 23  # a barrier soon forgets them
 
 
 class ChunkRaces:

@@ -25,12 +25,12 @@ _Key = tuple[int, int, int]  # how many calls the thread is in, the function, an
 class Action(Enum):
     """What an instruction does with registers whose results may not be there.
 
-    BEGINS: a product or a load that gives them results. COPIES: what it writes is as what it reads.
-    READS: anything else.
+    BEGINS: a product or a load that gives them results. PASSES_ON: what it writes is as late as
+    what it reads. READS: anything else.
     """
 
     BEGINS = auto()
-    COPIES = auto()
+    PASSES_ON = auto()
     READS = auto()
 
 
@@ -77,8 +77,8 @@ class PendingRegisters:
     def before(self, threads: Threads, use: PendingUse) -> None:
         """These threads are about to execute an instruction."""
         lanes = _present(threads)
-        if use.action is Action.COPIES:
-            self._copy(threads, lanes, use)
+        if use.action is Action.PASSES_ON:
+            self._pass_on(threads, lanes, use)
             return
         for register, name in zip(use.reads, use.names, strict=True):
             found = self._begun.get(self._key(threads, register))
@@ -104,8 +104,11 @@ class PendingRegisters:
                 found = self._begun[key] = _Begun(self._threads)
             found.by[lanes], found.group[lanes] = number, groups
 
-    def _copy(self, threads: Threads, lanes: Index, use: PendingUse) -> None:
-        """Of several registers that make one, the last one counts that has such a result."""
+    def _pass_on(self, threads: Threads, lanes: Index, use: PendingUse) -> None:
+        """Of several registers that make one, the last one counts that has such a result.
+
+        Not followed under a guard, where some threads keep their values.
+        """
         if use.instruction.guard is not None:
             return
         sources = [self._begun.get(self._key(threads, each)) for each in use.reads]

@@ -141,6 +141,10 @@ class BlockWriter:
         assert block.target is not None
         if block.branch is not None:
             self._tell_unwritten(block.branch)
+        branch = block.branch or block.skipped
+        pending = None if branch is None else self._unit.pending.get(id(branch))
+        if pending is not None:
+            self._tell_pending(pending, "before")
         follow_branch(emitter, block)
         condition = emitter.value(block.guard.register, "pred")
         if block.guard.negated:

@@ -69,7 +69,7 @@ class Shadow:
         view = self._views[space].get(site.nbytes)
         if view is not None:
             elements, whole = view[start >> site.shift :], WRITTEN[site.nbytes]
-            if not reads or all((elements[k:][index] == whole).all() for k in site.parts):
+            if not reads or all((_of(elements[k:], index) == whole).all() for k in site.parts):
                 for k in range(site.count if site.writes else 0):
                     elements[k:][index] = whole
                 return
@@ -162,3 +162,9 @@ class Shadow:
             threads.where(position, site.instruction),
             address=address, nbytes=site.total, space=space,
         )  # fmt: skip
+
+
+def _of(elements: Flags, index: Index | int) -> Flags:
+    """Elements that lie within, which `take` gives sooner than an index does."""
+    found: Flags = elements.take(index, mode="clip")
+    return found
