@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pytest
 
 import cudadrv
+from campaigns.interrupts.points import Interrupter
 from cudadrv import (
     GpuDispatchPolicy,
     GpuRuntime,
@@ -38,7 +39,6 @@ from cudadrv.errors import ClosedError, InvalidDeviceError, NoDeviceError
 from cudadrv.pool import job, workers
 from tests.current_context import current_context
 
-from ..attack.interrupts.points import Interrupter
 from ..memory.test_copy_threads import set_exception
 from ..runtime.devices import device_with, runtime_with
 

@@ -7,12 +7,12 @@ import re
 
 import pytest
 
+from campaigns.order_faults.bench import Bench as OrderBench, Body as OrderBody
+from campaigns.order_faults.programs import PROGRAMS as PROGRAMS_OF_ORDER
 from cudadrv import emulator
 from cudadrv.emulator.node_kind import NodeKind
 from cudadrv.emulator.timeline.choice import OrderName
 from cudadrv.errors import CudadrvError
-from tests.emulator.order_faults.bench import Bench as OrderBench, Body as OrderBody
-from tests.emulator.order_faults.programs import PROGRAMS as PROGRAMS_OF_ORDER
 
 from .bench import Bench, Body, N, findings_of
 from .order_model import complaint_about

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from campaigns.random_ptx.comparison import given_memory, program_of
+from campaigns.random_ptx.programs import Program
 from ptx.emulate.codegen.table import Effect, find_operation, in_table_order
 from ptx.emulate.count.counts import Line
 from ptx.emulate.count.launch_counts import LaunchCounts
 from ptx.emulate.exec.limits import Limits
 from ptx.isa import parse
 from ptx.isa.model import Instruction
-from tests.fuzz.comparison import given_memory, program_of
-from tests.fuzz.programs import Program
 from tests.ptx.emulate.kernel_runner import KernelRunner
 from tests.ptx.emulate.reference.interpreter import Interpreter
 

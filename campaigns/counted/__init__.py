@@ -1,0 +1,1 @@
+"""Counts of the emulator beside those of Nsight Compute."""

@@ -1,0 +1,30 @@
+"""Interrupts at the points of the operations that make something of the driver's, or begin one."""
+
+from __future__ import annotations
+
+import pytest
+
+import cudadrv
+from campaigns.interrupts.operations import OPERATIONS
+from campaigns.interrupts.systematic import some_points
+
+CHOSEN = (
+    "allocations", "building of graphs", "capture and graphs", "captures of a client", "contexts",
+    "copies of pinned arrays", "copy between devices", "download", "events", "fill",
+    "green contexts", "host function", "links", "managed arrays", "streams", "textures and arrays",
+    "unordered", "update of a graph", "upload",
+)  # fmt: skip
+
+MOST = 40
+"""Points of each; the campaign tries all of them."""
+
+
+@pytest.mark.skipif(
+    not cudadrv.list_devices()[0].is_emulated, reason="needs the emulator, which counts objects"
+)
+@pytest.mark.parametrize("operation", CHOSEN)
+def test_an_interrupt_at_any_point_leaves_nothing_and_all_usable(operation: str) -> None:
+    assert operation in OPERATIONS
+    outcome = some_points(operation, MOST)
+    assert outcome.failures == []
+    assert outcome.tried[operation] > 5
