@@ -1,1 +1,1 @@
-"""Campaigns against the library: `python -m campaigns`, with a short slice in the tests."""
+"""Long runs that look for faults by the number of their cases: `python -m campaigns --list`."""

@@ -19,15 +19,15 @@ from typing import Final
 from tests.ptx.cache.other_user import MISSING
 
 from .cache_attacks import AS_ANOTHER, ATTACKS, Place
-from .report import Outcome
+from .report import Report
 
 SECONDS: Final = 60.0
 """Less than anything waits for a lock."""
 
 
-def attack(seconds: float, seed: int) -> Outcome:
+def run_campaign(seconds: float, seed: int) -> Report:
     """One attack after the other, each on a folder of its own."""
-    outcome = Outcome()
+    outcome = Report()
     if os.name == "nt":
         outcome.skipped["cache"] = "no POSIX permissions"
         return outcome

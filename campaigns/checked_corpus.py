@@ -1,13 +1,12 @@
-"""`python -m campaigns.checked_corpus [--only TEXT]`: the corpus under all checks, in one run.
+"""The differential corpus under all checks, with its recorded inputs.
 
-The kernels are right but for those that `KNOWN` names, so everything else that is found is a false
-alarm, and ends with status 1. They are the recorded ones, with their recorded inputs.
+The kernels are right but for those that `KNOWN` names; every other finding is a false alarm.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
+import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -24,6 +23,8 @@ from tests.differential.corpus import sources
 from tests.differential.execution import run
 from tests.differential.recording import Recording, path_of
 
+from .report import Report
+
 KNOWN: Final = {
     ("race", "barrier_in_branch"): "s[t] += s[t ^ 1] without a barrier in between",
     ("race", "neighbours"): "a sum into what an earlier copy may still write; not compared there",
@@ -32,7 +33,7 @@ KNOWN: Final = {
 
 
 @dataclass
-class Report:
+class Checked:
     """What a run has found.
 
     Attributes:
@@ -52,19 +53,14 @@ class Report:
         """What should not have been found, of which nothing says that it may be meant so."""
         return [each for each in self.found if not each.benign and not _is_known(each)]
 
-    @property
-    def is_right(self) -> bool:
-        """Whether nothing was found but what is there."""
-        return not self.false and not self.failed
-
 
 def _is_known(each: Found) -> bool:
     return (each.check, each.kernel) in KNOWN
 
 
-def check(chosen: Iterable[Source], has: Callable[[Case], bool]) -> Report:
+def check(chosen: Iterable[Source], has: Callable[[Case], bool]) -> Checked:
     """Launch the cases of these sources that `has` names, all in one session."""
-    report = Report()
+    report = Checked()
     with emulator.session(devices=[emulator.H100], check=CHECKS, raise_findings=False) as driver:
         context = cudadrv.cuda_context_for(0)
         with context.new_stream() as stream:
@@ -78,7 +74,7 @@ def check(chosen: Iterable[Source], has: Callable[[Case], bool]) -> Report:
 
 
 def _launch(
-    report: Report, context: cudadrv.Context, stream: cudadrv.Stream, source: Source,
+    report: Checked, context: cudadrv.Context, stream: cudadrv.Stream, source: Source,
     cases: list[Case],
 ) -> None:  # fmt: skip
     with context.load_module(Recording.load(path_of(source)).ptx) as module:
@@ -94,28 +90,25 @@ def _launch(
                 report.seconds += time.perf_counter() - start
 
 
-def main() -> int:
-    """Run, print what was found, and tell by the status whether all of it is true."""
-    parser = argparse.ArgumentParser(prog="python -m campaigns.checked_corpus")
+def run_campaign(seconds: float, seed: int, *options: str) -> Report:
+    """Run sources in the seed's order until the time is over; all of them take a minute."""
+    parser = argparse.ArgumentParser(prog="python -m campaigns checked_corpus")
     parser.add_argument("--only", default="", help="a text that the names of kernels contain")
     parser.add_argument("--source", action="append", help="these sources alone")
-    given = parser.parse_args()
+    given = parser.parse_args(options)
     chosen = [each for each in sources() if not given.source or each.name in given.source]
-    report = check(chosen, lambda case: given.only in case.name)
-    for each in report.false:
-        print(f"false: {each}")
-    for words in report.failed:
-        print(f"failed: {words}")
-    kinds = Counter(
-        (each.check, "meant so" if each.benign else "known" if _is_known(each) else "false")
-        for each in report.found
-    )
-    print(f"{sum(report.kernels.values())} kernels of {len(report.kernels)} sources under "
-          f"{', '.join(CHECKS)}: {report.seconds:.0f} s")  # fmt: skip
-    for (name, kind), count in sorted(kinds.items()):
-        print(f"  {name}, {kind}: {count}")
-    return not report.is_right
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    random.Random(seed).shuffle(chosen)
+    report, kinds, end = Report(), Counter[str](), time.monotonic() + seconds
+    for source in chosen:
+        done = check([source], lambda case: given.only in case.name)
+        report.count(f"kernels of {source.name}", done.kernels.total())
+        report.failures += [f"false: {each}" for each in done.false]
+        report.failures += [f"failed: {words}" for words in done.failed]
+        kinds.update(
+            f"{each.check}, {'benign' if each.benign else 'known' if _is_known(each) else 'false'}"
+            for each in done.found
+        )
+        if time.monotonic() > end:
+            break
+    report.notes += [f"{kind}: {count}" for kind, count in sorted(kinds.items())]
+    return report

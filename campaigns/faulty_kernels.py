@@ -1,13 +1,10 @@
-"""Pairs of kernels in CUDA C++: one that is wrong in some orders only, and its corrected twin.
-
-`python -m campaigns.faulty_kernels` runs every faulty kernel under "late" and
-each right one under "late" and 500 seeds, and prints what was found.
-"""
+"""Pairs of kernels in CUDA C++: one that is wrong in some orders only, and its corrected twin."""
 
 from __future__ import annotations
 
-import argparse
 import functools
+import random
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +14,8 @@ from numpy.typing import NDArray
 import ptx
 from ptx.emulate import EmulationFault, LaunchOrder
 from tests.ptx.emulate.kernel_runner import KernelRunner
+
+from .report import Report
 
 Ints = NDArray[np.int32]
 THREADS = 128
@@ -119,28 +118,28 @@ def seeds_that_find(kernel: str, seeds: int) -> list[int]:
     return [seed for seed in range(seeds) if not is_right(kernel, LaunchOrder("random", seed))]
 
 
-def main() -> None:
-    """Try every pair, and print a line each."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seeds", type=int, default=500, help="of each corrected twin")
-    parser.add_argument("names", nargs="*", default=list(WANTED))
-    given = parser.parse_args()
-    for name in given.names:
-        found = seeds_that_find(f"{name}_faulty", 50)
-        wrong = seeds_that_find(f"{name}_right", given.seeds)
-        late = [is_right(f"{name}_{which}", LATE) for which in ("faulty", "right")]
-        immediate = [is_right(f"{name}_{which}", None) for which in ("faulty", "right")]
-        print(
-            f"{name:12} faulty: immediate {_word(immediate[0])}, late {_word(late[0])}, wrong under"
-            f" {len(found)} of 50 seeds; right: immediate {_word(immediate[1])},"
-            f" late {_word(late[1])}, wrong under {len(wrong)} of {given.seeds}",
-            flush=True,
-        )
-
-
-def _word(right: bool) -> str:
-    return "right" if right else "wrong"
-
-
-if __name__ == "__main__":
-    main()
+def run_campaign(seconds: float, seed: int) -> Report:
+    """Run every pair in every order; then the right kernels with one seed after another."""
+    report, end = Report(), time.monotonic() + seconds
+    chosen = list(WANTED)
+    random.Random(seed).shuffle(chosen)
+    for name in chosen:
+        late = not is_right(f"{name}_faulty", LATE)
+        seeds = (s for s in range(50) if not is_right(f"{name}_faulty", LaunchOrder("random", s)))
+        first = next(seeds, None)
+        report.count("faulty kernels")
+        report.notes.append(f"{name:12} {'wrong' if late else 'right'} late, first seed {first}")
+        if not late and first is None:
+            report.failures.append(f"{name}: nothing finds it")
+        for order in (None, LATE):
+            if not is_right(f"{name}_right", order):
+                report.failures.append(f"{name}: the right kernel is wrong under {order}")
+        if time.monotonic() > end:
+            return report
+    while time.monotonic() < end:
+        for name in chosen:
+            report.count("right kernels")
+            if not is_right(f"{name}_right", LaunchOrder("random", seed)):
+                report.failures.append(f"{name}: the right kernel is wrong with seed {seed}")
+        seed += 1
+    return report

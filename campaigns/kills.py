@@ -22,7 +22,7 @@ from ptx.cache.entry import decode
 from ptx.cache.store import Store
 
 from .cached_images import get, image_of, key_of
-from .report import Outcome
+from .report import Report
 
 PROCESSES: Final = 16
 NUMBERS: Final = 64
@@ -183,9 +183,9 @@ class Crowd:
         return [said for said in text.decode(errors="replace").split("\0") if said]
 
 
-def attack(seconds: float, seed: int) -> Outcome:
+def run_campaign(seconds: float, seed: int) -> Report:
     """Kill one of sixteen processes again and again, for about so long."""
-    outcome = Outcome()
+    outcome = Report()
     if not hasattr(os, "fork"):
         outcome.skipped["kills"] = "processes cannot be forked here"
         return outcome
@@ -208,7 +208,7 @@ def attack(seconds: float, seed: int) -> Outcome:
     return outcome
 
 
-def _look_at_the_rest(folder: Path, outcome: Outcome) -> None:
+def _look_at_the_rest(folder: Path, outcome: Report) -> None:
     """Every entry is whole, every lock free, and what was left unfinished goes."""
     store = Store(folder, MAX_BYTES)
     for number in range(NUMBERS):

@@ -21,7 +21,7 @@ from cudadrv.pool.workers import IDLE_SECONDS
 
 from .faults.scenarios import ONE, PTX, SCENARIOS
 from .faults.world import World, leftovers
-from .report import Outcome
+from .report import Report
 
 MOST_CYCLES: Final = 100_000
 _WARM: Final = 12  # until caches are full: code is generated at the second launch
@@ -128,9 +128,9 @@ OPERATIONS: Final[dict[str, Callable[[World], None]]] = {
 }  # fmt: skip
 
 
-def attack(seconds: float, seed: int) -> Outcome:
+def run_campaign(seconds: float, seed: int) -> Report:
     """Repeat each operation for its share of the time, at most 100,000 times."""
-    outcome = Outcome()
+    outcome = Report()
     names = sorted(OPERATIONS)
     random.Random(seed).shuffle(names)
     end = time.monotonic() + seconds

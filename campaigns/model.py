@@ -6,21 +6,37 @@ was closed. What uses something closed must raise `ClosedError` and change nothi
 
 from __future__ import annotations
 
+import faulthandler
 import gc
+import itertools
+import time
+import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 import hypothesis.strategies as st
 import numpy as np
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis import HealthCheck, Verbosity, seed as with_seed, settings
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 import cudadrv
 from cudadrv.errors import ClosedError
 from tests.contract.order.lab import Lab
 from tests.contract.order.late_kernels import HostInts, Ints, LateKernels, count_from
 
+from .report import Report
+
 N = 1024
+_EXAMPLES = 100
+_DEADLOCK_S = 600.0
 _MOST = 6
 _MOST_CONTEXTS = 2
 _index = st.integers(0, 1 << 16)
@@ -420,3 +436,25 @@ def machine_in(lab: Lab) -> type[OrderMachine]:
             super().__init__(lab)
 
     return MachineInLab
+
+
+def run_campaign(seconds: float, seed: int) -> Report:
+    """Run the state machine, a hundred examples with each seed; the first failure ends it."""
+    warnings.simplefilter("error")
+    report, end = Report(), time.monotonic() + seconds
+    with Lab() as lab:
+        for number in itertools.count(seed):
+            faulthandler.dump_traceback_later(seconds + _DEADLOCK_S, exit=True)
+            some = settings(
+                max_examples=_EXAMPLES, stateful_step_count=60, deadline=None, database=None,
+                verbosity=Verbosity.normal, suppress_health_check=list(HealthCheck),
+            )  # fmt: skip
+            report.count("examples", _EXAMPLES)
+            try:
+                run_state_machine_as_test(with_seed(number)(machine_in(lab)), settings=some)
+            except Exception:  # whatever it is, it is a finding, with its smallest example
+                report.failures.append(f"seed {number}: {traceback.format_exc()}")
+            if report.failures or time.monotonic() >= end:
+                break
+    faulthandler.cancel_dump_traceback_later()
+    return report

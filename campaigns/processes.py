@@ -22,7 +22,7 @@ import cudadrv
 from cudadrv import DeviceArray, GrowingBuffer, IpcMemoryHandle, MemoryPool, UnpooledMemory
 from tests.contract.peer import KEPT, Peer
 
-from .report import Outcome
+from .report import Report
 
 _PEERS: Final = 2
 _ARRAYS: Final = 6
@@ -72,7 +72,7 @@ class Campaign:
     """One run: what there is, and what may be done to it."""
 
     def __init__(self, seed: int) -> None:
-        self.outcome = Outcome()
+        self.outcome = Report()
         self.random = random.Random(seed)
         self.seed = seed
         self.steps = 0
@@ -200,7 +200,7 @@ class Campaign:
         resource_sharer.stop(timeout=5)  # what was sent to those that were killed
 
 
-def attack(seconds: float, seed: int) -> Outcome:
+def run_campaign(seconds: float, seed: int) -> Report:
     """Share, write and kill for so long."""
     context = cudadrv.cuda_context_for(0)
     with cudadrv.using_memory(UnpooledMemory()), stream().zeros(3, "f4") as first:

@@ -1,4 +1,4 @@
-"""What a campaign tried, and what did not hold."""
+"""The result of a campaign: how many cases, and what failed."""
 
 from __future__ import annotations
 
@@ -9,28 +9,31 @@ _SHOWN: Final = 20
 
 
 @dataclass
-class Outcome:
+class Report:
     """The figures of a campaign.
 
     Attributes:
-        tried: how often each kind of thing was tried, by its name.
-        failures: a text for each that did not hold, with what repeats it.
+        cases: how many cases of each kind were run, by the name of the kind.
+        failures: a text for each case that failed, with what repeats it.
         skipped: what could not be tried here, by name, and why.
+        notes: lines that are printed before the figures, such as a table.
     """
 
-    tried: dict[str, int] = field(default_factory=dict)
+    cases: dict[str, int] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
-    def count(self, what: str, times: int = 1) -> None:
-        """Count what was tried."""
-        self.tried[what] = self.tried.get(what, 0) + times
+    def count(self, kind: str, times: int = 1) -> None:
+        """Count cases."""
+        self.cases[kind] = self.cases.get(kind, 0) + times
 
     def __str__(self) -> str:
-        lines = [f"  {times:>9,} {what}" for what, times in sorted(self.tried.items())]
+        lines = list(self.notes)
+        lines += [f"  {times:>9,} {kind}" for kind, times in sorted(self.cases.items())]
         lines += [f"  skipped: {what}: {why}" for what, why in sorted(self.skipped.items())]
-        lines += self.failures[:_SHOWN]
+        lines += [f"failure: {text}" for text in self.failures[:_SHOWN]]
         if len(self.failures) > _SHOWN:
-            lines.append(f"... and {len(self.failures) - _SHOWN} more")
-        lines.append(f"{len(self.failures)} of {sum(self.tried.values()):,} did not hold")
+            lines.append(f"... and {len(self.failures) - _SHOWN} failures more")
+        lines.append(f"{sum(self.cases.values()):,} cases, {len(self.failures)} failures")
         return "\n".join(lines)

@@ -8,6 +8,7 @@ import random
 import threading
 import time
 import traceback
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -20,11 +21,14 @@ from cudadrv.errors import ClosedError, CudadrvError
 from tests.contract.order.lab import POOL_SLACK, Lab
 from tests.contract.order.late_kernels import WIDTH, Ints, LateKernels, count_from
 
+from .report import Report
+
 N: Final = 1024
 THREADS: Final = 16
 _SHARED: Final = 4
 _MOST_FAULTS: Final = 10
 _PATIENCE_S: Final = 300.0
+_DEADLOCK_S: Final = 60.0
 
 
 @dataclass
@@ -383,3 +387,15 @@ def run(lab: Lab, seconds: float, seed: int, threads: int = THREADS) -> Outcome:
     if left > (0 if lab.is_emulated else POOL_SLACK):
         result.faults.append(f"{left} bytes are not given back")
     return result
+
+
+def run_campaign(seconds: float, seed: int) -> Report:
+    """Let threads share objects; a deadlock ends the process, with what each thread is at."""
+    warnings.simplefilter("error")
+    faulthandler.dump_traceback_later(seconds + _DEADLOCK_S, exit=True)
+    with Lab() as lab:
+        outcome = run(lab, seconds, seed)
+    faulthandler.cancel_dump_traceback_later()
+    report = Report(dict(outcome.turns), outcome.faults)
+    report.notes.append(f"{outcome.closed} uses found an object closed")
+    return report

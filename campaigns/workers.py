@@ -30,7 +30,7 @@ from cudadrv.cluster import WorkerReport
 from cudadrv.errors import OutOfMemoryError
 from tests.cluster import jobs
 
-from .report import Outcome
+from .report import Report
 
 _WORKERS: Final = 3
 _TILES: Final = 40
@@ -134,7 +134,7 @@ def _attack(
     what: str,
     harms: Mapping[str, Harm],
     given: tuple[float, int],
-    outcome: Outcome,
+    outcome: Report,
 ) -> None:
     seconds, seed = given
     rng, chosen = random.Random(seed), random.Random(seed + 1)
@@ -158,9 +158,9 @@ def _attack(
         outcome.count(f"{what}: workers {name}", times)
 
 
-def attack(seconds: float, seed: int) -> Outcome:
+def run_campaign(seconds: float, seed: int) -> Report:
     """Harm workers for about so long."""
-    outcome = Outcome()
+    outcome = Report()
     before = set(_children())
     with_dask = find_spec("distributed") is not None
     share = seconds / 2 if with_dask else seconds
@@ -205,7 +205,7 @@ def _cut_off(cluster: Any, client: Any, worker: WorkerReport) -> None:
     cluster.scale(len(cluster.worker_spec) + 1)
 
 
-def _look_for_processes(what: str, before: set[int], outcome: Outcome) -> None:
+def _look_for_processes(what: str, before: set[int], outcome: Report) -> None:
     deadline = time.monotonic() + 20
     while (left := set(_children()) - before) and time.monotonic() < deadline:
         time.sleep(0.1)

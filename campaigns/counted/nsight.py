@@ -31,9 +31,7 @@ def _family(name: str) -> str:
     return f"{unit}__sass" if what.startswith("sass_") else unit
 
 
-def measure(
-    metrics: Sequence[str], kernels: Sequence[str], room: str = "campaigns.counted"
-) -> Values:
+def measure(metrics: Sequence[str], kernels: Sequence[str], room: str) -> Values:
     """Launch the kernels of a room under ncu; metrics that it refuses are left out, and said.
 
     Raises:

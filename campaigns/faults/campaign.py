@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from ..report import Outcome
+from ..report import Report
 from .case import Case, Clean, HangingError, run_case, run_clean
 from .scenarios import SCENARIOS
 
@@ -29,7 +29,7 @@ NOT_TRIED: Final = {
 }
 
 
-def attack(seconds: float, seed: int) -> Outcome:
+def run_campaign(seconds: float, seed: int) -> Report:
     """Let each function fail at its first, middle and last call, in each scenario."""
     try:
         return _attack(seconds, seed)
@@ -37,8 +37,8 @@ def attack(seconds: float, seed: int) -> Outcome:
         gc.unfreeze()
 
 
-def _attack(seconds: float, seed: int) -> Outcome:
-    outcome = Outcome(skipped=dict(NOT_TRIED))
+def _attack(seconds: float, seed: int) -> Report:
+    outcome = Report(skipped=dict(NOT_TRIED))
     end = time.monotonic() + seconds
     chooser = random.Random(seed)
     kinds = [(name, is_warm) for name in SCENARIOS for is_warm in (False, True)]
@@ -95,7 +95,7 @@ def _places(times: int) -> Iterator[int]:
     yield from sorted({1, (times + 1) // 2, times})
 
 
-def _try(case: Case, clean: Clean, outcome: Outcome) -> bool:
+def _try(case: Case, clean: Clean, outcome: Report) -> bool:
     """Whether the process may go on."""
     outcome.count(f"failing calls in scenario {case.scenario}")
     _freeze()

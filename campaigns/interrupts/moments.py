@@ -15,7 +15,7 @@ from typing import Final
 
 import cudadrv
 
-from ..report import Outcome
+from ..report import Report
 from .operations import LONG
 from .place import Act
 from .points import Interrupted, is_in_driver
@@ -173,7 +173,7 @@ def _moment(chosen: random.Random, seconds: float) -> Moment:
 
 
 def attack_moments(
-    outcome: Outcome, until: float, seed: int, *, names: Sequence[str] = (), most: int | None = None
+    outcome: Report, until: float, seed: int, *, names: Sequence[str] = (), most: int | None = None
 ) -> None:
     """Interrupt the long operations at moments of the seed's choice.
 
@@ -206,7 +206,7 @@ def attack_moments(
 
 
 def _attack(
-    lab: Lab, outcome: Outcome, chosen: random.Random, until: float, names: Sequence[str],
+    lab: Lab, outcome: Report, chosen: random.Random, until: float, names: Sequence[str],
     left: list[int],
 ) -> None:  # fmt: skip
     """Attack in one lab; `left` is how many interrupts are."""

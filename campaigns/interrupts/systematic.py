@@ -22,7 +22,7 @@ from cudadrv import emulator
 from cudadrv.driver.in_use import current
 from tests.bump_kernel import PTX
 
-from ..report import Outcome
+from ..report import Report
 from .operations import OPERATIONS, UNOWNED
 from .place import Operation, Place
 from .points import Interrupter
@@ -166,7 +166,7 @@ class Progress:
         """Whether all were."""
         return self.count is not None and len(self._tried) >= self.count
 
-    def go_on(self, outcome: Outcome, chosen: random.Random, until: float, most: int) -> None:
+    def go_on(self, outcome: Report, chosen: random.Random, until: float, most: int) -> None:
         """Try some more points in a lab of their own, which ends at the first fault."""
         operation = OPERATIONS[self.name]
         with laboratory() as lab:
@@ -191,7 +191,7 @@ class Progress:
                 if time.monotonic() > until:
                     return
 
-    def _fail(self, outcome: Outcome, text: str, *, ends: bool = True) -> None:
+    def _fail(self, outcome: Report, text: str, *, ends: bool = True) -> None:
         outcome.failures.append(text)
         if ends:
             self.count = 0
@@ -203,14 +203,14 @@ def _more(before: dict[str, int], after: dict[str, int], unowned: tuple[str, ...
     return ", ".join(f"{count:+} {each}" for each, count in more.items() if count > 0) or None
 
 
-def some_points(name: str, most: int) -> Outcome:
+def some_points(name: str, most: int) -> Report:
     """Interrupt one operation at each of its points, or at some of them if there are more."""
-    outcome, progress = Outcome(), Progress(name)
+    outcome, progress = Report(), Progress(name)
     progress.go_on(outcome, random.Random(1), math.inf, most)
     return outcome
 
 
-def attack_points(outcome: Outcome, until: float, seed: int) -> None:
+def attack_points(outcome: Report, until: float, seed: int) -> None:
     """Try the points of all operations in an order of the seed's; all of them, if there is time."""
     chosen = random.Random(seed)
     left = [Progress(name) for name in OPERATIONS]

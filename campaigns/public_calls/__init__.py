@@ -9,15 +9,15 @@ from __future__ import annotations
 import faulthandler
 import time
 
-from ..report import Outcome
+from ..report import Report
 from .calls import attack_round
 from .surface import targets
 
 
-def attack(seconds: float, seed: int) -> Outcome:
+def run_campaign(seconds: float, seed: int) -> Report:
     """Fuzz the public surface; `attack_round` repeats the round that a failure names."""
     faulthandler.enable()
-    outcome, known = Outcome(), targets()
+    outcome, known = Report(), targets()
     until, number = time.monotonic() + seconds, 0
     while time.monotonic() < until:
         attack_round(number, seed, known, outcome)

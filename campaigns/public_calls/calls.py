@@ -22,7 +22,7 @@ import cudadrv
 import ptx
 from cudadrv.client.module_registry import registry
 
-from ..report import Outcome
+from ..report import Report
 from .surface import Parameter, Target
 from .values import DTYPES, Values, arrays
 from .world import OursError, World, opened
@@ -36,7 +36,7 @@ class TooLongError(BaseException):
     """A call that did not end in time."""
 
 
-def attack_round(number: int, seed: int, targets: list[Target], outcome: Outcome) -> None:
+def attack_round(number: int, seed: int, targets: list[Target], outcome: Report) -> None:
     """Make some calls in a fresh world; the seed and the number of the round say which."""
     unraised: list[BaseException] = []
     where = f"seed {seed} round {number}"
@@ -67,7 +67,7 @@ class _Calls:
         self._values = Values(world, chance)
         self._unraised = unraised
 
-    def call(self, targets: list[Target], outcome: Outcome, where: str) -> None:
+    def call(self, targets: list[Target], outcome: Report, where: str) -> None:
         """Make one call, and tell what became of it."""
         target, chance = self._chance.choice(targets), self._chance
         owners = self._world.of(target.owner) if target.owner is not None else [None]

@@ -3,3 +3,5 @@
 Wrong are valid programs that were broken, and any instructions of the emulator's own table on any
 operands.
 """
+
+from .search import run_campaign as run_campaign

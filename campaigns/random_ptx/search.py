@@ -5,27 +5,16 @@ from __future__ import annotations
 import random
 import time
 import traceback
-from collections import Counter
-from dataclasses import dataclass, field
+import warnings
+from typing import Final
 
 from campaigns.random_ptx.broken import broken, provoke
 from campaigns.random_ptx.comparison import difference, program_of, smaller
 from campaigns.random_ptx.programs import Program
 from campaigns.random_ptx.table import table_text
+from campaigns.report import Report
 
-
-@dataclass
-class Report:
-    """What was tried, and the failures in words."""
-
-    programs: int = 0
-    wrong: Counter[str] = field(default_factory=Counter)
-    failures: list[str] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        tried = f"{self.programs} programs compared, {self.wrong.total()} wrong texts"
-        ways = ", ".join(f"{name} {count}" for name, count in self.wrong.most_common())
-        return f"{tried} ({ways}), {len(self.failures)} failures"
+_MOST_FAILURES: Final = 5
 
 
 def verdict(program: Program, seed: int) -> str:
@@ -39,7 +28,7 @@ def verdict(program: Program, seed: int) -> str:
 def compare(seed: int, report: Report) -> None:
     """One valid program."""
     program = program_of(seed)
-    report.programs += 1
+    report.count("programs compared")
     found = verdict(program, seed)
     if not found:
         return
@@ -65,19 +54,20 @@ def try_any(seed: int, report: Report) -> None:
 def _provoke(seed: int, text: str, report: Report) -> None:
     start = time.monotonic()
     try:
-        report.wrong[provoke(text)] += 1
+        report.count(f"wrong texts: {provoke(text)}")
     except Exception:  # not a typed one
-        report.wrong["untyped"] += 1
+        report.count("wrong texts: untyped")
         report.failures.append(f"seed {seed}, wrong:\n{traceback.format_exc()}\n{text}")
     if time.monotonic() - start > 20:
         report.failures.append(f"seed {seed}, wrong: it took longer than 20 s\n{text}")
 
 
-def search(seconds: float, seed: int, *, most_failures: int = 5) -> Report:
+def run_campaign(seconds: float, seed: int) -> Report:
     """Try seeds from `seed` on: two wrong texts with each, a valid program with every second."""
+    warnings.simplefilter("error")
     report = Report()
     end = time.monotonic() + seconds
-    while time.monotonic() < end and len(report.failures) < most_failures:
+    while time.monotonic() < end and len(report.failures) < _MOST_FAILURES:
         refuse(seed, report)
         try_any(seed, report)
         if seed % 2:

@@ -27,4 +27,4 @@ def test_an_interrupt_at_any_point_leaves_nothing_and_all_usable(operation: str)
     assert operation in OPERATIONS
     outcome = some_points(operation, MOST)
     assert outcome.failures == []
-    assert outcome.tried[operation] > 5
+    assert outcome.cases[operation] > 5

@@ -1,7 +1,6 @@
 """Each wrong program is found, and each corrected twin is right in every order.
 
-CUDADRV_ORDER_SEEDS says how many seeds the twins are run with; `python -m
-campaigns.order_faults` prints what each program needs to be found.
+CUDADRV_ORDER_SEEDS says how many seeds the twins are run with.
 """
 
 from __future__ import annotations
@@ -10,10 +9,10 @@ import os
 
 import pytest
 
+from campaigns.order_faults import SEEDS_TO_FIND
 from campaigns.order_faults.bench import Body, run
 from campaigns.order_faults.programs import PROGRAMS
 
-SEEDS_TO_FIND = 50
 SEEDS_OF_TWINS = int(os.environ.get("CUDADRV_ORDER_SEEDS", "10"))
 # Their values are wrong at once, where memory is given out again.
 WRONG_IN_ANY_ORDER = ("used_after_it_was_freed",)

@@ -6,14 +6,14 @@ import cudadrv
 import ptx
 from campaigns.public_calls.calls import attack_round
 from campaigns.public_calls.surface import Target, targets
-from campaigns.report import Outcome
+from campaigns.report import Report
 
 pytestmark = pytest.mark.slow
 
 
-def _round_of(function: object) -> Outcome:
+def _round_of(function: object) -> Report:
     assert callable(function)
-    outcome = Outcome()
+    outcome = Report()
     attack_round(0, 1, [Target("a.function", None, function, ())], outcome)
     return outcome
 
@@ -25,7 +25,7 @@ def test_an_error_out_of_the_inside_does_not_hold_and_says_what_repeats_it() -> 
             raise fault
 
         outcome = _round_of(fails)
-        assert len(outcome.failures) == sum(outcome.tried.values()) > 0
+        assert len(outcome.failures) == sum(outcome.cases.values()) > 0
         assert outcome.failures[0].startswith(f"a.function(): {type(fault).__name__}: ")
         assert "seed 1 round 0" in outcome.failures[0]
 
@@ -38,14 +38,14 @@ def test_an_error_of_the_library_holds() -> None:
 
         outcome = _round_of(fails)
         assert not outcome.failures
-        assert list(outcome.tried) == [f"a: {type(fault).__name__}"]
+        assert list(outcome.cases) == [f"a: {type(fault).__name__}"]
 
 
 def test_a_seed_makes_the_same_calls_again() -> None:
-    known, twins = targets(), (Outcome(), Outcome())
+    known, twins = targets(), (Report(), Report())
     for outcome in twins:
         attack_round(3, 5, known, outcome)
-    assert twins[0].tried == twins[1].tried
+    assert twins[0].cases == twins[1].cases
 
 
 def test_every_public_function_is_a_target() -> None:
