@@ -6,11 +6,12 @@ import pytest
 
 from campaigns.checked_corpus import KNOWN, check
 from tests.differential.corpus import sources
+from tests.short_cases import few
 
 SHARING = ("async_copy", "barrier", "cooperative", "transaction", "warp")
 
 
-@pytest.mark.parametrize("name", SHARING)
+@pytest.mark.parametrize("name", few(SHARING, 2))
 def test_nothing_but_the_known_races_is_found_in_right_kernels(name: str) -> None:
     chosen = [each for each in sources() if each.name == name]
     report = check(chosen, lambda case: True)

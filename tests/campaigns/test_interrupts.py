@@ -7,6 +7,7 @@ import pytest
 import cudadrv
 from campaigns.interrupts.operations import OPERATIONS
 from campaigns.interrupts.systematic import some_points
+from tests.short_cases import few
 
 CHOSEN = (
     "allocations", "building of graphs", "capture and graphs", "captures of a client", "contexts",
@@ -22,7 +23,7 @@ MOST = 40
 @pytest.mark.skipif(
     not cudadrv.list_devices()[0].is_emulated, reason="needs the emulator, which counts objects"
 )
-@pytest.mark.parametrize("operation", CHOSEN)
+@pytest.mark.parametrize("operation", few(CHOSEN, 5))
 def test_an_interrupt_at_any_point_leaves_nothing_and_all_usable(operation: str) -> None:
     assert operation in OPERATIONS
     outcome = some_points(operation, MOST)

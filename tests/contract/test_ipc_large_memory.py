@@ -72,6 +72,7 @@ def test_a_gibibyte_goes_to_another_process_without_a_copy(
     assert free > here - SLACK
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RESOURCES)
 def test_a_process_that_dies_takes_nothing_of_a_gibibyte_with_it(
     stream: cudadrv.Stream, peer: Peer, name: str

@@ -271,6 +271,7 @@ def test_the_buffers_used_last_are_used_first() -> None:
         next(pairs.giving_back([pair]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["up", "down"])
 def test_an_interrupt_at_any_point_of_a_staged_copy_keeps_its_buffers_and_writes_no_more(
     way: str,

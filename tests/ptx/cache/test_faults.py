@@ -152,6 +152,7 @@ def test_full_disk_costs_one_warning(tmp_path: Path) -> None:
     assert answer["origins"] == ["compiled", "compiled", "memory"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files cannot be counted")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a listing's end
 def test_interrupts_leave_no_file_open(tmp_path: Path) -> None:

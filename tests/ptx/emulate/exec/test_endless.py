@@ -12,6 +12,7 @@ import pytest
 from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import EndlessLoop, Runaway, StackOverflow
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
+from tests.short_cases import few
 
 FEW = Limits(max_steps=20_000)
 HALVES = """.reg .pred %p; .reg .b32 %r<4>; mov.u32 %r1, %tid.x; setp.lt.u32 %p, %r1, 10;
@@ -68,14 +69,17 @@ def test_a_loop_of_many_threads_may_turn_less_often_than_one_of_few() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [
-        # Long, but each turn changes memory alone, or a clock.
-        "A: atom.global.add.u32 %r1, [%rd1], 1; setp.lt.u32 %p, %r1, 100000; @%p bra A; ret;",
-        """mov.u64 %rd2, %globaltimer; A: mov.u64 %rd3, %globaltimer; sub.u64 %rd3, %rd3, %rd2;
+    few(
+        [
+            # Long, but each turn changes memory alone, or a clock.
+            "A: atom.global.add.u32 %r1, [%rd1], 1; setp.lt.u32 %p, %r1, 100000; @%p bra A; ret;",
+            """mov.u64 %rd2, %globaltimer; A: mov.u64 %rd3, %globaltimer; sub.u64 %rd3, %rd3, %rd2;
         setp.lt.u64 %p, %rd3, 900000000; @%p bra A; ret;""",
-        """A: ld.shared.u32 %r1, [raw]; add.u32 %r1, %r1, 1; st.shared.u32 [raw], %r1;
+            """A: ld.shared.u32 %r1, [raw]; add.u32 %r1, %r1, 1; st.shared.u32 [raw], %r1;
         setp.lt.u32 %p, %r1, 100000; @%p bra A; ret;""",
-    ],
+        ],
+        1,
+    ),
     ids=["memory", "clock", "shared memory"],
 )
 def test_a_long_wait_that_ends_is_not_taken_for_an_endless_one(body: str) -> None:
