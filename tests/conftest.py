@@ -17,6 +17,7 @@ import cudadrv
 pytest_plugins = ("pytester",)
 
 _BEGIN = pytest.StashKey[float]()
+_MOST = pytest.StashKey[float]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -26,6 +27,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["CUDADRV_CACHE_DIR"] = folder
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
     os.environ.setdefault("CUDADRV_DRIVER", _default_driver())
+    config.stash[_MOST] = float(os.environ.get("CUDADRV_TEST_SECONDS", "inf"))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -35,14 +37,14 @@ def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Fail a test without the mark slow that takes more than CUDADRV_TEST_SECONDS.
 
-    That is CPU time, of this process and of its children that have ended: a busy machine adds
-    little to it. So a test that only waits is not found here, but by pytest's `timeout`.
+    That is CPU time of its set-up and call, in this process and in children that have ended: a busy
+    machine adds little to it. A test that only waits is not found here, but by pytest's `timeout`.
     """
     yield
-    most = float(os.environ.get("CUDADRV_TEST_SECONDS", "inf"))
+    most = item.config.stash[_MOST]
     seconds = _cpu_seconds() - item.stash[_BEGIN]
     if seconds > most and item.get_closest_marker("slow") is None:
         pytest.fail(

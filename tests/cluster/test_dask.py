@@ -22,7 +22,10 @@ from tests.cluster.dask_processes import three_processes
 
 pytest.importorskip("dask", reason="needs distributed")
 distributed = pytest.importorskip("distributed", reason="needs distributed")
-pytestmark = pytest.mark.filterwarnings("ignore")  # of libraries that are not ours
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),  # of libraries that are not ours
+    pytest.mark.slow,  # each starts or ends Dask's processes
+]
 
 Losing = Callable[[str, int, int, int, npt.NDArray[np.int64]], None]
 
@@ -117,7 +120,6 @@ def test_an_interrupt_gives_all_tiles_up(executor: GpuExecutor, tmp_path: Path) 
         executor.submit(jobs.pid)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("losing", [jobs.dying, jobs.breaking])
 def test_a_tile_of_a_lost_worker_is_done_again_by_another(
     executor: GpuExecutor, tmp_path: Path, losing: Losing
@@ -160,7 +162,6 @@ def test_a_tile_that_finds_the_memory_full_is_done_again_if_that_is_asked(
     assert np.array_equal(items, np.arange(40) + 1000)
 
 
-@pytest.mark.slow
 def test_a_tile_that_hangs_ends_its_worker_and_is_done_again(
     executor: GpuExecutor, tmp_path: Path
 ) -> None:
@@ -171,7 +172,6 @@ def test_a_tile_that_hangs_ends_its_worker_and_is_done_again(
     assert len({path.name.split("-")[1] for path in tmp_path.iterdir()}) == 2
 
 
-@pytest.mark.slow
 def test_a_tile_that_hangs_always_is_told_and_each_other_is_whole(
     client: Any, executor: GpuExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,7 +191,6 @@ def test_a_tile_that_hangs_always_is_told_and_each_other_is_whole(
         assert items[start : start + 10].tolist() == list(range(start + more, start + more + 10))
 
 
-@pytest.mark.slow
 def test_a_context_that_is_always_lost_is_told_with_what_broke_it(
     executor: GpuExecutor, tmp_path: Path
 ) -> None:
