@@ -22,7 +22,10 @@ from tests.cluster.dask_processes import three_processes
 
 pytest.importorskip("dask", reason="needs distributed")
 distributed = pytest.importorskip("distributed", reason="needs distributed")
-pytestmark = pytest.mark.filterwarnings("ignore")  # of libraries that are not ours
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),  # of libraries that are not ours
+    pytest.mark.slow,  # each starts or ends Dask's processes
+]
 
 Losing = Callable[[str, int, int, int, npt.NDArray[np.int64]], None]
 

@@ -246,6 +246,7 @@ def test_a_full_memory_is_an_error_of_its_tile(local: GpuExecutor) -> None:
     assert caught.value.results == {range(5, 10): 5}
 
 
+@pytest.mark.slow
 def test_an_image_is_compiled_once_for_all_workers(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

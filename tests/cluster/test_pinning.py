@@ -42,6 +42,7 @@ def cases() -> list[tuple[str, list[int]]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", range(3), ids=["numbers", "uuids", "mig"])
 def test_processes_take_visible_devices_by_their_indices_and_change_nothing(case: int) -> None:
     text, devices = cases()[case]
@@ -85,6 +86,7 @@ def workers_with(*texts: str) -> Iterator[Any]:
         yield client
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of libraries that are not ours
 def test_a_dask_worker_has_the_first_device_that_is_visible_to_it() -> None:
     texts = {text: devices[0] for text, devices in cases()}

@@ -142,6 +142,7 @@ def test_streams_that_stand_for_one_stream_of_another_library_are_equal(
         assert first.is_done()
 
 
+@pytest.mark.slow
 def test_importing_cudadrv_brings_the_emulator_that_errors_name() -> None:
     code = (
         "import cudadrv, sys; assert 'cudadrv.emulator.driver_state' not in sys.modules\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .test_faults import run
 
 MADE = """
@@ -165,6 +167,7 @@ print(stream.to_host(out).trace(), told)
     ]
 
 
+@pytest.mark.slow
 def test_memory_comes_back_and_what_cannot_be_closed_refuses() -> None:
     text = run(
         MADE
@@ -235,6 +238,7 @@ print(works(cuda_context_for(0)), told)
     assert text.splitlines() in (["one device"], ["[0, 1, 2, 3] True", "True []"])
 
 
+@pytest.mark.slow
 def test_what_is_held_elsewhere_is_destroyed_once() -> None:
     text = run(
         MADE
@@ -270,6 +274,7 @@ print(cudadrv.pool_info(cudadrv.Device.get(0)).used, told)
     assert text.splitlines() == ["True False " * 9 + "True", "True 0 []"]
 
 
+@pytest.mark.slow
 def test_what_the_collector_does_not_tell_of_is_closed_too() -> None:
     text = run(
         MADE
@@ -288,6 +293,7 @@ print(works(cuda_context_for(0)), told)
     assert text.splitlines() == ["True True True", "True []"]
 
 
+@pytest.mark.slow
 def test_a_broken_context_is_not_reset() -> None:
     text = run(
         MADE

@@ -14,6 +14,7 @@ from tests.differential.corpus import sources
 from tests.differential.execution import machine, run
 from tests.differential.recording import Recording, path_of
 from tests.ptx.emulate.few_threads import ALWAYS, NEVER, drawn
+from tests.short_cases import few
 
 # What other sources have is of whole warps, which NumPy does in any form.
 SOURCES = (
@@ -23,7 +24,7 @@ SOURCES = (
 FORMS = {"always": ALWAYS, "drawn": drawn(17)}
 
 
-@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("name", few(SOURCES, 3))
 def test_bits_do_not_depend_on_the_form_of_registers(name: str) -> None:
     source = next(each for each in sources() if each.name == name)
     wanted = _results(source, NEVER)

@@ -110,6 +110,7 @@ def test_an_emulator_goes_after_its_session() -> None:
     assert count() == before
 
 
+@pytest.mark.slow
 def test_thousands_of_boxes_in_circles_all_go(machine: emulator.Emulator) -> None:
     stream = cudadrv.cuda_context_for(0).new_stream()
     streams = len(machine._streams)

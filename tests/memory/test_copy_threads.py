@@ -14,10 +14,10 @@ from collections.abc import Callable
 
 import pytest
 
+from campaigns.interrupts.points import Interrupter
 from cudadrv.driver.once_task import OnceTask
 from cudadrv.memory import copy_threads
 from cudadrv.memory.copy_threads import MOST_THREADS, usable_threads, work_together
-from tests.attack.interrupts.points import Interrupter
 from tests.several_threads import all_at_once
 
 SECONDS = 10

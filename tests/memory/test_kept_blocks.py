@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import cudadrv
+from campaigns.interrupts.points import Interrupter
 from cudadrv import emulator
 from cudadrv.errors import IllegalAddressError, OutOfMemoryError
-from tests.attack.interrupts.points import Interrupter
 from tests.bump_kernel import PTX
 from tests.several_threads import all_at_once
 

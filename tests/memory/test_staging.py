@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import cudadrv
+from campaigns.interrupts.points import Interrupter
 from cudadrv import emulator
 from cudadrv.driver.context_box import ContextBox
 from cudadrv.errors import ClosedError, OutOfMemoryError
@@ -22,7 +23,6 @@ from cudadrv.memory import chunk, copy_threads, staging
 from cudadrv.memory.chunk import Chunk, Slot, chunks_of
 from cudadrv.memory.copy_threads import Share, under_way
 from cudadrv.memory.staging import LEAST_STAGED_BYTES, StagingRing, ring_of
-from tests.attack.interrupts.points import Interrupter
 
 LIMIT = 4 << 20
 
@@ -268,6 +268,7 @@ def test_the_buffers_used_last_are_used_first() -> None:
         pairs.give_back(pair)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["up", "down"])
 def test_a_staged_copy_writes_no_more_after_an_interrupt_at_any_point(
     way: str,

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pytest
 
 import cudadrv
+from campaigns.interrupts.points import Interrupter
 from cudadrv import (
     GpuDispatchPolicy,
     GpuRuntime,
@@ -39,7 +40,6 @@ from cudadrv.errors import ClosedError, InvalidDeviceError, NoDeviceError
 from cudadrv.pool import workers
 from tests.current_context import current_context
 
-from ..attack.interrupts.points import Interrupter
 from ..memory.test_copy_threads import set_exception
 from ..runtime.devices import device_with, runtime_with
 

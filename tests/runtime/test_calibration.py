@@ -163,6 +163,7 @@ def test_the_policy_is_measured_when_first_read_and_cached(
     assert calibrated_policy_for_device(runtime.device) == policy
 
 
+@pytest.mark.slow
 def test_threads_that_read_the_policy_at_once_measure_once(machine: Emulator) -> None:
     runtime = GpuRuntime.current()
     assert runtime is not None

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import cudadrv
+from campaigns.interrupts.points import Interrupter
 from cudadrv.memory.array import AnyDeviceArray
 
-from ...attack.interrupts.points import Interrupter
 from .lab import Lab, used_bytes
 from .late_kernels import Ints, count_from
 from .test_named import N, everything_given_back

@@ -1,12 +1,13 @@
-"""A slice of the search that `python -m tests.fuzz` goes on with, and what it found."""
+"""A slice of the search that `python -m campaigns random_ptx` goes on with, and what it found."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from campaigns.random_ptx.search import compare, refuse, try_any
+from campaigns.report import Report
 from ptx.emulate.model.errors import OutOfBounds, UnsupportedInstruction
-from tests.fuzz.search import Report, compare, refuse, try_any
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text, run
 
 SLICE = 20

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import ptx
-
-from .truth.program import HEADER_FILE
+from campaigns.race_truth.program import HEADER_FILE
 
 _SLOT: Final = re.compile(r"⟦(\w+): ?([^⟧]*)⟧")
 _HEADER: Final = HEADER_FILE.read_text() + Path(__file__).with_name("tensor_cores.cuh").read_text()

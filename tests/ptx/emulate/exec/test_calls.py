@@ -278,6 +278,7 @@ def test_an_undefined_variable_is_told_with_what_to_link() -> None:
         KernelRunner(text).program.kernel("k")
 
 
+@pytest.mark.slow
 def test_a_long_chain_of_calls_is_followed_to_its_end() -> None:
     """2,000 functions, which is more than Python's recursion allows."""
     count = 2000

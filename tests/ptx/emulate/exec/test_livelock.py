@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections import Counter
-from types import FrameType
+import time
 
 import numpy as np
 import pytest
@@ -12,6 +10,7 @@ import pytest
 from ptx.emulate.model.errors import EndlessLoop, Runaway, StackOverflow
 from ptx.emulate.threads.limits import Limits
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
+from tests.short_cases import few
 
 FEW = Limits(max_steps=20_000)
 HALVES = """.reg .pred %p; .reg .b32 %r<4>; mov.u32 %r1, %tid.x; setp.lt.u32 %p, %r1, 10;
@@ -35,7 +34,7 @@ SHUFFLE = "shfl.sync.bfly.b32 %r2, %r1, 31, 31, -1"
 )
 def test_an_endless_loop_of_any_kind_meets_the_limit(body: str) -> None:
     runner = KernelRunner(ptx_text(body, before=".func f() { ret; }"))
-    with pytest.raises(Runaway, match=r"limit of 20000.*max_steps=.*CUDADRV_EMULATOR_STEPS"):
+    with pytest.raises(Runaway, match="max_steps"):
         runner.launch("k", 1, 32, limits=FEW)
 
 
@@ -62,20 +61,22 @@ def test_a_loop_of_many_threads_may_turn_less_often_than_one_of_few() -> None:
         with pytest.raises(Runaway):
             runner.launch("k", blocks, 1024, out, limits=Limits(max_steps=200_000))
         turns[blocks] = int(runner.get(out, 1, np.uint32)[0])
-    assert turns[1] >= 90_000
-    assert 2_000 <= turns[64] <= 6_000
+    assert 0 < turns[64] < turns[1] / 4
 
 
 @pytest.mark.parametrize(
     "body",
-    [
-        # Long, but each turn changes memory alone, or a clock.
-        "A: atom.global.add.u32 %r1, [%rd1], 1; setp.lt.u32 %p, %r1, 100000; @%p bra A; ret;",
-        """mov.u64 %rd2, %globaltimer; A: mov.u64 %rd3, %globaltimer; sub.u64 %rd3, %rd3, %rd2;
+    few(
+        [
+            # Long, but each turn changes memory alone, or a clock.
+            "A: atom.global.add.u32 %r1, [%rd1], 1; setp.lt.u32 %p, %r1, 100000; @%p bra A; ret;",
+            """mov.u64 %rd2, %globaltimer; A: mov.u64 %rd3, %globaltimer; sub.u64 %rd3, %rd3, %rd2;
         setp.lt.u64 %p, %rd3, 900000000; @%p bra A; ret;""",
-        """A: ld.shared.u32 %r1, [raw]; add.u32 %r1, %r1, 1; st.shared.u32 [raw], %r1;
+            """A: ld.shared.u32 %r1, [raw]; add.u32 %r1, %r1, 1; st.shared.u32 [raw], %r1;
         setp.lt.u32 %p, %r1, 100000; @%p bra A; ret;""",
-    ],
+        ],
+        1,
+    ),
     ids=["memory", "clock", "shared memory"],
 )
 def test_a_long_wait_that_ends_is_not_taken_for_an_endless_one(body: str) -> None:
@@ -104,13 +105,17 @@ def test_a_wait_whose_turns_are_of_several_blocks_is_endless_too(blocks: int) ->
         runner.launch("k", 1, 32, runner.put(np.zeros(8, np.uint32)))
 
 
-def test_looking_for_an_endless_loop_reads_few_registers_of_threads_that_are_apart() -> None:
-    """Each thread goes round in a loop of its own, with many registers in use."""
-    threads, registers = 24, 40
+def test_the_look_for_an_endless_loop_costs_little_for_threads_with_many_registers() -> None:
+    few_registers, many_registers = (_seconds_of_loops(count) for count in (2, 40))
+    assert many_registers < 3 * few_registers  # 5 times, if all were read at each look
+
+
+def _seconds_of_loops(registers: int, threads: int = 24) -> float:
+    """CPU time of threads of which each goes round in a loop of its own."""
     begin = "".join(f"cvt.rn.f64.u32 %f{at}, %r1;" for at in range(registers))
     choice = "".join(f"setp.eq.u32 %p, %r1, {each}; @%p bra L{each};" for each in range(threads))
     loops = "".join(
-        f"L{each}: add.u32 %r2, %r2, 1; add.f64 %f{each}, %f{each}, %f0;"
+        f"L{each}: add.u32 %r2, %r2, 1; add.f64 %f{each % registers}, %f{each % registers}, %f0;"
         f" setp.lt.u32 %p, %r2, {4000 + each}; @%p bra L{each}; bra E;"
         for each in range(threads)
     )
@@ -123,17 +128,7 @@ def test_looking_for_an_endless_loop_reads_few_registers_of_threads_that_are_apa
     )
     runner = KernelRunner(text)
     out = runner.put(np.zeros(1))
-    read = Counter[str]()
-
-    def count(frame: FrameType, event: str, _: object) -> None:
-        if event == "call":
-            read[frame.f_code.co_name] += 1
-
-    sys.setprofile(count)
-    try:
-        runner.launch("k", 1, threads, out)
-    finally:
-        sys.setprofile(None)
-    assert read["is_here"] > 100
-    # All of them at each look would be threads * registers of them.
-    assert read["value_in"] < 40 * read["is_here"]
+    runner.launch("k", 1, 1, out)  # generates code
+    start = time.process_time()
+    runner.launch("k", 1, threads, out)
+    return time.process_time() - start
