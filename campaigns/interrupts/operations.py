@@ -40,13 +40,6 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "scatter": objects.scatter,
 }
 
-UNOWNED: Final = {
-    "allocator": ("bytes of device 0", "bytes of device 1"),
-    "scatter": ("streams",),
-}
-"""What is not counted: addresses of an allocator are numbers, which nobody owns; a scatter may find
-its former workers busy, and what it starts instead keeps a stream until it was idle for long."""
-
 LONG: Final[dict[str, Operation]] = {
     "upload of 64 MiB": memory.huge_upload,
     "download of 64 MiB": memory.huge_download,

@@ -21,10 +21,10 @@ MOST = 40
 
 
 @pytest.mark.skipif(
-    not cudadrv.list_devices()[0].is_emulated, reason="needs the emulator, which counts objects"
+    not cudadrv.list_devices()[0].is_emulated, reason="needs the emulator, which counts captures"
 )
 @pytest.mark.parametrize("operation", few(CHOSEN, 5))
-def test_an_interrupt_at_any_point_leaves_nothing_and_all_usable(operation: str) -> None:
+def test_after_an_interrupt_at_any_point_all_is_usable(operation: str) -> None:
     assert operation in OPERATIONS
     outcome = some_points(operation, MOST)
     assert outcome.failures == []
