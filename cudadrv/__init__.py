@@ -170,7 +170,7 @@ if typing.TYPE_CHECKING:
         cuda_context_for as cuda_context_for,
     )
     from .stream.stream_pool import StreamPool as StreamPool
-    from .tensor_map.tensor_map import (
+    from .tensor_map import (
         L2Promotion as L2Promotion,
         TensorElement as TensorElement,
         TensorFill as TensorFill,
@@ -245,7 +245,7 @@ else:
         ),
         "stream": "Context Stream cuda_context_for",
         "stream.stream_pool": "StreamPool",
-        "tensor_map.tensor_map": (
+        "tensor_map": (
             "L2Promotion TensorElement TensorFill TensorInterleave TensorMap TensorSwizzle"
         ),
         "texture.cuda_array": "CudaArray",

@@ -15,17 +15,17 @@ from enum import IntEnum
 from math import prod
 from typing import Any, Final, NamedTuple
 
-from .. import border
-from ..driver._api import CUresult
-from ..driver.attributes import DeviceAttribute
-from ..driver.context import ContextCore
-from ..driver.context_box import ContextBox
-from ..driver.handle import Closed, Uncopied
-from ..driver.in_use import failure
-from ..errors import ClosedError, DriverSymbolMissingError, DTypeError, TensorMapError
-from ..memory.array import AnyDeviceArray, DeviceArray
-from ..memory.buffer import DeviceMemory
-from ..memory.order import AnyMemory
+from . import border
+from .driver._api import CUresult
+from .driver.attributes import DeviceAttribute
+from .driver.context import ContextCore
+from .driver.context_box import ContextBox
+from .driver.handle import Closed, Uncopied
+from .driver.in_use import failure
+from .errors import ClosedError, DriverSymbolMissingError, DTypeError, TensorMapError
+from .memory.array import AnyDeviceArray, DeviceArray
+from .memory.buffer import DeviceMemory
+from .memory.order import AnyMemory
 
 
 class TensorElement(IntEnum):
