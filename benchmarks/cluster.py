@@ -20,6 +20,7 @@ import json
 import pickle
 import statistics
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
@@ -37,13 +38,10 @@ from cudadrv import (
     scatter_batched,
     scatter_map,
 )
-from cudadrv.cluster.call import Call
-from cudadrv.cluster.inbox import Inbox
-from cudadrv.cluster.local import LocalEngine
-from cudadrv.cluster.process import WorkerProcess
-from cudadrv.cluster.report import report_of
-from cudadrv.cluster.request import RequestHandler
-from cudadrv.cluster.seats import Seat
+from cudadrv.cluster.call import Call, Reply
+from cudadrv.cluster.local_pool import LocalPool, WorkerProcess, WorkerSpec
+from cudadrv.cluster.worker import RequestHandler
+from cudadrv.cluster.worker_report import report_of
 
 from .scatter import logistic
 
@@ -63,10 +61,10 @@ def sleeping(ordinal: int, part: object) -> None:
 class SimulatedProcess(WorkerProcess):
     """A worker that is a thread of this process; all is pickled as for another one."""
 
-    def __init__(self, seat: Seat) -> None:
-        self.is_broken, self.seconds = False, 0.0
-        self.report = report_of(seat.ordinal)
-        self._handler = RequestHandler(self.report.name, seat.ordinal, None)
+    def __init__(self, spec: WorkerSpec) -> None:
+        self.report = report_of(spec.ordinal)
+        self._handler = RequestHandler(self.report.name, spec.ordinal)
+        self._calls: deque[Call] = deque()
 
     @property
     def is_alive(self) -> bool:
@@ -76,38 +74,29 @@ class SimulatedProcess(WorkerProcess):
     def wait_for_start(self) -> None:
         """It is there at once."""
 
-    def prepare(self, call: Call) -> bool:
-        """It is asked when the one before is done."""
-        return False
-
     def send(self, call: Call) -> None:
-        """Have a call made as a process does."""
-        self._call = call
+        """Keep a call until its reply is wanted."""
+        self._calls.append(call)
 
-    def is_answered(self, inbox: Inbox | None, end: float | None) -> bool:
-        """It is answered when it is asked."""
-        return True
-
-    def receive(self) -> Callable[[], bool]:
-        """Make the call that was sent."""
-        request = self._call.request(has_function=False, share=None, is_private=False)
-        reply = self._handler.answer(pickle.loads(pickle.dumps(request, 5)))
+    def receive(self, seconds: float | None) -> tuple[Reply, Callable[[], object]]:
+        """Make the call that was sent first."""
+        request = self._calls.popleft().request(has_function=False)
+        reply = self._handler.reply_to(pickle.loads(pickle.dumps(request, 5)))
         reply = pickle.loads(pickle.dumps(reply, 5))
-        self.seconds = reply.seconds
-        return partial(self._call.accept, reply, reply.unpacked)
+        return reply, reply.result
 
     def end(self) -> None:
         """There is nothing to end."""
 
-    kill = strike = end
+    kill = close = end
 
 
 @contextlib.contextmanager
 def executor_of(engine: str, workers: int) -> Iterator[GpuExecutor]:
     """An executor; Dask's workers are threads where there are more than 16."""
     if engine == "simulated":
-        seats = [Seat(0, None, {})] * workers
-        with GpuExecutor(LocalEngine(seats, SimulatedProcess)) as executor:
+        specs = [WorkerSpec(0, None, {})] * workers
+        with GpuExecutor(LocalPool(specs, SimulatedProcess)) as executor:
             yield executor
         return
     if engine == "local":

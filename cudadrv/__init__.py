@@ -50,10 +50,10 @@ if typing.TYPE_CHECKING:
         CudaRawHandle as CudaRawHandle,
         register_module as register_module,
     )
-    from .cluster.bar import TerminalBar as TerminalBar
     from .cluster.executor import GpuExecutor as GpuExecutor
-    from .cluster.policy import Progress as Progress, TilePolicy as TilePolicy
-    from .cluster.report import WorkerReport as WorkerReport
+    from .cluster.progress_bar import TerminalBar as TerminalBar
+    from .cluster.tile_policy import Progress as Progress, TilePolicy as TilePolicy
+    from .cluster.worker_report import WorkerReport as WorkerReport
     from .driver.attributes import DeviceAttribute as DeviceAttribute
     from .driver.capability import GpuCapability as GpuCapability, GpuDeviceInfo as GpuDeviceInfo
     from .driver.context_settings import (
@@ -130,15 +130,12 @@ if typing.TYPE_CHECKING:
         ScatterError as ScatterError,
         TileError as TileError,
     )
-    from .pool.partition import balanced_partition as balanced_partition
-    from .pool.scatter import scatter_batched as scatter_batched, scatter_map as scatter_map
-    from .pool.tile import Tile as Tile, current_tile as current_tile
-    from .runtime.availability import (
-        AbsenceReason as AbsenceReason,
-        GpuAbsent as GpuAbsent,
-        GpuBroken as GpuBroken,
-        GpuPolicy as GpuPolicy,
+    from .pool.scatter import (
+        balanced_partition as balanced_partition,
+        scatter_batched as scatter_batched,
+        scatter_map as scatter_map,
     )
+    from .pool.tile import Tile as Tile, current_tile as current_tile
     from .runtime.backend import (
         CudaBackendContext as CudaBackendContext,
         CudaBackendParts as CudaBackendParts,
@@ -159,8 +156,12 @@ if typing.TYPE_CHECKING:
         GpuMixedPrecisionPolicy as GpuMixedPrecisionPolicy,
     )
     from .runtime.probe import (
+        AbsenceReason as AbsenceReason,
+        GpuAbsent as GpuAbsent,
         GpuAvailability as GpuAvailability,
         GpuAvailable as GpuAvailable,
+        GpuBroken as GpuBroken,
+        GpuPolicy as GpuPolicy,
         GpuRuntime as GpuRuntime,
     )
     from .stream import (
@@ -169,32 +170,32 @@ if typing.TYPE_CHECKING:
         cuda_context_for as cuda_context_for,
     )
     from .stream.stream_pool import StreamPool as StreamPool
-    from .tensor_map.tensor_map import TensorMap as TensorMap
-    from .tensor_map.tensor_modes import (
+    from .tensor_map import (
         L2Promotion as L2Promotion,
         TensorElement as TensorElement,
         TensorFill as TensorFill,
         TensorInterleave as TensorInterleave,
+        TensorMap as TensorMap,
         TensorSwizzle as TensorSwizzle,
     )
-    from .texture.array import CudaArray as CudaArray
-    from .texture.mipmap import MipmappedArray as MipmappedArray
-    from .texture.modes import (
+    from .texture.cuda_array import CudaArray as CudaArray
+    from .texture.mipmapped_array import MipmappedArray as MipmappedArray
+    from .texture.surface import Surface as Surface
+    from .texture.texture import (
         AddressMode as AddressMode,
         FilterMode as FilterMode,
         ReadMode as ReadMode,
+        Texture as Texture,
     )
-    from .texture.surface import Surface as Surface
-    from .texture.texture import Texture as Texture
     from .tracing import Trace as Trace, trace as trace
 else:
     _AT_FIRST_USE = {
         "blas": "LinearAlgebra NotPositiveDefiniteError",
         "client": "CapturedGraph CudaClient CudaRawHandle register_module",
-        "cluster.bar": "TerminalBar",
+        "cluster.progress_bar": "TerminalBar",
         "cluster.executor": "GpuExecutor",
-        "cluster.policy": "Progress TilePolicy",
-        "cluster.report": "WorkerReport",
+        "cluster.tile_policy": "Progress TilePolicy",
+        "cluster.worker_report": "WorkerReport",
         "driver.attributes": "DeviceAttribute",
         "driver.capability": "GpuCapability GpuDeviceInfo",
         "driver.context_settings": "CachePreference ContextLimits",
@@ -231,28 +232,26 @@ else:
         "memory.reuse.arena": "ArenaMemory DeviceArena",
         "pool.device_pool": "DevicePool",
         "pool.failures": "NotInTileError ScatterError TileError",
-        "pool.partition": "balanced_partition",
-        "pool.scatter": "scatter_batched scatter_map",
+        "pool.scatter": "balanced_partition scatter_batched scatter_map",
         "pool.tile": "Tile current_tile",
-        "runtime.availability": ("AbsenceReason GpuAbsent GpuBroken GpuPolicy"),
         "runtime.backend": (
             "CudaBackendContext CudaBackendParts probe_backend_with_compile probe_cuda_backend"
         ),
         "runtime.calibration": "Calibration PolicyOrigin calibrated_policy_for_device",
         "runtime.module_cache": "KeyedPtxModuleCache PtxModuleCache",
         "runtime.policy": "GpuDispatchPolicy GpuMixedPrecisionPolicy",
-        "runtime.probe": "GpuAvailability GpuAvailable GpuRuntime",
+        "runtime.probe": (
+            "AbsenceReason GpuAbsent GpuAvailability GpuAvailable GpuBroken GpuPolicy GpuRuntime"
+        ),
         "stream": "Context Stream cuda_context_for",
         "stream.stream_pool": "StreamPool",
-        "tensor_map.tensor_map": "TensorMap",
-        "tensor_map.tensor_modes": (
-            "L2Promotion TensorElement TensorFill TensorInterleave TensorSwizzle"
+        "tensor_map": (
+            "L2Promotion TensorElement TensorFill TensorInterleave TensorMap TensorSwizzle"
         ),
-        "texture.array": "CudaArray",
-        "texture.mipmap": "MipmappedArray",
-        "texture.modes": "AddressMode FilterMode ReadMode",
+        "texture.cuda_array": "CudaArray",
+        "texture.mipmapped_array": "MipmappedArray",
         "texture.surface": "Surface",
-        "texture.texture": "Texture",
+        "texture.texture": "AddressMode FilterMode ReadMode Texture",
         "tracing": "Trace trace",
     }
     """The names above by module, for the run.

@@ -8,14 +8,14 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from .cli.parser import run
+from .cli.command_line import run
 
-_INTERRUPTED: Final = 130  # as a shell says of SIGINT
+_INTERRUPTED: Final = 130  # a shell's status for SIGINT
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and answer its exit status; 1 where nobody reads or nothing can be written."""
+    """Run a command; return its exit status, 1 if the output cannot be written."""
     try:
         status = run(sys.argv[1:] if arguments is None else arguments)
         sys.stdout.flush()
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _discard_output() -> None:
-    """What is still buffered goes nowhere, so that the end of the process does not fail again."""
+    """Discard buffered output, so that the end of the process does not fail again."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
 

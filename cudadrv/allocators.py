@@ -1,7 +1,7 @@
-"""Memory resources of other libraries taken here, and ours given to them as their allocators.
+"""Memory resources of other libraries used here, and ours used by them as their allocators.
 
-Each function says where in the other library its result belongs. What is lent to a library is
-ordered by the stream that the library names, as its own memory is.
+Each function's docstring names the call of the other library that takes its result. Memory that a
+library borrows is ordered by the stream that the library names, as its own memory is.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ class CupyMemory:
     """A memory pool of CuPy as a resource: see `using_memory`.
 
     Args:
-        pool: what has ``malloc``, such as ``cupy.cuda.MemoryPool()``; CuPy's default pool without.
+        pool: an object with ``malloc``, such as ``cupy.cuda.MemoryPool()``; None: CuPy's default.
     """
 
     def __init__(self, pool: _Theirs | None = None) -> None:
         self._cupy: _Theirs = importlib.import_module("cupy")
         self._pool = self._cupy.get_default_memory_pool() if pool is None else pool
-        # What CuPy gave, which goes back when it is dropped.
-        self._lent: dict[int, _Theirs] = {}
+        # CuPy's memory objects, which free their memory when they are dropped.
+        self._allocated: dict[int, _Theirs] = {}
 
     def allocate(self, nbytes: int, stream: MemoryStream) -> int:
-        """Memory of the pool, for the stream."""
+        """Allocate memory of the pool for the stream."""
         with (
             self._cupy.cuda.Device(stream.device),
             self._cupy.cuda.ExternalStream(int(stream)),
         ):
             memory = self._pool.malloc(nbytes)
         address = int(memory.ptr)
-        self._lent[address] = memory
+        self._allocated[address] = memory
         return address
 
     def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
-        """Give memory back to the pool, which lends it again to the same stream."""
-        del self._lent[address]
+        """Free memory in the pool, which reuses it for the same stream."""
+        del self._allocated[address]
 
 
 class RmmMemory:
@@ -69,11 +69,11 @@ class RmmMemory:
         self._stream: _Theirs = importlib.import_module("rmm.pylibrmm.stream").Stream
 
     def allocate(self, nbytes: int, stream: MemoryStream) -> int:
-        """Memory of the resource, for the stream."""
+        """Allocate memory of the resource for the stream."""
         return int(self._of(stream).allocate(nbytes, self._stream(stream)))
 
     def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
-        """Give memory back to the resource."""
+        """Free memory in the resource."""
         self._of(stream).deallocate(address, nbytes, self._stream(stream))
 
     def _of(self, stream: MemoryStream) -> _Theirs:
@@ -82,31 +82,31 @@ class RmmMemory:
         return self._mr.get_per_device_resource(stream.device)
 
 
-class _Lender:
-    """Lends memory of a resource to a library that names devices and streams by numbers."""
+class _Allocator:
+    """Allocates from a resource for a library that names devices and streams by numbers."""
 
     def __init__(self, resource: MemoryResource | None) -> None:
         self._resource: MemoryResource = (
             DriverMemory() if resource is None else checked_resource("resource", resource)
         )
-        self._lent: dict[int, tuple[int, MemoryStream]] = {}
-        # By device and number, one for each stream of the library that ever asked.
+        self._allocated: dict[int, tuple[int, MemoryStream]] = {}
+        # By device and number, one for each stream of the library that ever allocated.
         self._places: dict[tuple[int, int], MemoryStream] = {}
 
-    def lend(self, nbytes: int, device: int, stream: int) -> int:
-        """The address of memory for a stream of a device; 0 for no bytes."""
+    def allocate(self, nbytes: int, device: int, stream: int) -> int:
+        """Return the address of memory for a stream of a device; 0 for no bytes."""
         if nbytes <= 0:
             return 0
         place = self._place(device, stream)
         address = self._resource.allocate(nbytes, place)
-        self._lent[address] = nbytes, place
+        self._allocated[address] = nbytes, place
         return address
 
-    def take_back(self, address: int, stream: int | None = None) -> None:
-        """Give memory back, after what a stream was given, if one is named."""
+    def free(self, address: int, stream: int | None = None) -> None:
+        """Free memory, after the work of a stream if one is named."""
         if not address:
             return
-        nbytes, place = self._lent.pop(address)
+        nbytes, place = self._allocated.pop(address)
         if stream is not None:
             last = self._place(place.device, stream)
             if last is not place:
@@ -123,65 +123,65 @@ class _Lender:
 
 
 def cupy_allocator(resource: MemoryResource | None = None) -> Callable[[int], object]:
-    """What ``cupy.cuda.set_allocator`` takes, to have CuPy's memory from a resource.
+    """Return an allocator for ``cupy.cuda.set_allocator``: CuPy's memory comes from a resource.
 
     Args:
-        resource: where from; the driver's pool without it.
+        resource: the source of the memory; the driver's pool without it.
     """
     cuda: _Theirs = importlib.import_module("cupy").cuda
-    lender = _Lender(resource)
+    allocator = _Allocator(resource)
 
     def allocate(nbytes: int, device: int) -> int:
-        return lender.lend(nbytes, device, int(cuda.get_current_stream().ptr))
+        return allocator.allocate(nbytes, device, int(cuda.get_current_stream().ptr))
 
     def free(address: int, device: int) -> None:
-        lender.take_back(address)
+        allocator.free(address)
 
     malloc: Callable[[int], object] = cuda.PythonFunctionAllocator(allocate, free).malloc
     return malloc
 
 
 def rmm_resource(resource: MemoryResource | None = None) -> object:
-    """What ``rmm.mr.set_current_device_resource`` takes, to have RMM's memory from a resource.
+    """Return a resource for ``rmm.mr.set_current_device_resource``: RMM's memory comes from ours.
 
     Args:
-        resource: where from; the driver's pool without it.
+        resource: the source of the memory; the driver's pool without it.
     """
     rmm: _Theirs = importlib.import_module("rmm")
-    lender = _Lender(resource)
+    allocator = _Allocator(resource)
 
     def allocate(nbytes: int, stream: _Theirs) -> int:
         _, number = stream.__cuda_stream__()
-        return lender.lend(nbytes, int(rmm._cuda.gpu.getDevice()), number)
+        return allocator.allocate(nbytes, int(rmm._cuda.gpu.getDevice()), number)
 
     def deallocate(address: int, nbytes: int, stream: _Theirs) -> None:
         _, number = stream.__cuda_stream__()
-        lender.take_back(address, number)
+        allocator.free(address, number)
 
     found: object = rmm.mr.CallbackMemoryResource(allocate, deallocate)
     return found
 
 
 def torch_allocator(resource: MemoryResource | None = None) -> object:
-    """What ``torch.cuda.memory.change_current_allocator`` takes, and ``torch.cuda.MemPool``.
+    """Return an allocator for ``torch.cuda.memory.change_current_allocator`` or ``MemPool``.
 
-    PyTorch has then its memory from a resource. It does not ask why there is none: an error of the
+    PyTorch's memory then comes from a resource. PyTorch does not check for errors: an error of the
     resource reaches `sys.unraisablehook`, and the tensor has the address 0.
 
     Args:
-        resource: where from; the driver's pool without it.
+        resource: the source of the memory; the driver's pool without it.
     """
     torch: _Theirs = importlib.import_module("torch")
-    lender = _Lender(resource)
+    allocator = _Allocator(resource)
 
     def allocate(nbytes: int, device: int, stream: int | None) -> int:
-        return lender.lend(nbytes, device, stream or 0)
+        return allocator.allocate(nbytes, device, stream or 0)
 
     def free(address: int | None, nbytes: int, device: int, stream: int | None) -> None:
-        lender.take_back(address or 0, stream or 0)
+        allocator.free(address or 0, stream or 0)
 
     functions = _ALLOCATE(allocate), _FREE(free)
-    # PyTorch calls them to the end of the process, whatever becomes of the object.
+    # PyTorch calls them until the process ends, even after the object is dropped.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(functions))
     first, second = (ctypes.cast(each, ctypes.c_void_p).value for each in functions)
     made: object = torch.cuda.memory._CUDAAllocator(torch._C._cuda_customAllocator(first, second))

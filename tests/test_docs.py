@@ -17,7 +17,9 @@ from tests.rooms import import_graph, picture, replaced
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
 LIFETIMES = ROOT / "docs" / "lifetimes.md"
-FOLDERS = ("cudadrv", "ptx", "tests", "docs", "stubs", "benchmarks", "examples", "tools")
+FOLDERS = (
+    "cudadrv", "ptx", "tests", "campaigns", "docs", "stubs", "benchmarks", "examples", "tools",
+)  # fmt: skip
 LOCKS = (
     "Lock",
     "RLock",

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+import types
 
 import pytest
 from cuda.bindings import driver
@@ -49,7 +50,16 @@ def test_sticky_errors_say_that_the_process_must_restart() -> None:
 
 def test_two_classes_for_one_result_are_refused() -> None:
     with pytest.raises(TypeError, match="two classes for CUresult 700"):
-        type("Another", (CudaError,), {"result": 700})
+        types.new_class("Another", (CudaError,), {"result": 700})
+
+
+def test_a_class_of_a_user_keeps_the_result_of_the_class_that_it_inherits_from() -> None:
+    class Mine(errors.OutOfMemoryError):
+        pass
+
+    assert Mine.result == errors.OutOfMemoryError.result == 2
+    assert CudaError.for_code(2) is errors.OutOfMemoryError
+    assert "free device memory" in str(Mine("work", call="cuMemAlloc"))
 
 
 def test_there_is_one_root() -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.short_cases import few
+
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
@@ -17,7 +19,7 @@ NEEDS = {"option_pricing": "cloudpickle"}
 """What else an example must have, which comes with an extra."""
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("example", few(EXAMPLES, 3), ids=lambda path: path.stem)
 def test_the_example_runs(example: Path) -> None:
     if example.stem in NEEDS:
         pytest.importorskip(NEEDS[example.stem])

@@ -22,7 +22,7 @@ from cudadrv.driver.in_use import current
 from cudadrv.errors import OutOfMemoryError
 from cudadrv.memory.staging import ring_of
 from cudadrv.tracing import device_times, trace
-from cudadrv.tracing.traced_api import SPANS
+from cudadrv.tracing.recording import SPANS
 
 SOURCE = """
 extern "C" __global__ void add(int* out, int value) { atomicAdd(out, value); }

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 import cudadrv
+from campaigns.interrupts.points import Interrupter
 from cudadrv import emulator, tracing
 from cudadrv.driver.in_use import Driver, current
 from cudadrv.errors import InvalidValueError
 from cudadrv.tracing import Trace, trace
-from cudadrv.tracing.traced_api import TracedApi
+from cudadrv.tracing.recording import TracedApi
 from tests.several_threads import all_at_once
 
-from .attack.interrupts.points import Interrupter
 from .test_tracing import spans, written
 
 

@@ -15,7 +15,11 @@ _THREADS = 256
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One launch; its arguments in the order of the kernel's parameters."""
+    """A launch, or several; its arguments in the order of the kernel's parameters.
+
+    Attributes:
+        steps: the last arguments of each launch, where a case is several launches in a row.
+    """
 
     title: str
     kernel: str
@@ -23,6 +27,7 @@ class Case:
     block: Dim3
     arguments: tuple[Argument, ...] = ()
     shared_bytes: int = 0
+    steps: tuple[tuple[np.generic, ...], ...] = ((),)
 
 
 @dataclass(frozen=True, slots=True)

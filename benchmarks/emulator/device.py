@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 import ptx
 from ptx.emulate.count.launch_counts import LaunchCounts
-from ptx.emulate.exec.device_model import DeviceModel
-from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.model.order import LaunchOrder
 from ptx.emulate.program import Program
+from ptx.emulate.threads.device_model import DeviceModel
+from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
 
 from .cases import Argument, Case
 from .kernels import SOURCE
@@ -56,17 +56,18 @@ class Device:
         """
         kernel = self.program.kernel(case.kernel)
         places = [self._put(one) if isinstance(one, np.ndarray) else one for one in case.arguments]
-        params = _packed(places)
+        each = [_packed([*places, *step]) for step in case.steps]
 
         def launch(
             order: LaunchOrder | None = None,
             limits: Limits = DEFAULT_LIMITS,
             counts: LaunchCounts | None = None,
         ) -> None:
-            kernel.launch(
-                case.grid, case.block, params, shared_bytes=case.shared_bytes, order=order,
-                limits=limits, counts=counts,
-            )  # fmt: skip
+            for params in each:
+                kernel.launch(
+                    case.grid, case.block, params, shared_bytes=case.shared_bytes, order=order,
+                    limits=limits, counts=counts,
+                )  # fmt: skip
 
         def values() -> list[Argument]:
             return [

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import ptx
-from ptx.emulate.exec.device_model import DeviceModel
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.program import EmulatedKernel, Program
+from ptx.emulate.threads.device_model import DeviceModel
 
 
 def large_module(instructions: int, kernels: int) -> str:

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from ptx.emulate.count.launch_counts import LaunchCounts
-from ptx.emulate.exec.lane.choice import chosen, never
+from ptx.emulate.threads.limits import DEFAULT_LIMITS, FewThreads, Limits
 
 from .cases import Case, cases
 from .device import Device
@@ -21,6 +21,7 @@ from .kernels import SOURCE
 from .narrow_kernels import SOURCE as NARROW
 
 _PAIRS: Final = 5
+_NO_ROWS: Final = Limits(few_threads=FewThreads(most=0, most_in_loop=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +91,13 @@ def _measured(case: Case, device: Device, other: Device) -> NarrowTime:
     by_numpy: list[float] = []
     for _ in range(_PAIRS * 20 if case.kernel == "empty" else _PAIRS):
         by_rows.append(_milliseconds(device, case))
-        with chosen(never()):
-            by_numpy.append(_milliseconds(other, case))
+        by_numpy.append(_milliseconds(other, case, _NO_ROWS))
     threads = sum(each.executed.threads for each in executed)
     return NarrowTime(case.title, threads, first, min(by_rows), min(by_numpy))
 
 
-def _milliseconds(device: Device, case: Case) -> float:
+def _milliseconds(device: Device, case: Case, limits: Limits = DEFAULT_LIMITS) -> float:
     launch, _ = device.prepare(case)
     start = time.perf_counter()
-    launch()
+    launch(limits=limits)
     return (time.perf_counter() - start) * 1e3

@@ -88,7 +88,7 @@ class Libraries:
 
 
 def load_libraries() -> Libraries:
-    """The bindings; the libraries themselves are loaded at the first call.
+    """Return the bindings; the libraries themselves are loaded at the first call.
 
     Raises:
         RuntimeDependencyUnavailable: nvmath-python is not installed.

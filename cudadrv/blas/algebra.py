@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import threading
 import weakref
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
 from .. import border
 from ..driver.handle import Uncopied
 from ..driver.stream_core import StreamCore
-from ..errors import DTypeError, InvalidValueError, StreamCaptureUnsupportedError
+from ..errors import CudadrvError, DTypeError, InvalidValueError, StreamCaptureUnsupportedError
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.host_copy import ready
 from ..memory.order import AnyMemory
-from .failures import NotPositiveDefiniteError
-from .routines import Routines
 
 if TYPE_CHECKING:
     from ..stream import Stream
@@ -24,12 +22,84 @@ if TYPE_CHECKING:
 _DTYPES: Final = (np.dtype(np.float32), np.dtype(np.float64))
 
 
+class NotPositiveDefiniteError(CudadrvError):
+    """A matrix has no Cholesky factor.
+
+    Attributes:
+        index: the row, from 0, at which the factorisation stopped: the leading minor of order
+            index + 1 is not positive definite.
+    """
+
+    def __init__(self, order: int, index: int) -> None:
+        super().__init__(
+            f"the matrix of order {order} is not positive definite: its Cholesky factorisation "
+            f"stopped at row {index}"
+        )
+        self.index = index
+
+
+class Routines(Protocol):
+    """The operations of `LibraryRoutines` and `HostRoutines`: row-major, in one stream's order.
+
+    Arguments are checked. `transposed` flags refer to the stored matrix.
+    """
+
+    def warm_up(self) -> None:
+        """Make the handles that the first call would make."""
+
+    def gemm(
+        self,
+        a: AnyDeviceArray,
+        b: AnyDeviceArray,
+        out: AnyDeviceArray,
+        *,
+        alpha: float,
+        beta: float,
+        a_transposed: bool,
+        b_transposed: bool,
+    ) -> None:
+        """out = alpha · op(a) · op(b) + beta · out."""
+
+    def gemv(
+        self,
+        a: AnyDeviceArray,
+        x: AnyDeviceArray,
+        out: AnyDeviceArray,
+        *,
+        alpha: float,
+        beta: float,
+        transposed: bool,
+    ) -> None:
+        """out = alpha · op(a) · x + beta · out."""
+
+    def syrk(
+        self,
+        a: AnyDeviceArray,
+        out: AnyDeviceArray,
+        *,
+        alpha: float,
+        beta: float,
+        transposed: bool,
+    ) -> None:
+        """The lower triangle of out = alpha · op(a) · op(a)ᵀ + beta · out."""
+
+    def trsm(self, factor: AnyDeviceArray, b: AnyDeviceArray, *, transposed: bool) -> None:
+        """b = op(factor)⁻¹ · b with a lower triangular factor."""
+
+    def scale_rows(self, x: AnyDeviceArray, w: AnyDeviceArray, out: AnyDeviceArray) -> None:
+        """out = diag(w) · x."""
+
+    def potrf(self, a: AnyDeviceArray) -> int:
+        """The lower Cholesky factor in the lower triangle of a; 0, or the order that failed."""
+        ...
+
+
 class _ByStream:
-    """The `LinearAlgebra` of each stream as long as someone holds it; bounded by the streams."""
+    """The `LinearAlgebra` of each stream, as long as it is used; bounded by the streams."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        # The value keeps its stream, and goes with its last user.
+        # The value keeps its stream, and lives as long as it is used.
         self.known: weakref.WeakValueDictionary[Stream, LinearAlgebra] = (
             weakref.WeakValueDictionary()
         )
@@ -57,7 +127,7 @@ class LinearAlgebra(Uncopied):
 
     @classmethod
     def for_stream(cls, stream: Stream) -> LinearAlgebra:
-        """The linear algebra of a stream; the same one as long as someone holds it."""
+        """Return the linear algebra of a stream; the same object as long as it is used."""
         border.instance("LinearAlgebra.for_stream: stream", stream, StreamCore)
         with _by_stream.lock:
             algebra = _by_stream.known.get(stream)
@@ -150,8 +220,8 @@ class LinearAlgebra(Uncopied):
             a: (n, k), or (k, n) if transposed.
             out: (n, n).
             alpha: a factor.
-            beta: a factor of what is in `out`.
-            transpose: whether op transposes.
+            beta: a factor of the former content of `out`.
+            transpose: True if op transposes.
 
         Raises:
             InvalidValueError, DTypeError, WrongDeviceError: as `gemm`.
@@ -223,7 +293,7 @@ class LinearAlgebra(Uncopied):
     def potrf(self, a: AnyDeviceArray) -> None:
         """The lower Cholesky factor of a symmetric (p, p) matrix, in place; waits for the result.
 
-        Only the lower triangle is read and written. After an error what is in it is undefined.
+        Only the lower triangle is read and written. After an error its content is undefined.
 
         Raises:
             NotPositiveDefiniteError: with the row at which it stopped.
@@ -286,7 +356,7 @@ class LinearAlgebra(Uncopied):
     def _order(
         self, reads: tuple[AnyDeviceArray, ...], writes: tuple[AnyDeviceArray, ...]
     ) -> list[AnyMemory]:
-        """Check dtypes and devices, and order the stream after what the arrays wait for.
+        """Check dtypes and devices, and order the stream after the work on the arrays.
 
         Gives the arrays' memory, to be held until the work is queued.
         """
@@ -303,7 +373,7 @@ class LinearAlgebra(Uncopied):
 
 
 def _routines_for(stream: Stream) -> Routines:
-    # There is no cuBLAS on the emulator; nothing but the choice of implementation asks for it.
+    # There is no cuBLAS on the emulator; nothing but the choice of implementation depends on it.
     if stream.context.device.is_emulated:
         from .host import HostRoutines
 
@@ -314,7 +384,7 @@ def _routines_for(stream: Stream) -> Routines:
 
 
 def _arrays(what: str, **given: AnyDeviceArray) -> None:
-    """Raise `ArgumentTypeError` for what is no device array, and for strided views."""
+    """Raise `ArgumentTypeError` for other objects than device arrays, and for strided views."""
     for name, array in given.items():
         border.instance(f"{what}: {name}", array, DeviceArray)
         if not array.is_contiguous:

@@ -67,7 +67,7 @@ class HostRoutines:
         matrix = self._read(a)
         matrix = matrix.T if transposed else matrix
         former = self._read(out)
-        # As in BLAS, a factor of 0 means that what is there is not read, be it NaN.
+        # As in BLAS, a factor of 0 means that `out` is not read, even if it holds NaN.
         new = _scaled(matrix @ matrix.T, alpha) + (_scaled(former, beta) if beta else 0)
         lower = np.tril_indices(former.shape[0])
         former[lower] = new.astype(former.dtype)[lower]
@@ -118,7 +118,7 @@ def _scaled(array: AnyArray, factor: float) -> AnyArray:
 
 
 def _failing_order(matrix: AnyArray) -> int:
-    """The least order whose leading block is not positive definite, by bisection."""
+    """Return the least order whose leading block is not positive definite, by bisection."""
     good, bad = 0, len(matrix)
     while bad - good > 1:
         middle = (good + bad) // 2

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable
 from ctypes import addressof
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
@@ -19,19 +20,60 @@ import numpy as np
 from ..errors import DriverCallFailed, RuntimeDependencyUnavailable, StreamCaptureUnsupportedError
 from ..memory.array import AnyDeviceArray
 from ._nvmath import Libraries, load_libraries
-from .handles import Handle
 
 if TYPE_CHECKING:
-    from ..stream import Stream
+    from ..stream import Context, Stream
 
 # cublasFillMode_t, cublasSideMode_t, cublasDiagType_t; cublasOperation_t is 1 for a transpose.
 _UPPER: Final = 1
 _LEFT: Final = 0
 _RIGHT: Final = 1
 _NON_UNIT: Final = 0
-
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+
+
+class Handle:
+    """A library's handle, used by one owner at a time."""
+
+    __slots__ = ("_idle", "value")
+
+    def __init__(self, value: int, idle: deque[int]) -> None:
+        self.value: int = value
+        self._idle = idle
+
+    @classmethod
+    def take(cls, library: str, context: Context, create: Callable[[], int]) -> Handle:
+        """Return an idle handle of the context, or a new one."""
+        idle = _idle.of(context, library)
+        try:
+            return cls(idle.pop(), idle)
+        except IndexError:
+            return cls(create(), idle)
+
+    def release(self) -> None:
+        """Return the handle for reuse; this calls no library, so a finalizer may call it."""
+        self._idle.append(self.value)
+
+
+class _Idle:
+    """Idle handles, by context and library.
+
+    Bounded by the handles in use at once; those of a destroyed context are dropped with it.
+    """
+
+    def __init__(self) -> None:
+        self.by_context: weakref.WeakKeyDictionary[Context, dict[str, deque[int]]] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    def of(self, context: Context, library: str) -> deque[int]:
+        """Return the idle handles of a library on a context."""
+        # Each step is atomic: no lock that a finalizer could meet.
+        return self.by_context.setdefault(context, {}).setdefault(library, deque())
+
+
+_idle: Final = _Idle()
 
 
 class LibraryRoutines:
@@ -88,7 +130,7 @@ class LibraryRoutines:
         rows, columns = a.shape
         one, other = _scalar(alpha, out), _scalar(beta, out)
         if not x.size:
-            # cuBLAS leaves out as it was where there is nothing to sum.
+            # cuBLAS leaves `out` unchanged if the sum is empty.
             self._scale(out, beta)
             return
         self._call(
@@ -171,7 +213,7 @@ class LibraryRoutines:
         """Call a library with the stream's context current.
 
         Raises:
-            DriverCallFailed: the library answered an error.
+            DriverCallFailed: the library returned an error.
             RuntimeDependencyUnavailable: the library is not installed.
         """
         libraries = self._loaded()
@@ -215,7 +257,7 @@ class LibraryRoutines:
                 f"the first use of {library} in a capture: call LinearAlgebra.warm_up before it"
             )
         handle = Handle.take(library, stream.context, lambda: self._call(create))
-        weakref.finalize(self, handle.give_back).atexit = False
+        weakref.finalize(self, handle.release).atexit = False
         self._call(set_stream, handle.value, int(stream.handle))
         return handle
 
@@ -225,10 +267,10 @@ def _is_double(array: AnyDeviceArray) -> bool:
 
 
 def _leading(array: AnyDeviceArray) -> int:
-    """The leading dimension; the libraries want 1 even where there are no elements."""
+    """Return the leading dimension; the libraries require 1 even if there are no elements."""
     return max(array.shape[1], 1)
 
 
 def _scalar(value: float, like: AnyDeviceArray) -> ctypes.c_float | ctypes.c_double:
-    """A factor in host memory, read while the call is made."""
+    """Return a factor in host memory, which the call reads."""
     return ctypes.c_double(value) if _is_double(like) else ctypes.c_float(value)

@@ -1,1 +1,1 @@
-"""What ``python -m cudadrv`` runs."""
+"""The commands of ``python -m cudadrv``."""

@@ -1,4 +1,4 @@
-"""``python -m cudadrv cache``: what the image cache holds, and filling, checking, clearing it."""
+"""``python -m cudadrv cache``: show, fill, check and clear the image cache."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from pathlib import Path
 import ptx
 from ptx.prewarming import Prewarmed, prewarm
 
-from .commands import Commands, positive
+from .command_line import Commands, positive, print_table
 from .compile import add_compile_options, requests_of
-from .output import print_table
 
 
 def add_to(commands: Commands) -> None:
@@ -41,7 +40,7 @@ def add_to(commands: Commands) -> None:
 
 
 def run_info(as_json: bool) -> int:
-    """Print the cache's statistics; answers 0."""
+    """Print the cache's statistics; return 0."""
     stats = ptx.default_cache().stats()
     if as_json:
         print(json.dumps(asdict(stats), default=str, indent=2))
@@ -66,13 +65,13 @@ def run_info(as_json: bool) -> int:
 
 
 def run_clear() -> int:
-    """Remove every entry; answers 0."""
+    """Remove every entry; return 0."""
     print(f"{ptx.default_cache().clear()} entries removed")
     return 0
 
 
 def run_verify(remove: bool) -> int:
-    """Read every entry; answers 1 if one is damaged and left in place."""
+    """Read every entry; return 1 if a damaged one was left in place."""
     found = ptx.default_cache().verify(remove=remove)
     print(f"{found.checked} entries read, {len(found.damaged)} damaged")
     for digest in found.damaged:
@@ -81,10 +80,10 @@ def run_verify(remove: bool) -> int:
 
 
 def run_prewarm(path: Path, jobs: int) -> int:
-    """Compile every line of a list; answers 1 if one fails.
+    """Compile every line of a list; return 1 if one fails.
 
-    A line is what follows ``python -m cudadrv compile``: a file and its options. Empty lines and
-    lines that begin with # are passed over; files are relative to the list's folder.
+    A line has the arguments of ``python -m cudadrv compile``: a file and its options. Empty lines
+    and lines that begin with # are ignored; files are relative to the list's folder.
     """
     try:
         requests = _requests(path)

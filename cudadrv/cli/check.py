@@ -1,4 +1,4 @@
-"""``check``: a script on the emulator, with what it does checked while it runs."""
+"""``check``: run a script on the emulator, with its work checked."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ..emulator.timeline.choice import ORDERS, read_order
 from ..errors import ArgumentValueError, CudadrvError
 from ..sessions.session import session
 from ..version import VERSION
-from .commands import Commands, positive
+from .command_line import Commands, positive
 from .script import run_module, run_script, why_no_module
 
-_REFUSED: Final = 2  # as argparse says of a wrong command line
+_REFUSED: Final = 2  # argparse's status for a wrong command line
 FOUND: Final = 66
 """The status where something was found: no usual one of a script."""
 _STATUSES: Final = f"""\
@@ -35,15 +35,15 @@ exit status:
 
 @dataclass(frozen=True, slots=True)
 class CheckOptions:
-    """What is checked, and how it is told.
+    """The checks, and the form of the report.
 
     Attributes:
         checks: the checks, by their names.
         devices: how many the script has.
-        order, seed: when its work runs; None where the environment says.
+        order, seed: when its work runs; None: the environment decides.
         as_json: print JSON instead of text.
         sarif: a file for SARIF.
-        suppressions: a file of what is not told.
+        suppressions: a file of findings that are not reported.
     """
 
     checks: str
@@ -97,7 +97,7 @@ def _run(given: argparse.Namespace) -> int:
 def run_check(
     program: str, arguments: Sequence[str], options: CheckOptions, *, is_module: bool = False
 ) -> int:
-    """Print what was found; the script's own status if it fails, else `FOUND` if anything was."""
+    """Print the findings; return the script's status if it fails, else `FOUND` if there are any."""
     why = why_no_module(program) if is_module else _why_no_script(program)
     if options.sarif is not None and not options.sarif.absolute().parent.is_dir():
         why = f"--sarif {options.sarif}: there is no such folder"
@@ -125,7 +125,7 @@ def run_check(
         print(json.dumps([as_json(each) for each in found]))
     else:
         _print(emulator, checks)
-    # What a kernel's fault ended was ended by what was found.
+    # A script that a kernel's fault ended was ended by a finding.
     if failed and any(each.is_told for each in found):
         return FOUND
     return status or (FOUND if found else 0)
@@ -134,7 +134,7 @@ def run_check(
 def _session(
     options: CheckOptions, checks: Sequence[CheckName]
 ) -> AbstractContextManager[Emulator]:
-    """The emulator that the script runs on.
+    """Yield the emulator that the script runs on.
 
     Raises:
         ArgumentValueError: there is no such order, or it takes no seed.
@@ -160,7 +160,7 @@ def _why_no_script(script: str) -> str:
 
 
 def _refused(text: str) -> int:
-    """Say in one line why no script runs."""
+    """Print in one line why no script runs."""
     print(f"cudadrv check: {text}", file=sys.stderr)
     return _REFUSED
 

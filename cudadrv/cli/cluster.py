@@ -12,11 +12,10 @@ from importlib import import_module
 from typing import Final
 
 from ..cluster.executor import GpuExecutor
-from ..cluster.report import WorkerReport
+from ..cluster.worker_report import WorkerReport
 from ..errors import CudadrvError, RuntimeDependencyUnavailable
 from ..pool.tile import current_tile
-from .commands import Commands, positive
-from .output import print_table
+from .command_line import Commands, positive, print_table
 from .selftest import Report, selftest_of
 
 _COLUMNS: Final = (

@@ -1,4 +1,4 @@
-"""``python -m cudadrv compile``: a source to an image file, with what the image needs and holds."""
+"""``python -m cudadrv compile``: compile a source to an image file, and describe the image."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import ptx
 from ..driver.device import list_devices
 from ..errors import CudadrvError
 from ..stream import cuda_context_for
-from .commands import Commands
-from .output import print_table
+from .command_line import Commands, print_table
 
 FAULTS = (OSError, ValueError, ptx.PtxError, CudadrvError)
 """What a file or a device may raise."""
@@ -33,7 +32,7 @@ def add_to(commands: Commands) -> None:
 
 
 def add_compile_options(parser: argparse.ArgumentParser) -> None:
-    """The options that say how a source is compiled; a line of a prewarm list takes them too."""
+    """Add the options of a compilation; lines of a prewarm list have them, too."""
     parser.add_argument("file", type=Path, metavar="FILE.cu")
     parser.add_argument(
         "--target",
@@ -66,7 +65,7 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
 
 
 def requests_of(options: argparse.Namespace) -> list[ptx.CompileRequest]:
-    """One request a target.
+    """Return one request for each target.
 
     Raises:
         OSError: the file cannot be read.
@@ -101,7 +100,7 @@ def requests_of(options: argparse.Namespace) -> list[ptx.CompileRequest]:
 
 
 def run_compile(options: argparse.Namespace) -> int:
-    """Compile for each target and write the images; answers 1 if one fails."""
+    """Compile for each target and write the images; return 1 if one fails."""
     try:
         requests = requests_of(options)
         if options.out is not None and len(requests) > 1:
@@ -119,7 +118,7 @@ def run_compile(options: argparse.Namespace) -> int:
 
 
 def failed(file: Path, error: Exception) -> int:
-    """Print what went wrong with a file, which compile errors name themselves; answers 1."""
+    """Print an error of a file, which compile errors name themselves; return 1."""
     named = str(error).startswith(str(file))
     print(error if named else f"{file}: {error}", file=sys.stderr)
     return 1
@@ -131,7 +130,7 @@ def _targets(names: list[str], kind: ptx.ImageKind | None) -> list[ptx.Target]:
 
 
 def _device_target() -> ptx.Target:
-    """The first device's target, or, without a device, the one `ptx.compile` takes."""
+    """Return the first device's target; without a device, the default of `ptx.compile`."""
     try:
         if list_devices():
             return cuda_context_for(0).target

@@ -1,4 +1,4 @@
-"""``count``: a script on the emulator, and what its kernels executed."""
+"""``count``: run a script on the emulator, and count the work of its kernels."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from ptx.emulate.count.counts import AtomicTraffic, Counts, GlobalTraffic, Line,
 
 from ..emulator.counters import CountedLaunch, Counters
 from ..sessions.session import use
-from .commands import Commands, positive
-from .output import print_table
+from .command_line import Commands, positive, print_table
 from .script import run_script
 
 _MOST_LINES = 20
@@ -39,7 +38,7 @@ def add_to(commands: Commands) -> None:
 
 
 def run_count(script: str, arguments: Sequence[str], devices: int, as_json: bool) -> int:
-    """Print what was counted, also of a script that fails; answers the script's own status."""
+    """Print the counts, also of a script that fails; return the script's status."""
     with use(devices).counting() as counters:
         status, _ = run_script(script, arguments)
     if as_json:
@@ -86,7 +85,7 @@ def _row(counters: Counters, kernel: str) -> tuple[str, ...]:
 
 
 def _traffic(counts: Counts) -> Iterator[tuple[str, ...]]:
-    """Each kind of access that occurred: its requests, what they took, and the least."""
+    """Yield each kind of access with its requests, their wavefronts or sectors, and the minimum."""
     for what, sectors in (
         ("global loads", counts.global_loads),
         ("global stores", counts.global_stores),
@@ -113,14 +112,14 @@ def _traffic(counts: Counts) -> Iterator[tuple[str, ...]]:
 
 
 def _place(line: Line) -> str:
-    """A line; its file as seen from the working folder, where it is in there."""
+    """Return a source line, with its file relative to the working folder if that contains it."""
     path = Path(line.file)
     near = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
     return f"{near if line.file else 'PTX'}:{line.number}"
 
 
 def _excess(counts: Counts) -> int:
-    """What a line costs above the least, in turns of some kind."""
+    """Return the cost of a line above the minimum."""
     traffic = counts.global_loads + counts.global_stores + counts.global_copies
     shared = counts.shared_loads + counts.shared_stores
     atomics = (counts.global_atomics, counts.shared_atomics)

@@ -1,22 +1,167 @@
-"""``python -m cudadrv doctor``: what is wrong with this machine's CUDA, and what mends it.
+"""``python -m cudadrv doctor``: find the faults of this machine's CUDA, and print their remedies.
 
-Sources: CUDA Compatibility Guide (which driver takes which compiler's output); CUDA Driver API,
+Sources: CUDA Compatibility Guide (which driver accepts which compiler's output); CUDA Driver API,
 `CUresult`; CUDA on WSL User Guide; NVIDIA Container Toolkit.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import IntEnum
-from typing import Final
+from importlib import metadata
+from pathlib import Path
+from typing import Final, TypeAlias
 
+from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
+
+import ptx
+from ptx.cache.folder import folder_from_environment
 from ptx.headers import install_command, package_of
 
-from .commands import Commands
-from .machine import Machine, look
-from .output import print_table
+from ..driver.driver_api import driver_fault, load_cuda
+from ..driver.in_use import device_count
+from ..errors import CudadrvError
+from .command_line import Commands, print_table
+
+Version: TypeAlias = tuple[int, int]
+
+_NVIDIA: Final = re.compile(r"(?:nvidia-|cuda-)[a-z0-9-]+")
+_CONTAINER_FILES: Final = ("/.dockerenv", "/run/.containerenv")
+
+
+@dataclass(slots=True)
+class Machine:
+    """The state of the machine.
+
+    Attributes:
+        packages: versions of the installed packages of NVIDIA, by name.
+        bindings: the version of cuda-bindings.
+        driver_path: the library that was loaded; "" if there is none.
+        driver_fault: the reason why a library that was found does not load.
+        driver_code: the result of cuInit; None without a library.
+        driver: the newest CUDA version that the driver supports.
+        devices: the devices' names.
+        has_device_files: True if the system shows a device.
+        nvrtc: the compiler's version.
+        nvrtc_path: the library that was loaded; "" if there is none.
+        headers: CUDA's headers that a compilation would use.
+        visible: CUDA_VISIBLE_DEVICES.
+        chosen: CUDADRV_DRIVER.
+        is_container: True in a container.
+        is_wsl: True on Linux under Windows.
+        cache_folder: the folder of the image cache; None if there is no home folder.
+        cache_fault: the reason why nothing can be stored there.
+    """
+
+    packages: dict[str, str] = field(default_factory=dict)
+    bindings: Version | None = None
+    driver_path: str = ""
+    driver_fault: str = ""
+    driver_code: int | None = None
+    driver: Version | None = None
+    devices: list[str] = field(default_factory=list)
+    has_device_files: bool = False
+    nvrtc: Version | None = None
+    nvrtc_path: str = ""
+    headers: ptx.CudaHeaders | None = None
+    visible: str | None = None
+    chosen: str = ""
+    is_container: bool = False
+    is_wsl: bool = False
+    cache_folder: Path | None = None
+    cache_fault: str = ""
+
+
+def look() -> Machine:
+    """Examine the machine; nothing that is missing raises an error."""
+    machine = Machine(
+        packages=_packages(),
+        visible=os.environ.get("CUDA_VISIBLE_DEVICES"),
+        chosen=os.environ.get("CUDADRV_DRIVER", "").strip(),
+        is_container=any(map(os.path.exists, _CONTAINER_FILES)) or _is_pod(),
+        is_wsl="microsoft" in _text_of("/proc/version").lower(),
+        has_device_files=sys.platform != "linux" or _shows_device(),
+    )
+    machine.bindings = _major_and_minor(machine.packages.get("cuda-bindings", ""))
+    _look_at_driver(machine)
+    _look_at_compiler(machine)
+    _look_at_cache(machine)
+    return machine
+
+
+def _packages() -> dict[str, str]:
+    names = ((each.metadata["Name"] or "", each.version) for each in metadata.distributions())
+    return {name.lower(): version for name, version in names if _NVIDIA.fullmatch(name.lower())}
+
+
+def _look_at_driver(machine: Machine) -> None:
+    try:
+        machine.driver_fault = driver_fault()
+        machine.driver_path = load_nvidia_dynamic_lib("cuda").abs_path or ""
+        api = load_cuda()
+        (code,) = api.cuInit(0)
+        machine.driver_code = int(code)
+        code, number = api.cuDriverGetVersion()
+        if not code:
+            machine.driver = number // 1000, number % 1000 // 10
+        if machine.driver_code:
+            return
+        for ordinal in range(device_count(api)):
+            _, device = api.cuDeviceGet(ordinal)
+            _, name = api.cuDeviceGetName(256, device)
+            machine.devices.append(name.rstrip(b"\0").decode(errors="replace"))
+    except (DynamicLibNotFoundError, CudadrvError):
+        return  # the path and the code show how far it came
+
+
+def _look_at_compiler(machine: Machine) -> None:
+    try:
+        machine.nvrtc = ptx.nvrtc_version()
+        machine.nvrtc_path = load_nvidia_dynamic_lib("nvrtc").abs_path or ""
+        machine.headers = ptx.cuda_headers(unpack=False)
+    except (ptx.NvrtcNotFoundError, DynamicLibNotFoundError):
+        return
+
+
+def _look_at_cache(machine: Machine) -> None:
+    try:
+        folder = machine.cache_folder = folder_from_environment()
+    except OSError as error:
+        machine.cache_fault = str(error)
+        return
+    there = next(each for each in (folder, *folder.parents) if each.exists())
+    if not os.access(there, os.W_OK):
+        machine.cache_fault = f"{there} cannot be written"
+    elif there == folder and hasattr(os, "getuid"):
+        status = folder.stat()
+        if status.st_uid != os.getuid() or status.st_mode & 0o022:
+            machine.cache_fault = f"others can write {folder}"
+
+
+def _major_and_minor(text: str) -> Version | None:
+    found = re.match(r"(\d+)\.(\d+)", text)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def _text_of(path: str) -> str:
+    try:
+        return Path(path).read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def _is_pod() -> bool:
+    return "KUBERNETES_SERVICE_HOST" in os.environ
+
+
+def _shows_device() -> bool:
+    return os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/dxg")
+
 
 _NO_DEVICE: Final = 100
 _STUB: Final = 34
@@ -32,7 +177,7 @@ _WSL_LIBRARIES: Final = "/usr/lib/wsl/lib"
 
 
 class Severity(IntEnum):
-    """How bad something is; the worst is the command's exit status."""
+    """The severity of a finding; the worst is the command's exit status."""
 
     FINE = 0
     WARNING = 1
@@ -40,8 +185,8 @@ class Severity(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at, what is so, and what mends it."""
+class Diagnosis:
+    """The state of one part of the machine, and the remedy of a fault."""
 
     severity: Severity
     subject: str
@@ -59,7 +204,7 @@ def add_to(commands: Commands) -> None:
 
 
 def run_doctor(as_json: bool) -> int:
-    """Print what was found; answers 0 if all is fine, 1 after warnings, 2 after errors."""
+    """Print the findings; return 0 if all is fine, 1 after warnings, 2 after errors."""
     findings = diagnose(look())
     if as_json:
         named = [{**asdict(each), "severity": each.severity.name.lower()} for each in findings]
@@ -70,21 +215,21 @@ def run_doctor(as_json: bool) -> int:
     return max(findings, key=lambda each: each.severity).severity
 
 
-def diagnose(machine: Machine) -> list[Finding]:
-    """What can be told of a machine, in the order of its parts."""
+def diagnose(machine: Machine) -> list[Diagnosis]:
+    """Return the findings about a machine, part by part."""
     return [finding for rule in _RULES for finding in rule(machine)]
 
 
-def _driver(machine: Machine) -> Iterator[Finding]:
+def _driver(machine: Machine) -> Iterator[Diagnosis]:
     if machine.driver_fault:
-        yield Finding(
+        yield Diagnosis(
             Severity.ERROR, "driver", f"the driver library does not load: {machine.driver_fault}",
             "install the NVIDIA driver again, or take this file out of the library path",
         )  # fmt: skip
     elif machine.driver_code is None:
         yield _no_driver(machine)
     elif machine.driver_code == _STUB or "/stubs/" in machine.driver_path:
-        yield Finding(
+        yield Diagnosis(
             Severity.ERROR, "driver", f"{machine.driver_path} is a stub to link against",
             "take the folder out of LD_LIBRARY_PATH",
         )  # fmt: skip
@@ -93,44 +238,44 @@ def _driver(machine: Machine) -> Iterator[Finding]:
     elif machine.driver_code:
         remedy = _FAILING.get(machine.driver_code, "see nvidia-smi and the system's log")
         text = f"cuInit answers error {machine.driver_code}"
-        yield Finding(Severity.ERROR, "driver", text, remedy)
+        yield Diagnosis(Severity.ERROR, "driver", text, remedy)
     else:
         version = "CUDA {}.{}".format(*machine.driver) if machine.driver else "unknown"
-        yield Finding(Severity.FINE, "driver", f"{version} at {machine.driver_path}")
+        yield Diagnosis(Severity.FINE, "driver", f"{version} at {machine.driver_path}")
 
 
-def _no_driver(machine: Machine) -> Finding:
+def _no_driver(machine: Machine) -> Diagnosis:
     if machine.chosen.startswith("emulator"):
-        return Finding(Severity.FINE, "driver", "none, and CUDADRV_DRIVER chooses the emulator")
+        return Diagnosis(Severity.FINE, "driver", "none, and CUDADRV_DRIVER chooses the emulator")
     if machine.is_container:
         remedy = "start the container with the devices: docker run --gpus all …"
     elif machine.is_wsl:
         remedy = "install the NVIDIA driver of Windows, never one of Linux, in WSL"
     else:
         remedy = "install the NVIDIA driver, or set CUDADRV_DRIVER=emulator"
-    return Finding(Severity.ERROR, "driver", "there is no CUDA driver", remedy)
+    return Diagnosis(Severity.ERROR, "driver", "there is no CUDA driver", remedy)
 
 
-def _no_device(machine: Machine) -> Finding:
+def _no_device(machine: Machine) -> Diagnosis:
     if machine.visible is not None:
         text = f"CUDA_VISIBLE_DEVICES is {machine.visible!r}, which names no device"
-        return Finding(Severity.ERROR, "devices", text, "unset it, or name devices that exist")
+        return Diagnosis(Severity.ERROR, "devices", text, "unset it, or name devices that exist")
     if machine.is_container and not machine.has_device_files:
-        return Finding(
+        return Diagnosis(
             Severity.ERROR, "devices", "the container has a driver and no device",
             "start it with the devices: docker run --gpus all …",
         )  # fmt: skip
     remedy = "see nvidia-smi, or set CUDADRV_DRIVER=emulator"
-    return Finding(Severity.ERROR, "devices", "the driver finds no device", remedy)
+    return Diagnosis(Severity.ERROR, "devices", "the driver finds no device", remedy)
 
 
-def _devices(machine: Machine) -> Iterator[Finding]:
+def _devices(machine: Machine) -> Iterator[Diagnosis]:
     for ordinal, name in enumerate(machine.devices):
         is_part = "MIG" in name or (machine.visible or "").startswith("MIG-")
         text = f"{ordinal}: {name}" + (", a part of a device (MIG)" if is_part else "")
-        yield Finding(Severity.FINE, "devices", text)
+        yield Diagnosis(Severity.FINE, "devices", text)
     if machine.is_wsl and machine.driver_path and not _is_of_windows(machine.driver_path):
-        yield Finding(
+        yield Diagnosis(
             Severity.ERROR, "driver", f"{machine.driver_path} is no driver of Windows",
             f"remove the Linux driver; WSL has its own in {_WSL_LIBRARIES}",
         )  # fmt: skip
@@ -140,24 +285,24 @@ def _is_of_windows(path: str) -> bool:
     return path.startswith(_WSL_LIBRARIES) or "wsl" in path
 
 
-def _compiler(machine: Machine) -> Iterator[Finding]:
+def _compiler(machine: Machine) -> Iterator[Diagnosis]:
     if machine.nvrtc is None:
         major = machine.bindings[0] if machine.bindings else 13
-        yield Finding(
+        yield Diagnosis(
             Severity.ERROR, "compiler", "NVRTC is not there", f'pip install "cudadrv[cu{major}]"'
         )
         return
     text = "NVRTC {}.{} at {}".format(*machine.nvrtc, machine.nvrtc_path)
-    yield Finding(Severity.FINE, "compiler", text)
+    yield Diagnosis(Severity.FINE, "compiler", text)
     if machine.bindings and machine.bindings[0] != machine.nvrtc[0]:
-        yield Finding(
+        yield Diagnosis(
             Severity.ERROR, "compiler",
             f"cuda-bindings is of CUDA {machine.bindings[0]}, NVRTC of CUDA {machine.nvrtc[0]}",
             f'pip install "cudadrv[cu{machine.bindings[0]}]" in a fresh environment',
         )  # fmt: skip
 
 
-def _driver_and_compiler(machine: Machine) -> Iterator[Finding]:
+def _driver_and_compiler(machine: Machine) -> Iterator[Diagnosis]:
     if machine.driver is None or machine.nvrtc is None or machine.driver >= machine.nvrtc:
         return
     text = "the driver is of CUDA {}.{}, older than NVRTC {}.{}".format(
@@ -167,27 +312,27 @@ def _driver_and_compiler(machine: Machine) -> Iterator[Finding]:
     wanted = f"nvidia-cuda-nvrtc{suffix}=={machine.driver[0]}.{machine.driver[1]}.*"
     remedy = f'update the driver, or pip install "{wanted}"'
     if machine.driver[0] < machine.nvrtc[0]:
-        yield Finding(Severity.ERROR, "versions", f"{text}: its kernels do not load", remedy)
+        yield Diagnosis(Severity.ERROR, "versions", f"{text}: its kernels do not load", remedy)
     else:
         text += ": cubins load (minor version compatibility), PTX does not"
-        yield Finding(Severity.WARNING, "versions", text, remedy)
+        yield Diagnosis(Severity.WARNING, "versions", text, remedy)
 
 
-def _majors(machine: Machine) -> Iterator[Finding]:
+def _majors(machine: Machine) -> Iterator[Diagnosis]:
     twelve = sorted(name for name in machine.packages if name.endswith("-cu12"))
     thirteen = [
         name.removesuffix("-cu12") for name in twelve
         if name.removesuffix("-cu12") in machine.packages
     ]  # fmt: skip
     if thirteen:
-        yield Finding(
+        yield Diagnosis(
             Severity.WARNING, "packages",
             f"of two majors of CUDA: {', '.join(thirteen)} with and without -cu12",
             "keep one: which is loaded first is left to chance",
         )  # fmt: skip
 
 
-def _headers(machine: Machine) -> Iterator[Finding]:
+def _headers(machine: Machine) -> Iterator[Diagnosis]:
     found = machine.headers
     if found is None:
         return
@@ -196,27 +341,27 @@ def _headers(machine: Machine) -> Iterator[Finding]:
         if folder.misfits(found.nvrtc):
             text = f"{folder.path} has {folder.contents()}, but {nvrtc}"
             remedy = "name others with CUDADRV_HEADERS, or install those of NVRTC's version"
-            yield Finding(Severity.WARNING, "headers", text, remedy)
+            yield Diagnosis(Severity.WARNING, "headers", text, remedy)
     for folder in found.refused:
         text = f"{folder.path} has {folder.contents()}, but {nvrtc}: it is not used"
-        yield Finding(Severity.FINE, "headers", text)
+        yield Diagnosis(Severity.FINE, "headers", text)
     if found.folders:
         return
     packages = [package_of(header, found.nvrtc[0]) for header in ("cuda_fp16.h", "cuda/atomic")]
     names = [package for package in packages if package]
     text = "CUDA's headers (cuda_fp16.h, CCCL) are not there"
-    yield Finding(Severity.WARNING, "headers", text, install_command(names, found.nvrtc))
+    yield Diagnosis(Severity.WARNING, "headers", text, install_command(names, found.nvrtc))
 
 
-def _cache(machine: Machine) -> Iterator[Finding]:
+def _cache(machine: Machine) -> Iterator[Diagnosis]:
     if machine.cache_fault:
         remedy = "set CUDADRV_CACHE_DIR to a folder of your own"
         text = f"nothing is kept: {machine.cache_fault}"
-        yield Finding(Severity.WARNING, "cache", text, remedy)
+        yield Diagnosis(Severity.WARNING, "cache", text, remedy)
     else:
-        yield Finding(Severity.FINE, "cache", str(machine.cache_folder))
+        yield Diagnosis(Severity.FINE, "cache", str(machine.cache_folder))
 
 
-_RULES: Final[tuple[Callable[[Machine], Iterator[Finding]], ...]] = (
+_RULES: Final[tuple[Callable[[Machine], Iterator[Diagnosis]], ...]] = (
     _driver, _devices, _compiler, _driver_and_compiler, _majors, _headers, _cache,
 )  # fmt: skip

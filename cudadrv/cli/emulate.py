@@ -1,4 +1,4 @@
-"""``emulate``: any command, whose Python processes have the emulator as their CUDA driver."""
+"""``emulate``: run a command whose Python processes have the emulator as their CUDA driver."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from .commands import Commands, positive
+from .command_line import Commands, positive
 
 _STARTUP: Final = Path(__file__).parent / "startup"
-_NOT_FOUND: Final = 127  # as a shell says
+_NOT_FOUND: Final = 127  # a shell's status
 
 
 def add_to(commands: Commands) -> None:
@@ -23,7 +23,7 @@ def add_to(commands: Commands) -> None:
     add = parser.add_argument
     add("--devices", type=positive, metavar="N", help="default: 1")
     add("--order", metavar="ORDER", help="immediate, late or random:SEED (docs/orders.md)")
-    # By name, as each command starts with this one, and the emulator's modules take long to import.
+    # Options are text here: this must start fast, and the emulator's modules take long to import.
     add("--checks", metavar="NAMES", help="some of race,init,sync,bounds,leak (default: none)")
     add("--suppressions", metavar="FILE", help="what is known and not told")
     add("command", nargs=argparse.REMAINDER, metavar="COMMAND", help="with its arguments")
@@ -40,7 +40,7 @@ def _run(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
 
 
 def environment(given: argparse.Namespace) -> dict[str, str]:
-    """The environment of the command."""
+    """Return the environment of the command."""
     chosen = {
         "CUDADRV_DRIVER": f"emulator:{given.devices}" if given.devices else None,
         "CUDADRV_EMULATOR_ORDER": given.order,

@@ -1,4 +1,4 @@
-"""``explore``: a program under many orders, and the fewest late operations that break it."""
+"""``explore``: run a program under many orders, and find the late operations that break it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pathlib import Path
 
 from ..emulator.checks import CHECKS, VARIABLE as CHECK_VARIABLE
 from ..emulator.timeline.choice import VARIABLE
-from ..emulator.timeline.run_record import TRACE_VARIABLE
-from .commands import Commands, positive
+from ..emulator.timeline.timeline import TRACE_VARIABLE
+from .command_line import Commands, positive
 
 _DRIVER = "emulator:2"
 _SHOWN = 40
@@ -24,8 +24,8 @@ _LINES_OF_ERRORS = 24
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
-    """An operation that ran: "T.N", the Nth of the Tth timeline; what it is; who queued it."""
+class _RanOperation:
+    """An operation that ran: "T.N", the Nth of the Tth timeline; its description; the call site."""
 
     name: str
     what: str
@@ -33,22 +33,22 @@ class _Step:
 
     @property
     def key(self) -> tuple[int, ...]:
-        """Its place in the order of the calls."""
+        """Return its position in the order of the calls."""
         return tuple(map(int, self.name.split(".")))
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """How the program ended in some order; tests print times, so only their status counts."""
+    """The end of the program in one order; tests print times, so only their status counts."""
 
     status: int
     output: str
     warned: bool
     errors: str
-    steps: tuple[_Step, ...]
+    steps: tuple[_RanOperation, ...]
 
     def differs(self, passing: _Run) -> bool:
-        """Whether it failed where the other did not, or came to something else."""
+        """Return True if the status or the output differs from the other's."""
         return self.warned or (self.status, self.output) != (passing.status, passing.output)
 
 
@@ -69,11 +69,11 @@ def add_to(commands: Commands) -> None:
 
 
 def run_explore(target: str, arguments: Sequence[str], seeds: int, checks: str) -> int:
-    """Print which orders a script or a test fails in, and why; 1 if any.
+    """Print the orders in which a script or a test fails, and why; return 1 if there are any.
 
-    `checks` are names with commas: what they find in an order counts as a failure of it.
+    `checks` are names with commas: their findings in an order count as its failure.
     """
-    program = _Program(target, arguments, checks)
+    program = _ExploredProgram(target, arguments, checks)
     passing = program.run("held:")
     if passing.status or passing.warned:
         print(f"it fails as it is, with status {passing.status}:\n{_end_of(passing.errors)}")
@@ -94,7 +94,7 @@ def run_explore(target: str, arguments: Sequence[str], seeds: int, checks: str) 
     return 1
 
 
-class _Program:
+class _ExploredProgram:
     """A script, or a test for pytest, to be run in a process of its own."""
 
     def __init__(self, target: str, arguments: Sequence[str], checks: str) -> None:
@@ -113,7 +113,7 @@ class _Program:
         self._command = [sys.executable, *head, target, *arguments]
 
     def run(self, order: str) -> _Run:
-        """Run it in an order."""
+        """Run the program in an order."""
         with tempfile.TemporaryDirectory() as folder:
             trace = Path(folder, "trace")
             environment = {
@@ -129,14 +129,14 @@ class _Program:
         return _Run(done.returncode, output, "OrderWarning" in errors, errors, steps)
 
 
-def _step(line: str) -> _Step:
+def _step(line: str) -> _RanOperation:
     what, _, place = line.partition("\t")
     name, _, what = what.partition(" ")
-    return _Step(name, what, place)
+    return _RanOperation(name, what, place)
 
 
 def _suspects(failing: _Run, passing: _Run) -> Iterator[list[str]]:
-    """What may be out of place: what ran after a later call's operation, then everything."""
+    """Return the operations that may be too late: first those that ran after a later call's."""
     late, newest = [], (-1, -1)
     for step in failing.steps:
         if step.key < newest:
@@ -149,11 +149,11 @@ def _suspects(failing: _Run, passing: _Run) -> Iterator[list[str]]:
 
 
 def _fewest(
-    program: _Program, passing: _Run, suspects: Iterable[list[str]]
+    program: _ExploredProgram, passing: _Run, suspects: Iterable[list[str]]
 ) -> tuple[str, ...] | None:
-    """The fewest of the suspects that break the program when only they run late.
+    """Return the fewest suspects that break the program when only they run late.
 
-    Parts are left out as long as what is left still breaks it (Zeller, "Simplifying and Isolating
+    Parts are left out as long as the rest still breaks it (Zeller, "Simplifying and Isolating
     Failure-Inducing Input").
     """
 
@@ -184,7 +184,7 @@ def _holding(names: Iterable[str]) -> str:
 
 
 def _explain(broken: _Run, passing: _Run, held: Sequence[str]) -> None:
-    """Say what was held back, and show both timelines side by side."""
+    """Print the operations that were late, and both timelines side by side."""
     known = {step.name: step for step in (*passing.steps, *broken.steps)}
     print(f"it is enough that {len(held)} of {len(passing.steps)} operations run late:")
     for step in (known[name] for name in held if name in known):

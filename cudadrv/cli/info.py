@@ -1,4 +1,4 @@
-"""``python -m cudadrv info``: what is installed and where, and the command for what is missing."""
+"""``python -m cudadrv info``: show what is installed, where, and how to install the rest."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from ptx.headers import BUNDLED, install_command, is_unpacked, package_of
 from ..driver.device import driver_version, list_devices
 from ..errors import CudadrvError, DriverNotFoundError
 from ..version import VERSION
-from .commands import Commands
-from .output import print_table
+from .command_line import Commands, print_table
 
 _PACKAGES = ("cuda-python", "cuda-bindings", "numpy", "platformdirs", "rich")
 _HEADERS = {
@@ -31,10 +30,10 @@ _DRIVER_HINT = "install the NVIDIA driver, or set CUDADRV_DRIVER=emulator to do 
 
 @dataclass(slots=True)
 class Info:
-    """What was found; `missing` maps each thing that was not to the command that brings it.
+    """The installation; `missing` maps each missing part to the command that installs it.
 
     `headers` are the folders of CUDA's headers that a compilation searches, in order, each with
-    what it is; `headers_not_used` those of another version. `cache_bytes` has the size of each file
+    its origin; `headers_not_used` those of another version. `cache_bytes` has the size of each file
     and folder in the cache folder.
     """
 
@@ -56,7 +55,7 @@ def add_to(commands: Commands) -> None:
 
 
 def run_info(as_json: bool) -> int:
-    """Print what is installed; answers 0."""
+    """Print the installation; return 0."""
     info = gather()
     if as_json:
         print(json.dumps(asdict(info), indent=2))
@@ -80,12 +79,12 @@ def run_info(as_json: bool) -> int:
 
 
 def enumerated(names: list[str]) -> list[tuple[str, str]]:
-    """The names with their numbers, as text."""
+    """Return the names with their numbers, as text."""
     return [(str(number), name) for number, name in enumerate(names)]
 
 
 def gather() -> Info:
-    """Look at everything; what is missing is noted, never raised."""
+    """Examine the installation; a missing part is listed, and raises no error."""
     info = Info()
     info.packages["Python"] = platform.python_version()
     info.packages["cudadrv"] = VERSION
@@ -130,7 +129,7 @@ def _headers(info: Info) -> None:
     try:
         found = ptx.cuda_headers(unpack=False)
     except ptx.NvrtcNotFoundError:
-        return  # which headers go with it cannot be told
+        return  # the matching headers are unknown
     nvrtc = "NVRTC is {}.{}".format(*found.nvrtc)
     bundled = [folder for folder in found.folders if folder.origin == BUNDLED]
     waiting = bool(bundled) and not is_unpacked(bundled[0].path)

@@ -17,13 +17,13 @@ NAME_EXPRESSIONS = ("scale<float>", "scale<double>", "scale<int>")
 
 
 def source() -> str:
-    """The CUDA C++ of the self-test."""
+    """Return the CUDA C++ source of the self-test."""
     return resources.files(__package__).joinpath("selftest.cu").read_text()
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A kernel's work: what it computed, what NumPy computes, and how near they must be."""
+    """A kernel's result, NumPy's result, and the tolerance."""
 
     found: npt.NDArray[np.generic]
     expected: npt.NDArray[np.generic]
@@ -38,7 +38,7 @@ class Check:
 
     @property
     def ok(self) -> bool:
-        """Whether the two agree."""
+        """True if the two agree."""
         if self.tolerance == 0:
             return bool(np.array_equal(self.found, self.expected))
         return self.error <= self.tolerance
@@ -112,7 +112,7 @@ def run_histogram(context: Context, module: Module, n: int = 1 << 16) -> Check:
 
 
 def mandelbrot_counts(side: int, most: int) -> npt.NDArray[np.int32]:
-    """The counts in float32 arithmetic, each step rounded by itself."""
+    """Return the counts in float32 arithmetic, each step rounded by itself."""
     three, extent = np.float32(3), np.float32(side)
     axis = three * np.arange(side, dtype=np.float32) / extent
     cr = np.broadcast_to(np.float32(-2) + axis, (side, side))

@@ -1,4 +1,4 @@
-"""``python -m cudadrv ptx``: what is in a PTX file, or in what a CUDA file compiles to."""
+"""``python -m cudadrv ptx``: list the contents of a PTX file, or of a CUDA file's PTX."""
 
 from __future__ import annotations
 
@@ -17,27 +17,26 @@ from ptx.isa.model import Instruction
 from ptx.isa.module import PtxModule, parse
 from ptx.isa.signature import reachable_functions, signatures_of
 
-from .commands import Commands
+from .command_line import Commands, print_table
 from .compile import FAULTS, add_compile_options, failed, requests_of
-from .output import print_table
 
-# What the assembler prints of each kernel.
+# The assembler's lines about each kernel.
 _COMPILED: Final = re.compile(r"Compiling entry function '([^']+)'")
 _USED: Final = re.compile(r"Used (\d+) registers")
 _SPILLED: Final = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores")
 
 
 @dataclass(slots=True)
-class Entry:
+class KernelSummary:
     """A kernel of the file.
 
     Attributes:
         parameters: the PTX type and size in bytes of each.
         shared_bytes: static shared memory.
-        registers: of a thread, by the assembler; None where it was not asked.
+        registers: of a thread, by the assembler; None if it did not run.
         stack_bytes: of a thread, likewise.
         spill_bytes: likewise.
-        instructions: how often each opcode is written, in the kernel and what it may call.
+        instructions: how often each opcode occurs, in the kernel and its functions.
     """
 
     name: str
@@ -82,7 +81,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _texts(options: argparse.Namespace) -> tuple[str, Path | None]:
-    """The PTX, and the CUDA file that its lines are of, as far as that is known."""
+    """Return the PTX, and the CUDA source of its lines if that is known."""
     if options.file.suffix == ".ptx":
         return options.file.read_text(), None
     options.kind, options.lineinfo = ptx.ImageKind.PTX, True
@@ -102,13 +101,13 @@ def _chosen(module: PtxModule, kernel: str | None) -> list[str]:
     return found
 
 
-def _entries(module: PtxModule, names: list[str]) -> Iterator[Entry]:
+def _entries(module: PtxModule, names: list[str]) -> Iterator[KernelSummary]:
     signatures = signatures_of(module.text)
     assembled = _assembled(module)
     for name in names:
         mix = Counter(each.opcode for each in _instructions(module, name))
         registers, stack, spilled = assembled.get(name, (None, None, None))
-        yield Entry(
+        yield KernelSummary(
             name,
             [f"{each.ptx_type}[{each.nbytes}]" for each in signatures[name].params],
             signatures[name].shared_bytes,
@@ -125,7 +124,7 @@ def _instructions(module: PtxModule, name: str) -> Iterator[Instruction]:
 
 
 def _assembled(module: PtxModule) -> dict[str, tuple[int, int, int]]:
-    """Registers, stack and spilled bytes of each kernel; empty where no assembler takes the PTX."""
+    """Return each kernel's registers, stack and spills; empty if no assembler accepts the PTX."""
     target = ptx.Target.parse(module.target).as_kind(ptx.ImageKind.CUBIN)
     image = ptx.Image.from_ptx(module.text)
     try:
@@ -145,7 +144,7 @@ def _used(log: str) -> Iterator[tuple[str, tuple[int, int, int]]]:
             yield name[1], (int(used[1]), stack, stores)
 
 
-def _print(entries: Iterable[Entry]) -> None:
+def _print(entries: Iterable[KernelSummary]) -> None:
     for entry in entries:
         rows = [
             ("parameters", ", ".join(entry.parameters) or "none"),

@@ -1,4 +1,4 @@
-"""``python -m cudadrv run``: one kernel of a CUDA file, with arrays from and to .npy files."""
+"""``python -m cudadrv run``: run one kernel of a CUDA file, with arrays from and to .npy files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..driver.device import list_devices
 from ..launch.config import LaunchConfig
 from ..memory.array import DeviceArray
 from ..stream import Context, Stream, cuda_context_for
-from .commands import Commands, positive
+from .command_line import Commands, positive
 from .compile import FAULTS, add_compile_options, failed, requests_of
 
 _ARRAY: Final = re.compile(r"(\w+)\[(\d+(?:,\d+)*)\]")
@@ -60,7 +60,7 @@ def add_to(commands: Commands) -> None:
 
 
 def extents(text: str) -> Extents:
-    """One to three whole numbers of 1 or more.
+    """Return one to three integers of 1 or more.
 
     Raises:
         ArgumentTypeError: the text is none.
@@ -79,7 +79,7 @@ def _run(options: argparse.Namespace) -> int:
         context = cuda_context_for(options.device)
         options.target = options.target or [context.target.arch]
         if "<" in (options.kernel or "") and options.kernel not in options.name:
-            options.name.append(options.kernel)  # a template's instance has to be asked for
+            options.name.append(options.kernel)  # a template's instance must be requested
         (request,) = requests_of(options)
         _launch(options, context, ptx.default_cache().get_or_build(request), arguments)
     except FAULTS as error:
@@ -117,7 +117,7 @@ def _to_device(stream: Stream, value: Number | Host) -> Number | DeviceArray[np.
 
 
 def parse_argument(text: str) -> Given:
-    """What an --arg says.
+    """Return the argument that an --arg describes.
 
     Raises:
         ValueError: it is none of the forms.

@@ -1,4 +1,4 @@
-"""Running a user's script or module within this process."""
+"""Run a user's script or module within this process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-_FAILED: Final = 1  # as Python says of a script that an error ended
+_FAILED: Final = 1  # Python's status of a script that an error ended
 # Files of the frames that lead to the script's own.
 _LEADING: Final = (__file__, "<frozen runpy>", "<frozen importlib._bootstrap>", runpy.__file__)
 
@@ -21,9 +21,9 @@ _LEADING: Final = (__file__, "<frozen runpy>", "<frozen importlib._bootstrap>", 
 def run_script(
     script: str, arguments: Sequence[str], failed: Callable[[], object] | None = None
 ) -> tuple[int, bool]:
-    """Run a script as `python SCRIPT` does; its status, and whether an error ended it.
+    """Run a script as `python SCRIPT` does; return its status, and True if an error ended it.
 
-    Then `failed` is called, while what the script had is still there.
+    After an error `failed` is called, while the script's objects still exist.
     """
     folder = str(Path(script).resolve().parent)
     with _as_main(script, arguments, folder):
@@ -33,14 +33,14 @@ def run_script(
 def run_module(
     module: str, arguments: Sequence[str], failed: Callable[[], object] | None = None
 ) -> tuple[int, bool]:
-    """Run a module as `python -m MODULE` does; the same."""
+    """Run a module as `python -m MODULE` does; return the same as `run_script`."""
     with _as_main(module, arguments, str(Path.cwd())):
         run = partial(runpy.run_module, module, run_name="__main__", alter_sys=True)
         return _run(run, failed)
 
 
 def why_no_module(module: str) -> str:
-    """Why `python -m` finds no such module; "" where it finds it."""
+    """Return the reason why `python -m` finds no such module; "" if it finds it."""
     with _as_main(module, (), str(Path.cwd())):
         try:
             found = find_spec(module)
@@ -54,7 +54,7 @@ def why_no_module(module: str) -> str:
 
 @contextmanager
 def _as_main(name: str, arguments: Sequence[str], folder: str) -> Iterator[None]:
-    """The arguments and the import path of a script."""
+    """Set the arguments and the import path of a script for a block."""
     argv, path = sys.argv, sys.path
     sys.argv, sys.path = [name, *arguments], [folder, *path]
     try:
@@ -80,7 +80,7 @@ def _run(run: Callable[[], object], failed: Callable[[], object] | None) -> tupl
 
 
 def _of_the_script(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback from the script's first frame on."""
+    """Return a traceback from the script's first frame on."""
     while trace is not None and trace.tb_frame.f_code.co_filename in _LEADING:
         trace = trace.tb_next
     return trace

@@ -1,4 +1,4 @@
-"""``python -m cudadrv selftest``: the main job, end to end, with each step's time."""
+"""``python -m cudadrv selftest``: run the main job end to end, and print each step's time."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from ..launch.module import Module
 from ..runtime.module_cache import PtxModuleCache
 from ..stream import Context, cuda_context_for
 from . import kernels
-from .commands import Commands, positive
-from .output import print_table
+from .command_line import Commands, positive, print_table
 
 DriverKind: TypeAlias = Literal["cuda", "emulator"]
 _EMULATED_DEVICES = 2
@@ -35,8 +34,8 @@ class CheckFailedError(CudadrvError):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One step: what it was, whether it passed, how long it took, and what it found."""
+class StepResult:
+    """One step with its outcome, its time and its result in words."""
 
     name: str
     ok: bool
@@ -46,31 +45,31 @@ class Step:
 
 @dataclass(slots=True)
 class Report:
-    """What the self-test found."""
+    """The results of the self-test."""
 
     driver: DriverKind
     reason: str
     devices: list[dict[str, object]] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[StepResult] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
-        """Whether there were steps and all passed."""
+        """True if there were steps and all passed."""
         return bool(self.steps) and all(step.ok for step in self.steps)
 
     def step(self, name: str, work: Callable[[], str]) -> bool:
-        """Run one step and note its outcome; answers whether it passed."""
+        """Run one step and store its outcome; return True if it passed."""
         start = time.perf_counter()
         try:
             ok, detail = True, work()
         # A self-test reports whatever goes wrong, of whatever class, as its result.
         except Exception as error:
             ok, detail = False, f"{type(error).__name__}: {error}"
-        self.steps.append(Step(name, ok, (time.perf_counter() - start) * 1e3, detail))
+        self.steps.append(StepResult(name, ok, (time.perf_counter() - start) * 1e3, detail))
         return ok
 
     def to_json(self) -> str:
-        """The report as JSON: driver, ok, devices, steps, and why this driver."""
+        """Return the report as JSON: driver, ok, devices, steps, and the reason for the driver."""
         return json.dumps(
             {
                 "driver": self.driver,
@@ -103,7 +102,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def run_selftest(devices: int | None, as_json: bool) -> int:
-    """Run all steps, print the report, and answer the exit status: 1 if any step failed."""
+    """Run all steps, print the report, and return the exit status: 1 if any step failed."""
     report = selftest(devices)
     if as_json:
         print(report.to_json())
@@ -146,7 +145,7 @@ def selftest_of(ordinal: int) -> Report:
 
 
 def choose_driver(emulated_devices: int) -> tuple[DriverKind, str]:
-    """The GPU if there is one, else the emulator, and why; the choice is put in place.
+    """Select the GPU if there is one, else the emulator; return the choice and its reason.
 
     A driver that is there but broken is neither: its error is the first step's.
     """

@@ -1,28 +1,107 @@
-"""``python -m cudadrv top``: the devices, their memory and who uses it, again and again."""
+"""``python -m cudadrv top``: show the devices, their memory and its users, repeatedly.
+
+NVML API Reference, "Device Queries". The library comes with the driver, its binding with
+nvidia-ml-py (in the `cli` extra).
+"""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from ..driver.device import Device, list_devices
 from ..errors import CudadrvError
-from .commands import Commands
-from .nvml import Nvml, nvml
-from .output import print_table
+from .command_line import Commands, print_table
+
+
+class Nvml:
+    """The initialised library.
+
+    Args:
+        binding: the module pynvml.
+    """
+
+    # pynvml has no types: values are Any here, and get their types where they are returned.
+    def __init__(self, binding: Any) -> None:
+        self._binding = binding
+
+    def device(self, pci_bus_id: str) -> NvmlDevice | None:
+        """Return the device at a PCI address such as "0000:3b:00.0"; None if NVML lacks it."""
+        handle = self.call("nvmlDeviceGetHandleByPciBusId", pci_bus_id.encode())
+        return None if handle is None else NvmlDevice(self, handle)
+
+    def call(self, function: str, *arguments: object) -> Any:
+        """Call a function; None where the device lacks the value or the user may not read it."""
+        try:
+            return getattr(self._binding, function)(*arguments)
+        except self._binding.NVMLError:
+            return None
+
+
+class NvmlDevice:
+    """A device of NVML; None where NVML has no value."""
+
+    def __init__(self, library: Nvml, handle: object) -> None:
+        self._library, self._handle = library, handle
+
+    def used_and_total(self) -> tuple[int, int] | None:
+        """Return the bytes of device memory in use, and the total."""
+        found = self._library.call("nvmlDeviceGetMemoryInfo", self._handle)
+        return None if found is None else (int(found.used), int(found.total))
+
+    def busy_percent(self) -> int | None:
+        """Return the percent of the last moments in which a kernel ran."""
+        found = self._library.call("nvmlDeviceGetUtilizationRates", self._handle)
+        return None if found is None else int(found.gpu)
+
+    def celsius(self) -> int | None:
+        """Return the chip's temperature."""
+        found = self._library.call("nvmlDeviceGetTemperature", self._handle, 0)
+        return None if found is None else int(found)
+
+    def watts(self) -> float | None:
+        """Return the power in watts."""
+        found = self._library.call("nvmlDeviceGetPowerUsage", self._handle)
+        return None if found is None else float(found) / 1000
+
+    def processes(self) -> dict[int, int | None]:
+        """Return bytes of device memory by process id; None where the system hides them."""
+        found = self._library.call("nvmlDeviceGetComputeRunningProcesses", self._handle)
+        return {int(each.pid): each.usedGpuMemory for each in found or ()}
+
+
+@contextmanager
+def nvml() -> Iterator[Nvml | None]:
+    """Yield NVML for a block; None where its binding or the library is missing."""
+    try:
+        import pynvml
+    except ModuleNotFoundError:
+        yield None
+        return
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        yield None
+        return
+    try:
+        yield Nvml(pynvml)
+    finally:
+        pynvml.nvmlShutdown()
+
 
 _COLUMNS: Final = ("device", "name", "MiB used", "MiB", "busy", "°C", "W", "processes")
 _MIB: Final = 2**20
-_CLEAR: Final = "\x1b[H\x1b[2J"  # to the corner, and what is there away: ECMA-48
+_CLEAR: Final = "\x1b[H\x1b[2J"  # cursor to the corner, clear the screen: ECMA-48
 
 
 @dataclass(slots=True)
 class Usage:
-    """One device now; what cannot be told is None.
+    """The usage of a device; None for unknown values.
 
     Attributes:
         busy_percent: of the last moments in which a kernel ran.
@@ -39,7 +118,7 @@ class Usage:
     processes: dict[int, int | None] = field(default_factory=dict)
 
     def row(self) -> tuple[str, ...]:
-        """The cells of its line."""
+        """Return the cells of the table's row."""
         told = (self.busy_percent, self.celsius, self.watts)
         busy, celsius, watts = ("-" if each is None else f"{each:.0f}" for each in told)
         processes = ", ".join(
@@ -63,7 +142,7 @@ def add_to(commands: Commands) -> None:
 
 
 def run_top(interval_s: float, once: bool, as_json: bool) -> int:
-    """Print the devices' use; answers 1 where there is no device."""
+    """Print the usage of the devices; return 1 if there is none."""
     try:
         devices = list_devices()
     except CudadrvError as error:
@@ -81,7 +160,7 @@ def run_top(interval_s: float, once: bool, as_json: bool) -> int:
 
 
 def usage(device: Device, library: Nvml | None) -> Usage:
-    """A device now. Without NVML this makes its primary context, to ask for its memory."""
+    """Return the usage of a device. Without NVML this makes its primary context."""
     found = library.device(device.pci_bus_id) if library and not device.is_emulated else None
     memory = found.used_and_total() if found else None
     if memory is None:

@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 class CapturedGraph:
-    """What `CudaClient.capture_graph` recorded, ready to be launched any number of times.
+    """The graph of `CudaClient.capture_graph`, which can be launched any number of times.
 
-    A graph holds addresses, so this keeps what they belong to: write new data into `inputs`,
+    A graph holds addresses, so this keeps their memory: write new data into `inputs`,
     launch, and read `outputs`.
 
     Attributes:
         stream: the stream that it was captured from and is launched on.
-        inputs: what the caller named as inputs.
-        outputs: what the caller named as outputs.
+        inputs: the caller's inputs.
+        outputs: the caller's outputs.
         arena: the memory of the capture's own allocations; None without an arena.
-        node_count: how many operations were captured.
+        node_count: the number of captured operations.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class CapturedGraph:
 
     @property
     def launch_count(self) -> int:
-        """How often it was launched."""
+        """The number of launches."""
         return self._launch_count
 
     def launch(self) -> None:
@@ -65,7 +65,7 @@ class CapturedGraph:
 
         Raises:
             ClosedError: it was closed.
-            CudaError: the driver refused.
+            CudaError: the driver returned an error.
         """
         # An executable runs once at a time, so threads that launch one queue anyway.
         with self._lock:
@@ -76,7 +76,7 @@ class CapturedGraph:
             self._launch_count += 1
 
     def close(self) -> None:
-        """Destroy the graph after its queued launches, and let inputs, outputs and arena go.
+        """Destroy the graph after its queued launches, and release inputs, outputs and arena.
 
         Idempotent.
         """

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -15,7 +17,6 @@ from ..launch.module import Module
 from ..memory.driver_pool import set_release_threshold
 from ..memory.reuse.allocator import DEFAULT_CAP_BYTES, CudaAllocator
 from ..stream import Context, Stream, cuda_context_for
-from . import environment
 from .captured_graph import CapturedGraph
 from .module_registry import registry
 from .sobol import SobolDvCache
@@ -24,12 +25,16 @@ if TYPE_CHECKING:
     from ..blas import LinearAlgebra
     from ..memory.buffer import DeviceBuffer
 
+_POOL_RELEASE_THRESHOLD_MB: Final = "CUDADRV_POOL_RELEASE_THRESHOLD_MB"
+_FREE_LIST_CAP_MB: Final = "CUDADRV_FREE_LIST_CAP_MB"
 DEFAULT_POOL_RELEASE_THRESHOLD_BYTES: Final = 512 << 20
+_MIB: Final = 1 << 20
+_MOST_MIB: Final = (1 << 64) // _MIB - 1  # the driver keeps a threshold in 64 bits
 
 
 @dataclass(frozen=True, slots=True)
 class CudaRawHandle:
-    """What a caller needs to launch kernels of its own in a client's order."""
+    """The context and the stream for kernels of a caller's own, in a client's order."""
 
     context: Context
     stream: Stream
@@ -40,14 +45,14 @@ class CudaRawHandle:
 
 
 class CudaClient:
-    """A device's context, its compute and copy streams, and what is shared on them.
+    """A device's context, its compute and copy streams, and the objects shared on them.
 
-    There is one client a device for the process: ``CudaClient(device)`` answers that one, whichever
-    thread asks first. What computes is launched on `stream`, whose order the allocator follows.
+    There is one client a device for the process: ``CudaClient(device)`` returns it in every
+    thread. Kernels are launched on `stream`, whose order the allocator follows.
 
     Two environment variables are read when a device's client is made, each in MiB:
-    ``CUDADRV_POOL_RELEASE_THRESHOLD_MB`` (512), what the driver's default pool keeps, and
-    ``CUDADRV_FREE_LIST_CAP_MB`` (1024), what the allocator's free lists keep.
+    ``CUDADRV_POOL_RELEASE_THRESHOLD_MB`` (512), the limit of the driver's default pool, and
+    ``CUDADRV_FREE_LIST_CAP_MB`` (1024), the limit of the allocator's free lists.
 
     Args:
         device: the device or its ordinal.
@@ -99,16 +104,14 @@ class CudaClient:
         self.context = context = cuda_context_for(device.ordinal)
         self.stream = stream = context.new_stream()
         self.copy_stream = context.new_stream()
-        threshold = environment.mebibytes(
-            environment.POOL_RELEASE_THRESHOLD_MB, DEFAULT_POOL_RELEASE_THRESHOLD_BYTES
-        )
+        threshold = _mebibytes(_POOL_RELEASE_THRESHOLD_MB, DEFAULT_POOL_RELEASE_THRESHOLD_BYTES)
         set_release_threshold(device, threshold)
-        cap = environment.mebibytes(environment.FREE_LIST_CAP_MB, DEFAULT_CAP_BYTES)
+        cap = _mebibytes(_FREE_LIST_CAP_MB, DEFAULT_CAP_BYTES)
         self.allocator = CudaAllocator(stream, cap_bytes=cap)
         self.raw_handle = CudaRawHandle(context, stream)
         self.sobol_dv_cache = SobolDvCache(stream)
         self._algebra = None
-        # Reentrant, so that a capture within a capture is told instead of waiting for itself.
+        # Reentrant, so that a capture within a capture raises instead of waiting for itself.
         self._capture_lock = threading.RLock()
 
     def __repr__(self) -> str:
@@ -133,7 +136,7 @@ class CudaClient:
         return self._algebra
 
     def synchronize(self) -> None:
-        """Wait until what the compute stream was given is done.
+        """Wait until all work of the compute stream is done.
 
         Raises:
             CudaError: some of that work failed.
@@ -141,11 +144,11 @@ class CudaClient:
         self.stream.synchronize()
 
     def record_event_on_compute(self) -> Event:
-        """An event at this point of the compute stream, for `copy_stream_wait_event`."""
+        """Record an event at this point of the compute stream, for `copy_stream_wait_event`."""
         return self.stream.record(timing=False)
 
     def copy_stream_wait_event(self, event: Event) -> None:
-        """Let the copy stream wait for an event.
+        """Make the copy stream wait for an event.
 
         Raises:
             ClosedError: the event was destroyed.
@@ -154,14 +157,14 @@ class CudaClient:
         self.copy_stream.wait(event)
 
     def destroy_event(self, event: Event) -> None:
-        """Destroy an event; what waits for it still does. A repeated destroy is harmless."""
+        """Destroy an event; waits for it continue. A repeated destroy is harmless."""
         border.instance("CudaClient.destroy_event: event", event, Event).close()
 
     def preload_modules(self, names: Iterable[str]) -> None:
         """Compile and load registered modules now, so that their first launch does not wait.
 
         Args:
-            names: what `register_module` was given; those loaded already cost nothing.
+            names: the names of `register_module`; modules that are loaded already cost nothing.
 
         Raises:
             UnknownModuleError: nothing is registered under a name.
@@ -171,7 +174,7 @@ class CudaClient:
             self.module(name)
 
     def module(self, name: str) -> Module:
-        """The registered module of a name on this device.
+        """Return the registered module of a name on this device.
 
         Raises:
             UnknownModuleError, DriverCallFailed: as `preload_modules`.
@@ -179,7 +182,7 @@ class CudaClient:
         return registry.load(name, self.context)
 
     def warmup_sobol(self, dimension: int) -> None:
-        """Put the Sobol direction vectors of a dimension on the device, where they stay.
+        """Copy the Sobol direction vectors of a dimension to the device, where they stay.
 
         Call it once outside any capture; again it costs nothing. `sobol_dv_cache` has them then.
 
@@ -197,24 +200,24 @@ class CudaClient:
         fn: Callable[[CudaClient], object],
         arena_bytes: int | None = None,
     ) -> CapturedGraph:
-        """Capture what `fn` launches on the compute stream, at addresses that stay.
+        """Capture the work that `fn` launches on the compute stream, at addresses that stay.
 
-        The allocator is frozen meanwhile: what `fn` allocates comes from an arena of the graph's
-        own, each address once, or without an arena from the graph itself, which frees at its end
-        what `fn` did not. Either way it is the graph's scratch memory: what is to be read later
-        belongs in `outputs`, allocated before. If `fn` raises, the capture is given up, and
-        stream and allocator are usable as before. Other threads must leave the client alone
-        meanwhile; captures of several threads take turns.
+        The allocator is frozen meanwhile: allocations of `fn` come from the graph's own arena, each
+        address once, or without an arena from the graph itself, which frees them at its end unless
+        `fn` did. Either way they are the graph's scratch memory: allocate results that are
+        read later before, and name them in `outputs`. If `fn` raises, the capture is cancelled, and
+        stream and allocator are usable as before. Other threads must not use the client meanwhile;
+        captures of several threads take turns.
 
         Args:
-            inputs: what the graph reads; kept alive with it.
-            outputs: what the graph writes; kept alive with it.
+            inputs: the objects that the graph reads; kept alive with it.
+            outputs: the objects that the graph writes; kept alive with it.
             fn: launches the work; called once, with this client.
             arena_bytes: the arena's size; None is no arena.
 
         Raises:
             OutOfMemoryError: the arena does not fit the device, or `fn` does not fit the arena.
-            CudaError: `fn` did what a capture cannot record.
+            CudaError: a capture cannot record a call of `fn`.
         """
         border.function("CudaClient.capture_graph: fn", fn, takes=1)
         inputs = border.several("CudaClient.capture_graph: inputs", inputs, object)
@@ -246,7 +249,26 @@ class CudaClient:
             return CapturedGraph(graph, stream, inputs, outputs, arena)
 
     def _installed_arena(self, nbytes: int) -> DeviceBuffer:
-        """Memory from which the frozen allocator gives what a capture asks for."""
+        """Return memory from which the frozen allocator serves the capture."""
         arena = self.stream.alloc(nbytes)
         self.allocator.install_arena(arena.ptr, arena.nbytes)
         return arena
+
+
+def _mebibytes(name: str, default_bytes: int) -> int:
+    """Return the bytes that an environment variable gives in MiB, an integer.
+
+    A variable that is not set or empty is the default; one that cannot be read is the default
+    too, with a `RuntimeWarning`.
+    """
+    text = os.environ.get(name, "").strip()
+    if not text:
+        return default_bytes
+    if text.isascii() and text.isdecimal() and int(text) <= _MOST_MIB:
+        return int(text) * _MIB
+    warnings.warn(
+        f"{name} is {text!r}, which is no whole number of MiB: using {default_bytes // _MIB}",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return default_bytes

@@ -1,4 +1,4 @@
-"""Kernel sources under a name, for `CudaClient.preload_modules` to load ahead of first use."""
+"""Kernel sources by name, for `CudaClient.preload_modules` to load before the first use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class UnknownModuleError(CudadrvError):
     """No source is registered under a name.
 
     Attributes:
-        name: the name asked for.
+        name: the unknown name.
         available: the names that are registered.
     """
 
@@ -32,7 +32,7 @@ class UnknownModuleError(CudadrvError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _RegisteredModule:
     """A source, how it is compiled, and its module on each context."""
 
     source: Source
@@ -45,7 +45,7 @@ class ModuleRegistry:
     """Sources by name; each is compiled once and loaded once a context."""
 
     def __init__(self) -> None:
-        self._entries: dict[str, _Entry] = {}
+        self._entries: dict[str, _RegisteredModule] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -63,25 +63,25 @@ class ModuleRegistry:
         """Register a source; nothing is compiled yet.
 
         Args:
-            name: what it is asked for by.
+            name: the name of the module.
             source: CUDA C++, or a function that makes it when it is needed.
             options: how to compile; a target left open is the context's.
-            name_expressions: template instances that the kernels are asked for by.
+            name_expressions: template instances by which kernels are found.
 
         Raises:
-            InvalidValueError: the name stands for another source or other options.
+            InvalidValueError: the name is registered with another source or other options.
         """
         border.text("register_module: name", name)
         border.source("register_module: source", source)
         cache = PtxModuleCache(options, name_expressions=name_expressions)
-        entry = _Entry(source, options, name_expressions, cache)
+        entry = _RegisteredModule(source, options, name_expressions, cache)
         known = self._entries.setdefault(name, entry)
         same = (known.source, known.options, known.name_expressions)
         if known is not entry and same != (source, options, name_expressions):
             raise InvalidValueError(f"registering {name!r}, which stands for another source")
 
     def load(self, name: str, context: Context) -> Module:
-        """The module of a name on a context; compiled and loaded the first time.
+        """Return the module of a name on a context; the first call compiles and loads it.
 
         Raises:
             UnknownModuleError: nothing is registered under the name.
@@ -94,7 +94,7 @@ class ModuleRegistry:
         return entry.cache.get_or_compile(context, name, entry.source)
 
 
-# The process's registry: what packages register when they are imported, and no more than that.
+# The process's registry: filled by packages when they are imported.
 registry: Final = ModuleRegistry()
 
 

@@ -1,4 +1,4 @@
-"""Sobol direction vectors: computed from SciPy's Joe-Kuo numbers, kept on the device by a client.
+"""Sobol direction vectors: computed from SciPy's Joe-Kuo numbers, cached on the device by a client.
 
 S. Joe and F. Y. Kuo, "Constructing Sobol sequences with better two-dimensional projections", SIAM
 J. Sci. Comput. 30 (2008), new-joe-kuo-6.21201.
@@ -32,7 +32,7 @@ class SobolDimensionError(CudadrvError, ValueError):
 
     Attributes:
         arg: the argument's name, "dimension".
-        reason: what is wrong with it.
+        reason: the fault in words.
     """
 
     def __init__(self, reason: str) -> None:
@@ -42,7 +42,7 @@ class SobolDimensionError(CudadrvError, ValueError):
 
 
 class SobolDvCache(Uncopied):
-    """Direction vectors on the device by dimension, kept as long as the cache.
+    """Direction vectors on the device by dimension, cached as long as this object lives.
 
     Uploaded once a dimension and outside any capture, so that a graph finds them at an address
     that stays, and copies nothing from host memory that is gone when it is launched.
@@ -58,11 +58,11 @@ class SobolDvCache(Uncopied):
         return len(self._arrays)
 
     def get(self, dimension: int) -> DeviceArray[np.uint32] | None:
-        """The vectors of a dimension, (dimension, 32) uint32, or None before `warmup`."""
+        """Return the vectors of a dimension, (dimension, 32) uint32, or None before `warmup`."""
         return self._arrays.get(border.integer("SobolDvCache.get: dimension", dimension))
 
     def warmup(self, dimension: int) -> DeviceArray[np.uint32]:
-        """The vectors of a dimension; the first call uploads them and waits until they are there.
+        """Return the vectors of a dimension; the first call uploads them and waits for the copy.
 
         Raises:
             SobolDimensionError: `dimension` is not in 1 to 21201.
@@ -92,7 +92,7 @@ class SobolDvCache(Uncopied):
 
 
 def checked_dimension(dimension: int) -> int:
-    """The dimension, if there are direction numbers for it.
+    """Return the dimension, checked: there must be direction numbers for it.
 
     Raises:
         SobolDimensionError: there are none.
@@ -108,7 +108,7 @@ def checked_dimension(dimension: int) -> int:
 
 
 def direction_vectors(dimension: int) -> npt.NDArray[np.uint32]:
-    """The direction vectors of the first `dimension` coordinates, (dimension, 32) uint32, C order.
+    """Return the direction vectors of `dimension` coordinates, (dimension, 32) uint32, C order.
 
     Vector j of a coordinate has its leading one at bit 31 - j. Point n is the exclusive or of the
     vectors whose bits are set in the Gray code of n, divided by 2**32.

@@ -8,16 +8,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .bar import TerminalBar as TerminalBar
     from .executor import GpuExecutor as GpuExecutor
-    from .policy import Progress as Progress, TilePolicy as TilePolicy
-    from .report import WorkerReport as WorkerReport
+    from .progress_bar import TerminalBar as TerminalBar
+    from .tile_policy import Progress as Progress, TilePolicy as TilePolicy
+    from .worker_report import WorkerReport as WorkerReport
 else:  # a worker needs none of them, and starts sooner without
     _AT_FIRST_USE = {
-        "bar": "TerminalBar",
+        "progress_bar": "TerminalBar",
         "executor": "GpuExecutor",
-        "policy": "Progress TilePolicy",
-        "report": "WorkerReport",
+        "tile_policy": "Progress TilePolicy",
+        "worker_report": "WorkerReport",
     }
 
     def __getattr__(name: str) -> object:

@@ -1,147 +1,227 @@
-"""A call on its way to a worker and back, until it has succeeded or failed for good."""
+"""A call of a function by a worker: its attempts, and what travels to the worker and back.
+
+Whether a call is made again is decided here, and nowhere else: an engine reports what became of an
+attempt, and makes another one where `Call` returns True.
+"""
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, TypeVar
 
 import numpy as np
 
 from ..errors import WorkerLostError
-from .failure import Failure
-from .parcel import Function, packed
-from .policy import TilePolicy
-from .request import Reply, Request, Wanted, here
-from .segment import Segment
+from .pickled import PickledError, PickledFunction, PickledValue
+from .shared_arrays import Segment
+from .tile_policy import TilePolicy
+
+_T = TypeVar("_T")
+_MAX_FUNCTIONS: Final = 32
+_HOST: Final = socket.gethostname()
+
+
+class ReturnMode(Enum):
+    """What a worker returns."""
+
+    RESULT = "the function's result"
+    ITEMS = "the tile as the function left it"
+    NOTHING = "nothing, as the tile is in shared memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One attempt at a call, as the worker receives it.
+
+    Attributes:
+        function: the function's digest.
+        code: the function's pickle; None where the worker has it.
+        arguments: (args, kwargs).
+        items: the items of a tile, whose function gets the device's ordinal first; else empty.
+        returns: what the reply holds.
+        seconds: how long the call may take in a process that watches the time itself.
+        caller: the host and process that sent the request.
+    """
+
+    function: str
+    code: bytes | None
+    arguments: PickledValue
+    items: range
+    returns: ReturnMode
+    seconds: float | None
+    caller: tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What became of a request.
+
+    Attributes:
+        value: the result; None where the tile was changed in shared memory, or the call failed.
+        error: what the call raised.
+        is_broken: whether the worker's context is lost.
+        was_called: False where the context was lost before, or the arguments cannot be opened.
+        worker: the worker's name.
+        ordinal: the worker's device.
+        seconds: how long the call took.
+    """
+
+    value: PickledValue | None
+    error: PickledError | None
+    is_broken: bool
+    was_called: bool
+    worker: str
+    ordinal: int
+    seconds: float
+
+    def result(self) -> object:
+        """Unpickle the value."""
+        return None if self.value is None else self.value.value()
 
 
 class Call:
-    """A function with its arguments, and the future of what comes of it.
+    """A function with its arguments, and the future of its result.
 
     Attributes:
-        function: what is called.
-        future: for who waits.
-        attempts: how often it was begun.
-        worker: the name of the worker that had it last, "" before.
-        ordinal: that one's device.
+        function: the function.
+        future: the caller's.
+        attempts: how often the call was begun.
+        worker: the name of the worker that began it last, "" before.
+        ordinal: the device of that worker.
+        seconds: how long an attempt may take; None is for ever.
+        items: the items of a tile; empty for other calls.
+        only_worker: the number of the one worker that may make it; None for any.
     """
 
     __slots__ = (
-        "_arguments", "_deliver", "_items", "_policy", "_retries", "attempts", "function",
-        "future", "ordinal", "worker",
+        "_arguments", "_policy", "_put", "_retries", "attempts", "function", "future", "items",
+        "only_worker", "ordinal", "seconds", "worker",
     )  # fmt: skip
 
     def __init__(
         self,
-        function: Function,
+        function: PickledFunction,
         arguments: tuple[tuple[object, ...], dict[str, object]],
         policy: TilePolicy,
         *,
-        items: range | None = None,
-        deliver: Callable[[object], None] | None = None,
+        items: range = range(0),
+        put: Callable[[object], None] | None = None,
+        only_worker: int | None = None,
     ) -> None:
-        """A call; a tile's has items, and one that changes them is told where to `deliver` them."""
-        self.function: Function = function
+        """Describe a call; `put` takes the tile that it has changed."""
+        self.function: PickledFunction = function
         self.future: Future[object] = Future()
         self.attempts: int = 0
         self.worker: str = ""
         self.ordinal: int = -1
+        self.seconds: float | None = policy.seconds
+        self.items: range = items
+        self.only_worker: int | None = only_worker
         self._arguments = arguments
         self._policy = policy
-        self._items = items
-        self._deliver = deliver
+        self._put = put
         self._retries = policy.retried
 
-    @property
-    def seconds(self) -> float | None:
-        """How long it may take."""
-        return self._policy.seconds
-
     def begin(self) -> bool:
-        """Begin it, for the first time or again; False where it was cancelled before."""
+        """Begin an attempt; False where the call was cancelled or has failed."""
         future = self.future
         if not future.running():
             if future.done() and not future.cancelled():
-                return False  # it was given up
+                return False
             if not future.set_running_or_notify_cancel():
                 return False
         self.attempts += 1
         return True
 
-    def put_back(self) -> None:
-        """Note that the worker did not begin it."""
-        self.attempts -= 1
-
     def request(
-        self,
-        *,
-        has_function: bool,
-        share: Callable[[int], Segment] | None,
-        is_private: bool,
+        self, *, has_function: bool, share: Callable[[int], Segment] | None = None
     ) -> Request:
-        """What a worker is sent.
+        """Pickle an attempt for a worker.
+
+        Args:
+            has_function: whether the worker has the function.
+            share: returns shared memory of a size, for the arguments' arrays.
 
         Raises:
             ArgumentTypeError: an argument cannot be pickled.
-            OSError: there is not so much memory to share.
+            OSError: the system has not enough memory.
         """
-        parcel = packed(self._arguments, share)
-        wanted = Wanted.RESULT
-        if self._deliver is not None:
-            in_place = parcel.place is not None and not is_private and self._is_plain_array()
-            wanted = Wanted.NOTHING if in_place else Wanted.ITEMS
+        arguments = PickledValue.of(self._arguments, share)
+        returns = ReturnMode.RESULT
+        if self._put is not None:
+            tile = self._arguments[0][0]
+            is_plain = isinstance(tile, np.ndarray) and not tile.dtype.hasobject
+            in_place = is_plain and arguments.shared is not None
+            returns = ReturnMode.NOTHING if in_place else ReturnMode.ITEMS
         return Request(
-            self.function.digest, None if has_function else self.function.code, parcel,
-            self._items, wanted, is_private, self.seconds, here(),
+            self.function.digest, None if has_function else self.function.code, arguments,
+            self.items, returns, self.seconds, this_process(),
         )  # fmt: skip
 
-    def _is_plain_array(self) -> bool:
-        tile = self._arguments[0][0]
-        return isinstance(tile, np.ndarray) and not tile.dtype.hasobject
-
-    def accept(self, reply: Reply, value: Callable[[], object]) -> bool:
-        """Take an answer; whether the call is to be made once more.
+    def accept(self, reply: Reply, result: Callable[[], object]) -> bool:
+        """End an attempt with its reply; whether the call is to be made again.
 
         Args:
-            reply: the answer.
-            value: gives its value; of a tile that was changed in shared memory, the tile.
+            reply: the reply.
+            result: unpickles the result; of a tile that was changed in shared memory, the tile.
         """
         self.worker, self.ordinal = reply.worker, reply.ordinal
-        if reply.failure is not None:
-            if reply.is_broken:
-                return self.lose("its context is lost", reply.failure)
+        if reply.is_broken and reply.error is not None:
+            return self.lose("its context is lost", reply.error)
+        if reply.error is not None:
             if self._retries > 0:
                 self._retries -= 1
                 return True
-            self.fail(reply.failure.raised())
+            self.fail(reply.error.error())
             return False
         try:
-            result = value()
-            if self._deliver is not None:
-                self._deliver(result)
-                result = None
-        except Exception as error:  # what cannot be unpickled, or is not for these items
+            value = result()
+            if self._put is not None:
+                self._put(value)
+                value = None
+        except Exception as error:  # what cannot be unpickled, or does not fit these items
             self.fail(error)
         else:
-            self.future.set_result(result)
+            self.future.set_result(value)
         return False
 
-    def lose(self, reason: str, failure: Failure | None = None) -> bool:
-        """Note that its worker is lost; whether the call is to be made once more."""
+    def lose(self, reason: str, cause: PickledError | None = None) -> bool:
+        """End an attempt whose worker was lost; whether the call is to be made again."""
         if self.attempts <= self._policy.redone:
             return True
-        what = f"items {self._items.start} to {self._items.stop}" if self._items else "a call"
+        what = f"items {self.items.start} to {self.items.stop}" if self.items else "a call"
         lost = WorkerLostError(
             f"{what}: worker {self.worker} was lost ({reason}), in attempt {self.attempts}",
             worker=self.worker,
             attempts=self.attempts,
         )
-        if failure is not None:
-            lost.__cause__ = failure.raised()
+        if cause is not None:
+            lost.__cause__ = cause.error()
         self.fail(lost)
         return False
 
+    def put_back(self) -> None:
+        """Take an attempt back that the worker did not begin."""
+        self.attempts -= 1
+
     def fail(self, error: BaseException) -> None:
-        """End it with an error."""
+        """End the call with an error."""
         if not self.future.done():
             self.future.set_exception(error)
+
+
+def keep_function(by_digest: dict[str, _T], digest: str, value: _T) -> None:
+    """Keep what belongs to a function, and drop the oldest: in worker and caller the same ones."""
+    by_digest[digest] = value
+    for former in list(by_digest)[:-_MAX_FUNCTIONS]:
+        by_digest.pop(former, None)
+
+
+def this_process() -> tuple[str, int]:
+    """This host and process."""
+    return _HOST, os.getpid()

@@ -1,53 +1,96 @@
-"""The workers of a Dask cluster. Dask schedules, moves and repeats; this tells it what to call."""
+"""The workers of a Dask cluster as an engine. Dask schedules tasks, moves data and repeats."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import math
+import secrets
 import threading
 import time
-from collections.abc import Callable, Coroutine
 from concurrent import futures
-from dataclasses import replace
+from dataclasses import dataclass
 from importlib import import_module
-from queue import SimpleQueue
-from typing import Any, Final, TypeAlias, cast
+from queue import Empty, SimpleQueue
+from typing import Any, Final
 
 from ..driver.locks import process_lock
 from ..errors import ExecutorClosedError, RuntimeDependencyUnavailable, WorkerLostError
-from .call import Call
-from .dask_client import DaskClient, DaskFuture
-from .dask_outbox import DaskOutbox
-from .dask_roster import DaskRoster
-from .dask_task import Gathered, Sent, Wish, all_of
-from .dask_watch import DaskWatch
+from .call import Call, Reply, Request, keep_function
+from .dask_cluster import DaskCluster
+from .dask_worker import serve
 from .engine import Engine
-from .parcel import Function
-from .report import WorkerReport
-from .request import Reply
+from .pickled import PickledFunction
+from .worker_report import WorkerReport
 
 _LOOK_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.2  # between looks where something is wrong
-_LEAST_WAITING: Final = 16
-_MOST_UNBEGUN: Final = 1
-_SMALL_BYTES: Final = 1 << 18  # of a tile of which many may be under way
+_MIN_CALLS: Final = 32  # small ones a worker: the way to Dask and back is long
+_SMALL_BYTES: Final = 1 << 18
+_MAX_UNBEGUN: Final = 1
+_MAX_TOGETHER: Final = 64
+_TASK_SECONDS: Final = 0.02  # of a task of several calls
+_LARGE_CODE: Final = 1 << 15
 _LOST: Final = "lost"
-_News: TypeAlias = "Sent | str | Gathered | None"
+
+
+@dataclass(slots=True)
+class _Task:
+    """Calls of one function on their way, as one task of Dask's.
+
+    Attributes:
+        calls: the calls.
+        only: the address of the one worker that may make them; None for any.
+        is_alone: whether its process makes no other call meanwhile, and logs that it begins.
+        future: Dask's.
+        seen: how much had happened to other calls when it was sent.
+        is_gathered: whether its result is on its way.
+    """
+
+    calls: list[Call]
+    only: str | None
+    is_alone: bool
+    future: Any
+    seen: int
+    is_gathered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Gathered:
+    """The results of tasks, as they have come from their workers.
+
+    Attributes:
+        keys: the tasks.
+        found: their results by key.
+    """
+
+    keys: list[str]
+    found: futures.Future[Any]
+
+    def answers(self) -> dict[str, object]:
+        """A result for each task, or the error: they were lost, or the client was closed."""
+        try:
+            found: dict[str, object] = self.found.result()
+        except BaseException as error:  # asyncio's cancellation, where the client's loop ends
+            return dict.fromkeys(self.keys, error)
+        return {key: found.get(key) for key in self.keys}
 
 
 class DaskEngine(Engine):
-    """All workers of a client's cluster.
+    """All workers of a client's cluster, and one thread that sends calls and takes results.
 
-    One thread sends calls, another one takes what comes of them: each takes all that there is at
-    once. What is on its way is the second one's alone, which is told of it.
+    Dask counts a lost worker against all tasks that waited there, and does not say which had begun.
+    So a call that has lost a worker is made alone from then on, and its worker logs an event before
+    it begins. A scheduler passes events on before it gives the task up ("events" in the manual of
+    dask.distributed). Only an attempt that was begun counts.
 
     Args:
-        client: the client.
-        grace_seconds: how long calls wait that no worker takes.
+        client: a `distributed.Client`, which has no types.
+        grace_seconds: how long calls wait that no worker begins.
     """
 
-    def __init__(self, client: object, grace_seconds: float) -> None:
+    def __init__(self, client: Any, grace_seconds: float) -> None:
         try:
             scheduler = import_module("distributed.scheduler")
         except ModuleNotFoundError as error:
@@ -55,279 +98,354 @@ class DaskEngine(Engine):
                 'GpuExecutor.dask needs distributed: pip install "cudadrv[cluster]"'
             ) from error
         self._killed: type[Exception] = scheduler.KilledWorker
-        self._client = cast(DaskClient, client)  # what a client is, no class of ours says
-        self._watch = DaskWatch(self._client, grace_seconds)
-        self._roster = DaskRoster(self._client, grace_seconds, self._watch.no_worker)
+        self._client = client
+        self._cluster = DaskCluster(client, grace_seconds)
         self._look_seconds = min(_LOOK_SECONDS, max(_PAUSE_SECONDS, grace_seconds / 4))
-        self._news: SimpleQueue[_News] = SimpleQueue()
-        self._outbox = DaskOutbox(self._client, self._roster, self._news.put, self._news.put)
+        # A call to be sent, the key of a task that has ended, results; None to look at the rest.
+        self._events: SimpleQueue[Call | str | _Gathered | None] = SimpleQueue()
         self._lock = process_lock()
         self._delivering = process_lock()
         self._open: dict[Call, None] = {}
-        self._sent: dict[str, Sent] = {}
-        self._answered = 0
-        self._lost = -math.inf  # when a worker was lost last
         self._is_closed = False
         self._is_cancelled = False
         self._is_aborted = False
-        for name, work in (("calls", self._outbox.run), ("results", self._collect)):
-            threading.Thread(
-                target=self._work, args=(work,), name=f"cudadrv dask {name}", daemon=True
-            ).start()
+        # The rest is the thread's alone, but for what `_note_begin` and `_forget` do.
+        self._topic = f"cudadrv-{secrets.token_hex(4)}"
+        self._keys = (f"{self._topic}-{number}" for number in itertools.count())
+        self._tasks: dict[str, _Task] = {}
+        self._codes: dict[str, Any] = {}  # futures of large functions' code
+        self._seconds: dict[str, float] = {}  # of a call, by function
+        self._lost = -math.inf  # when a worker was lost last
+        # Calls that have lost a worker: how often since then, without anything else happening.
+        self._suspects: dict[Call, int] = {}
+        self._is_listening = False
+        self._begun: dict[str, int] = {}  # how often a task was, that is made alone
+        self._suspect_workers: set[str] = set()  # that may be lost by what they had begun
+        self._happened = 0  # calls that were begun alone or have ended
+        threading.Thread(target=self._run, name="cudadrv dask", daemon=True).start()
 
     def workers(self) -> tuple[WorkerReport, ...]:
-        """Those that the scheduler has now; new ones are asked what they are."""
-        return self._roster.workers()
+        """Return those that the scheduler has now."""
+        return self._cluster.workers()
 
-    def depth(self, worker: int, nbytes: int, function: Function) -> int:
-        """More of small ones: the way to Dask and back is long, and several go together."""
-        threads = self._roster.threads(self._roster.address(worker))
+    def capacity(self, nbytes: int, function: PickledFunction) -> int:
+        """Return more for small tiles: several go together."""
+        workers, threads = self._cluster.counts()
         if nbytes >= _SMALL_BYTES:
-            return threads + 1
-        return threads + 2 * max(_LEAST_WAITING, self._outbox.together(function.digest))
+            return threads + workers
+        return threads + workers * max(_MIN_CALLS, 2 * self._together(function.digest))
 
-    def start(self, call: Call, worker: int | None = None) -> None:
-        """Let the worker have it, or whom Dask chooses instead."""
-        self._give(call, Wish(None if worker is None else self._roster.address(worker)))
-
-    def start_on(self, call: Call, worker: int) -> None:
-        """Let the worker have it, and no other."""
-        self._give(call, Wish(self._roster.address(worker), only=True))
+    def start(self, call: Call) -> None:
+        """Have a call sent."""
+        with self._lock:
+            if self._is_closed:
+                raise ExecutorClosedError("cannot schedule new futures after shutdown")
+            self._open[call] = None
+            self._events.put(call)
+        call.future.add_done_callback(lambda _: self._forget(call))
 
     def close(self, *, wait: bool, cancel: bool) -> None:
-        """The workers stay, which are the cluster's."""
+        """Accept no more calls; the workers stay, which are the cluster's."""
         with self._lock:
             self._is_closed = True
             left = list(self._open)
         if cancel:
             self._is_cancelled = True
-            self._news.put(None)
             for call in left:
                 call.future.cancel()
+        self._events.put(None)
         if wait:
             futures.wait([call.future for call in left])
-        self._end_if_done()
 
     def abort(self) -> None:
-        """Give up all calls; what a worker is doing it does to its end."""
+        """Give up all calls; a worker makes the one that it has begun to its end."""
         self._is_aborted = True
-        with self._delivering:  # what is being put into a caller's items is waited for
+        with self._delivering:  # a result that is being put into a caller's items is waited for
             pass
         self.close(wait=False, cancel=True)
         self._fail_all(futures.CancelledError())
 
-    def _give(self, call: Call, wish: Wish) -> None:
-        with self._lock:
-            if self._is_closed:
-                raise ExecutorClosedError("cannot schedule new futures after shutdown")
-            self._open[call] = None
-        call.future.add_done_callback(lambda _: self._forget(call))
-        self._outbox.put(call, wish)
-
     def _forget(self, call: Call) -> None:
         self._open.pop(call, None)
-        self._end_if_done()
-
-    def _end_if_done(self) -> None:
-        """Let both threads end where no call can come any more."""
-        with self._lock:
-            is_done = self._is_closed and not self._open
-        if is_done:
-            self._outbox.end()
-            self._news.put(None)
-
-    def _work(self, work: Callable[[], None]) -> None:
-        """What a thread does: nobody waits for ever for one that has failed."""
-        try:
-            work()
-        except BaseException as error:
-            with self._lock:
-                self._is_closed = True
-            self._fail_all(error)
-            self._end_if_done()  # the other thread too
-            raise
+        self._suspects.pop(call, None)
+        if self._is_closed and not self._open:
+            self._events.put(None)
 
     def _fail_all(self, error: BaseException) -> None:
         for call in list(self._open):
             self._forget(call)
             call.fail(error)
 
-    def _collect(self) -> None:
-        """Take what has ended, until the engine is closed."""
-        looked = time.monotonic()
-        while not (self._is_closed and not self._open):
-            is_lossy = time.monotonic() - self._lost < _LOOK_SECONDS
-            every = _PAUSE_SECONDS if self._watch.is_over or is_lossy else self._look_seconds
-            news = all_of(self._news, every)
-            for each in news:
-                if isinstance(each, Sent):
-                    each.seen = self._happened
-                    self._sent[each.key] = each
-            if self._is_cancelled:
-                self._cancel_all()
-            self._ask([each for each in news if isinstance(each, str)])
-            for each in news:
-                if isinstance(each, Gathered):
-                    for key, answer in each.answers().items():
-                        self._deliver(key, answer)
-            if time.monotonic() - looked >= every:
-                self._look()
-                looked = time.monotonic()
-        self._cancel_all()
-        self._outbox.begins.close()
-
-    def _ask(self, keys: list[str]) -> None:
-        """Ask for the results of tasks; the end of those that have none is each call's."""
-        there: dict[str, DaskFuture] = {}
-        for key in keys:
-            sent = self._sent.get(key)
-            status = "pending" if sent is None else sent.future.status
-            if sent is None or status == "pending":
-                continue
-            if status not in ("finished", _LOST):
-                self._deliver(key, None)
-            elif not sent.is_asked:
-                sent.is_asked = True
-                if status == _LOST:  # Dask makes it again; others do not wait for it
-                    self._lost = time.monotonic()
-                    self._gather({key: sent.future})
-                else:
-                    there[key] = sent.future
-        if there:
-            self._gather(there)
-
-    def _gather(self, asked: dict[str, DaskFuture]) -> None:
-        """Ask for results; those of a worker that does not answer keep nobody waiting."""
+    def _run(self) -> None:
+        """Send calls and take results, until the engine is closed and all calls have ended."""
         try:
-            results: Coroutine[Any, Any, Any] = self._client.gather(
-                asked, errors="skip", asynchronous=True
-            )
+            looked = time.monotonic()
+            while not (self._is_closed and not self._open):
+                is_lossy = time.monotonic() - self._lost < _LOOK_SECONDS
+                is_late = self._cluster.is_late
+                every = _PAUSE_SECONDS if is_late or is_lossy else self._look_seconds
+                self._handle(_all_of(self._events, every))
+                if time.monotonic() - looked >= every:
+                    self._look()
+                    looked = time.monotonic()
+        except BaseException as error:  # no caller waits for ever for a thread that has failed
+            with self._lock:
+                self._is_closed = True
+            self._fail_all(error)
+            raise
+        finally:
+            self._cancel_all()
+            if self._is_listening:
+                with contextlib.suppress(Exception):  # the client may be closed
+                    self._client.unsubscribe_topic(self._topic)
+            for event in _all_of(self._events, 0):
+                if isinstance(event, Call):
+                    event.begin()  # it was cancelled: its waiters are notified
+
+    def _handle(self, events: list[Call | str | _Gathered | None]) -> None:
+        self._send([each for each in events if isinstance(each, Call)])
+        if self._is_cancelled:
+            self._cancel_all()
+        self._gather([each for each in events if isinstance(each, str)])
+        for each in events:
+            if isinstance(each, _Gathered):
+                for key, answer in each.answers().items():
+                    self._deliver(key, answer)
+
+    # Sending
+
+    def _together(self, digest: str) -> int:
+        """How many calls of a function are a task: as many short ones as take some time."""
+        seconds = self._seconds.get(digest, _TASK_SECONDS)
+        return max(1, min(_MAX_TOGETHER, int(_TASK_SECONDS / max(seconds, 1e-6))))
+
+    def _send(self, calls: list[Call]) -> None:
+        groups: dict[tuple[str, int | None], list[Call]] = {}
+        for call in calls:
+            if not call.begin():
+                continue
+            if call in self._suspects:
+                self._submit([call], is_alone=True)
+                continue
+            digest = call.function.digest
+            group = groups.setdefault((digest, call.only_worker), [])
+            group.append(call)
+            if len(group) >= self._together(digest):
+                self._submit(groups.pop((digest, call.only_worker)))
+        for group in groups.values():
+            self._submit(group)
+
+    def _submit(self, group: list[Call], *, is_alone: bool = False) -> None:
+        """Submit a task for calls of one function."""
+        calls: list[Call] = []
+        requests: list[Request] = []
+        for call in group:
+            try:
+                requests.append(call.request(has_function=True))
+                calls.append(call)
+            except Exception as error:  # arguments that cannot be pickled
+                call.fail(error)
+        if not calls:
+            return
+        key, number = next(self._keys), calls[0].only_worker
+        only = None if number is None else self._cluster.address(number)
+        try:
+            if is_alone and not self._is_listening:
+                self._is_listening = True
+                self._client.subscribe_topic(self._topic, self._note_begin)
+            future = self._client.submit(
+                serve, requests, self._code(calls[0].function),
+                (self._topic, key) if is_alone else None,
+                key=key, pure=False, workers=None if only is None else [only],
+            )  # fmt: skip
+            self._tasks[key] = _Task(calls, only, is_alone, future, self._happened)
+            future.add_done_callback(lambda _: self._events.put(key))
+        except Exception as error:  # the client is closed
+            for call in calls:
+                call.fail(error)
+
+    def _code(self, function: PickledFunction) -> Any:
+        """A function's pickle for a task: the bytes, or a future of them if they are large."""
+        if len(function.code) <= _LARGE_CODE:
+            return function.code
+        found = self._codes.get(function.digest)
+        if found is None or found.status not in ("pending", "finished"):
+            # A task, and no data of the client's: so Dask makes it again where a worker is lost.
+            key = f"cudadrv-code-{function.digest}"
+            found = self._client.submit(bytes, function.code, key=key, pure=False)
+            keep_function(self._codes, function.digest, found)
+        return found
+
+    # Results
+
+    def _gather(self, keys: list[str]) -> None:
+        """Ask for the results of tasks; one that has none ends now."""
+        present: dict[str, Any] = {}
+        for key in keys:
+            task = self._tasks.get(key)
+            if task is None or task.is_gathered:
+                continue
+            status = task.future.status
+            if status == "finished":
+                task.is_gathered = True
+                present[key] = task.future
+            elif status == _LOST:  # Dask makes it again; others do not wait for it
+                task.is_gathered = True
+                self._lost = time.monotonic()
+                self._request_results({key: task.future})
+            elif status != "pending":
+                self._deliver(key, None)
+        if present:
+            self._request_results(present)
+
+    def _request_results(self, asked: dict[str, Any]) -> None:
+        """Have results come; those of a worker that does not answer keep no other waiting."""
+        try:
+            results = self._client.gather(asked, errors="skip", asynchronous=True)
             loop = self._client.loop.asyncio_loop
-            found = asyncio.run_coroutine_threadsafe(results, loop)
+            found: futures.Future[Any] = asyncio.run_coroutine_threadsafe(results, loop)
         except Exception as error:  # the client was closed
             found = futures.Future()
             found.set_exception(error)
-        found.add_done_callback(lambda _: self._news.put(Gathered(list(asked), found)))
+        found.add_done_callback(lambda _: self._events.put(_Gathered(list(asked), found)))
 
     def _deliver(self, key: str, answer: object) -> None:
-        """Take the answers of a task; what came instead of them is each call's."""
-        sent = self._sent.pop(key, None)
-        if sent is None:
-            return  # it was given to others meanwhile
-        status, error = sent.future.status, None
+        """End an attempt at each call of a task, with its reply or with what came instead."""
+        task = self._tasks.pop(key, None)
+        if task is None:
+            return  # its calls were sent again meanwhile
+        status = task.future.status
         if status == "error":
-            error = _error_of(sent.future)
+            answer = answer or _error_of(task.future)
         # At once: a result that is lost would be made again, with whatever it does to a worker.
         with contextlib.suppress(Exception):  # the client may be closed
-            sent.future.release()
-        begun = self._outbox.begins.taken(key)
-        replies = answer if isinstance(answer, list) else [answer] * len(sent.calls)
-        for call, reply in zip(sent.calls, replies, strict=True):
+            task.future.release()
+        begun = self._begun.pop(key, 0)
+        answers = answer if isinstance(answer, list) else [answer] * len(task.calls)
+        for call, each in zip(task.calls, answers, strict=True):
             with self._delivering:
                 if self._is_aborted:
                     return
-                again = self._accept(call, sent, begun, status, reply or error)
-            if again is not None:
-                self._outbox.put(call, again)
+                again = self._end_attempt(call, task, begun, status, each)
+            if again:
+                self._events.put(call)
 
-    def _accept(
-        self, call: Call, sent: Sent, begun: int, status: str, answer: object
-    ) -> Wish | None:
-        """Take what came of a call; who is to make it once more, if it is to be."""
+    def _end_attempt(
+        self, call: Call, task: _Task, begun: int, status: str, answer: object
+    ) -> bool:
+        """Report to a call what became of its attempt; whether it is to be sent again."""
         if isinstance(answer, Reply):
-            return self._accept_reply(call, sent.wish, answer)
+            self._happened += 1
+            if answer.is_broken:
+                # Of several calls at once each finds the context lost.
+                is_only = task.is_alone or self._cluster.threads(answer.worker) == 1
+                self._cluster.replace(answer.worker)
+                if not is_only:
+                    self._suspects.setdefault(call, 0)
+                if not is_only or not answer.was_called:
+                    call.put_back()
+                    return True
+            digest = call.function.digest
+            former = self._seconds.get(digest, answer.seconds)
+            keep_function(self._seconds, digest, (former + answer.seconds) / 2)
+            return call.accept(answer, answer.result)
         if self._is_closed and status == "cancelled":
             call.fail(futures.CancelledError())
-        elif isinstance(answer, self._killed):  # as many times as Dask allows
+            return False
+        if isinstance(answer, self._killed):  # as many times as Dask allows
             call.worker = answer.args[1].address
-            return self._lose(call, sent, begun, str(answer))
-        elif isinstance(answer, Exception) and status == "error":
+            return self._lose(call, task, begun, str(answer))
+        if isinstance(answer, Exception) and status == "error":
             call.fail(answer)
-        else:
-            return self._lose(call, sent, begun, f"Dask lost the result: {answer or status}")
-        return None
+            return False
+        return self._lose(call, task, begun, f"Dask lost the result: {answer or status}")
 
-    def _accept_reply(self, call: Call, wish: Wish, reply: Reply) -> Wish | None:
-        self._answered += 1
-        if reply.is_broken:
-            # Of several at once each finds the context lost.
-            is_only = wish.alone or self._roster.threads(reply.worker) == 1
-            self._roster.replace(reply.worker)
-            if not is_only or not reply.was_called:
-                call.put_back()
-                return replace(wish, alone=wish.alone or not is_only)
-        elif not reply.was_called:
-            self._roster.is_shared = False
-            call.put_back()
-            return wish
-        self._outbox.note(call.function.digest, reply.seconds)
-        return wish if call.accept(reply, reply.unpacked) else None
-
-    def _lose(self, call: Call, sent: Sent, begun: int, why: str) -> Wish | None:
-        """Note that a call's worker is lost; it counts for those that were begun there.
+    def _lose(self, call: Call, task: _Task, begun: int, why: str) -> bool:
+        """Report a lost worker to a call, if the call was begun there.
 
         Where nothing happens any more but that workers are lost, it counts for all.
         """
         self._lost = time.monotonic()
-        places, wish = self._outbox.begins.places, sent.wish
-        if not wish.alone:
-            places.add(call.worker)
-        is_quiet = self._happened == sent.seen and call.worker not in places
-        unbegun = wish.unbegun + 1 if is_quiet and not begun else 0
-        again = Wish(wish.address if wish.only else None, wish.only, True, unbegun)
-        if not begun and unbegun <= _MOST_UNBEGUN:
+        if not task.is_alone:
+            self._suspect_workers.add(call.worker)
+        is_quiet = self._happened == task.seen and call.worker not in self._suspect_workers
+        unbegun = self._suspects.get(call, 0) + 1 if is_quiet and not begun else 0
+        self._suspects[call] = unbegun
+        if not begun and unbegun <= _MAX_UNBEGUN:
             call.put_back()
-            return again
+            return True
         call.attempts += max(0, begun - 1)
-        return again if call.lose(why) else None
+        return call.lose(why)
 
-    @property
-    def _happened(self) -> int:
-        """How often calls were begun alone, or have ended."""
-        return self._answered + self._outbox.begins.total
+    def _note_begin(self, event: tuple[float, tuple[str, str]]) -> None:
+        """Note that a call begins that is made alone; in the client's loop."""
+        _, (key, address) = event
+        self._suspect_workers.add(address)
+        self._begun[key] = self._begun.get(key, 0) + 1
+        self._happened += 1
+
+    # Waiting
 
     def _look(self) -> None:
-        """See to what waits for a worker that is gone or begins nothing, or for any for long."""
-        # Dask says when a task has ended; but not where its loop ended before.
-        self._ask(list(self._sent))
+        """Find tasks that wait for a worker that is gone or begins none, or have waited long."""
+        # Dask reports the end of a task, unless its loop ended before.
+        self._gather(list(self._tasks))
         waiting = {
-            key: each
-            for key, each in self._sent.items()
-            if each.future.status in ("pending", _LOST)
+            key: task
+            for key, task in self._tasks.items()
+            if task.future.status in ("pending", _LOST)
         }
-        decision = self._watch.look(waiting)
-        for key in decision.elsewhere:
-            self._send_elsewhere(self._taken_back(key))
-        for key, refusal in decision.refused.items():
-            for call in self._taken_back(key).calls:
-                call.fail(refusal)
+        if not waiting:
+            self._cluster.forget_waits()
+            return
+        try:
+            view = self._cluster.view()
+        except Exception:  # the scheduler is gone; Dask cancels the futures
+            return
+        for key, task in waiting.items():
+            if task.only is not None and task.only not in view.states and key not in view.placed:
+                why = f"worker {task.only} has left the cluster"
+                for call in self._taken_back(key):
+                    call.fail(WorkerLostError(why, worker=call.worker, attempts=call.attempts))
+            elif task.only is None and key in view.held and view.running:
+                for call in self._taken_back(key):
+                    call.put_back()
+                    self._events.put(call)
+            elif key not in view.begun:
+                refusal = self._cluster.refusal(task.only, view)
+                if refusal is not None:
+                    for call in self._taken_back(key):
+                        call.fail(refusal)
 
-    def _taken_back(self, key: str) -> Sent:
-        """A task that Dask is to forget."""
-        sent = self._sent.pop(key)
+    def _taken_back(self, key: str) -> list[Call]:
+        """The calls of a task that Dask is to forget."""
+        task = self._tasks.pop(key)
         with contextlib.suppress(Exception):  # the client may be closed
-            sent.future.cancel()
-        return sent
+            task.future.cancel()
+        return task.calls
 
     def _cancel_all(self) -> None:
-        for sent in self._sent.values():
+        for task in self._tasks.values():
             with contextlib.suppress(Exception):  # the client may be closed
-                sent.future.cancel()
-
-    def _send_elsewhere(self, sent: Sent) -> None:
-        """Give calls to another worker, if they may go to one."""
-        for call in sent.calls:
-            if sent.wish.only:
-                why = f"worker {sent.wish.address} has left the cluster"
-                call.fail(WorkerLostError(why, worker=call.worker, attempts=call.attempts))
-            else:
-                call.put_back()
-                self._outbox.put(call, replace(sent.wish, address=None))
+                task.future.cancel()
 
 
-def _error_of(future: DaskFuture) -> BaseException | None:
-    """What a task raised, or that nobody can say it any more."""
+def _error_of(future: Any) -> BaseException | None:
+    """What a task raised, or why Dask cannot say it."""
     try:
-        return future.exception()
-    except Exception as error:  # the client was closed
-        return error
+        error: BaseException | None = future.exception()
+    except Exception as failure:  # the client was closed
+        return failure
+    return error
+
+
+def _all_of(
+    queue: SimpleQueue[Call | str | _Gathered | None], seconds: float
+) -> list[Call | str | _Gathered | None]:
+    """All that a queue holds, after waiting for the first."""
+    found: list[Call | str | _Gathered | None] = []
+    with contextlib.suppress(Empty):
+        found.append(queue.get(timeout=seconds))
+        while True:
+            found.append(queue.get_nowait())
+    return found

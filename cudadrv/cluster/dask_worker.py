@@ -1,65 +1,194 @@
-"""What a Dask worker does with a request: tasks of `cudadrv.cluster.dask_engine` come here."""
+"""A Dask worker as a worker of an executor: tasks of `cudadrv.cluster.dask_engine` run here."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import socket
+import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent import futures
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
-from typing import Final, cast
+from typing import Any, Final, cast
 
-from .dask_begins import Gate, tell
-from .dask_client import DaskWorker
-from .report import Claim, WorkerReport, report_of
-from .request import Reply, Request, RequestHandler, here
-from .segment import NotHereError, Place, opened
+from ..driver.device import list_devices
+from ..errors import NoDeviceError
+from .call import Reply, Request, this_process
+from .worker import RequestHandler
+from .worker_report import WorkerReport, report_of
 
-_handlers: Final[dict[str, RequestHandler]] = {}
-"""By the worker's address: there are several in a process where a cluster has no processes."""
-_gate: Final = Gate()
-"""What calls of this process go through, whichever worker of it has them."""
 _END_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.2
-_ending: Final[list[threading.Timer]] = []
-"""What ends the process, once it is to end."""
-_claims: Final[list[Claim]] = []
-"""The devices that these have, as long as the process lives."""
+_LOG_SECONDS: Final = 30.0
+_ALONE_SECONDS: Final = 10.0
+_MAX_SHARING: Final = 64  # processes of one device
 
 
 def serve(
-    requests: Sequence[Request], code: bytes, told: tuple[str, str] | None = None
+    requests: Sequence[Request], code: bytes, log: tuple[str, str] | None = None
 ) -> list[Reply]:
-    """Answer requests of one function, one after the other.
+    """Reply to requests of one function, one after the other.
 
     A worker whose context is lost leaves them to another one.
 
     Args:
         requests: the requests.
         code: the function's pickle.
-        told: a topic, and what is told under it before a call that is to be made alone.
+        log: a topic and the task's key, logged before a call that is made alone.
     """
-    worker: DaskWorker = import_module("distributed").get_worker()
+    # distributed has no types.
+    worker: Any = import_module("distributed").get_worker()
     handler = _handler(worker.address)
     replies: list[Reply] = []
-    with _gate.entered(alone=told is not None):
+    with _gate.entered(alone=log is not None):
         for request in requests:
-            if request.giver == here() or not handler.is_broken:
-                if told is not None:
-                    tell(worker, *told)
-                replies.append(handler.answer(replace(request, code=code)))
+            if request.caller == this_process() or not handler.is_broken:
+                if log is not None:
+                    _log_begin(worker, *log)
+                replies.append(handler.reply_to(replace(request, code=code)))
             elif replies:
                 replies.append(handler.not_called())
             else:
                 _end_soon()
-                raise cast(Exception, import_module("distributed").Reschedule())
+                raise _reschedule()
     return replies
 
 
+# Dask gives the worker to a parameter of this name.
+async def report(dask_worker: Any) -> WorkerReport:
+    """Report this worker and its device without blocking the worker: a driver's start is slow."""
+    address, threads = dask_worker.address, dask_worker.state.nthreads
+    return await asyncio.to_thread(lambda: report_of(_handler(address).ordinal, address, threads))
+
+
+def end() -> None:
+    """End the process, for a nanny to start another one."""
+    os._exit(1)
+
+
+class Gate:
+    """Lets calls of a process in: many at once, or one alone.
+
+    A call that waits for a call that waits for it goes in after a while nevertheless.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._inside = 0
+        self._is_shut = False
+
+    @contextmanager
+    def entered(self, *, alone: bool) -> Iterator[None]:
+        """Be inside."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._is_shut, _ALONE_SECONDS)
+            if alone:
+                self._is_shut = True
+                self._changed.wait_for(lambda: not self._inside, _ALONE_SECONDS)
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._inside -= 1
+                if alone:
+                    self._is_shut = False
+                self._changed.notify_all()
+
+
+class Claim:
+    """The device of a worker that is given none: the first that no process of the host has.
+
+    It is one of the visible devices, in their order. So each worker of dask-cuda, which sees its
+    own device first, each of Slurm's processes, which see one, and each plain one, which sees all,
+    has a device of its own. Where there are more processes than devices they are shared evenly.
+    The claim is a name of a socket (unix(7), abstract), which ends with the process.
+
+    Args:
+        turn: how many workers of this process came before.
+
+    Attributes:
+        ordinal: the device.
+
+    Raises:
+        NoDeviceError: there is none.
+    """
+
+    def __init__(self, turn: int) -> None:
+        devices = list_devices()
+        if not devices:
+            raise NoDeviceError("taking a worker's device")
+        self._socket: socket.socket | None = None
+        index: int | None = turn % len(devices)
+        # Each process has emulated devices of its own.
+        if not devices[0].is_emulated and sys.platform == "linux":
+            index = first_free([str(device.uuid) for device in devices], self._take)
+        self.ordinal: int = devices[index or 0].ordinal
+
+    def _take(self, name: str) -> bool:
+        self._socket = held_name(name)
+        return self._socket is not None
+
+
+def held_name(name: str) -> socket.socket | None:
+    """Hold a name on this host until the socket is closed; None where another one has it."""
+    mine = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        mine.bind(f"\0cudadrv-{name}")
+    except OSError:
+        mine.close()
+        return None
+    return mine
+
+
+def first_free(names: Sequence[str], take: Callable[[str], bool]) -> int | None:
+    """The index of the first name that can be taken, each once before any a second time."""
+    for turn in range(_MAX_SHARING):
+        for index, name in enumerate(names):
+            if take(f"{name}-{turn}"):
+                return index
+    return None
+
+
+_handlers: Final[dict[str, RequestHandler]] = {}
+"""By the worker's address: there are several in a process where a cluster has no processes."""
+_gate: Final = Gate()
+"""All calls of this process go through it, whichever worker of it has them."""
+_ending: Final[list[threading.Timer]] = []
+"""The timer that ends the process, once it is to end."""
+_claims: Final[list[Claim]] = []
+"""The workers' devices, as long as the process lives."""
+
+
+def _handler(address: str) -> RequestHandler:
+    handler = _handlers.get(address)
+    if handler is None:
+        claim = Claim(len(_claims))
+        _claims.append(claim)
+        handler = _handlers.setdefault(address, RequestHandler(address, claim.ordinal))
+    return handler
+
+
+def _log_begin(worker: Any, topic: str, key: str) -> None:
+    """Log that a call begins; when this returns the scheduler knows it.
+
+    Raises:
+        distributed.Reschedule: the scheduler does not answer, so another worker begins the call.
+    """
+    logged = worker.scheduler.log_event(topic=topic, msg=(key, worker.address))
+    known = asyncio.run_coroutine_threadsafe(logged, worker.loop.asyncio_loop)
+    try:
+        known.result(_LOG_SECONDS)
+    except (OSError, futures.TimeoutError) as error:
+        raise _reschedule() from error
+
+
 def _end_soon() -> None:
-    """End a process whose context is lost, if the client that learnt of it does not have it done.
+    """End a process whose context is lost, if the client that learnt of it does not do so.
 
     Until then it takes tasks only to give them back, and not many.
     """
@@ -70,32 +199,5 @@ def _end_soon() -> None:
     time.sleep(_PAUSE_SECONDS)
 
 
-# Dask gives the worker to a parameter of this name.
-async def report(dask_worker: DaskWorker) -> WorkerReport:
-    """This worker and its device, while the worker goes on: a driver's start takes a while."""
-    address, threads = dask_worker.address, dask_worker.state.nthreads
-    return await asyncio.to_thread(lambda: report_of(_handler(address).ordinal, address, threads))
-
-
-def can_open(place: Place) -> bool:
-    """Whether shared memory can be opened here: on the host that made it, by the same user."""
-    try:
-        opened(place, private=True)
-    except NotHereError:
-        return False
-    return True
-
-
-def end() -> None:
-    """End the process, for a nanny to start another one."""
-    os._exit(1)
-
-
-def _handler(address: str) -> RequestHandler:
-    handler = _handlers.get(address)
-    if handler is None:
-        claim = Claim(len(_claims))
-        _claims.append(claim)
-        # Dask itself moves arrays' bytes beside a pickle.
-        handler = _handlers.setdefault(address, RequestHandler(address, claim.ordinal, None))
-    return handler
+def _reschedule() -> Exception:
+    return cast(Exception, import_module("distributed").Reschedule())

@@ -1,12 +1,12 @@
-"""What brings calls to workers: processes of this host, or Dask."""
+"""An engine brings calls to workers: processes of this host, or Dask's."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
 from .call import Call
-from .parcel import Function
-from .report import WorkerReport
+from .pickled import PickledFunction
+from .worker_report import WorkerReport
 
 
 class Engine(ABC):
@@ -14,32 +14,28 @@ class Engine(ABC):
 
     @abstractmethod
     def workers(self) -> tuple[WorkerReport, ...]:
-        """The workers that there are now; waits for those that are starting.
+        """Return the present workers; wait for those that are starting.
 
         Raises:
             CudadrvError: none of them could be started.
         """
 
     @abstractmethod
-    def depth(self, worker: int, nbytes: int, function: Function) -> int:
-        """How many tiles of a size a worker is given at once, as far as is known now."""
+    def capacity(self, nbytes: int, function: PickledFunction) -> int:
+        """Return how many tiles of a size are worth being started at once, as far as known now."""
 
     @abstractmethod
-    def start(self, call: Call, worker: int | None = None) -> None:
-        """Let a call be made, by the worker of a number if that is possible.
+    def start(self, call: Call) -> None:
+        """Have a call made.
 
         Raises:
             ExecutorClosedError: the engine was closed.
         """
 
     @abstractmethod
-    def start_on(self, call: Call, worker: int) -> None:
-        """Let a call be made by the worker of a number and no other."""
-
-    @abstractmethod
     def close(self, *, wait: bool, cancel: bool) -> None:
-        """Take no more calls; end the workers when all are done. Idempotent."""
+        """Accept no more calls; end the workers when all are done. Idempotent."""
 
     @abstractmethod
     def abort(self) -> None:
-        """End everything now; afterwards nothing touches the memory of a caller. Idempotent."""
+        """End everything now; then nothing touches the memory of a caller. Idempotent."""

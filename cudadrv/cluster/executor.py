@@ -5,30 +5,37 @@ from __future__ import annotations
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
 from concurrent.futures import Executor, Future
+from dataclasses import replace
+from functools import partial
 from itertools import islice
+from queue import SimpleQueue
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
+
+import numpy as np
 
 from .. import border
 from ..driver.handle import Uncopied
-from ..driver.handover import finish
-from ..errors import ArgumentValueError
-from ..pool.tile_executor import TileExecutor
-from ..runtime.probe import GpuRuntime
+from ..driver.once_task import complete
+from ..errors import ArgumentValueError, NoDeviceError
+from ..pool.failures import ScatterError, TileError
+from ..pool.scatter import TileExecutor, write_back
 from .call import Call
 from .engine import Engine
-from .parcel import Function
-from .policy import TilePolicy
-from .report import WorkerReport
-from .tile_run import TileRun, runtime_of
+from .pickled import PickledFunction
+from .shared_arrays import copy_items
+from .tile_policy import Progress, TilePolicy
+from .worker_report import WorkerReport
 
 if TYPE_CHECKING:
     from ..emulator.profiles import EmulatedDevice
+    from ..runtime.probe import GpuRuntime
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+_TILES_A_WORKER: Final = 8
 
 
 class GpuExecutor(Uncopied, Executor, TileExecutor):
@@ -77,10 +84,9 @@ class GpuExecutor(Uncopied, Executor, TileExecutor):
             InvalidDeviceError: a device is not visible.
             ValueError: there are to be none.
         """
-        from .local import LocalEngine
-        from .seats import seats_for
+        from .local_pool import LocalPool, worker_specs
 
-        return cls(LocalEngine(seats_for(devices)), policy)
+        return cls(LocalPool(worker_specs(devices)), policy)
 
     @classmethod
     def dask(
@@ -113,7 +119,8 @@ class GpuExecutor(Uncopied, Executor, TileExecutor):
         return cls(DaskEngine(client, grace_seconds), policy)
 
     def __repr__(self) -> str:
-        return f"<GpuExecutor over {type(self._engine).__name__.removesuffix('Engine').lower()}>"
+        kind = type(self._engine).__name__.removesuffix("Engine").removesuffix("Pool").lower()
+        return f"<GpuExecutor over {kind}>"
 
     @property
     def workers(self) -> tuple[WorkerReport, ...]:
@@ -128,7 +135,12 @@ class GpuExecutor(Uncopied, Executor, TileExecutor):
         """All workers' devices as one runtime, for planning; a device's ordinal is its worker's
         index in `workers`.
         """
-        return runtime_of(self.workers)
+        from ..runtime.policy import GpuDispatchPolicy
+        from ..runtime.probe import GpuRuntime  # a scatter over an executor does not load it
+
+        devices = [replace(each.device, ordinal=n) for n, each in enumerate(self.workers)]
+        devices.sort(key=lambda device: -device.score())
+        return GpuRuntime(devices=devices, policy=GpuDispatchPolicy())
 
     # The signature of the base is the same, for any callable.
     def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
@@ -197,8 +209,8 @@ class GpuExecutor(Uncopied, Executor, TileExecutor):
         """A future for each of `workers`, of the call that it makes itself."""
         futures: list[Future[_T]] = []
         for worker in self.workers:
-            call = self._call(fn, args, kwargs)
-            self._engine.start_on(call, worker.number)
+            call = self._call(fn, args, kwargs, only_worker=worker.number)
+            self._engine.start(call)
             futures.append(cast("Future[_T]", call.future))
         return futures
 
@@ -219,20 +231,150 @@ class GpuExecutor(Uncopied, Executor, TileExecutor):
     ) -> bool | None:
         """Shut down when all is done; at once where an interrupt or an exit leaves the block."""
         if error is not None and not isinstance(error, Exception):
-            finish(self._engine.abort)
+            complete(self._engine.abort)
         self.shutdown()
         return None
 
     def change_items(self, items: Any, f: Callable[[int, Any], None]) -> None:
-        """What `scatter_batched` does with this executor."""
-        TileRun(self._engine, self.policy, items, in_place=True).run(f)
+        """Do `scatter_batched` with this executor."""
+        _Scatter(self._engine, self.policy, items, f, in_place=True).run()
 
     def map_items(self, items: Any, f: Callable[[int, Any], Any]) -> list[Any]:
-        """What `scatter_map` does with this executor."""
-        return TileRun(self._engine, self.policy, items, in_place=False).run(f)
+        """Do `scatter_map` with this executor."""
+        return _Scatter(self._engine, self.policy, items, f, in_place=False).run()
 
     def _call(
-        self, fn: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
+        self,
+        fn: Callable[..., object],
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+        only_worker: int | None = None,
     ) -> Call:
         border.function("GpuExecutor.submit: fn", fn)
-        return Call(Function.of(fn), (args, kwargs), self.policy)
+        function = PickledFunction.of(fn)
+        return Call(function, (args, kwargs), self.policy, only_worker=only_worker)
+
+
+class _Scatter:
+    """Items cut into tiles of one size, of which each worker takes the next when it is done.
+
+    Args:
+        engine: the workers.
+        policy: the size of tiles, and what is done with them.
+        items: what is cut.
+        f: the function of a tile.
+        in_place: whether it changes its tile; else its results are wanted.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        policy: TilePolicy,
+        items: Any,
+        f: Callable[[int, Any], Any],
+        *,
+        in_place: bool,
+    ) -> None:
+        workers, count = engine.workers(), len(items)
+        if not workers:
+            what = f"scattering {count} items"
+            raise ScatterError(f"{what}: there is no worker", [NoDeviceError(what)])
+        size = policy.items or max(1, -(-count // (_TILES_A_WORKER * len(workers))))
+        self._engine = engine
+        self._policy = policy
+        self._items = items
+        self._function = PickledFunction.of(f)
+        self._in_place = in_place
+        self._tiles = [range(start, min(start + size, count)) for start in range(0, count, size)]
+        self._nbytes = items[:size].nbytes if isinstance(items, np.ndarray) else 0
+        self._calls: dict[Future[object], Call] = {}  # of the first tiles, in their order
+        self._ended: SimpleQueue[Future[object]] = SimpleQueue()
+        self._done = self._failed = self._items_done = 0
+        self._began = time.monotonic()
+
+    def run(self) -> list[Any]:
+        """What the function returns for each tile, in the order of the items.
+
+        Raises:
+            ScatterError: tiles failed.
+        """
+        try:
+            for ended in range(len(self._tiles)):
+                self._start(ended + self._engine.capacity(self._nbytes, self._function))
+                self._count(self._calls[self._ended.get()])
+                if self._policy.progress is not None:
+                    self._report()
+        except Exception:
+            self._cancel()
+            raise
+        except BaseException:
+            complete(self._engine.abort)
+            raise
+        finally:
+            if self._policy.progress is not None:
+                self._report(has_ended=True)
+        return self._results()
+
+    def _start(self, most: int) -> None:
+        """Start the next tiles, until so many have been started in all."""
+        for part in self._tiles[len(self._calls) : most]:
+            items = self._items[part.start : part.stop]
+            if self._in_place and not isinstance(items, np.ndarray):
+                items = list(items)
+            call = Call(
+                self._function, ((items,), {}), self._policy, items=part,
+                put=partial(self._put, part) if self._in_place else None,
+            )  # fmt: skip
+            call.future.add_done_callback(self._ended.put)
+            self._calls[call.future] = call
+            self._engine.start(call)
+
+    def _put(self, part: range, tile: Any) -> None:
+        """Put a tile that a worker has changed in its place."""
+        if isinstance(self._items, np.ndarray):
+            copy_items(self._items[part.start : part.stop], tile)
+        else:
+            items: MutableSequence[Any] = self._items
+            write_back(items, part, tile)
+
+    def _count(self, call: Call) -> None:
+        error = call.future.exception()
+        if error is None:
+            self._done += 1
+            self._items_done += len(call.items)
+        elif isinstance(error, Exception):
+            self._failed += 1
+        else:
+            raise error  # an exit is no failure of the work
+
+    def _cancel(self) -> None:
+        """Begin no more, and wait for what runs: it may touch the items."""
+        for future in self._calls:
+            future.cancel()
+        for future in self._calls:
+            if not future.cancelled():
+                future.exception()
+
+    def _report(self, *, has_ended: bool = False) -> None:
+        assert self._policy.progress is not None
+        repeated = sum(max(0, call.attempts - 1) for call in self._calls.values())
+        self._policy.progress(
+            Progress(
+                len(self._tiles), self._done, self._failed, len(self._items), self._items_done,
+                repeated, time.monotonic() - self._began, has_ended,
+            )
+        )  # fmt: skip
+
+    def _results(self) -> list[Any]:
+        failures: list[TileError] = []
+        results: dict[range, object] = {}
+        for future, call in self._calls.items():
+            error = future.exception()
+            if isinstance(error, Exception):
+                failures.append(TileError([error], call.ordinal, call.items, call.worker))
+            else:
+                results[call.items] = future.result()
+        if failures:
+            message = f"{len(failures)} of {len(self._tiles)} tiles failed"
+            raise ScatterError(message, failures, results)
+        return list(results.values())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import starmap
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from .. import border
@@ -49,7 +48,7 @@ class ContextCore(Closing):
         self._loading: list[Callable[[Any], object]] = []
         # Where new memory comes from, if that was chosen; the room of memory knows the type.
         self._resource: object | None = None
-        self._box = ContextBox(device.driver, handle, device.ordinal, is_primary=is_primary)
+        self._own(ContextBox(device.driver, handle, device.ordinal, is_primary=is_primary))
         if handle is not None:
             device.driver.contexts.add(self._box)
 
@@ -77,15 +76,15 @@ class ContextCore(Closing):
         context, pop = cls(device, None, is_primary=False), api.cuCtxPopCurrent
         box = context._box
         try:
-            ((code, box.raw),) = starmap(api.cuCtxCreate, ((None, flags, device.handle),))
+            code, raw = api.cuCtxCreate(None, flags, device.handle)
             if code:
                 raise failure(api, code, "cuCtxCreate", f"making a context on {device!r}")
+            box.own(raw)
         finally:
             if box.raw is not None:
                 code, _ = pop()  # cuCtxCreate made it current
         if code:
             raise failure(api, code, "cuCtxPopCurrent", "putting the former context back")
-        device.driver.contexts.add(box)
         return context
 
     @classmethod
@@ -108,19 +107,15 @@ class ContextCore(Closing):
         api, context = device.driver.api, cls(device, None, is_primary=False)
         box = context._box
         doing = f"making a green context on {device!r}"
-        try:
-            given = (desc, device.handle, _GREEN_FLAGS)
-            ((code, box.green),) = starmap(api.cuGreenCtxCreate, (given,))
-            if code:
-                raise failure(api, code, "cuGreenCtxCreate", doing)
-            code, box.raw = api.cuCtxFromGreenCtx(box.green)
-            if code:
-                raise failure(api, code, "cuCtxFromGreenCtx", doing)
-        finally:
-            made: object = box.raw
-            if made is None and box.green is not None:
-                api.cuGreenCtxDestroy(box.green)
-        device.driver.contexts.add(box)
+        code, green = api.cuGreenCtxCreate(desc, device.handle, _GREEN_FLAGS)
+        if code:
+            raise failure(api, code, "cuGreenCtxCreate", doing)
+        code, raw = api.cuCtxFromGreenCtx(green)
+        if code:
+            api.cuGreenCtxDestroy(green)
+            raise failure(api, code, "cuCtxFromGreenCtx", doing)
+        box.green = green
+        box.own(raw)
         return context
 
     @property

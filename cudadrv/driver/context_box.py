@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import starmap
 from typing import ParamSpec, TypeVar
 
 from ._api import CUcontext, CUgreenCtx, CUresult
@@ -16,8 +15,36 @@ _T = TypeVar("_T")
 _P = ParamSpec("_P")
 
 
+class _CreatedContext(Box[CUcontext]):
+    """Destroys a context that was created; only its `ContextBox` refers to it."""
+
+    __slots__ = ("_driver", "_green", "_ordinal")
+
+    def __init__(
+        self, driver: Driver, raw: CUcontext, ordinal: int, green: CUgreenCtx | None
+    ) -> None:
+        self._driver = driver
+        self._ordinal = ordinal
+        self._green = green
+        super().__init__(raw)
+
+    @property
+    def driver(self) -> Driver:
+        """The driver that made the context."""
+        return self._driver
+
+    def _destroy(self) -> None:
+        if self._green is not None:
+            (code,) = self.api.cuGreenCtxDestroy(self._green)
+            doing = f"destroying a green context on device {self._ordinal}"
+            check(self, code, "cuGreenCtxDestroy", doing)
+        else:
+            (code,) = self.api.cuCtxDestroy(self.raw)
+            check(self, code, "cuCtxDestroy", f"destroying a context on device {self._ordinal}")
+
+
 class ContextBox(Box[CUcontext]):
-    """Owns a context that was created; a primary one stays as long as the process.
+    """A context. A created one is destroyed with it; a primary one stays until it is reset.
 
     Attributes:
         is_primary: whether it is the device's primary one.
@@ -25,14 +52,12 @@ class ContextBox(Box[CUcontext]):
         green: of a green context, its handle as such.
         is_alone: whether copies are right whichever context is current, or none.
         is_lost: whether it was reset, so that nothing of it is left.
-        is_going: whether it is being destroyed. Who has come by it through a weak reference uses it
-            only if it is not, and is then waited for.
         peers: contexts of other devices whose memory its kernels may use.
         known_streams: numbers of streams of other libraries that were this context's when asked.
     """
 
     __slots__ = (
-        "_driver", "green", "is_alone", "is_going", "is_lost", "is_primary", "known_streams",
+        "_driver", "destroyer", "green", "is_alone", "is_lost", "is_primary", "known_streams",
         "ordinal", "peers",
     )  # fmt: skip
 
@@ -44,27 +69,28 @@ class ContextBox(Box[CUcontext]):
         self.ordinal: int = ordinal
         self.is_primary: bool = is_primary
         self.green: CUgreenCtx | None = None
-        self.is_going: bool = False
+        self.destroyer: _CreatedContext | None = None
         self.is_lost: bool = False
         self.is_alone: bool = not (driver.has_several_devices or driver.has_ranges)
         # Two may be each other's peers: neither keeps the other.
         self.peers: Registry[ContextBox] = Registry()
         self.known_streams: set[int] = set()
 
-    def __del__(self) -> None:
-        # First the word, then the count: whoever takes the box in between has read the one, or is
-        # in the other.
-        self.is_going = True
-        (references,) = map(self._references, (self,))
-        if references > self._alone:
-            self._found.append(self)
-        else:
-            self._go()
-
     @property
     def driver(self) -> Driver:
         """The driver that made the context."""
         return self._driver
+
+    def own(self, raw: CUcontext) -> None:
+        """Take over a context that the driver has made, and let other threads find it."""
+        self.raw = raw
+        self.destroyer = _CreatedContext(self._driver, raw, self.ordinal, self.green)
+        self._driver.contexts.add(self)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it was reset, or destroyed while something still refers to it."""
+        return self.is_lost or (self.destroyer is not None and self.destroyer.is_destroyed)
 
     def suits_copies(self) -> bool:
         """Whether copies work with the thread's current context: this one, or mostly also none.
@@ -102,14 +128,8 @@ class ContextBox(Box[CUcontext]):
         """Call a function with the context current, and make the former one current again."""
         return call_bound(self._driver.api, self.raw, function, *args, **kwargs)
 
-    def _destroy(self) -> None:
-        if self.green is not None:
-            (code,) = self._driver.api.cuGreenCtxDestroy(self.green)
-            doing = f"destroying a green context on device {self.ordinal}"
-            check(self, code, "cuGreenCtxDestroy", doing)
-        elif not self.is_primary:
-            (code,) = self._driver.api.cuCtxDestroy(self.raw)
-            check(self, code, "cuCtxDestroy", f"destroying a context on device {self.ordinal}")
+    def _go(self) -> None:
+        """Nothing: a primary context stays, and another one has a `destroyer`."""
 
 
 class Part(Box[_RawT]):
@@ -136,17 +156,18 @@ class Part(Box[_RawT]):
     def make(
         self, function: Callable[_P, tuple[CUresult, _RawT]], *args: _P.args, **kwargs: _P.kwargs
     ) -> CUresult:
-        """Have the driver make the object, with the context current; gives its result.
-
-        The box has the handle as soon as the driver gave it, so that no interrupt loses it.
-        """
+        """Have the driver make the object, with the context current; gives its result."""
         return self.context.call(self._fill, function, args)
 
     def _fill(
         self, function: Callable[..., tuple[CUresult, _RawT]], args: tuple[object, ...]
     ) -> CUresult:
-        ((code, self.raw),) = starmap(function, (args,))  # `handover` says why
+        code, self.raw = function(*args)
         return code
+
+    @property
+    def _went_with_parent(self) -> bool:
+        return self.context.is_gone
 
     def _destroy(self) -> None:
         raise NotImplementedError

@@ -187,8 +187,7 @@ class Device:
         if self._primary is None:
             with self._driver.lock:
                 if self._primary is None:
-                    # No interrupt comes before it is remembered.
-                    ((code, handle),) = map(self._api.cuDevicePrimaryCtxRetain, (self._handle,))
+                    code, handle = self._api.cuDevicePrimaryCtxRetain(self._handle)
                     if code:
                         doing = f"taking the primary context of device {self._ordinal}"
                         raise failure(self._api, code, "cuDevicePrimaryCtxRetain", doing)
@@ -294,7 +293,7 @@ def device_at_work() -> Device:
     at_work.update(
         each.ordinal
         for each in driver.contexts.alive()
-        if isinstance(each, ContextBox) and not each.is_going and not each.is_lost
+        if isinstance(each, ContextBox) and not each.is_gone
     )
     return Device.get(min(at_work, default=0))
 

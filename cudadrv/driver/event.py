@@ -86,7 +86,7 @@ class Event(Closing):
         self.context: ContextCore = context
         self.timing: bool = timing
         self.interprocess: bool = interprocess
-        self._box = box
+        self._own(box)
         context._adopt(self)
 
     def __repr__(self) -> str:

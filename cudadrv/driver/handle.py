@@ -1,17 +1,22 @@
-"""Who owns what the driver made: boxes that destroy it once, and the public objects that hold one.
+"""Ownership of the driver's objects: boxes destroy them, public objects hold boxes.
 
-A `Box` holds a raw handle and the boxes that must outlive it. Python's reference counts are the
-counts: what was made of a stream holds the stream's box, that holds the context's, so nothing is
-destroyed before what needs it, whichever thread or finalizer lets go last. A public object is a
-`Closing`; `close` takes the box out of it.
+A `Box` owns one raw handle and holds the boxes of its parents: memory holds its stream's box, a
+stream its context's. So a box goes after its children, by Python's own reference counts.
 
-What a garbage collection finds, `collected` puts in order. docs/lifetimes.md has the invariants and
-the tests that hold them.
+A garbage collection runs finalizers in any order. So while a public object lives, `_live` holds its
+box, and a collection never finds that box as garbage. The finalizer of the public object takes the
+box out of `_live` and does nothing else: other finalizers of the same collection may still use the
+object. Afterwards the box goes by its reference count, children first.
+
+A box that leads to objects of the user, such as the owner of borrowed memory, is not in `_live`: it
+would keep those for ever. A collection may destroy it before or after others.
+
+docs/lifetimes.md has the rules and the tests that hold them.
 """
 
 from __future__ import annotations
 
-from sys import getrefcount
+from collections.abc import Callable
 from types import TracebackType
 from typing import (
     TYPE_CHECKING,
@@ -25,12 +30,13 @@ from typing import (
     TypeAlias,
     TypeVar,
 )
+from weakref import ref
 
 from ..errors import ArgumentTypeError, ClosedError, CudadrvError, CudaError
 from ._api import CUresult
-from .collected import ALONE, found
 from .driver_api import DriverApi
 from .in_use import Driver, failure
+from .later import retry_later
 from .locks import process_lock
 from .registry import Registry
 
@@ -111,6 +117,9 @@ class LostHandle:
     __int__ = __index__
 
 
+_DESTROYED: Final = LostHandle("the driver's object was destroyed")
+
+
 class Box(Generic[_RawT]):
     """Owns one object of the driver, which is destroyed once, when the last reference goes.
 
@@ -119,19 +128,17 @@ class Box(Generic[_RawT]):
 
     Attributes:
         raw: the driver's handle; None before the object is made, and if it was not; a `LostHandle`
-            once its context was reset.
+            once it was destroyed, or its context was.
     """
 
     __slots__ = ("__weakref__", "_outcome", "raw")
 
     raw: _RawT
+    # Of a box that others find by weak references, the box that destroys the object in its place,
+    # and goes with it. So who has found the box holds an object that is there.
+    destroyer: Box[Any] | None = None
     # Where `Closing.close` is told of a failure; filled there alone.
     _outcome: list[object]
-
-    # The names of this file are gone when the interpreter drops the last boxes.
-    _references = staticmethod(getrefcount)
-    _alone: ClassVar = ALONE
-    _found: ClassVar = found
 
     def __init__(self, raw: _RawT | None) -> None:
         self.raw = raw  # type: ignore[assignment]  # nobody has the box before it is made
@@ -146,6 +153,11 @@ class Box(Generic[_RawT]):
         """The driver's functions."""
         return self.driver.api
 
+    @property
+    def is_destroyed(self) -> bool:
+        """Whether the driver's object was destroyed while something still refers to the box."""
+        return isinstance(self.raw, LostHandle)
+
     def _destroy(self) -> None:
         """Destroy the driver's object.
 
@@ -155,56 +167,52 @@ class Box(Generic[_RawT]):
         raise NotImplementedError
 
     def __del__(self) -> None:
-        (references,) = map(self._references, (self,))
-        if references > self._alone and self._may_wait():
-            self._found.append(self)  # the collector found it, together with what refers to it
-        else:
-            self._go()
+        self._go()
 
-    def _may_wait(self) -> bool:
-        """Whether a box that a collection found may be kept for a while.
+    @property
+    def _went_with_parent(self) -> bool:
+        """Whether the driver destroyed the object with what it belongs to."""
+        return False
 
-        Not where what it refers to may refer to it: then it would never go.
-        """
-        return True
-
-    def _go(self) -> bool:
-        """Destroy the driver's object, and tell of a failure; False if it must be tried later."""
+    def _go(self) -> None:
+        """Destroy the driver's object, unless it is gone, and report a failure."""
         try:
-            if not self.raw:
-                return True  # the driver has not made it, or has it no more
+            if not self.raw or self.destroyer is not None or self._went_with_parent:
+                return  # the driver has not made it, or has it no more
             driver = self.driver
         except AttributeError:
-            return True  # it was never finished
+            return  # it was never finished
         if driver.is_gone:
-            return True
+            return
         had_failed = driver.has_failed
         try:
             self._destroy()
         except CudaError as error:
-            return self._tell(error, had_failed)
-        return True
+            if error.code == CUresult.CUDA_ERROR_NOT_PERMITTED:
+                # This thread is the driver's, in a function of ours that it calls.
+                retry_later(self._go)
+                return
+            self.raw = _DESTROYED  # type: ignore[assignment]  # no call takes it
+            self._tell(error, had_failed)
+        else:
+            self.raw = _DESTROYED  # type: ignore[assignment]  # no call takes it
 
-    def _tell(self, error: CudaError, had_failed: bool) -> bool:
-        """Tell of a failure to destroy; False if it must be tried later.
+    def _tell(self, error: CudaError, had_failed: bool) -> None:
+        """Report a failure to destroy: to the `close` that caused it, else to sys.unraisablehook.
 
         Args:
             error: the failure.
             had_failed: whether an error was raised before that leaves a context unusable.
         """
-        if error.code == CUresult.CUDA_ERROR_NOT_PERMITTED:
-            # A collection came in a thread of the driver's, which calls a function of ours.
-            found.append(self)
-            return False
         if error.sticky and had_failed:
-            return True  # a broken context refuses everything, and that was raised already
+            return  # a broken context refuses everything, and that was raised already
         outcome: list[object] | None = getattr(self, "_outcome", None)
         error.__traceback__ = None  # its frames have this box, and so the boxes of its parents
         if outcome is not None:
             # Whoever appends first has the error told: this, or the `close` that has left.
             outcome.append(error)
             if outcome[0] is error:
-                return True
+                return
         # Python hands it to sys.unraisablehook, as any error of a finalizer.
         try:
             raise error
@@ -236,6 +244,31 @@ def check(box: Box[_RawT], code: CUresult, call: str, doing: str) -> None:
 # The type of the handle does not matter to those that keep boxes.
 AnyBox: TypeAlias = Box[Any]
 
+# The box of each public object that lives, with that object.
+_live: Final[dict[int, tuple[AnyBox, ref[Closing]]]] = {}
+
+
+def living() -> list[tuple[AnyBox, Closing]]:
+    """The public objects that live and are open, with their boxes, where those are rooted."""
+    found = [(box, reference()) for box, reference in list(_live.values())]
+    return [(box, public) for box, public in found if public is not None]
+
+
+def unroot(public: int, box: AnyBox) -> None:
+    """Let a collection find the box of a public object, given by its `id`, from now on.
+
+    And those of what stands over it, which hold the same box.
+    """
+    entry = _live.get(public)
+    if entry is None or entry[0] is not box:
+        return
+    found = entry[1]()
+    if found is not None:
+        box.driver.sharing.add(found)
+        for child in found._children():
+            unroot(id(child), child._box)
+    _live.pop(public, None)
+
 
 class Closing(Uncopied):
     """A public object that holds a box, and gives it up when it is closed."""
@@ -247,6 +280,20 @@ class Closing(Uncopied):
 
     # A subclass has boxes of one type, and says so; once closed it holds a `Closed`.
     _box: Any
+
+    def _own(self, box: AnyBox) -> None:
+        """Hold a box; a collection destroys it after its children."""
+        self._box = box
+        _live[id(self)] = box, ref(self)
+
+    def _own_unrooted(self, box: AnyBox) -> None:
+        """Hold a box that leads to objects of the user; a collection destroys it in any order."""
+        self._box = box
+        box.driver.sharing.add(self)
+
+    # The names of this file are gone when the interpreter drops the last objects.
+    def __del__(self, _pop: Callable[[int, None], object] = _live.pop) -> None:
+        _pop(id(self), None)
 
     def __enter__(self) -> Self:
         return self
@@ -278,6 +325,7 @@ class Closing(Uncopied):
     def _shut(self) -> None:
         """Be closed from now on, or not open yet."""
         self._box = Closed(self._closed_text)
+        _live.pop(id(self), None)
 
     def close(self) -> None:
         """Give the driver's object up; it goes when nothing needs it any more. Idempotent.
@@ -292,7 +340,11 @@ class Closing(Uncopied):
         self._shut()
         # What stands over this may have the same box, as levels of an array do: it goes first.
         faults = self._close_dependents() if getattr(self, "_dependents", None) else None
-        box._outcome = outcome = []
+        outcome: list[object] = []
+        if box.destroyer is None:
+            box._outcome = outcome
+        else:
+            box.destroyer._outcome = outcome
         del box  # destroyed here, unless something needs it or a call is using it
         outcome.append(_LEFT)
         fault = outcome[0]
@@ -316,11 +368,15 @@ class Closing(Uncopied):
             child._close_with_parent()
             raise self._closed_error()
 
+    def _children(self) -> tuple[Closing, ...]:
+        """What stands over this."""
+        dependents: Registry[Closing] | None = getattr(self, "_dependents", None)
+        return () if dependents is None else dependents.alive()
+
     def _close_dependents(self) -> list[Exception]:
         """Close what stands over this; gives what that raised."""
         faults: list[Exception] = []
-        dependents: Registry[Closing] | None = getattr(self, "_dependents", None)
-        for child in dependents.alive() if dependents is not None else ():
+        for child in self._children():
             try:
                 child._close_with_parent()
             except Exception as fault:

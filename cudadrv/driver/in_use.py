@@ -23,7 +23,7 @@ from .registry import Registry
 from .types import Dependent
 
 if TYPE_CHECKING:
-    from ptx.emulate.exec.limits import Limits
+    from ptx.emulate.threads.limits import Limits
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -52,6 +52,8 @@ class Driver:
         contexts: the boxes of its contexts, for who waits for all of them.
         streams: the streams made on it, for who watches them.
         launchers: the launchers made on it, which have its functions built in.
+        sharing: public objects whose boxes lead to objects of the user.
+        host_memory: the boxes of host memory that was made by it.
         is_gone: whether nothing of it is destroyed any more: another process, from which this one
             was forked, initialised it, or this one ends and the driver goes as a whole.
         memory_watch: what is told of memory that is kept and lent out again; None nearly always.
@@ -63,8 +65,8 @@ class Driver:
 
     __slots__ = (
         "__weakref__", "_caches", "_has_several_devices", "_pid", "api", "contexts", "has_failed",
-        "has_ranges", "host_accesses", "is_emulated", "is_gone", "keeps_blocks", "launchers",
-        "lock", "memory_watch", "name_kernels", "streams",
+        "has_ranges", "host_accesses", "host_memory", "is_emulated", "is_gone",
+        "keeps_blocks", "launchers", "lock", "memory_watch", "name_kernels", "sharing", "streams",
     )  # fmt: skip
 
     def __init__(self, api: DriverApi) -> None:
@@ -84,6 +86,8 @@ class Driver:
         self.contexts: Registry[object] = Registry()
         self.streams: Registry[object] = Registry()
         self.launchers: Registry[Dependent] = Registry()
+        self.sharing: Registry[object] = Registry()
+        self.host_memory: Registry[object] = Registry()
         self.is_gone: bool = False
         self.has_failed: bool = False
         self.has_ranges: bool = False
@@ -213,7 +217,7 @@ def emulated_devices() -> int | None:
 
 def emulated_limits() -> Limits:
     """Those of the emulator, with the steps that CUDADRV_EMULATOR_STEPS allows a kernel."""
-    from ptx.emulate.exec.limits import DEFAULT_LIMITS  # with the emulator alone
+    from ptx.emulate.threads.limits import DEFAULT_LIMITS  # with the emulator alone
 
     steps = os.environ.get("CUDADRV_EMULATOR_STEPS", "").strip()
     if not steps:
@@ -281,19 +285,15 @@ def call_bound(
 ) -> _T:
     """Call a function with a context current, and make the former one current again.
 
-    For functions of the driver that take no stream and so work on whichever context is current. No
-    interrupt leaves the context current; `handover` says where one can come.
+    For functions of the driver that take no stream and so work on whichever context is current.
     """
-    pop, is_pushed = api.cuCtxPopCurrent, False
+    (code,) = api.cuCtxPushCurrent(context)
+    if code:
+        raise failure(api, code, "cuCtxPushCurrent", "binding a context for one call")
     try:
-        ((code,),) = map(api.cuCtxPushCurrent, (context,))
-        is_pushed = not code
-        if code:
-            raise failure(api, code, "cuCtxPushCurrent", "binding a context for one call")
         result = function(*args, **kwargs)
     finally:
-        if is_pushed:
-            code, _ = pop()
+        code, _ = api.cuCtxPopCurrent()
     if code:
         raise failure(api, code, "cuCtxPopCurrent", "putting the former context back")
     return result

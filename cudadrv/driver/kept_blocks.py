@@ -9,7 +9,6 @@ which takes longer than all the rest of an allocation.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from typing import Final
 
 from ._api import CUdeviceptr
@@ -27,18 +26,13 @@ class KeptBlocks(list[CUdeviceptr]):
 
     Attributes:
         most: how many may be kept.
-        take: gives a block; an IndexError where there is none. It stands in a `for` that is left at
-            once: no interrupt comes between the block and what that assigns it to, which after a
-            call of `pop` one may.
     """
 
-    __slots__ = ("most", "take")
+    __slots__ = ("most",)
 
     def __init__(self, most: int) -> None:
         super().__init__()
         self.most: int = most
-        # No block is None, so that it never ends.
-        self.take: Iterator[CUdeviceptr] = iter(self.pop, None)
 
 
 _all: Final[Registry[KeptMemory]] = Registry()

@@ -13,6 +13,8 @@ from typing import Final
 
 from ..errors import CudadrvError
 
+# What the driver refused to destroy in a thread of its own.
+_refused: Final[deque[Callable[[], object]]] = deque()
 # Each cell is emptied where it is dropped: who put it here may still hold the list itself.
 _cells: Final[deque[list[object]]] = deque()
 # What is dropped once a condition holds.
@@ -29,8 +31,19 @@ def park(is_done: Callable[[], bool], cell: list[object]) -> None:
     _parked.append((is_done, cell))
 
 
+def retry_later(destroy: Callable[[], object]) -> None:
+    """Let a call of `drop_now` destroy something again. Calls nothing."""
+    _refused.append(destroy)
+
+
 def drop_now() -> None:
     """Drop what was put here and may go."""
+    for _ in range(len(_refused)):
+        try:
+            destroy = _refused.popleft()
+        except IndexError:
+            break  # another thread took it
+        destroy()
     while _cells:
         try:
             cell = _cells.popleft()

@@ -104,6 +104,11 @@ class StreamBox(Part[CUstream]):
         """The stream's own box, of which this may be the twin in a capture."""
         return self.keeps if isinstance(self.keeps, StreamBox) else self
 
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it keeps an object of the user: the owner of another library's stream."""
+        return self.keeps is not None and self.capture is None
+
     def __str__(self) -> str:
         return f"the stream {int(self.raw):#x} of device {self.context.ordinal}"
 
@@ -135,7 +140,10 @@ class StreamBox(Part[CUstream]):
         Raises:
             StreamCaptureIsolationError: that is part of a capture, and the other queue is not.
         """
-        if self.context.is_lost:
+        if self.context.is_gone:
+            return
+        if self.is_destroyed:
+            self._wait_for_context()
             return
         if self.capture is not None and self.capture is not capture:
             if self.capture.is_open:
@@ -172,6 +180,9 @@ class StreamBox(Part[CUstream]):
 
     def synchronize(self) -> None:
         """Wait on the host until everything queued is done."""
+        if self.is_destroyed:
+            self._wait_for_context()
+            return
         (code,) = self.api.cuStreamSynchronize(self.raw)
         if code:
             raise failure(self.api, code, "cuStreamSynchronize", f"waiting for {self}")
@@ -181,7 +192,10 @@ class StreamBox(Part[CUstream]):
 
         What failed is over as well; of another refusal nothing is known.
         """
-        if self.context.is_lost:
+        if self.context.is_gone:
+            return True
+        if self.is_destroyed:
+            self._wait_for_context()
             return True
         (code,) = self.api.cuStreamQuery(self.raw)
         return not code or errors.CudaError.for_code(int(code)).sticky
@@ -194,15 +208,12 @@ class StreamBox(Part[CUstream]):
 
     def is_captured_elsewhere(self) -> bool:
         """Whether another library captures its stream; ours it does not capture."""
-        if self.is_owned or self.capture is not None:
+        if self.is_owned or self.capture is not None or self.is_destroyed:
             return False
         code, status = self.api.cuStreamIsCapturing(self.raw)
         if code:
             raise failure(self.api, code, "cuStreamIsCapturing", f"asking {self}")
         return status != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
-
-    def _may_wait(self) -> bool:
-        return self.is_owned  # otherwise nothing is destroyed, and what keeps it may refer to it
 
     def give_back_kept(self) -> bool:
         """Give the blocks that it keeps back to the driver's pool; whether there were some.
@@ -218,7 +229,8 @@ class StreamBox(Part[CUstream]):
         free, stream = self.api.cuMemFreeAsync, self.raw
         for kept in tuple(self.kept.values()):
             with suppress(IndexError):  # where none is left
-                for block in kept.take:
+                while True:
+                    block = kept.pop()
                     (code,) = free(block, stream)
                     # A broken context refuses everything, and that was raised already.
                     if code and not self.driver.has_failed:
@@ -226,8 +238,20 @@ class StreamBox(Part[CUstream]):
                         raise failure(self.api, code, "cuMemFreeAsync", doing)
         return some
 
+    def _wait_for_context(self) -> None:
+        """Wait for all work of the context, as the stream was destroyed before its memory.
+
+        A collection may do that to objects that a finalizer had saved from an earlier one.
+        """
+        (code,) = self.context.call(self.api.cuCtxSynchronize)
+        if code:
+            raise failure(self.api, code, "cuCtxSynchronize", "waiting for a destroyed stream")
+
     def _destroy(self) -> None:
         if self.is_owned:
+            # Memory that goes after its stream is not kept, and asks the slow way.
+            self.is_owned = False
+            self.kept.close()
             try:
                 self.give_back_kept()
             finally:

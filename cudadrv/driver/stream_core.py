@@ -45,7 +45,10 @@ class StreamCore(Closing):
         self._launchers: Registry[Dependent] = Registry()
         # Where its new memory comes from, if that was chosen; the room of memory knows the type.
         self._resource: object | None = None
-        self._box = box
+        if box.is_foreign:
+            self._own_unrooted(box)
+        else:
+            self._own(box)
         context.device.driver.streams.add(self)
         context._adopt(self)
 

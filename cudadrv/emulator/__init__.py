@@ -22,7 +22,7 @@ from ptx.emulate.count.counts import (
     SharedTraffic as SharedTraffic,
 )
 from ptx.emulate.count.instruction_class import InstructionClass as InstructionClass
-from ptx.emulate.exec.limits import Limits as Limits
+from ptx.emulate.threads.limits import Limits as Limits
 
 from .assembling import (
     AssemblySkippedWarning as AssemblySkippedWarning,

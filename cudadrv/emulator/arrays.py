@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ptx.emulate.texture.texture import Image
+from ptx.emulate.memory.texture import Image
 
 from ..driver._api import CUDA_ARRAY3D_DESCRIPTOR, CUarray_format, CUdevice_attribute, CUresult
 from .refusal import Refusal, invalid_value
 
 if TYPE_CHECKING:
     from .contexts import Context
-    from .emulated_device import DeviceState
-    from .pieces import Piece
+    from .device_state import DeviceState, Piece
 
 # A channel of any of eight scalar types.
 FORMATS: Final[Mapping[CUarray_format, np.dtype[Any]]] = MappingProxyType(

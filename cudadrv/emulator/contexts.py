@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from ptx.emulate.memory.device_memory import Allocation
 from ptx.emulate.memory.peer_memory import PeerMemory
 
-from .pieces import Owner
+from .device_state import Owner
 
 if TYPE_CHECKING:
-    from .emulated_device import DeviceState
+    from .device_state import DeviceState
     from .sm_resources import SmRange
 
 

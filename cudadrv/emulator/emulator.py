@@ -7,55 +7,70 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
+from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
 
+from .. import border
+from ..driver._api import CUresult
 from ..driver.driver_api import DriverApi
+from ..errors import ArgumentValueError
 from .calls.array import ArrayCalls
-from .calls.blocking import BlockingCalls
 from .calls.checkpoint import CheckpointCalls
-from .calls.context_settings import ContextSettingCalls
+from .calls.context import ContextCalls
 from .calls.device import DeviceCalls
-from .calls.graph_memory_calls import GraphMemoryCalls
-from .calls.graph_read import GraphReadCalls
+from .calls.event import EventCalls
+from .calls.execution import ExecutionCalls
+from .calls.graph import GraphCalls
+from .calls.graph_node import GraphNodeCalls
+from .calls.green_context import GreenContextCalls
 from .calls.interprocess import InterprocessCalls
-from .calls.linking import LinkCalls
-from .calls.managed_attributes import ManagedAttributeCalls
-from .calls.pointer import PointerCalls
-from .calls.registered import RegistrationCalls
-from .calls.sm_groups import SmGroupCalls
-from .calls.stream_attributes import StreamAttributeCalls
+from .calls.library import LibraryCalls
+from .calls.memory import MemoryCalls
+from .calls.memory_copy import CopyCalls
+from .calls.memory_fill import FillCalls
+from .calls.module import ModuleCalls
+from .calls.stream import StreamCalls
+from .calls.stream_ordered_memory import StreamOrderedMemoryCalls
 from .calls.tensor_map import TensorMapCalls
 from .calls.texture import TextureCalls
-from .calls.virtual import VirtualCalls
+from .calls.unified_addressing import UnifiedAddressingCalls
+from .calls.virtual_memory import VirtualMemoryCalls
 from .checks import CheckName, chosen_checks
 from .counters import Counters
-from .fault_injection import FaultInjection
+from .device_state import DeviceState
+from .fault_injection import BadDevice, MemoryLimit, ScheduledFault, result_named
 from .profiles import EmulatedDevice, given_devices
+from .refusal import RESULT_TEXTS, Failure
 from .timeline.choice import OrderName, chosen_order
 
 # Newer than any compiler of its major, so that no PTX is refused unless a test asks for it.
 NEWEST_DRIVER: Final = (13, 9)
 
+# What a fault of one function applies to beside it: a launch is a launch by either call.
+_ALSO = {"cuLaunchKernel": ("cuLaunchKernelEx",)}
+
 
 class Emulator(
     DeviceCalls,
-    SmGroupCalls,
-    StreamAttributeCalls,
-    RegistrationCalls,
-    ManagedAttributeCalls,
-    PointerCalls,
-    BlockingCalls,
-    ContextSettingCalls,
+    ContextCalls,
+    GreenContextCalls,
+    ModuleCalls,
+    LibraryCalls,
+    ExecutionCalls,
+    MemoryCalls,
+    CopyCalls,
+    FillCalls,
     ArrayCalls,
+    VirtualMemoryCalls,
+    StreamOrderedMemoryCalls,
+    UnifiedAddressingCalls,
+    StreamCalls,
+    EventCalls,
+    GraphCalls,
+    GraphNodeCalls,
     TextureCalls,
     TensorMapCalls,
-    GraphReadCalls,
-    GraphMemoryCalls,
-    CheckpointCalls,
-    LinkCalls,
-    VirtualCalls,
     InterprocessCalls,
-    FaultInjection,
+    CheckpointCalls,
 ):
     """The driver API, executed on the PTX emulator.
 
@@ -122,6 +137,100 @@ class Emulator(
             for device in self._devices:
                 with device.lock:
                     device.counters = tuple(c for c in device.counters if c is not counters)
+
+    def fail(
+        self,
+        function: str,
+        *,
+        nth: int = 1,
+        times: int | None = 1,
+        with_: int = int(CUresult.CUDA_ERROR_UNKNOWN),
+        text: str = "",
+    ) -> ScheduledFault:
+        """Make the `nth` call of a driver function, counted from now, return `with_`.
+
+        `with_` is a CUresult or its number, and `text` what cuGetErrorString then says. The call
+        does nothing else. Calls of all threads count. Without `times` limit (None) every call from
+        the nth on fails. A fault of cuLaunchKernel is one of cuLaunchKernelEx, which cudadrv
+        launches with, too.
+
+        Raises:
+            ValueError: no such function, or a number out of range.
+        """
+        border.instance("Emulator.fail: function", function, str)
+        if not (function.startswith("cu") and hasattr(self, function)):
+            raise ArgumentValueError(f"{function!r} is no driver function that the emulator has")
+        nth = border.integer("Emulator.fail: nth", nth)
+        times = None if times is None else border.integer("Emulator.fail: times", times)
+        if nth < 1 or (times is not None and times < 1):
+            raise ArgumentValueError("nth and times count from 1")
+        code = result_named("Emulator.fail: with_", with_)
+        border.text("Emulator.fail: text", text)
+        names = (function, *_ALSO.get(function, ()))
+        said = text or RESULT_TEXTS.get(int(code), code.name)
+
+        def remove() -> None:
+            with self._lock:
+                for name in names:
+                    planned = self._schedule.get(name, [])
+                    if fault in planned:
+                        planned.remove(fault)
+
+        fault = ScheduledFault(remove, function, nth, times, (code, said))
+        with self._lock:
+            for name in names:
+                self._schedule.setdefault(name, []).append(fault)
+        return fault
+
+    def limit_memory(self, nbytes: int, *, ordinal: int = 0) -> MemoryLimit:
+        """Let no more than `nbytes` of a device's memory be in use at once.
+
+        What is in use stays; cuMemGetInfo's free bytes go down, its total does not.
+
+        Raises:
+            ValueError: nbytes is negative, or there is no such device.
+        """
+        device = self._known_device(ordinal)
+        nbytes = border.integer("Emulator.limit_memory: nbytes", nbytes)
+        if nbytes < 0:
+            raise ArgumentValueError(f"a limit of {nbytes} bytes")
+        former, device.account.limit = device.account.limit, nbytes
+
+        def remove() -> None:
+            device.account.limit = former
+
+        return MemoryLimit(remove)
+
+    def break_device(
+        self,
+        ordinal: int = 0,
+        *,
+        with_: int = int(CUresult.CUDA_ERROR_ILLEGAL_ADDRESS),
+        text: str = "",
+    ) -> BadDevice:
+        """Make every call on a device fail, as after a kernel's fault.
+
+        Raises:
+            ValueError: there is no such device, or no such fault.
+        """
+        device = self._known_device(ordinal)
+        code = result_named("Emulator.break_device: with_", with_)
+        border.text("Emulator.break_device: text", text)
+        former = device.fault
+        own = Failure("break_device", code, text or RESULT_TEXTS.get(int(code), code.name), None)
+        device.fault = own
+
+        def remove() -> None:
+            if device.fault is own:
+                device.fault = former
+
+        return BadDevice(remove)
+
+    def _known_device(self, ordinal: int) -> DeviceState:
+        ordinal = border.integer("an emulator's device: ordinal", ordinal)
+        if not 0 <= ordinal < len(self._devices):
+            raise ArgumentValueError(f"there is no device {ordinal}, only {len(self._devices)}")
+        return self._devices[ordinal]
 
 
 def _the_emulator_is_a_driver(emulator: Emulator) -> DriverApi:

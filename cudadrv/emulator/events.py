@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .contexts import Context
     from .graphs import Tip
-    from .interprocess.shared_file import SharedFile
+    from .shared_file import SharedFile
     from .streams import Capture
     from .timeline.moment import Clock
     from .timeline.operation import Operation

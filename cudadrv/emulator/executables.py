@@ -1,21 +1,135 @@
-"""Executable graphs: what was instantiated, replayed in order."""
+"""Executable graphs: what was instantiated, replayed in order.
+
+The steps are the nodes in an order in which they can run, those of child graphs among them, so that
+each may wait for what it needs and for no more. A conditional node is one step, which runs the
+steps of its bodies one after the other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
+from .graphs import Graph, Node, Work
+from .memory_patterns import FREED, FRESH
 from .node_kind import NodeKind, Run
 from .refusal import invalid_value
-from .steps import Step, all_steps, difference, steps_of, take_over
+from .timeline.operation import nothing
 
 if TYPE_CHECKING:
-    from .graph_memory import GraphMemory
-    from .graphs import Graph, Node
+    from .device_state import GraphMemory
+    from .graphs import References
     from .timeline.moment import Line
     from .timeline.operation import Operation
-    from .user_objects import References
+
+
+@dataclass(eq=False, slots=True)
+class Step:
+    """A node that can run.
+
+    Attributes:
+        work: what it does; the executable's own, which may be changed.
+        after: numbers of the steps that it comes after.
+        node: the node of the graph that it was made of.
+        is_enabled: whether it does anything.
+        bodies: of a conditional node.
+    """
+
+    work: Work
+    after: frozenset[int]
+    node: Node
+    is_enabled: bool = True
+    bodies: tuple[tuple[Step, ...], ...] = ()
+
+    @property
+    def kind(self) -> NodeKind:
+        """What it does."""
+        return self.work.kind
+
+    def running(self, *, is_late: bool = False) -> Run:
+        """What does it as it is now, whatever is changed before it runs; it may raise `Refusal`.
+
+        Args:
+            is_late: whether it runs after the launch's call, which has kept the accounts of the
+                graph's memory.
+        """
+        work = self.work
+        if not self.is_enabled:
+            return nothing
+        if is_late and work.memory is not None:
+            return partial(work.memory.fill, FRESH if self.kind is NodeKind.ALLOC else FREED)
+        if work.condition is not None:
+            bodies = [[step.running() for step in body] for body in self.bodies]
+            return partial(work.condition.run, [partial(_run, body) for body in bodies])
+        return work.run
+
+
+def _run(runs: Sequence[Run]) -> None:
+    """Run one after the other, each to its end."""
+    for run in runs:
+        for _ in run() or ():
+            pass
+
+
+def steps_of(graph: Graph) -> tuple[Step, ...]:
+    """A graph's nodes as steps, those of child graphs among them."""
+    steps: list[Step] = []
+    _add(graph, frozenset(), steps)
+    return tuple(steps)
+
+
+def _add(graph: Graph, start: frozenset[int], steps: list[Step]) -> frozenset[int]:
+    """Add the steps of a graph that begins after `start`; gives those that it ends with."""
+    numbers: dict[Node, int] = {}
+    for node in graph.ordered():
+        after = frozenset(numbers[each] for each in node.after) or start
+        if node.work.child is not None:
+            after = _add(node.work.child, after, steps) or after
+        bodies = tuple(steps_of(body) for body in node.work.bodies)
+        numbers[node] = len(steps)
+        steps.append(Step(node.work, after, node, bodies=bodies))
+    inner = {each for node in graph.nodes for each in node.after}
+    return frozenset(number for node, number in numbers.items() if node not in inner)
+
+
+def all_steps(steps: Sequence[Step]) -> Iterator[Step]:
+    """These, and those in bodies."""
+    for step in steps:
+        yield step
+        for body in step.bodies:
+            yield from all_steps(body)
+
+
+def difference(own: Sequence[Step], other: Sequence[Step]) -> str:
+    """Why steps cannot take the place of others, in words; "" if they can."""
+    if len(own) != len(other):
+        return f"the executable has {len(own)} nodes, the graph {len(other)}"
+    for number, (former, new) in enumerate(zip(own, other, strict=True)):
+        if former.kind is not new.kind:
+            return f"node {number} is a {former.kind.value}, in the graph a {new.kind.value}"
+        if former.after != new.after:
+            return f"node {number} depends on other nodes in the graph"
+        if former.work.memory is not None:
+            return f"node {number} is a {former.kind.value}, which cannot be updated"
+        if len(former.bodies) != len(new.bodies) or (
+            former.work.condition is not new.work.condition
+        ):
+            return f"node {number} is a conditional node with another condition"
+        for one, another in zip(former.bodies, new.bodies, strict=True):
+            why = difference(one, another)
+            if why:
+                return f"in a body of node {number}, {why}"
+    return ""
+
+
+def take_over(own: Sequence[Step], other: Sequence[Step]) -> None:
+    """Let steps do what others do, which are alike."""
+    for former, new in zip(own, other, strict=True):
+        former.work = new.work
+        for one, another in zip(former.bodies, new.bodies, strict=True):
+            take_over(one, another)
 
 
 @dataclass(eq=False, slots=True)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from ptx.emulate.check.findings import Place
 
+from .device_state import Owner, Piece
 from .origin import PACKAGE, caller, host_place
-from .pieces import Owner, Piece
 
 if TYPE_CHECKING:
     from .host_memory import HostPiece

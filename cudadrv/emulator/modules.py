@@ -6,7 +6,7 @@ import ctypes
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ptx.emulate.model.errors import OutOfMemory, UndefinedSymbol, UnsupportedInstruction
 from ptx.emulate.program import EmulatedKernel, Program
@@ -23,8 +23,10 @@ from .refusal import Refusal
 
 if TYPE_CHECKING:
     from .contexts import Context
-    from .shape import Shape
 
+
+Dim3 = tuple[int, int, int]
+NO_CLUSTER: Final = (1, 1, 1)
 _ELF = b"\x7fELF"
 _FATBIN = b"\x50\xed\x55\xba"
 _LTO_IR = b"\xed\x43\x4e\x7f"
@@ -32,6 +34,17 @@ _STRING = re.compile(r'"[^"]*"')
 _STATIC_DEFAULT = 49152  # shared memory a block may have without asking
 # The last version of each major one that has ended (PTX ISA, "Release Notes").
 _LAST_MINORS = {1: 5, 2: 3, 3: 2, 4: 3, 5: 1, 6: 5, 7: 8, 8: 8}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A launch without its parameters; `cluster` is `NO_CLUSTER` where it has no clusters."""
+
+    grid: Dim3
+    block: Dim3
+    shared_bytes: int
+    cooperative: bool = False
+    cluster: Dim3 = NO_CLUSTER
 
 
 @dataclass(eq=False, slots=True)
@@ -107,9 +120,52 @@ class Module:
         with self.context.device.lock:
             self.context.device.run_alone(self.program.close)
 
+    def variable(self, name: bytes) -> tuple[int, int]:
+        """Address and size of a variable.
+
+        Raises:
+            Refusal: CUDA_ERROR_NOT_FOUND, if there is none of this name.
+        """
+        text = bytes(name).decode(errors="replace")
+        found = self.program.globals.get(text)
+        if found is None:
+            raise Refusal(
+                CUresult.CUDA_ERROR_NOT_FOUND, f"named symbol not found: no variable is {text!r}"
+            )
+        return found
+
     def holds(self, address: int) -> bool:
         """Whether a variable of the module starts at an address."""
         return any(start == address for start, _ in self.program.globals.values())
+
+
+@dataclass(eq=False, slots=True)
+class LibraryKernel:
+    """A kernel of a library, which is a function in each context.
+
+    Attributes:
+        attributes: what was set, by device and attribute, for the functions that are made later.
+    """
+
+    handle: int
+    library: Library
+    name: str
+    attributes: dict[tuple[int, int], int] = field(default_factory=dict)
+
+
+@dataclass(eq=False, slots=True)
+class Library:
+    """An image that no context owns.
+
+    Attributes:
+        kernels: by name.
+        modules: what it is in each context that has needed it.
+    """
+
+    handle: int
+    image: PtxModule
+    kernels: dict[str, LibraryKernel] = field(default_factory=dict)
+    modules: dict[Context, Module] = field(default_factory=dict)
 
 
 @dataclass(eq=False, slots=True)

@@ -1,16 +1,22 @@
-"""The accounts of a memory pool: what is used, what is reserved, what may be kept.
+"""Memory pools of devices and of the host: their accounts, and what device memory is taken for.
 
-CUDA Driver API, "Stream Ordered Memory Allocator". Pure arithmetic; the bytes themselves are in
-the device's memory.
+CUDA Driver API, "Stream Ordered Memory Allocator", cuMemPoolCreate, cuMemSetMemPool. Pure
+arithmetic; the bytes themselves are in the device's memory.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Final, Protocol
 
-from .interprocess.shared_file import SharedFile
+from ptx.emulate.memory.device_memory import DeviceMemory
+
+from .shared_file import SharedFile
 
 CHUNK = 32 << 20  # a pool takes and gives back memory in pieces of this size
+_PAGE: Final = 4096
+_ENDLESS: Final = 1 << 62  # bytes: that the host has no more, its allocator says
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +114,188 @@ class Pool:
         """What a synchronisation does: give back what is above the threshold."""
         if self.reserved > self.threshold:
             self.trim(self.threshold)
+
+
+class HostPools:
+    """The pools of host memory by handle; whoever changes one holds the emulator's lock.
+
+    Attributes:
+        by_handle: also the destroyed ones while their memory is in use.
+    """
+
+    def __init__(self, handles: Iterator[int]) -> None:
+        self._handles = handles
+        self.by_handle: dict[int, Pool] = {}
+        self._defaults: dict[PoolPlace, Pool] = {}
+        self._in_use: dict[PoolPlace, Pool] = {}
+
+    def made(self, place: PoolPlace, most: int = 0) -> Pool:
+        """A new pool."""
+        pool = Pool(next(self._handles), most, place=place)
+        self.by_handle[pool.handle] = pool
+        return pool
+
+    def default(self, place: PoolPlace) -> Pool:
+        """The pool that a place has from the beginning."""
+        found = self._defaults.get(place)
+        if found is None:
+            found = self._defaults[place] = self.made(place)
+        return found
+
+    def in_use(self, place: PoolPlace) -> Pool:
+        """The pool that was chosen for a place, or the default one."""
+        return self._in_use.get(place) or self.default(place)
+
+    def use(self, place: PoolPlace, pool: Pool) -> None:
+        """Choose a pool for its place."""
+        self._in_use[place] = pool
+
+    def is_default(self, pool: Pool) -> bool:
+        """Whether a place has it from the beginning."""
+        return pool in self._defaults.values()
+
+    def take(self, pool: Pool, nbytes: int) -> bool:
+        """Account for an allocation; False where the pool may not have as much."""
+        held = _held(nbytes)
+        growth = pool.growth(held, _ENDLESS)
+        if growth is None:
+            return False
+        pool.take(nbytes, held, growth)
+        return True
+
+    def give(self, pool: Pool, nbytes: int) -> None:
+        """Account for a free; the last one of a destroyed pool ends it."""
+        pool.give(nbytes, _held(nbytes))
+        if not pool.is_open:
+            self._drop(pool)
+
+    def destroy(self, pool: Pool) -> None:
+        """Take a pool away; what it gave lives on."""
+        pool.is_open = False
+        for place, chosen in list(self._in_use.items()):
+            if chosen is pool:
+                del self._in_use[place]
+        self._drop(pool)
+
+    def _drop(self, pool: Pool) -> None:
+        pool.reserved = pool.held
+        if not pool.held:
+            self.by_handle.pop(pool.handle, None)
+
+    def synchronised(self) -> None:
+        """What a synchronisation does: unused memory above the threshold goes back."""
+        for pool in tuple(self.by_handle.values()):
+            pool.synchronised()
+
+
+def _held(nbytes: int) -> int:
+    """Bytes with the rounding to pages."""
+    return -(-nbytes // _PAGE) * _PAGE
+
+
+class DeviceAccount:
+    """How many bytes of a device are in use, and for what; whoever asks holds the device's lock.
+
+    Attributes:
+        pools: those of the device by handle, also destroyed ones while their memory is in use.
+        limit: bytes that may be in use, where a test set fewer than there are.
+    """
+
+    def __init__(self, memory: DeviceMemory, total: int, own: Pool) -> None:
+        self._memory = memory
+        self._total = total
+        self.pools: dict[int, Pool] = {own.handle: own}
+        self.limit: int | None = None
+
+    @property
+    def capacity(self) -> int:
+        """Bytes that may be in use."""
+        return self._total if self.limit is None else min(self._total, self.limit)
+
+    @property
+    def free_bytes(self) -> int:
+        """Bytes that neither an allocation nor a pool's reserve takes."""
+        return max(0, self.capacity - self._memory.used_bytes - self._slack)
+
+    @property
+    def _slack(self) -> int:
+        """Bytes that pools reserve and do not use."""
+        return sum(pool.slack for pool in self.pools.values())
+
+    def take(self, nbytes: int, held: int, pool: Pool | None) -> bool:
+        """Account for `held` bytes, already allocated; False if they do not fit beside the rest."""
+        left = self.capacity - (self._memory.used_bytes - held) - self._slack
+        growth = None if pool is None else pool.growth(held, left)
+        if growth is None and held > left:
+            # The driver takes the unused reserves of others before it gives up.
+            for other in self.pools.values():
+                if other is not pool:
+                    left += other.slack
+                    other.trim(0)
+                    left -= other.slack
+            growth = None if pool is None else pool.growth(held, left)
+        if pool is None:
+            return held <= left
+        if growth is None:
+            return False
+        pool.take(nbytes, held, growth)
+        return True
+
+    def give(self, nbytes: int, held: int, pool: Pool | None) -> None:
+        """Account for a free; the last one of a destroyed pool ends it."""
+        if pool is not None:
+            pool.give(nbytes, held)
+            if not pool.is_open:
+                self._drop(pool)
+
+    def destroy(self, pool: Pool) -> None:
+        """Take a pool away, with what it reserves; what it gave lives on."""
+        pool.is_open = False
+        self._drop(pool)
+
+    def _drop(self, pool: Pool) -> None:
+        pool.reserved = pool.held
+        if not pool.held:
+            self.pools.pop(pool.handle, None)
+            if pool.file is not None:
+                pool.file.close()
+
+    def refusal(self, nbytes: int, ordinal: int) -> str:
+        """Why so much cannot be had."""
+        return (
+            f"out of memory: {nbytes} bytes asked for on device {ordinal}, "
+            f"{self.free_bytes} of {self._total} bytes are free"
+            + ("" if self.limit is None else f" within the limit of {self.limit}")
+        )
+
+
+class Location(Protocol):
+    """What is read of a CUmemLocation."""
+
+    @property
+    def type(self) -> int:
+        """A CUmemLocationType."""
+
+    @property
+    def id(self) -> int:
+        """Of the device or the NUMA node."""
+
+
+class PoolProperties(Protocol):
+    """What is read of a CUmemPoolProps."""
+
+    @property
+    def allocType(self) -> int:
+        """A CUmemAllocationType."""
+
+    @property
+    def handleTypes(self) -> int:
+        """How other processes may have it."""
+
+    @property
+    def location(self) -> Location:
+        """Where its memory is."""
+
+    @property
+    def maxSize(self) -> int:
+        """Bytes that it may have; 0 is no limit."""

@@ -1,4 +1,7 @@
-"""The devices that can be emulated: any, by `EmulatedDevice`, and the profiles of real ones."""
+"""The devices that can be emulated: any, by `EmulatedDevice`, and the profiles of real ones.
+
+CUDA Programming Guide, "Compute Capabilities", has the limits of each compute capability.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,59 @@ from typing import TypedDict
 from .. import border
 from ..driver._api import CUdevice_attribute
 from ..errors import ArgumentValueError
-from .architecture import ARCHITECTURES, Architecture
+
+_KIB = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """The limits of one compute capability; memory in bytes.
+
+    Attributes:
+        double_ratio: single-precision throughput over double-precision throughput.
+        reserved_shared: shared memory of each block that the system takes.
+        max_cluster: largest portable cluster, in blocks; 0 without clusters.
+    """
+
+    threads_per_sm: int
+    blocks_per_sm: int
+    shared_per_sm: int
+    shared_per_block_optin: int
+    double_ratio: int
+    reserved_shared: int = 1024
+    max_cluster: int = 0
+
+
+def _architecture(
+    threads: int, blocks: int, shared: int, optin: int, ratio: int, *, cluster: int = 0
+) -> Architecture:
+    return Architecture(
+        threads_per_sm=threads,
+        blocks_per_sm=blocks,
+        shared_per_sm=shared * _KIB,
+        shared_per_block_optin=optin * _KIB,
+        double_ratio=ratio,
+        reserved_shared=0 if shared == optin else _KIB,
+        max_cluster=cluster,
+    )
+
+
+ARCHITECTURES: dict[tuple[int, int], Architecture] = {
+    (7, 0): _architecture(2048, 32, 96, 96, 2),
+    (7, 2): _architecture(2048, 32, 96, 96, 2),
+    (7, 5): _architecture(1024, 16, 64, 64, 32),
+    (8, 0): _architecture(2048, 32, 164, 163, 2),
+    (8, 6): _architecture(1536, 16, 100, 99, 32),
+    (8, 7): _architecture(1536, 16, 164, 163, 32),
+    (8, 9): _architecture(1536, 24, 100, 99, 64),
+    (9, 0): _architecture(2048, 32, 228, 227, 2, cluster=8),
+    (10, 0): _architecture(2048, 32, 228, 227, 2, cluster=8),
+    (10, 3): _architecture(2048, 32, 228, 227, 64, cluster=8),
+    (11, 0): _architecture(1536, 24, 228, 227, 64, cluster=8),
+    (12, 0): _architecture(1536, 24, 100, 99, 64, cluster=8),
+    (12, 1): _architecture(1536, 24, 100, 99, 64, cluster=8),
+}
+
 
 _MIB = 1 << 20
 _GIB = 1 << 30
@@ -211,3 +266,125 @@ def given_devices(
     if hasattr(devices, "__index__"):
         return (make(),) * border.whole("an emulator's devices", devices, most=MAX_DEVICES)
     return border.several("an emulator's devices", devices, EmulatedDevice)
+
+
+# Alike on all devices of the profiles; read on an H100 with driver 580.
+_COMMON = {
+    "MAX_THREADS_PER_BLOCK": 1024,
+    "MAX_BLOCK_DIM_X": 1024,
+    "MAX_BLOCK_DIM_Y": 1024,
+    "MAX_BLOCK_DIM_Z": 64,
+    "MAX_GRID_DIM_X": 2147483647,
+    "MAX_GRID_DIM_Y": 65535,
+    "MAX_GRID_DIM_Z": 65535,
+    "MAX_SHARED_MEMORY_PER_BLOCK": 49152,
+    "TOTAL_CONSTANT_MEMORY": 65536,
+    "WARP_SIZE": 32,
+    "MAX_PITCH": 2147483647,
+    "MAX_REGISTERS_PER_BLOCK": 65536,
+    "TEXTURE_ALIGNMENT": 512,
+    "GPU_OVERLAP": 1,
+    "CAN_MAP_HOST_MEMORY": 1,
+    "MAXIMUM_TEXTURE1D_WIDTH": 131072,
+    "MAXIMUM_TEXTURE2D_WIDTH": 131072,
+    "MAXIMUM_TEXTURE2D_HEIGHT": 65536,
+    "MAXIMUM_TEXTURE3D_WIDTH": 16384,
+    "MAXIMUM_TEXTURE3D_HEIGHT": 16384,
+    "MAXIMUM_TEXTURE3D_DEPTH": 16384,
+    "MAXIMUM_TEXTURE2D_LAYERED_WIDTH": 32768,
+    "MAXIMUM_TEXTURE2D_LAYERED_HEIGHT": 32768,
+    "MAXIMUM_TEXTURE2D_LAYERED_LAYERS": 2048,
+    "SURFACE_ALIGNMENT": 512,
+    "CONCURRENT_KERNELS": 1,
+    "UNIFIED_ADDRESSING": 1,
+    "MAXIMUM_TEXTURE1D_LAYERED_WIDTH": 32768,
+    "MAXIMUM_TEXTURE1D_LAYERED_LAYERS": 2048,
+    "CAN_TEX2D_GATHER": 1,
+    "MAXIMUM_TEXTURE2D_GATHER_WIDTH": 32768,
+    "MAXIMUM_TEXTURE2D_GATHER_HEIGHT": 32768,
+    "MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE": 8192,
+    "MAXIMUM_TEXTURE3D_HEIGHT_ALTERNATE": 8192,
+    "MAXIMUM_TEXTURE3D_DEPTH_ALTERNATE": 32768,
+    "TEXTURE_PITCH_ALIGNMENT": 32,
+    "MAXIMUM_TEXTURECUBEMAP_WIDTH": 32768,
+    "MAXIMUM_TEXTURECUBEMAP_LAYERED_WIDTH": 32768,
+    "MAXIMUM_TEXTURECUBEMAP_LAYERED_LAYERS": 2046,
+    "MAXIMUM_SURFACE1D_WIDTH": 32768,
+    "MAXIMUM_SURFACE2D_WIDTH": 131072,
+    "MAXIMUM_SURFACE2D_HEIGHT": 65536,
+    "MAXIMUM_SURFACE3D_WIDTH": 16384,
+    "MAXIMUM_SURFACE3D_HEIGHT": 16384,
+    "MAXIMUM_SURFACE3D_DEPTH": 16384,
+    "MAXIMUM_SURFACE1D_LAYERED_WIDTH": 32768,
+    "MAXIMUM_SURFACE1D_LAYERED_LAYERS": 2048,
+    "MAXIMUM_SURFACE2D_LAYERED_WIDTH": 32768,
+    "MAXIMUM_SURFACE2D_LAYERED_HEIGHT": 32768,
+    "MAXIMUM_SURFACE2D_LAYERED_LAYERS": 2048,
+    "MAXIMUM_SURFACECUBEMAP_WIDTH": 32768,
+    "MAXIMUM_SURFACECUBEMAP_LAYERED_WIDTH": 32768,
+    "MAXIMUM_SURFACECUBEMAP_LAYERED_LAYERS": 2046,
+    "MAXIMUM_TEXTURE1D_LINEAR_WIDTH": 268435456,
+    "MAXIMUM_TEXTURE2D_LINEAR_WIDTH": 131072,
+    "MAXIMUM_TEXTURE2D_LINEAR_HEIGHT": 65000,
+    "MAXIMUM_TEXTURE2D_LINEAR_PITCH": 2097120,
+    "MAXIMUM_TEXTURE2D_MIPMAPPED_WIDTH": 32768,
+    "MAXIMUM_TEXTURE2D_MIPMAPPED_HEIGHT": 32768,
+    "MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH": 32768,
+    "STREAM_PRIORITIES_SUPPORTED": 1,
+    "GLOBAL_L1_CACHE_SUPPORTED": 1,
+    "LOCAL_L1_CACHE_SUPPORTED": 1,
+    "MAX_REGISTERS_PER_MULTIPROCESSOR": 65536,
+    "MANAGED_MEMORY": 1,
+    "CONCURRENT_MANAGED_ACCESS": 1,
+    "COMPUTE_PREEMPTION_SUPPORTED": 1,
+    "VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED": 1,
+    "COOPERATIVE_LAUNCH": 1,
+    "MEMORY_POOLS_SUPPORTED": 1,
+    "HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED": 1,
+    "MEMPOOL_SUPPORTED_HANDLE_TYPES": 1,
+    "IPC_EVENT_SUPPORTED": 1,
+    "UNIFIED_FUNCTION_POINTERS": 1,
+    "HOST_NUMA_MEMORY_POOLS_SUPPORTED": 1,
+    "HOST_MEMORY_POOLS_SUPPORTED": 1,
+    "NUMA_ID": -1,
+}
+# The value is 0 for what the emulator does not have: pageable memory in kernels, multicast, RDMA.
+# So it is for every attribute not listed.
+
+
+def device_attributes(device: EmulatedDevice, ordinal: int) -> dict[int, int]:
+    """Value by number of every attribute that the installed binding knows."""
+    limits = device.architecture
+    major, minor = device.compute_capability
+    own = {
+        "CLOCK_RATE": device.clock_khz,
+        "MULTIPROCESSOR_COUNT": device.sm_count,
+        "ECC_ENABLED": int(device.ecc),
+        "PCI_BUS_ID": ordinal + 1,
+        "MEMORY_CLOCK_RATE": device.memory_clock_khz,
+        "GLOBAL_MEMORY_BUS_WIDTH": device.memory_bus_bits,
+        "L2_CACHE_SIZE": device.l2_bytes,
+        "MAX_THREADS_PER_MULTIPROCESSOR": limits.threads_per_sm,
+        "ASYNC_ENGINE_COUNT": device.copy_engines,
+        "COMPUTE_CAPABILITY_MAJOR": major,
+        "COMPUTE_CAPABILITY_MINOR": minor,
+        "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": limits.shared_per_sm,
+        "MULTI_GPU_BOARD_GROUP_ID": ordinal,
+        "SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO": limits.double_ratio,
+        "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": limits.shared_per_block_optin,
+        "MAX_BLOCKS_PER_MULTIPROCESSOR": limits.blocks_per_sm,
+        "RESERVED_SHARED_MEMORY_PER_BLOCK": limits.reserved_shared,
+        "CLUSTER_LAUNCH": int(limits.max_cluster > 0),
+        "TENSOR_MAP_ACCESS_SUPPORTED": int(device.compute_capability >= (9, 0)),
+    }
+    values = {
+        int(attribute): 0
+        for attribute in CUdevice_attribute
+        if attribute.name != "CU_DEVICE_ATTRIBUTE_MAX"
+    }
+    for name, value in (_COMMON | own).items():
+        attribute = getattr(CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}", None)
+        if attribute is not None:  # the bindings of CUDA 12 lack some
+            values[int(attribute)] = value
+    values.update({int(attribute): value for attribute, value in device.attributes.items()})
+    return values

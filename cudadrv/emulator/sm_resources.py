@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Final, Self
 
 from ..driver._api import CUdevResource, CUdevResourceType, CUresult
-from .emulated_device import DeviceState
+from .device_state import DeviceState
 from .refusal import Refusal, invalid_value
 
 _SM: Final = CUdevResourceType.CU_DEV_RESOURCE_TYPE_SM

@@ -17,7 +17,7 @@ from .node_kind import NodeKind, Run
 
 if TYPE_CHECKING:
     from .contexts import Context
-    from .graph_memory import GraphMemory
+    from .device_state import GraphMemory
     from .host_memory import HostRange
 
 NON_BLOCKING = 1

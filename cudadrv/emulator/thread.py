@@ -1,12 +1,14 @@
-"""What the emulated driver keeps for each thread, and what it puts off for a finalizer there."""
+"""What the emulated driver keeps for each thread, what it puts off there, and calls of the host."""
 
 from __future__ import annotations
 
+import ctypes
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..errors import CudaError
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from .refusal import Failure
     from .streams import Stream
     from .timeline.operation import Operation
+
+_HostFunction: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class CallingThread(threading.local):
@@ -106,6 +110,53 @@ class CallingThread(threading.local):
                         _Unraisable(error)
         finally:
             self._makes_up = False
+
+    def call_host(self, function: int, argument: int, *, here: bool = False) -> None:
+        """Call a function of the host on a thread of its own, and wait for it; hold no lock.
+
+        The driver refuses the calls of the driver that the function makes, but for those that need
+        no initialisation (measured with driver 580). `here` calls it in this thread, as the driver
+        does for the destructors of user objects that their owner releases.
+        """
+        host_function = _HostFunction(function)
+        self.run_on_host(lambda: host_function(argument), here=here)
+
+    def run_on_host(self, function: Callable[[], object], *, here: bool = False) -> None:
+        """Run what makes no calls of the driver."""
+
+        def run() -> None:
+            self.runs_host_function = True
+            try:
+                function()
+            finally:
+                self.runs_host_function = False
+
+        if here:
+            run()
+        else:
+            _run_in_thread(run)
+
+
+def _run_in_thread(run: Callable[[], None]) -> None:
+    """Run on another thread until it ends, whatever interrupts the wait."""
+    thread = threading.Thread(target=run, name="CUDA host function", daemon=True)
+    if sys.is_finalizing():
+        run()  # the interpreter starts no threads any more
+        return
+    try:
+        thread.start()
+    except RuntimeError:
+        run()  # likewise, or the process has no thread to spare
+        return
+    interrupt: BaseException | None = None
+    while True:
+        try:
+            thread.join()
+            break
+        except BaseException as error:  # raised below, once the function has ended
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt
 
 
 class _Unraisable:

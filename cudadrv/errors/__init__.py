@@ -1,7 +1,7 @@
 """Every error of cudadrv: `CudaError` (one class a CUresult), `GpuError`, and the library's own.
 
-The roots, and what cudadrv raises by itself, are in `base`. The class of a result is made when it
-is first named or its result answered: a hundred of them would cost each start two milliseconds.
+The root classes and cudadrv's own errors are in `base`. The classes of results are made when one is
+first named or returned by the driver: a hundred of them would cost each start two milliseconds.
 Each name stands in its class's module alone.
 """
 
@@ -14,18 +14,15 @@ from .base import *  # noqa: F403
 from .base import CudadrvError
 
 if TYPE_CHECKING:
-    from .capture import *  # noqa: F403
-    from .execution import *  # noqa: F403
     from .gpu import *  # noqa: F403
-    from .loading import *  # noqa: F403
-    from .setup import *  # noqa: F403
+    from .results import *  # noqa: F403
     from .target import *  # noqa: F403
 
-_OTHERS = ("setup", "loading", "execution", "capture", "gpu", "target")
-"""The modules of the classes that are made when they are named."""
+_OTHERS = ("results", "gpu", "target")
+"""The modules of the classes that are made when one is named."""
 
 
-if not TYPE_CHECKING:  # a type checker sees what the modules above have, and nothing else
+if not TYPE_CHECKING:  # a type checker sees the names of the modules above
 
     def __getattr__(name: str) -> object:
         if name == "__all__":
@@ -40,7 +37,7 @@ if not TYPE_CHECKING:  # a type checker sees what the modules above have, and no
 
 
 def __dir__() -> list[str]:
-    """Every error, made or not."""
+    """Return the names of all errors, loaded or not."""
     known = dict(globals())
     for module in _OTHERS:
         known |= vars(import_module(f"{__name__}.{module}"))

@@ -1,4 +1,4 @@
-"""The roots of cudadrv's errors, and what cudadrv raises by itself."""
+"""The root classes of cudadrv's errors, and the errors that cudadrv raises by itself."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from ptx.emulate.check.findings import Found
 
-_RESULTS = ("setup", "loading", "execution", "capture")
-"""The modules of the results' classes."""
 _LINE = 120  # a longer first line is two
 _BROKEN = "every later call of this process fails alike: restart the process"
 _BROKEN_EMULATED = (
@@ -19,7 +17,7 @@ _BROKEN_EMULATED = (
 
 
 class CudadrvError(Exception):
-    """Root of every error that package `cudadrv` raises by itself; it can be pickled."""
+    """Root of every error that package `cudadrv` raises by itself; all can be pickled."""
 
     __module__ = __package__
 
@@ -30,26 +28,26 @@ class CudadrvError(Exception):
             cls.__module__ = __package__
 
     def __reduce__(self) -> tuple[object, ...]:
-        # By what it holds, whatever its constructor takes: errors cross process pools.
+        # By its attributes, whatever its constructor's arguments are: errors cross process pools.
         return _remade, (type(self), self.args, self.__dict__)
 
 
 class CudaError(CudadrvError):
-    """A CUDA driver call that answered something other than success.
+    """A CUDA driver call returned something other than success.
 
-    There is one subclass a CUresult; a result that is not known here is a plain `CudaError`.
+    There is one subclass a CUresult. An unknown result raises a plain `CudaError`.
 
     Attributes:
         result: the class's CUresult (0 on `CudaError` itself).
-        code: the CUresult that was answered.
+        code: the CUresult that the driver returned.
         call: the driver function, such as "cuMemAllocAsync"; "" where cudadrv found the fault.
-        doing: what was being done: label, kernel, argument, bytes.
+        doing: the operation: label, kernel, argument, bytes.
         text: the driver's description of the result.
-        explained: whether the text says what to do, too, as the emulator's does of what it refuses;
-            then the general remedy of the CUresult is left out.
-        fault: on the emulator the typed error behind it, such as a kernel's
-            `ptx.emulate.EmulationFault`; None otherwise, and where the error was pickled. It is not
-            the error's cause, as a traceback would print its text twice.
+        explained: True if the text contains the remedy, as the emulator's texts do; then the
+            general remedy of the CUresult is left out.
+        fault: on the emulator the typed error below it, such as a kernel's
+            `ptx.emulate.EmulationFault`; None otherwise, and after pickling. It is not the error's
+            cause, as a traceback would print its text twice.
     """
 
     result: ClassVar[int] = 0
@@ -77,16 +75,20 @@ class CudaError(CudadrvError):
     def __reduce__(self) -> tuple[object, ...]:
         return _remade, (type(self), self.args, {**self.__dict__, "fault": None})
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(
+        cls, *, result: int | None = None, remedy: str = "", sticky: bool = False
+    ) -> None:
         super().__init_subclass__()
-        if cls._classes.setdefault(cls.result, cls) is not cls:
-            raise TypeError(f"two classes for CUresult {cls.result}")
+        if result is None:
+            return  # a user's class, which is no result's own
+        if cls._classes.setdefault(result, cls) is not cls:
+            raise TypeError(f"two classes for CUresult {result}")
+        cls.result, cls.remedy, cls.sticky = result, remedy, sticky
 
     @classmethod
     def for_code(cls, code: int) -> type[CudaError]:
-        """The subclass of a CUresult, or `CudaError` for one that is not known."""
-        for module in _RESULTS:
-            import_module(f"{__package__}.{module}")
+        """Return the subclass of a CUresult; `CudaError` for an unknown one."""
+        import_module(f"{__package__}.results")
         return cls._classes.get(code, CudaError)
 
     @property
@@ -118,7 +120,7 @@ class DriverLoadError(CudadrvError):
     """The CUDA driver library was found, but the system cannot load it.
 
     Attributes:
-        reason: what the system's loader said, which begins with the file.
+        reason: the message of the system's loader, which begins with the file.
     """
 
     def __init__(self, message: str, *, reason: str) -> None:
@@ -139,7 +141,7 @@ class DriverSelectionError(CudadrvError):
 
 
 class ForkedProcessError(CudadrvError):
-    """CUDA was initialised before a fork, and the child may not use it."""
+    """CUDA was initialised before a fork, so the child cannot use it."""
 
 
 class ClosedError(CudadrvError):
@@ -147,7 +149,7 @@ class ClosedError(CudadrvError):
 
 
 class ResetRefusedError(CudadrvError):
-    """A context is not reset while something of it is in use that cannot be closed."""
+    """A context was not reset, as an object of it that cannot be closed is in use."""
 
 
 class WrongDeviceError(CudadrvError):
@@ -155,17 +157,17 @@ class WrongDeviceError(CudadrvError):
 
 
 class ExecutorClosedError(ClosedError, RuntimeError):
-    """A `GpuExecutor` was given a call after its end, which `concurrent.futures` names so."""
+    """A `GpuExecutor` got a call after its end; a `RuntimeError`, as in `concurrent.futures`."""
 
 
 class WorkerLostError(CudadrvError):
-    """A worker died, hung or lost its context, as did those that did its work again.
+    """A worker died, hung or lost its context, and so did the workers of each retry.
 
     Where the context was lost, the error that broke it is the cause.
 
     Attributes:
         worker: the name of the last one.
-        attempts: how often the work was begun.
+        attempts: the number of starts of the work.
     """
 
     def __init__(self, message: str, *, worker: str, attempts: int) -> None:
@@ -175,10 +177,10 @@ class WorkerLostError(CudadrvError):
 
 
 class NoWorkerError(WorkerLostError):
-    """No worker of a cluster could take a call for long: all were paused, closing or gone.
+    """No worker of a cluster accepted a call for long: all were paused, closing or lost.
 
     Attributes:
-        states: what the scheduler called the state of each worker, by address.
+        states: the scheduler's state of each worker, by address.
     """
 
     def __init__(
@@ -189,7 +191,7 @@ class NoWorkerError(WorkerLostError):
 
 
 class RemoteError(CudadrvError):
-    """An error of a worker that cannot be pickled, in words.
+    """An error of a worker that cannot be pickled, as text.
 
     Attributes:
         type_name: the name of its class.
@@ -201,18 +203,18 @@ class RemoteError(CudadrvError):
 
 
 class TensorMapError(CudadrvError):
-    """A tensor map that there cannot be: of such an array, by such boxes, or on such a device."""
+    """An impossible tensor map: for this array, with this box, or on this device."""
 
 
 class TextureError(CudadrvError):
-    """A CUDA array, texture or surface that there cannot be, or that CUDA would read otherwise."""
+    """An impossible CUDA array, texture or surface, or one that CUDA would read differently."""
 
 
 class ArgumentError(CudadrvError):
-    """A kernel or a function was given what it cannot take: count, type, range or memory space.
+    """A kernel or a function got a wrong argument: count, type, range or memory space.
 
     Attributes:
-        kernel: the kernel's name; "" where it is no argument of a kernel.
+        kernel: the kernel's name; "" for other functions.
         position: the argument's position, counted from 0, or None for a wrong count.
     """
 
@@ -223,11 +225,11 @@ class ArgumentError(CudadrvError):
 
 
 class ArgumentTypeError(ArgumentError, TypeError):
-    """A function was given a value of a type that it does not take."""
+    """A function got a value of a wrong type."""
 
 
 class ArgumentValueError(ArgumentError, ValueError):
-    """A function was given a value of the right type that it cannot take."""
+    """A function got a value of the right type that is not allowed."""
 
 
 class ArgumentIndexError(ArgumentError, IndexError):
@@ -239,7 +241,7 @@ class LaunchConfigError(CudadrvError):
 
 
 class KernelNotFoundError(CudadrvError):
-    """A module has no kernel or global of the name asked for.
+    """A module has no kernel or global of a name.
 
     Attributes:
         available: the names that the module has.
@@ -255,7 +257,7 @@ class CheckError(CudadrvError):
     """A check of the emulator found faults in kernels that ran to their end.
 
     Attributes:
-        findings: each, with its places; that of a race says what would order them.
+        findings: the findings with their code locations; a race names the missing order.
     """
 
     def __init__(self, message: str, findings: tuple[Found, ...] = ()) -> None:
@@ -268,11 +270,11 @@ class CopyError(CudadrvError):
 
 
 class ExportError(CudadrvError, BufferError):
-    """Device memory cannot be exported as a consumer of DLPack asks for it."""
+    """Device memory cannot be exported as a consumer of DLPack requests it."""
 
 
 class DTypeError(CudadrvError, TypeError):
-    """What is no NumPy dtype, or one that device memory cannot hold, such as object."""
+    """A dtype that NumPy does not have, or that device memory cannot hold, such as object."""
 
 
 def _remade(

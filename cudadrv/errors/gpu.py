@@ -9,7 +9,7 @@ class GpuError(CudadrvError):
     """Root of the runtime layer's errors.
 
     Attributes:
-        reason: what went wrong, in words.
+        reason: the fault, in words.
     """
 
     def __init__(self, reason: str) -> None:
@@ -22,7 +22,7 @@ class DriverLibraryUnavailable(GpuError):
 
 
 class DriverLibraryLoadFailed(GpuError):
-    """The driver library is there but did not load."""
+    """The driver library exists but did not load."""
 
 
 class RuntimeDependencyUnavailable(GpuError):

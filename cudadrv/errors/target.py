@@ -1,4 +1,4 @@
-"""The error of compiling that belongs to both packages; a module of its own, as it needs `ptx`."""
+"""The compilation error of both packages; in a module of its own, as it imports `ptx`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .base import CudadrvError
 
 
 class UnsupportedTargetError(CudadrvError, ptx_errors.UnsupportedTargetError):
-    """No image that the installed NVRTC can make will load on the device.
+    """The installed NVRTC can make no image that loads on the device.
 
-    It is the error of package `ptx`, too, for those that compile without a device.
+    It is also an error of package `ptx`, which is raised when compiling without a device.
     """

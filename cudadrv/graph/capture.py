@@ -1,4 +1,4 @@
-"""Capturing what a stream is given in a graph."""
+"""`Capture`: record the work of a stream into a graph."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Final, Literal, TypeAlias
 
 from .. import border, errors
 from ..driver._api import CUresult, CUstreamCaptureMode, CUstreamCaptureStatus
-from ..driver.handover import finish
 from ..driver.in_use import failure
+from ..driver.once_task import complete
 from ..driver.stream_box import CaptureState, StreamBox
 from ..driver.stream_core import StreamCore
 from .graph import Graph
-from .graph_box import GraphBox
+from .graph_core import GraphBox
 from .needs import Content
 from .node import After, handles_of
 
 CaptureMode: TypeAlias = Literal["relaxed", "thread_local", "global"]
-"""Which calls break a capture: none; unsafe ones of the thread that began it; those of any."""
+"""The unsafe calls that break a capture: none; those of its own thread; those of any thread."""
 _MODES: Final[dict[str, CUstreamCaptureMode]] = {
     "relaxed": CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED,
     "thread_local": CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
@@ -27,10 +27,10 @@ _MODES: Final[dict[str, CUstreamCaptureMode]] = {
 
 
 class Capture:
-    """The `with` block of `Stream.capture`: records what its stream is given, runs nothing.
+    """The `with` block of `Stream.capture`: it records the work of its stream, and runs nothing.
 
-    Device memory that is released in the block is given back when it ends; what was allocated in
-    the block as well is given back by the graph, at that point of each replay.
+    Device memory that is released in the block is freed when it ends. Memory that was allocated in
+    the block as well is freed by the graph, at that point of each replay.
     """
 
     __slots__ = (
@@ -72,12 +72,12 @@ class Capture:
         self._box = box
         self._state = state = CaptureState()
         try:
-            # Before the driver is told: a collection from here on frees nothing into the capture.
+            # Before the driver call: a collection from here on frees nothing into the capture.
             state.join(stream)
             self._begin(box)
             return self._graph
         except BaseException:
-            finish(self._give_up)
+            complete(self._give_up)
             raise
 
     def __exit__(
@@ -91,10 +91,10 @@ class Capture:
         try:
             code, graph = self._end()
         except BaseException:
-            finish(self._give_up)
+            complete(self._give_up)
             raise
         if graph is None:
-            self._give_up()  # what refused to end may go on
+            self._give_up()  # a capture that did not end may go on
             doing = f"ending the capture of {self._stream!r}"
             fault = failure(self._box.api, code, "cuStreamEndCapture", doing)
             if error is None:
@@ -108,7 +108,7 @@ class Capture:
     def __del__(self) -> None:
         # An interrupt may come before `__exit__` can begin.
         if getattr(self, "_state", None) is not None:
-            finish(self._give_up)
+            complete(self._give_up)
 
     def _begin(self, box: StreamBox) -> None:
         into, doing = self._into, f"capturing {self._stream!r}"
@@ -125,13 +125,13 @@ class Capture:
             raise failure(box.api, code, "cuStreamBeginCaptureToGraph", f"{doing} into {into!r}")
 
     def _end(self) -> tuple[CUresult, GraphBox | None]:
-        """End the capture; gives what the driver said, and the graph if it gave one."""
+        """End the capture; return the driver's result, and the graph if there is one."""
         box, state = self._box, self._state
         assert state is not None  # it was entered
         graph = GraphBox(box.context)
         if self._into is not None:
-            graph.of = self._into._box  # which owns what the driver gives
-        ((code, graph.raw),) = map(box.api.cuStreamEndCapture, (box.raw,))  # as `Part.make`
+            graph.of = self._into._box  # which owns the graph that the driver returns
+        code, graph.raw = box.api.cuStreamEndCapture(box.raw)
         if code:
             return code, None
         self._added = Content()

@@ -1,4 +1,4 @@
-"""Executable graphs: ready to run, any number of times."""
+"""`GraphExec`: a graph that is ready to run, any number of times."""
 
 from __future__ import annotations
 
@@ -6,30 +6,84 @@ from collections.abc import Callable
 from typing import Final
 
 from .. import border
-from ..driver._api import CUgraphExec, CUgraphNode, CUresult
+from ..driver._api import CUgraphExec, CUgraphNode, CUresult, CUstream
 from ..driver.context import ContextCore
-from ..driver.handle import Closed, Closing
+from ..driver.context_box import ContextBox, Part
+from ..driver.handle import Closed, Closing, check, unroot
 from ..driver.in_use import failure
-from ..driver.later import drop_now
+from ..driver.later import drop_later, drop_now, park
 from ..driver.stream_box import StreamBox
 from ..driver.stream_core import StreamCore
 from ..memory.order import is_ordered, moves, use
-from .graph_box import ExecBox
 from .graph_core import GraphCore
-from .needs import NodeNeeds
+from .needs import MemoryUses, Needs, NodeNeeds, OwnNeeds
 from .node import GraphNode
 
 # CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH
 _FREE_ON_LAUNCH: Final = 1
 
 
+class ExecBox(Part[CUgraphExec]):
+    """Owning handle of an executable graph; the driver keeps it until queued replays are done.
+
+    Attributes:
+        needs: the needs of the graph that it was made of, or last updated by.
+        memory: the memory of `needs`, and of nodes changed in the executable alone.
+        own: other objects that those nodes need.
+        queue: the stream of the last replay.
+        replay: the driver's function that launches it.
+    """
+
+    __slots__ = ("memory", "needs", "own", "queue", "replay")
+
+    def __init__(self, context: ContextBox, needs: Needs) -> None:
+        super().__init__(context)
+        self.needs: Needs = needs
+        self.memory: MemoryUses = needs.memory
+        self.own: OwnNeeds | None = None
+        self.queue: StreamBox | None = None
+        self.driver.launchers.add(self)
+        self.replay: Callable[[CUgraphExec, CUstream], tuple[CUresult]] = self.api.cuGraphLaunch
+
+    def renew(self) -> None:
+        """Fetch the driver's function again, as a trace begins or ends."""
+        self.replay = self.api.cuGraphLaunch
+
+    def let_go(self, owner: object) -> None:
+        """Do nothing: an executable caches no handle of a stream or module."""
+
+    def keep(self, kept: list[object]) -> None:
+        """Keep these objects beside `needs`; drop the former ones after the queued replays."""
+        if self.own is None:
+            if not kept:
+                return
+            self.own = OwnNeeds()
+        former, queue = self.own.replace(kept), self.queue
+        if not former:
+            return
+        if queue is None:
+            drop_later(former)
+            return
+        event = queue.take_event()
+        event.record(queue)
+        park(event.is_done, [*former, event])
+
+    def _destroy(self) -> None:
+        former = [] if self.own is None else self.own.replace([])
+        (code,) = self.api.cuGraphExecDestroy(self.raw)
+        if former and self.queue is not None:
+            park(self.queue.is_idle, former)
+        doing = f"destroying an executable graph of device {self.context.ordinal}"
+        check(self, code, "cuGraphExecDestroy", doing)
+
+
 class GraphExec(Closing):
-    """A graph ready to run; made by `Graph.instantiate`.
+    """A graph that is ready to run; `Graph.instantiate` makes it.
 
     Attributes:
         context: the context of the graph.
         handle: the CUgraphExec; reading it after `close` raises `ClosedError`.
-        closed: whether it was closed.
+        closed: True once it was closed.
     """
 
     __slots__ = ("_changed", "_epoch", "_stream", "context")
@@ -38,21 +92,21 @@ class GraphExec(Closing):
 
     def __init__(self, graph: GraphCore) -> None:
         context, needs, source = graph.context, graph._settle(), graph._box
-        # Memory that the last replay left to the graph is given back by the next one.
+        # Memory that the last replay left allocated is freed by the next one.
         flags = _FREE_ON_LAUNCH if needs.born else 0
         box = ExecBox(source.context, needs)
-        # It wants a current context, unlike launches.
+        # It needs a current context, unlike launches.
         code = box.make(context._api.cuGraphInstantiate, source.raw, flags)
         if code:
             doing = f"instantiating a graph on {context!r}"
             raise failure(context._api, code, "cuGraphInstantiate", doing)
         self.context: ContextCore = context
-        # The stream for which all memory was ordered, and the epoch of that.
+        # The stream for which all memory was ordered, and the epoch when it was.
         self._stream: StreamBox | None = None
         self._epoch: object = None
-        # Of the nodes that were changed here alone, by their handles: the memory that they use.
+        # The needs of nodes that were changed here alone, by their handles.
         self._changed: dict[int, NodeNeeds] = {}
-        self._box = box
+        self._own(box)
         context._adopt(self)
 
     def __repr__(self) -> str:
@@ -75,14 +129,14 @@ class GraphExec(Closing):
     def launch(self, stream: StreamCore) -> None:
         """Queue the whole graph on `stream`; one run of an executable at a time, in order.
 
-        The stream waits for what other streams do with the memory that the graph uses.
+        The stream waits for other streams' work on the memory that the graph uses.
         """
         try:
             box, queue = self._box, stream._box
         except AttributeError:
             raise border.refused("GraphExec.launch: stream", stream, "give a Stream") from None
         if queue is self._stream and self._epoch is moves.now:
-            replay = box.replay  # not called as a method, which would be looked up
+            replay = box.replay  # a local name, so that no method is looked up
             code = replay(box.raw, queue.raw)[0]
         else:
             code = self._launch_anew(box, queue)
@@ -91,7 +145,7 @@ class GraphExec(Closing):
             raise failure(box.api, code, "cuGraphLaunch", f"launching a graph on {stream!r}")
 
     def _launch_anew(self, box: ExecBox, queue: StreamBox) -> CUresult:
-        """Order the stream after what others do with the graph's memory, and queue the graph."""
+        """Order the stream after other streams' work on the graph's memory, and queue the graph."""
         self._order(box, queue)
         (code,) = box.api.cuGraphLaunch(box.raw, queue.raw)
         if not code:
@@ -100,9 +154,9 @@ class GraphExec(Closing):
         return code
 
     def update(self, graph: GraphCore) -> None:
-        """Take over the parameters of a graph that was captured alike, at less than instantiating.
+        """Take over the parameters of a graph of the same form; this costs less than instantiating.
 
-        Runs already queued keep theirs, and what those use.
+        Runs already queued keep their parameters, and the objects that those use.
 
         Raises:
             GraphExecUpdateFailureError: the graphs differ in their operations or their order, or
@@ -120,7 +174,7 @@ class GraphExec(Closing):
         drop_now()
 
     def upload(self, stream: StreamCore) -> None:
-        """Bring the graph to the device now, so that the first launch does not have to.
+        """Copy the graph to the device now, so that the first launch need not.
 
         Raises:
             ClosedError: the executable or the stream was closed.
@@ -132,11 +186,11 @@ class GraphExec(Closing):
             raise failure(box.api, code, "cuGraphUpload", f"uploading {self!r}")
 
     def enable(self, node: GraphNode, enabled: bool = True) -> None:
-        """Let a node of the graph do its work in launches from now on, or nothing.
+        """Enable or disable a node of the graph in launches from now on.
 
         Args:
             node: a kernel, a copy or a fill of the graph that the executable was made of.
-            enabled: whether it does.
+            enabled: True to enable it.
 
         Raises:
             InvalidValueError: it is another kind of node, or of another graph.
@@ -147,7 +201,7 @@ class GraphExec(Closing):
             raise failure(box.api, code, "cuGraphNodeSetEnabled", f"switching {node!r}")
 
     def is_enabled(self, node: GraphNode) -> bool:
-        """Whether a kernel, a copy or a fill does its work in launches; asks the driver."""
+        """Return True if a kernel, a copy or a fill is enabled; queries the driver."""
         box = self._box
         code, enabled = box.api.cuGraphNodeGetEnabled(box.raw, _handle(node))
         if code:
@@ -157,7 +211,7 @@ class GraphExec(Closing):
     def _change(
         self, node: GraphNode, needs: NodeNeeds, change: Callable[[ExecBox], CUresult]
     ) -> None:
-        """Let a node do something else here, and not in the graph."""
+        """Replace a node's work here, and not in the graph."""
         box, number = self._box, int(_handle(node))
         former = self._changed.get(number)
         code = change(box)
@@ -173,19 +227,21 @@ class GraphExec(Closing):
             box.memory = (*box.needs.memory, *changed)
 
     def close(self) -> None:
-        """Give the executable up; it goes after the runs already queued. Idempotent."""
+        """Release the executable; it is destroyed after the runs already queued. Idempotent."""
         self._stream = None
         super().close()
         drop_now()
 
     def _order(self, box: ExecBox, queue: StreamBox) -> None:
-        """Make a replay on a stream a use of all that the graph uses."""
+        """Order a replay on a stream after other work on the graph's memory, and record it."""
         border.instance("GraphExec.launch: stream", queue, (StreamBox, Closed))
         box.raw, queue.capture  # noqa: B018  # raise if one of the two was closed
         for memory, writes in box.memory:
             use(memory, queue, writes=writes)
         box.queue = queue
-        # Read before the test: what another thread moves after it makes a newer one.
+        if queue.is_foreign:
+            unroot(id(self), box)  # it leads to the owner of the stream from now on
+        # Read before the test: memory that another thread moves afterwards makes a newer epoch.
         epoch = moves.now
         if queue.capture is None and all(
             is_ordered(memory, queue, writes=writes) for memory, writes in box.memory

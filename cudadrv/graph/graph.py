@@ -1,31 +1,60 @@
-"""Graphs: work captured or built once, and replayed at the cost of one call."""
+"""`Graph`: work captured or built once, and replayed at the cost of one call."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
-from typing import Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
+
+import numpy as np
 
 from .. import border
 from ..driver._api import (
+    CUdeviceptr,
     CUgraph,
+    CUgraphConditionalHandle,
     CUgraphConditionalNodeType as _ConditionalType,
     CUgraphNode,
     CUgraphNodeType as _Type,
+    CUmemAllocationType,
+    CUmemLocationType,
 )
 from ..driver.context import ContextCore
+from ..driver.event import Event
+from ..driver.handle import Uncopied
 from ..driver.in_use import failure
 from ..driver.stream_core import StreamCore
-from .building import GraphBuilding
-from .condition import GraphCondition
+from ..errors import InvalidValueError
+from ..launch.config import LaunchConfig
+from ..launch.module import Kernel
+from ..memory.array import AnyDeviceArray, DeviceArray
+from ..memory.buffer import DeviceBuffer, over
+from ..memory.driver_pool import out_of_memory
+from ..memory.dtypes import TypedDType, checked_dtype
+from ..memory.host_copy import ArrayOrBuffer, HostArray
+from ..memory.layout import Shape, checked_shape
+from ..memory.release import GraphMemory
 from .executable import GraphExec
-from .graph_box import GraphBox
-from .graph_core import GraphCore
+from .graph_core import GraphBox, GraphCore
 from .needs import Content, NodeNeeds
 from .node import After, GraphNode, handles_of
-from .node_params import NodeWork, of_type
-from .nodes import CopyNode, EventNode, FillNode, HostNode, KernelNode
+from .node_kinds import AllocNode, CopyNode, EventNode, FillNode, HostNode, KernelNode
+from .node_work import (
+    NodeWork,
+    copy_work,
+    event_work,
+    fill_work,
+    graph_work,
+    host_work,
+    kernel_work,
+    of_type,
+)
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_ScalarT = TypeVar("_ScalarT", bound=np.generic)
 _ASSIGN_DEFAULT: Final = 1  # CU_GRAPH_COND_ASSIGN_DEFAULT
 _VERBOSE: Final = 1  # CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE
 _MOST_DEFAULT: Final = 2**32 - 1
@@ -40,28 +69,56 @@ _NODE_CLASSES: Final[dict[int, type[GraphNode]]] = {
 }
 
 
-class Graph(GraphBuilding):
-    """What a stream was given during a capture, or nodes that were added one by one.
+class GraphCondition(Uncopied):
+    """A number that a kernel sets, for one conditional node; `Graph.new_condition` makes it.
+
+    It is an argument of kernels, as an ``unsigned long long``; device code declares
+    ``extern "C" __device__ void cudaGraphSetConditional(unsigned long long, unsigned int);`` and
+    gives it the number.
+
+    Attributes:
+        graph: the graph of the conditional node.
+        handle: the CUgraphConditionalHandle.
+    """
+
+    __slots__ = ("graph", "handle")
+
+    def __init__(self, graph: GraphCore, handle: CUgraphConditionalHandle) -> None:
+        self.graph: GraphCore = graph
+        self.handle: CUgraphConditionalHandle = handle
+
+    def __repr__(self) -> str:
+        return f"<GraphCondition {int(self.handle):#x} of {self.graph!r}>"
+
+    def __index__(self) -> int:
+        return int(self.handle)
+
+
+class Graph(GraphCore):
+    """Work that was captured from a stream, or nodes that were added one by one.
 
     `Context.new_graph` makes an empty one, and `Stream.capture` one that is recorded. `instantiate`
-    makes it ready to run. The graph keeps what its nodes use, device arrays among it, until the
-    last replay is done. Nodes that are added come after those that they name, and after no others:
-    what memory they share makes no order. Arrays that were made in a capture, or by `add_alloc`,
+    makes it ready to run. The graph keeps the objects that its nodes use, such as arrays, until the
+    last replay is done. Added nodes run after the nodes that they name, and after no others:
+    shared memory makes no order. Arrays that were made in a capture, or by `add_alloc`,
     have their memory from each replay to the next.
 
     Attributes:
         context: the context in which its nodes run.
         handle: the CUgraph; reading it after `close` raises `ClosedError`.
-        closed: whether it was closed.
-        allocates: whether it allocates memory that it leaves to its user.
-        node_count: how many nodes it has; asks the driver.
+        closed: True once it was closed.
+        allocates: True if it allocates memory that it leaves to its user.
+        node_count: the number of nodes; queries the driver.
     """
 
-    __slots__ = ()
+    __slots__ = ("_default_stream",)
+
+    # Returns the context's default stream, for memory that the graph allocates.
+    _default_stream: Callable[[], StreamCore]
 
     @classmethod
     def _made(cls, context: ContextCore, default_stream: Callable[[], StreamCore]) -> Self:
-        """An empty graph."""
+        """Make an empty graph."""
         box = GraphBox(context._box)
         code = box.make(context._api.cuGraphCreate, 0)
         if code:
@@ -72,20 +129,20 @@ class Graph(GraphBuilding):
     def _over(
         cls, context: ContextCore, box: GraphBox, default_stream: Callable[[], StreamCore]
     ) -> Self:
-        """A graph of the driver that nobody else has."""
+        """Make a graph that takes over a handle."""
         self = cls._unfilled(context, default_stream)
         self._fill(box)
         return self
 
     @classmethod
     def _unfilled(cls, context: ContextCore, default_stream: Callable[[], StreamCore]) -> Self:
-        """A graph that a capture is to give."""
+        """Make a graph that a capture will fill."""
         self = cls(context)
         self._default_stream = default_stream
         return self
 
     def _take(self, added: Content, box: GraphBox | None) -> None:
-        """Take over what was captured, and the graph itself where a capture made it."""
+        """Take over the needs of captured work, and the graph itself if a capture made it."""
         own = self._content
         own.captured += added.captured
         own.born += added.born
@@ -104,7 +161,7 @@ class Graph(GraphBuilding):
 
     @property
     def nodes(self) -> list[GraphNode]:
-        """The nodes; asks the driver."""
+        """The nodes; queries the driver."""
         box, count = self._box, self.node_count
         code, handles, _ = box.api.cuGraphGetNodes(box.raw, count)
         if code:
@@ -113,7 +170,7 @@ class Graph(GraphBuilding):
 
     @property
     def edges(self) -> list[tuple[GraphNode, GraphNode]]:
-        """Pairs of nodes, of which the second comes after the first; asks the driver."""
+        """Pairs of nodes, of which the second runs after the first; queries the driver."""
         box = self._box
         code, *_, count = box.api.cuGraphGetEdges(box.raw, 0)
         if not code:
@@ -130,11 +187,150 @@ class Graph(GraphBuilding):
             raise failure(self._box.api, code, "cuGraphNodeGetType", f"a node of {self!r}")
         return _NODE_CLASSES.get(int(kind), GraphNode)(self, handle)
 
-    def new_condition(self, default: int | None = None) -> GraphCondition:
-        """A condition for one conditional node of this graph.
+    def add_kernel(
+        self, kernel: Kernel, config: LaunchConfig, *args: object, after: After = ()
+    ) -> KernelNode:
+        """Launch a kernel.
 
         Args:
-            default: what it is at the begin of each replay; without one it stays as it was.
+            kernel: of the graph's context.
+            config: blocks, threads and resources.
+            args: as for `Kernel.launch`.
+            after: the node, or the nodes, that it runs after.
+
+        Raises:
+            ArgumentError: an argument has the wrong count, type, range or memory space.
+            LaunchConfigError: the device or the kernel cannot run the configuration.
+            WrongDeviceError: the kernel or an argument belongs to another device.
+        """
+        work = kernel_work(self.context, kernel, config, args)
+        node = KernelNode(self, self._add(work, after))
+        for attribute, value in work.attributes:
+            api = self._box.api
+            (code,) = api.cuGraphKernelNodeSetAttribute(node.handle, attribute, value)
+            if code:
+                node.remove()
+                doing = f"adding kernel {kernel.name!r} with {config}"
+                raise failure(api, code, "cuGraphKernelNodeSetAttribute", doing)
+        return node
+
+    def add_copy(
+        self,
+        dst: ArrayOrBuffer | HostArray,
+        src: ArrayOrBuffer | HostArray,
+        *,
+        after: After = (),
+    ) -> CopyNode:
+        """Copy between arrays of one shape and dtype, or buffers of one size.
+
+        Either side may be a host array, C-contiguous, which is read or written at each replay and
+        belongs to the graph as long as that may run.
+
+        Raises:
+            CopyError: the two sides do not match, or a host array is strided or read-only.
+            WrongDeviceError: neither side is of the graph's context.
+        """
+        return CopyNode(self, self._add(copy_work(self.context, dst, src), after))
+
+    def add_fill(self, dst: ArrayOrBuffer, value: object, *, after: After = ()) -> FillNode:
+        """Set every element of an array, or every byte of a buffer, to `value`.
+
+        Raises:
+            InvalidValueError: an element cannot have the value, or its bytes do not repeat after 1,
+                2 or 4.
+        """
+        return FillNode(self, self._add(fill_work(self.context, dst, value), after))
+
+    def add_host(
+        self, function: Callable[..., object], *args: object, after: After = ()
+    ) -> HostNode:
+        """Call ``function(*args)`` at each replay, in a thread of the driver.
+
+        It must make no CUDA call, in any library, nor wait for one. An exception is
+        reported by `sys.unraisablehook`.
+        """
+        return HostNode(self, self._add(host_work(function, args), after))
+
+    def add_graph(self, child: GraphCore, *, after: After = ()) -> GraphNode:
+        """Run the nodes of another graph, as it is now.
+
+        Raises:
+            InvalidValueError: it allocates memory.
+            CudaError: it has conditional nodes, or frees memory.
+        """
+        return GraphNode(self, self._add(graph_work(child), after))
+
+    def add_empty(self, *, after: After = ()) -> GraphNode:
+        """Do nothing, after several nodes, so that other nodes can run after all of them."""
+        return GraphNode(self, self._add(NodeWork(of_type(_Type.CU_GRAPH_NODE_TYPE_EMPTY)), after))
+
+    def add_record(self, event: Event, *, after: After = ()) -> EventNode:
+        """Record an event at this point of each replay."""
+        work = event_work(self.context, event, records=True)
+        return EventNode(self, self._add(work, after))
+
+    def add_wait(self, event: Event, *, after: After = ()) -> EventNode:
+        """Wait for the work that an event holds when the replay is launched."""
+        work = event_work(self.context, event, records=False)
+        return EventNode(self, self._add(work, after))
+
+    @overload
+    def add_alloc(
+        self, shape: Shape, dtype: TypedDType[_ScalarT], *, after: After = ()
+    ) -> AllocNode[_ScalarT]: ...
+    # A type checker learns nothing from a dtype given as text.
+    @overload
+    def add_alloc(
+        self, shape: Shape, dtype: npt.DTypeLike, *, after: After = ()
+    ) -> AllocNode[Any]: ...
+    def add_alloc(self, shape: Shape, dtype: npt.DTypeLike, *, after: After = ()) -> AllocNode[Any]:
+        """Allocate an array at each replay, not initialised; `AllocNode.array` is it.
+
+        Its memory lasts from that node of a replay to the same node of the next, or to `add_free`.
+
+        Raises:
+            OutOfMemoryError: there is not enough memory.
+        """
+        kind: np.dtype[Any] = checked_dtype(dtype)
+        nbytes = math.prod(checked_shape(shape)) * kind.itemsize
+        if not nbytes:
+            raise InvalidValueError("a node allocates one byte or more")
+        if nbytes > border.LARGEST:
+            raise out_of_memory(self.context, nbytes, "")
+        params = of_type(_Type.CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+        alloc = params.alloc
+        alloc.bytesize = nbytes
+        pool = alloc.poolProps
+        pool.allocType = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        pool.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        pool.location.id = self.context.ordinal
+        handle = self._add(NodeWork(params), after)
+        memory = GraphMemory(self._box.context, CUdeviceptr(int(params.alloc.dptr)), None)
+        buffer = over(self._default_stream(), memory, int(memory.raw), nbytes)
+        self._content.born.append(memory)
+        self._touch()
+        return AllocNode(self, handle, DeviceArray(buffer, shape, kind))
+
+    def add_free(self, array: AnyDeviceArray | DeviceBuffer, *, after: After) -> GraphNode:
+        """Free memory that a node of this graph allocates, after its uses.
+
+        Raises:
+            InvalidValueError: no node of the graph allocates it, or one frees it already.
+        """
+        memory = border.instance(
+            "Graph.add_free: array", array, (DeviceArray, DeviceBuffer)
+        )._memory
+        params = of_type(_Type.CU_GRAPH_NODE_TYPE_MEM_FREE)
+        params.free.dptr = array.ptr
+        handle = self._add(NodeWork(params, NodeNeeds(((memory, True),))), after)
+        self._content.born = [each for each in self._content.born if each is not memory]
+        return GraphNode(self, handle)
+
+    def new_condition(self, default: int | None = None) -> GraphCondition:
+        """Return a condition for one conditional node of this graph.
+
+        Args:
+            default: its value at the start of each replay; without one it stays as it was.
         """
         number = 0
         if default is not None:
@@ -151,7 +347,7 @@ class Graph(GraphBuilding):
     def add_if(
         self, condition: GraphCondition, *, otherwise: bool = False, after: After = ()
     ) -> ConditionalNode:
-        """Run the node's body where the condition is not 0; else its second one, if `otherwise`."""
+        """Run the node's body if the condition is not 0; else its second body, if `otherwise`."""
         kind = _ConditionalType.CU_GRAPH_COND_TYPE_IF
         return self._add_conditional(condition, kind, 1 + bool(otherwise), after)
 
@@ -162,7 +358,7 @@ class Graph(GraphBuilding):
     def add_switch(
         self, condition: GraphCondition, count: int, *, after: After = ()
     ) -> ConditionalNode:
-        """Run the body whose number the condition is, of `count`; none where it is larger.
+        """Run the body that the condition numbers, of `count`; none if it is larger.
 
         CUDA names no limit, and each body is a graph of its own: 65,536 are the most here.
         """
@@ -171,10 +367,10 @@ class Graph(GraphBuilding):
         return self._add_conditional(condition, kind, count, after)
 
     def add_edge(self, first: GraphNode, then: GraphNode) -> None:
-        """Let a node come after another.
+        """Make a node run after another.
 
         Raises:
-            InvalidValueError: it does already. A circle `instantiate` refuses.
+            InvalidValueError: it does already. `instantiate` rejects circles.
         """
         one, other = self._ends(first, then)
         box = self._box
@@ -184,7 +380,7 @@ class Graph(GraphBuilding):
             raise failure(box.api, code, "cuGraphAddDependencies", doing)
 
     def remove_edge(self, first: GraphNode, then: GraphNode) -> None:
-        """Let a node come after another no more.
+        """Remove the edge between two nodes.
 
         Raises:
             InvalidValueError: there is no such edge.
@@ -197,7 +393,7 @@ class Graph(GraphBuilding):
             raise failure(box.api, code, "cuGraphRemoveDependencies", doing)
 
     def clone(self) -> Graph:
-        """A copy, which may be changed apart; its nodes are others.
+        """Return a copy with nodes of its own, which changes independently.
 
         Raises:
             CudaError: the graph allocates memory, or has conditional nodes.
@@ -218,8 +414,8 @@ class Graph(GraphBuilding):
         """Write the graph to a file, in the language of Graphviz.
 
         Args:
-            path: the file, which is written anew.
-            verbose: whether to say all that the driver knows of each node.
+            path: the file, which is replaced.
+            verbose: True to write all that the driver knows about each node.
         """
         file = border.path("Graph.write_dot: path", path)
         box = self._box
@@ -227,6 +423,22 @@ class Graph(GraphBuilding):
         (code,) = box.api.cuGraphDebugDotPrint(box.raw, os.fsencode(file), flags)
         if code:
             raise failure(box.api, code, "cuGraphDebugDotPrint", f"writing {self!r} to {file}")
+
+    def _add(self, work: NodeWork, after: After) -> CUgraphNode:
+        """Add a node; its needs are stored before the driver has it."""
+        before = handles_of("Graph: after", self, after)
+        box, nodes = self._box, self._content.nodes
+        if any(work.needs):
+            nodes[work] = work.needs
+        add = box.api.cuGraphAddNode
+        code, handle = box.context.call(add, box.raw, before, None, len(before), work.params)
+        if code:
+            nodes.pop(work, None)
+            raise failure(box.api, code, "cuGraphAddNode", f"adding a node to {self!r}")
+        if any(work.needs):
+            nodes[int(handle)] = nodes.pop(work)
+            self._touch()
+        return handle
 
     def _add_conditional(
         self, condition: GraphCondition, kind: _ConditionalType, count: int, after: After
@@ -256,13 +468,13 @@ class Graph(GraphBuilding):
 
 
 class ConditionalNode(GraphNode):
-    """A node that runs one of its bodies, or the one again and again, as its condition says.
+    """A node that runs one of its bodies, once or repeatedly, as its condition selects.
 
     A body is a graph of kernels, copies, fills, empty nodes, child graphs and conditional nodes.
-    It is filled as any graph is; ``stream.capture(into=node.body)`` records into it.
+    Add nodes to it as to any graph, or record into it by ``stream.capture(into=node.body)``.
 
     Attributes:
-        bodies: of an if, where it holds and where it does not; of a switch, by number.
+        bodies: of an if, for true and for false; of a switch, by number.
         body: the first one.
     """
 
@@ -278,7 +490,7 @@ class ConditionalNode(GraphNode):
         return self.bodies[0]
 
     def remove(self) -> None:
-        """Take the node out of its graph, with its edges and bodies."""
+        """Remove the node from its graph, with its edges and bodies."""
         super().remove()
         for body in self.bodies:
             body.close()

@@ -1,23 +1,47 @@
-"""Graphs, as far as executables and nodes know them; `graph.Graph` builds and changes them."""
+"""A graph as nodes and executables use it: its owning handle, and the needs of its nodes.
+
+`graph.Graph` adds and changes nodes. It is apart because nodes and executables refer to their
+graph, and it makes them.
+"""
 
 from __future__ import annotations
 
 from ..driver._api import CUgraph, CUresult, CUuserObject
 from ..driver.context import ContextCore
-from ..driver.handle import Closing
+from ..driver.context_box import ContextBox, Part
+from ..driver.handle import Closing, check
 from ..driver.in_use import failure
 from ..driver.later import drop_now
-from .graph_box import GraphBox
 from .needs import Content, Needs
 
 
+class GraphBox(Part[CUgraph]):
+    """Owning handle of a graph, or the handle of a conditional node's body, whose graph owns it.
+
+    Attributes:
+        of: for a body, the handle of the graph that has the node.
+    """
+
+    __slots__ = ("of",)
+
+    def __init__(self, context: ContextBox, raw: CUgraph | None = None) -> None:
+        super().__init__(context, raw)
+        self.of: GraphBox | None = None
+
+    def _destroy(self) -> None:
+        if self.of is None:
+            (code,) = self.api.cuGraphDestroy(self.raw)
+            doing = f"destroying a graph of device {self.context.ordinal}"
+            check(self, code, "cuGraphDestroy", doing)
+
+
 class GraphCore(Closing):
-    """A graph of the driver, and what its nodes need.
+    """A graph of the driver, and the objects that its nodes need.
 
     Attributes:
         context: the context in which its nodes run.
         handle: the CUgraph; reading it after `close` raises `ClosedError`.
-        closed: whether it was closed.
+        closed: True once it was closed.
     """
 
     __slots__ = ("_content", "_held", "_is_filled", "_needs", "_root", "context")
@@ -28,10 +52,10 @@ class GraphCore(Closing):
         self.context: ContextCore = context
         self._is_filled = False
         self._content = Content()
-        # What the driver holds for the graph, as of the last `_settle`.
+        # The objects that the driver holds for the graph since the last `_settle`.
         self._needs = self._content.gather()
         self._held: CUuserObject | None = None
-        # Of a body, the graph that has the node.
+        # For a body, the graph that has the node.
         self._root: GraphCore | None = None
         self._shut()
 
@@ -48,7 +72,7 @@ class GraphCore(Closing):
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed, after it was made."""
+        """True if it was made and then closed."""
         return self._is_filled and super().closed
 
     @property
@@ -62,12 +86,12 @@ class GraphCore(Closing):
 
     @property
     def allocates(self) -> bool:
-        """Whether it allocates memory that it leaves to its user."""
+        """True if it allocates memory that it leaves to its user."""
         return bool(self._content.born)
 
     @property
     def node_count(self) -> int:
-        """How many nodes it has; asks the driver."""
+        """The number of nodes; queries the driver."""
         box = self._box
         code, _, count = box.api.cuGraphGetNodes(box.raw, 0)
         if code:
@@ -75,22 +99,23 @@ class GraphCore(Closing):
         return count
 
     def close(self) -> None:
-        """Give the graph up; executables made of it stay usable. Idempotent."""
+        """Release the graph; executables made of it stay usable. Idempotent."""
         super().close()
         self._content, self._needs = Content(), Content().gather()
         drop_now()
 
     def _fill(self, box: GraphBox) -> None:
-        """Take over a graph that the driver made."""
-        self._box, self._is_filled = box, True
+        """Take over the handle of a graph that the driver made."""
+        self._own(box)
+        self._is_filled = True
         self.context._adopt(self)
 
     def _touch(self) -> None:
-        """The nodes need something else from now on."""
+        """Record that the needs of the nodes have changed."""
         (self._root or self)._content.is_changed = True
 
     def _settle(self) -> Needs:
-        """What the nodes need, held by the driver from now on for what is made of the graph."""
+        """Make the driver hold the nodes' needs for all that is made of the graph; return them."""
         root = self._root or self
         box, content = root._box, root._content
         raw = box.raw
@@ -106,7 +131,7 @@ class GraphCore(Closing):
             if former is not None:
                 # Executables that were made before have references of their own.
                 (code,) = box.api.cuGraphReleaseUserObject(raw, former, 1)
-                _check(root, code, "cuGraphReleaseUserObject", "letting go of what was needed")
+                _check(root, code, "cuGraphReleaseUserObject", "releasing objects of a graph")
         return root._needs
 
 

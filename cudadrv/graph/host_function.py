@@ -20,16 +20,16 @@ from ..driver.stream_core import StreamCore
 _HostFunction: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _SET: Final = 1  # CU_STREAM_SET_CAPTURE_DEPENDENCIES
 _numbers: Final = itertools.count(1)
-# What queued calls need, by their number: the function and its arguments. Bounded by what streams
+# Queued calls by number: the function and its arguments. Bounded by the calls that streams
 # have not reached yet.
-_queued: Final[dict[int, list[Any]]] = {}  # the caller's function says what its arguments are
+_queued: Final[dict[int, list[Any]]] = {}  # Any: the function decides what its arguments are
 
 
 def _run(number: int) -> None:
-    """What the driver calls, in a thread of its own.
+    """Run a queued call, in a thread of the driver.
 
-    Dropping what the call was given may call the driver, which this thread must not do. So nothing
-    here but the cell holds it, and another thread empties that.
+    Dropping the arguments may call the driver, which this thread must not do. So nothing
+    but the cell holds them, and another thread empties it.
     """
     cell = _queued.pop(number)
     try:
@@ -43,12 +43,12 @@ _RUN: Final = _HostFunction(_run)
 _ADDRESS: Final = ctypes.cast(_RUN, ctypes.c_void_p).value or 0
 
 
-# What graphs call at each replay, by number.
+# The functions that graphs call at each replay, by number.
 _repeated: Final[dict[int, tuple[Callable[..., object], tuple[object, ...]]]] = {}
 
 
 def _run_again(number: int) -> None:
-    """What the driver calls for a node of a graph, which keeps the function."""
+    """Run the call of a graph's node, in a thread of the driver; the graph keeps the function."""
     call = _repeated[number]
     call[0](*call[1])
 
@@ -58,7 +58,7 @@ _ADDRESS_AGAIN: Final = ctypes.cast(_RUN_AGAIN, ctypes.c_void_p).value or 0
 
 
 class HostCall:
-    """A call that a graph makes at each replay; there as long as something keeps this."""
+    """A call that a graph makes at each replay, as long as this object lives."""
 
     __slots__ = ("_number",)
 
@@ -70,7 +70,7 @@ class HostCall:
         _repeated.pop(self._number, None)
 
     def params(self) -> CUgraphNodeParams:
-        """The parameters of a node that makes the call."""
+        """Return the parameters of a node that makes the call."""
         params = CUgraphNodeParams()
         params.type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_HOST
         params.host.fn = _ADDRESS_AGAIN
@@ -99,9 +99,9 @@ def call_on_host(
 
 
 def _add_to_capture(box: StreamBox, params: CUgraphNodeParams) -> None:
-    """Put a node behind what was captured so far.
+    """Append a node to the captured work.
 
-    A capture of cuLaunchHostFunc would not do: cuda.bindings lets what it was given run once.
+    A capture of cuLaunchHostFunc does not serve: cuda.bindings runs its function only once.
     """
     api, doing = box.api, f"adding a node to the capture of {box}"
     code, _, _, graph, before, edges, count = api.cuStreamGetCaptureInfo(box.raw)

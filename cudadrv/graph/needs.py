@@ -1,11 +1,10 @@
-"""What a graph uses, which must be there until its last replay is done."""
+"""The objects that a graph uses, kept until its last replay is done."""
 
 from __future__ import annotations
 
 import ctypes
 import itertools
 from collections.abc import Iterable, Iterator
-from itertools import starmap
 from typing import Final, NamedTuple, TypeAlias
 
 from ..driver._api import CUgraph, CUuserObject
@@ -16,17 +15,17 @@ from ..driver.stream_box import CaptureState
 from ..memory.order import AnyMemory, Memory, settle
 from ..memory.release import GraphMemory
 
-_NO_DESTRUCTOR_SYNC: Final = 1  # CU_USER_OBJECT_NO_DESTRUCTOR_SYNC, the only way there is
+_NO_DESTRUCTOR_SYNC: Final = 1  # CU_USER_OBJECT_NO_DESTRUCTOR_SYNC, the only choice
 _MOVE: Final = 1  # CU_GRAPH_USER_OBJECT_MOVE: the graph takes over the reference
 
 _numbers: Final = itertools.count(1)
-# What graphs of the driver need, by the number of the user object that stands for it there; the
-# driver tells when no graph, executable or replay needs it any more.
+# The objects that graphs need, by the number of the driver's user object for them. The
+# driver reports when no graph, executable or replay needs them any more.
 _needed: Final[dict[int, list[object]]] = {}
 
 
 def _forget(number: int) -> None:
-    """What the driver calls, in a thread that must not call it: another one drops what was kept."""
+    """Release a graph's objects. The driver calls this in a thread that must not call it."""
     drop_later(_needed.pop(number, []))
 
 
@@ -34,14 +33,14 @@ _FORGET: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_forget)
 _FORGET_ADDRESS: Final = ctypes.cast(_FORGET, ctypes.c_void_p).value or 0
 
 MemoryUses: TypeAlias = tuple[tuple[AnyMemory, bool], ...]
-"""Device memory, and whether it may be written."""
+"""Device memory, each with True if it may be written."""
 
 
 class NodeNeeds(NamedTuple):
-    """What a node uses, or several.
+    """The memory and objects that a node uses, or several nodes.
 
     Attributes:
-        memory: device memory, and whether the node may write it.
+        memory: device memory, each with True if the node may write it.
         kept: host arrays, modules, functions, events, textures.
     """
 
@@ -50,11 +49,11 @@ class NodeNeeds(NamedTuple):
 
 
 class Needs:
-    """What a graph uses, as of the moment when its nodes were asked.
+    """A snapshot of everything that a graph uses.
 
     Attributes:
-        memory: device memory, and whether the graph may write it.
-        kept: the rest; the driver's from `give_to` on.
+        memory: device memory, each with True if the graph may write it.
+        kept: other objects; the driver holds them from `give_to` on.
         born: memory that the graph allocates itself, at each replay, and leaves to its user.
     """
 
@@ -72,7 +71,7 @@ class Needs:
         self.kept: list[object] = kept
 
     def give_to(self, api: DriverApi, graph: CUgraph) -> CUuserObject | None:
-        """Let the driver hold all of it for the graph, and for what is made of the graph.
+        """Make the driver hold the objects for the graph, and for everything made of the graph.
 
         Gives the user object, to which the graph has the one reference; None if nothing is needed.
         CUDA Programming Guide, "CUDA User Objects".
@@ -80,38 +79,32 @@ class Needs:
         if not self.memory and not self.kept:
             return None
         number = next(_numbers)
-        # What the graph keeps may refer to the graph, so no box refers to it.
+        # The objects may refer to the graph, so its handle does not refer to them.
         needed: list[object] = [self.memory, self.kept]
         self.kept = []
-        held, is_moved = None, False
-        try:
-            _needed[number] = needed
-            made = number, _FORGET_ADDRESS, 1, _NO_DESTRUCTOR_SYNC
-            ((code, held),) = starmap(api.cuUserObjectCreate, (made,))  # `handover` says why
-            if code:
-                raise failure(api, code, "cuUserObjectCreate", "keeping what a graph uses")
-            moved = graph, held, 1, _MOVE
-            ((code,),) = starmap(api.cuGraphRetainUserObject, (moved,))
-            is_moved = not code
-            if code:
-                raise failure(api, code, "cuGraphRetainUserObject", "keeping what a graph uses")
-            return held
-        except BaseException:
-            if held is not None and not is_moved:
-                api.cuUserObjectRelease(held, 1)
+        _needed[number] = needed
+        doing = "keeping what a graph uses"
+        code, held = api.cuUserObjectCreate(number, _FORGET_ADDRESS, 1, _NO_DESTRUCTOR_SYNC)
+        if code:
+            _needed.pop(number, None)
+            raise failure(api, code, "cuUserObjectCreate", doing)
+        (code,) = api.cuGraphRetainUserObject(graph, held, 1, _MOVE)
+        if code:
+            api.cuUserObjectRelease(held, 1)
             _needed.pop(number, None)  # the graph goes, and never ran
-            raise
+            raise failure(api, code, "cuGraphRetainUserObject", doing)
+        return held
 
 
 class Content:
-    """What the nodes of a graph need, while it may be changed.
+    """The needs of a graph's nodes, while it can change.
 
     Attributes:
         nodes: by the handle of the node, or by an object where the driver has not made it yet.
-        captured: of what was captured, for which no nodes are known.
+        captured: the needs of captured work, whose nodes are unknown.
         born: memory that the graph allocates and leaves to its user.
-        bodies: of each conditional node, by its handle.
-        is_changed: whether the driver does not hold all of it.
+        bodies: the contents of each conditional node's bodies, by its handle.
+        is_changed: True if the driver does not hold all of it yet.
     """
 
     __slots__ = ("bodies", "born", "captured", "is_changed", "nodes")
@@ -124,11 +117,11 @@ class Content:
         self.is_changed: bool = False
 
     def gather(self) -> Needs:
-        """All of it, as of now."""
+        """Return a snapshot of everything the graph needs."""
         return Needs(self.parts(), self.born)
 
     def parts(self) -> Iterator[NodeNeeds]:
-        """What each node needs, those in bodies among them."""
+        """Yield the needs of each node, including those in bodies."""
         yield from self.captured
         yield from list(self.nodes.values())
         for bodies in list(self.bodies.values()):
@@ -136,7 +129,7 @@ class Content:
                 yield from body.parts()
 
     def add_capture(self, capture: CaptureState) -> None:
-        """What was captured has come to the graph."""
+        """Add the needs of captured work."""
         twins = capture.twins()
         for reference in capture.born.values():
             memory = reference()
@@ -152,9 +145,9 @@ class Content:
 
 
 class OwnNeeds:
-    """What an executable was given by itself, not with its graph.
+    """Objects that an executable keeps for itself, beside its graph's.
 
-    It stands in the table of what graphs need, as it may refer to the executable.
+    They stand in the table of graphs' objects, as they may refer to the executable.
     """
 
     __slots__ = ("_number",)
@@ -163,7 +156,7 @@ class OwnNeeds:
         self._number = next(_numbers)
 
     def replace(self, kept: list[object]) -> list[object]:
-        """Have this from now on; gives what there was, which queued replays may still need."""
+        """Keep these objects, and return the former ones, which queued replays may still need."""
         former = _needed.pop(self._number, [])
         if kept:
             _needed[self._number] = kept

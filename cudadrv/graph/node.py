@@ -1,4 +1,4 @@
-"""Nodes of graphs, without what each kind of them does."""
+"""`GraphNode`: one operation of a graph, without the work of its kind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .needs import NodeNeeds
 
 
 class NodeKind(Enum):
-    """What a node of a graph does."""
+    """The operation of a graph's node."""
 
     KERNEL = "kernel"
     COPY = "copy"
@@ -48,9 +48,9 @@ _KINDS: Final = {
 
 
 class GraphNode(Uncopied):
-    """A node of a graph; made by the graph's `add_...` methods, and given by `Graph.nodes`.
+    """A node of a graph; `Graph.add_...` makes one, and `Graph.nodes` lists them.
 
-    Two of them are equal if they stand for the same node.
+    Two objects are equal if they refer to the same node of one graph.
 
     Attributes:
         graph: the graph.
@@ -90,7 +90,7 @@ class GraphNode(Uncopied):
 
     @property
     def kind(self) -> NodeKind:
-        """What it does; asks the driver."""
+        """The operation; queries the driver."""
         api = self.graph._box.api
         code, kind = api.cuGraphNodeGetType(self.handle)
         if code:
@@ -98,10 +98,10 @@ class GraphNode(Uncopied):
         return _KINDS.get(int(kind), NodeKind.OTHER)
 
     def remove(self) -> None:
-        """Take the node out of its graph, with its edges; executables stay as they are.
+        """Remove the node from its graph, with its edges; executables stay as they are.
 
         Raises:
-            CudaError: the driver refuses, as it does for allocations and frees.
+            CudaError: the driver rejects it, as for allocations and frees.
         """
         graph, handle = self.graph, self.handle
         api, content = graph._box.api, graph._content
@@ -114,7 +114,7 @@ class GraphNode(Uncopied):
             graph._touch()
 
     def _change(self, needs: NodeNeeds, change: Callable[[CUgraphNode], tuple[CUresult]]) -> None:
-        """Let the node do something else, in what is made of the graph from now on."""
+        """Replace the node's work, for everything that is made of the graph from now on."""
         graph, handle = self.graph, self.handle
         (code,) = change(handle)
         if code:
@@ -125,11 +125,11 @@ class GraphNode(Uncopied):
 
 
 After: TypeAlias = GraphNode | Iterable[GraphNode]
-"""A node, or several, that a new one comes after."""
+"""A node or several nodes that a new one runs after."""
 
 
 def handles_of(where: str, graph: GraphCore, after: After) -> list[CUgraphNode]:
-    """The handles of nodes of a graph, each once."""
+    """Return the handles of nodes of a graph, each once."""
     if isinstance(after, GraphNode):
         after = (after,)
     nodes = dict.fromkeys(border.several(where, after, GraphNode))

@@ -1,8 +1,8 @@
-"""What a pointer parameter of a kernel points to, and which arrays it takes.
+"""The element type of a kernel's pointer parameter, and the arrays that it accepts.
 
-An array of another type is refused where that is surely a mistake. The sign of integers does not
-matter, complex numbers are two floats, and structures, bytes and vectors of integers may be
-anything.
+An array of another type is rejected where that is surely a mistake. The sign of integers does not
+matter, complex numbers are two floats, and structures, bytes and vectors of integers accept
+everything.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _OF_VECTOR: Final = {
     "longlong": "x", "ulonglong": "y", "float": "f", "double": "d",
 }  # fmt: skip
 _SWAPPED: Final = "another byte order"
-# Everything that an array may be of and that is no structure.
+# Every dtype that is no structure.
 _KNOWN: Final = frozenset(name for _, _, names in _TYPES.values() for name in names) | {
     "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e3m4",
     "float8_e8m0fnu", _SWAPPED,
@@ -59,14 +59,14 @@ _KNOWN: Final = frozenset(name for _, _, names in _TYPES.values() for name in na
 
 
 class Elements:
-    """What a pointer points to.
+    """The elements that a pointer points to.
 
     Attributes:
         words: the type in C++, such as "const float".
-        is_const: whether the kernel only reads.
-        nbytes: bytes of one; 1 where any bytes are taken.
-        is_vector: whether an element is several numbers, as of a float4.
-        usual: the name of the dtype that is meant; "" where any is taken.
+        is_const: True if the kernel only reads.
+        nbytes: bytes of one element; 1 where any bytes are accepted.
+        is_vector: True if an element is several numbers, as a float4 is.
+        usual: the name of the expected dtype; "" where any is accepted.
     """
 
     __slots__ = ("_names", "is_const", "is_vector", "nbytes", "usual", "words")
@@ -82,11 +82,11 @@ class Elements:
         self._names = frozenset(names)
 
     def takes_any(self) -> bool:
-        """Whether arrays of every type are taken."""
+        """Return True if arrays of every type are accepted."""
         return not self._names
 
     def check(self, dtype: object, *, is_read_only: bool) -> None:
-        """Raise a `BufferError`, whose text goes on from "it ...", for what is not taken."""
+        """Raise a `BufferError`, whose text continues "it ...", for an array that does not fit."""
         if is_read_only and not self.is_const:
             raise BufferError(
                 f"may only be read, but the parameter is {self.described}\n"
@@ -103,15 +103,15 @@ class Elements:
         """The pointer in words."""
         return f"a device pointer to {self.words}"
 
-    # A dtype is NumPy's, or what another library has for one.
+    # Any: a dtype of NumPy or of another library.
     def __contains__(self, dtype: Any) -> bool:
-        """Whether arrays of a dtype are taken."""
+        """Return True if arrays of a dtype are accepted."""
         name = dtype_name(dtype)
         return not self._names or name in self._names or name not in _KNOWN
 
 
 def dtype_name(dtype: Any) -> str:
-    """NumPy's name of a dtype, whichever library it is of; "" for what is none."""
+    """Return NumPy's name of any library's dtype; "" for other objects."""
     if isinstance(dtype, np.dtype):
         return _name_of(dtype)
     if dtype is None or isinstance(dtype, str):
@@ -129,7 +129,7 @@ def _name_of(dtype: np.dtype[Any]) -> str:
 
 
 def named_dtype(name: str) -> np.dtype[Any] | None:
-    """The dtype of a name, of NumPy or of ml_dtypes, where that is loaded; else None."""
+    """Return the dtype of a name, of NumPy or of ml_dtypes if that is loaded; else None."""
     try:
         return np.dtype(name) if name else None
     except TypeError:
@@ -139,13 +139,13 @@ def named_dtype(name: str) -> np.dtype[Any] | None:
 
 @lru_cache(maxsize=256)
 def name_of_typestr(text: str) -> str:
-    """NumPy's name of the dtype that the array interface has as text."""
+    """Return NumPy's name of the dtype of an array interface's typestr."""
     return dtype_name(np.dtype(text))
 
 
 @lru_cache(maxsize=256)
 def elements_of(cpp_type: str) -> Elements | None:
-    """What a pointer of a type in the ABI's letters points to; None for what is no pointer."""
+    """Return the elements of a pointer type in the ABI's letters; None if it is no pointer."""
     if not cpp_type.startswith("P"):
         return None
     pointee = cpp_type[1:].lstrip("rVK")

@@ -1,4 +1,6 @@
-"""Device memory of other libraries: its address, device and stream, by the shared protocols.
+"""Device memory of other libraries: its address for a launch, and arrays over it.
+
+An object's memory is found by the reader of its type, by the CUDA array interface, or by DLPack.
 
 Sources: CUDA Array Interface, version 3 (Numba); the Python specification of DLPack.
 """
@@ -8,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from operator import index
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,10 +29,10 @@ from ..errors import (
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer
 from ..memory.layout import Layout, is_dense
+from .dlpack import offered
 from .elements import Elements, name_of_typestr
-from .offer import offered
 from .ordering import follow_producers
-from .reader import found_for
+from .reader import Foreign, found_for
 
 LARGEST_ADDRESS: Final = 2**64 - 1
 _MOST_AXES: Final = 64  # NumPy's
@@ -45,21 +47,21 @@ _WHERE: Final = (
 )
 
 
-# Whatever has the interface; a protocol would say no more than that attribute's name.
+# Any: every object that has the interface.
 def interface_address(
     value: Any, stream: StreamCore, producers: list[int], elements: Elements | None = None
 ) -> int:
-    """The address of memory on the stream's device, by the CUDA array interface.
+    """Return the address of memory on the stream's device, by the CUDA array interface.
 
     Args:
         value: an object that has the interface.
         stream: the stream that will use the memory.
-        producers: foreign streams to be ordered after; the memory's own is added, if it needs it.
-        elements: what the pointer points to, where that is known.
+        producers: foreign streams to be ordered after; the memory's own is added if there is one.
+        elements: the type that the pointer points to, where that is known.
 
     Raises:
-        AttributeError: it has no interface.
-        BufferError: its elements are of another type, or may only be read.
+        AttributeError: `value` has no interface.
+        BufferError: its elements have another type, or are read-only.
         TypeError: its address is no integer.
         ValueError: its address does not fit 64 bits.
         WrongDeviceError: the memory lies on another device.
@@ -81,12 +83,12 @@ def interface_address(
 def dlpack_address(
     value: object, stream: StreamCore, elements: Elements | None = None
 ) -> int | None:
-    """The address of memory that an object offers by DLPack, or None if it offers none.
+    """Return the address of memory that an object exports by DLPack; None if it exports none.
 
     The producer orders the memory before `stream`, or names the stream that it works on.
 
     Raises:
-        BufferError: its elements are of another type than the pointer points to.
+        BufferError: its elements have another type than the pointer points to.
         WrongDeviceError: the memory lies on another device.
     """
     offer = offered(value, stream)
@@ -100,16 +102,16 @@ def dlpack_address(
     return pointer
 
 
-class _Found(NamedTuple):
-    """What another library's object says of its memory; strides are in bytes.
+class _ImportedMemory(NamedTuple):
+    """The memory of another library's object, as the object describes it.
 
     Attributes:
         address: of the first element.
         shape: elements along each axis.
         dtype: of the elements.
-        strides: None where the elements lie in C order.
-        keeper: keeps the memory, beside the object.
-        producers: streams that the memory comes after.
+        strides: in bytes; None where the elements lie in C order.
+        keeper: keeps the memory alive, beside the object.
+        producers: streams whose work on the memory comes first.
     """
 
     address: int
@@ -121,9 +123,9 @@ class _Found(NamedTuple):
 
 
 def import_array(stream: StreamCore, value: object) -> AnyDeviceArray:
-    """The array that an object of another library is; see `Stream.import_array`."""
+    """Return an array over the memory of another library's object; see `Stream.import_array`."""
     try:
-        found = _by_dlpack(stream, value) or _by_interface(value)
+        found = _memory_by_dlpack(stream, value) or _memory_by_interface(value)
     except CudadrvError:
         raise
     except Exception as error:  # whatever the library raises
@@ -134,26 +136,26 @@ def import_array(stream: StreamCore, value: object) -> AnyDeviceArray:
     return _borrowed(stream, value, found)
 
 
-def _by_dlpack(stream: StreamCore, value: object) -> _Found | None:
-    # PyTorch exports no tensor that requires a gradient, which memory has nothing to do with.
+def _memory_by_dlpack(stream: StreamCore, value: object) -> _ImportedMemory | None:
+    # PyTorch exports no tensor that requires a gradient, though its memory is as any other.
     detach = getattr(value, "detach", None) if getattr(value, "requires_grad", False) else None
     offer = offered(value if detach is None else detach(), stream)
     if offer is None:
         return None
     _examine(value)
     tensor, dtype = offer.tensor, offer.dtype(value)
-    # ctypes reads as many as it is told, from wherever it is told.
+    # ctypes does not check the count or the address.
     if not 0 <= tensor.ndim <= _MOST_AXES or (tensor.ndim and not tensor.shape):
         raise ValueError(f"its DLPack tensor has {tensor.ndim} axes and no such shape")
     strides = None
     if tensor.strides:
         strides = tuple(each * dtype.itemsize for each in tensor.strides[: tensor.ndim])
     shape = tuple(tensor.shape[: tensor.ndim]) if tensor.ndim else ()
-    return _Found(offer.address, shape, dtype, strides, offer.keeper)
+    return _ImportedMemory(offer.address, shape, dtype, strides, offer.keeper)
 
 
-# Whatever has the interface; a protocol would say no more than that attribute's name.
-def _by_interface(value: Any) -> _Found:
+# Any: every object that has the interface.
+def _memory_by_interface(value: Any) -> _ImportedMemory:
     interface = getattr(value, "__cuda_array_interface__", None)
     if not isinstance(interface, Mapping):
         raise ArgumentTypeError(
@@ -163,7 +165,7 @@ def _by_interface(value: Any) -> _Found:
     if interface.get("mask") is not None:
         raise CopyError(f"a {type(value).__name__} with a mask has no counterpart here")
     strides, producer = interface.get("strides"), interface.get("stream")
-    return _Found(
+    return _ImportedMemory(
         _address_from(interface["data"][0]),
         tuple(map(index, interface["shape"])),
         np.dtype(interface["typestr"]),
@@ -173,7 +175,7 @@ def _by_interface(value: Any) -> _Found:
 
 
 def _examine(value: object) -> None:
-    """Refuse what its bytes do not stand for, which DLPack has no words for."""
+    """Reject an object whose bytes are not its values, which DLPack cannot express."""
     found = found_for(type(value))
     if found is not None and found.reader.examine is not None:
         try:
@@ -183,10 +185,10 @@ def _examine(value: object) -> None:
 
 
 def stream_handle(stream: object) -> int:
-    """The CUstream, as a number, of what another library calls a stream.
+    """Return the CUstream of another library's stream, as a number.
 
     Raises:
-        TypeError: it is no number and has no ``__cuda_stream__`` of version 0.
+        TypeError: `stream` is no number and has no ``__cuda_stream__`` of version 0.
     """
     if isinstance(stream, (int, CUstream)):
         return _stream_number(int(stream))
@@ -215,26 +217,26 @@ def _stream_number(value: object) -> int:
 
 
 def _address_from(value: object) -> int:
-    """Return the address that another library has in whatever form.
+    """Return an address that another library gives in any form.
 
     Raises:
         TypeError: it is no integer.
         ValueError: it does not fit 64 bits.
     """
     # A CUdeviceptr has an integer, and no index.
-    # What has no index fails.
+    # A value without an index fails.
     address = int(value) if isinstance(value, CUdeviceptr) else index(value)  # type: ignore[arg-type]
     if not 0 <= address <= LARGEST_ADDRESS:
         raise ValueError(f"the address {border.shown(address)} does not fit 64 bits")
     return address
 
 
-class _Places:
-    """Where memory of pools lies.
+class _PoolDevices:
+    """The devices of memory pools.
 
     Attributes:
-        alone: whether there is one device, on which everything lies.
-        ordinals: the device of each device's default pool.
+        alone: True if there is only one device.
+        ordinals: the device's ordinal by its default pool.
     """
 
     __slots__ = ("alone", "ordinals")
@@ -250,12 +252,12 @@ class _Places:
 def _require_device(pointer: int, value: object, stream: StreamCore) -> None:
     """Raise `WrongDeviceError` for memory that is known to lie on another device.
 
-    Of memory in a pool the driver says no context, and ordinal 0 wherever it lies (measured with
-    driver 580 on two devices); there the default pools of the devices tell, and memory of other
-    pools is taken.
+    For memory in a pool the driver reports no context, and ordinal 0 on every device (measured with
+    driver 580 on two devices). There the devices' default pools decide, and memory of other pools
+    is accepted.
     """
     context = stream.context
-    places = context.device.driver.one_of(_Places)
+    places = context.device.driver.one_of(_PoolDevices)
     if places.alone:
         return
     values = known_at(stream._box.context, pointer, _WHERE)
@@ -275,8 +277,8 @@ def _require_device(pointer: int, value: object, stream: StreamCore) -> None:
         )
 
 
-def _borrowed(stream: StreamCore, value: object, found: _Found) -> AnyDeviceArray:
-    """An array over memory that an object keeps."""
+def _borrowed(stream: StreamCore, value: object, found: _ImportedMemory) -> AnyDeviceArray:
+    """Return an array over memory that an object keeps alive."""
     pointer, shape, strides, dtype = found.address, found.shape, found.strides, found.dtype
     if strides is not None and len(strides) != len(shape):
         raise ArgumentTypeError(
@@ -291,3 +293,107 @@ def _borrowed(stream: StreamCore, value: object, found: _Found) -> AnyDeviceArra
         first, end = Layout(0, shape, strides).bounds(dtype.itemsize)
     buffer = DeviceBuffer.borrowed(stream, pointer + first, end - first, (value, found.keeper))
     return DeviceArray(buffer, shape, dtype, -first, strides)
+
+
+_NO_INTERFACE: Final = (KeyError, IndexError, TypeError, ValueError)
+_Way: TypeAlias = Foreign | Literal["foreign", "converted"]
+
+
+class Pointer(NamedTuple):
+    """An address, and how the next launch finds the address of such an object.
+
+    Attributes:
+        address: of the first element.
+        way: the reader of exactly this type; "foreign" for the array interface; "converted" for
+            everything else, which is examined anew.
+    """
+
+    address: int
+    way: _Way
+
+
+def pointer_of(
+    value: object, stream: StreamCore, elements: Elements | None = None
+) -> Pointer | None:
+    """Return the address of an object's memory, or None; order `stream` after the work on it.
+
+    Args:
+        value: the object.
+        stream: the stream that will use the memory.
+        elements: the type that the pointer points to, where that is known.
+
+    Raises:
+        BufferError: the kernel cannot use its memory; the text continues "it ...".
+        WrongDeviceError: the memory lies on another device.
+    """
+    try:
+        found = _pointer_by_reader(value, stream, elements) or _pointer_by_interface(
+            value, stream, elements
+        )
+        return found or _pointer_by_dlpack(value, stream, elements)
+    except (CudadrvError, BufferError):
+        raise
+    except Exception as error:  # whatever the library raises
+        raise BufferError(
+            f"has memory that cannot be read\n  {error!r}\n  {READ_REMEDY}"
+        ) from error
+
+
+def _pointer_by_reader(
+    value: object, stream: StreamCore, elements: Elements | None
+) -> Pointer | None:
+    kind: type = type(value)
+    found = found_for(kind)
+    if found is None:
+        return None
+    reader, ordinal = found.reader, stream.context.ordinal
+    is_quick = reader.examine is None or reader.examine(value)
+    device = reader.device(value)
+    if device < 0:
+        return None
+    if device != ordinal:
+        raise WrongDeviceError(f"a {kind.__name__} on device {device} was given to {stream!r}")
+    dtype = None if reader.dtype is None else reader.dtype(value)
+    if elements is not None:
+        elements.check(dtype, is_read_only=reader.is_read_only)
+    address = reader.address(value)
+    if address is None and stream.capturing:
+        # A capture cannot wait for work that JAX still computes: the host waits for it.
+        wait = getattr(value, "block_until_ready", None)
+        if wait is not None:
+            wait()
+            address = reader.address(value)
+    if address is None:
+        return _pointer_by_dlpack(value, stream, elements)
+    if not 0 <= index(address) <= LARGEST_ADDRESS:
+        raise BufferError(f"has no address: its reader gives {border.shown(address)}")
+    if reader.stream is not None:
+        follow_producers(stream, (reader.stream(ordinal),))
+    if not is_quick or not address or found.type is not kind:
+        return Pointer(address, "converted")
+    is_typed = elements is not None and not elements.takes_any()
+    return Pointer(address, found._replace(dtype=dtype if is_typed or reader.is_lazy else None))
+
+
+# Any: every object that has the interface.
+def _pointer_by_interface(
+    value: Any, stream: StreamCore, elements: Elements | None
+) -> Pointer | None:
+    if not hasattr(value, "__cuda_array_interface__"):
+        return None
+    producers: list[int] = []
+    try:
+        address = interface_address(value, stream, producers, elements)
+    except _NO_INTERFACE as error:
+        raise BufferError(
+            f"has a __cuda_array_interface__ that cannot be read\n  {error!r}\n  {READ_REMEDY}"
+        ) from error
+    follow_producers(stream, producers)
+    return Pointer(address, "foreign")
+
+
+def _pointer_by_dlpack(
+    value: object, stream: StreamCore, elements: Elements | None
+) -> Pointer | None:
+    address = dlpack_address(value, stream, elements)
+    return None if address is None else Pointer(address, "converted")

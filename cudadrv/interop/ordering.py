@@ -11,7 +11,7 @@ from ..driver.in_use import call_bound, failure
 from ..driver.stream_box import EventBox, StreamBox
 from ..driver.stream_core import StreamCore
 
-# The last call of the driver that was made, and what it answered.
+# The last driver call that was made, and its result.
 _Answer: TypeAlias = tuple[str, CUresult]
 # The legacy default stream, by both its numbers, and the one a thread.
 _LEGACY: Final = (0, 1)
@@ -21,7 +21,7 @@ _MOST_KNOWN: Final = 1024
 
 
 def needs_no_wait(stream: StreamCore) -> frozenset[int]:
-    """The numbers of streams of other libraries that a stream comes after anyway.
+    """Return the numbers of other libraries' streams that a stream is ordered after anyway.
 
     Beside itself, that is the legacy default stream for the default stream of a primary context,
     which the driver keeps in order with it ("Stream synchronization behavior" in the CUDA Driver
@@ -33,12 +33,12 @@ def needs_no_wait(stream: StreamCore) -> frozenset[int]:
 
 
 def _is_blocking(stream: StreamCore) -> bool:
-    """Whether it and the legacy stream that other libraries use wait for each other."""
+    """Return True if it and the legacy stream of other libraries wait for each other."""
     return stream._is_default and stream.context.is_primary
 
 
 def order_after(stream: StreamCore, producers: Iterable[int]) -> None:
-    """Let `stream` wait for what foreign streams hold now; a capture waits for it here."""
+    """Make `stream` wait for the present work of foreign streams; a capture waits on the host."""
     before = needs_no_wait(stream)
     for producer in producers:
         if producer not in before:
@@ -56,11 +56,11 @@ def _waited_for(stream: StreamCore, box: StreamBox, producer: int) -> _Answer:
     if producer not in _NAMELESS:
         return wait(box, producer, CUstream(producer))
     if box.capture is not None and producer in _LEGACY and _is_blocking(stream):
-        # Nothing may touch the legacy stream in such a capture: what it holds is from before.
+        # Nothing may touch the legacy stream in such a capture: its work is from before.
         (code,) = box.api.cuEventSynchronize(box.capture.before[box.own].raw)
         return "cuEventSynchronize", code
-    # Which stream this is, the current context says; other libraries use primary ones. Asking takes
-    # half of the time of binding.
+    # The current context decides which stream this number is; other libraries use primary ones.
+    # The query takes half of the time of binding.
     context, foreign = stream.context.device.primary_context(), _NAMELESS[producer]
     api = box.context.driver.api
     code, now = api.cuCtxGetCurrent()
@@ -70,13 +70,13 @@ def _waited_for(stream: StreamCore, box: StreamBox, producer: int) -> _Answer:
 
 
 def follow_producers(stream: StreamCore, producers: Iterable[int]) -> None:
-    """The same on account of memory, unless the stream's user says that he orders it himself."""
+    """Order `stream` after the producers of memory, unless its user opted out of ordering."""
     if not stream._box.unordered:
         order_after(stream, producers)
 
 
 def follow_producer(stream: StreamCore, producer: int) -> None:
-    """The same for one stream of another library, which is known not to come before anyway."""
+    """As `follow_producers`, for one stream that `needs_no_wait` does not contain."""
     box = stream._box
     if not box.unordered:
         _follow(stream, box, producer)
@@ -89,18 +89,18 @@ def _wait_by_event(box: StreamBox, producer: int, foreign: CUstream) -> _Answer:
     try:
         answer = _recorded_and_awaited(box, event, foreign)
     finally:
-        # The wait is for what the event held then: it may be recorded anew at once.
+        # The wait is for the event's work of that moment: it may be recorded again at once.
         box.spare.append(event)
     if answer[1] == CUresult.CUDA_ERROR_INVALID_HANDLE:
-        # It went, and the number is that of a stream of another context.
+        # It was destroyed, and the number is now a stream's of another context.
         box.context.known_streams.discard(producer)
         return _wait_asking(box, producer, foreign)
     return answer
 
 
 def _wait_asking(box: StreamBox, producer: int, foreign: CUstream) -> _Answer:
-    """The same for a stream that may be of another context, and wants an event of its own one."""
-    # Of a default stream this is the current context, which is the one that it is meant in.
+    """Wait by an event of the foreign stream's own context, which is looked up."""
+    # For a default stream this is the current context, as intended.
     code, raw = box.api.cuStreamGetCtx(foreign)
     if code:
         return "cuStreamGetCtx", code
@@ -124,7 +124,7 @@ def _recorded_and_awaited(box: StreamBox, event: EventBox, foreign: CUstream) ->
 
 
 def _wait_outside(box: StreamBox, producer: int, foreign: CUstream) -> _Answer:
-    """A capture cannot wait for a stream outside of it, whose work is waited for on the host."""
+    """Wait on the host, as a capture cannot wait for a stream outside of it."""
     code, status = box.api.cuStreamIsCapturing(foreign)
     if code:
         return "cuStreamIsCapturing", code

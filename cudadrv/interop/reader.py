@@ -1,15 +1,18 @@
-"""Readers: how a launch finds the memory of another library's object, by that library's own means.
+"""Readers: how a launch finds the memory of another library's object, by that library's accessors.
 
-The shared protocols build a dictionary or a capsule at each use. A library's own accessors cost a
-tenth of that. Each library has a file here, which is imported when an object of it is first seen;
-so nothing is loaded on account of a library that a program does not use.
+The shared protocols build a dictionary or a capsule at each use. A library's own accessors take a
+tenth of that time. The readers of a known library are made when a launch first gets one of its
+objects, so no library is imported that the program does not use. Where types are checked the
+libraries need not be installed: their objects are Any.
 """
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Iterable
+import os
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from .. import border
@@ -17,33 +20,34 @@ from .. import border
 _T = TypeVar("_T")
 _CLASS: Final = type
 
-# What a reader's functions take is of the type that it is registered for, which only that says.
+# Any: the argument has the registered type, which the type checker cannot see.
 _Value: TypeAlias = Any
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reader:
-    """How the memory behind objects of one type is found; see `register`.
+    """Finds the memory of objects of one type; see `register`.
 
     A launch calls `address` and `device` for each such argument, `dtype` and `is_lazy` where they
-    matter, and `stream` once: they should be quick, best of all functions of C. What they raise
-    becomes an `ArgumentError` that names the kernel and the argument.
+    matter, and `stream` once. They should be quick, at best functions written in C. An exception
+    in them becomes an `ArgumentError` that names the kernel and the argument.
 
     Attributes:
-        address: the address of the first element; 0 where there are no elements; None where the
-            shared protocols are to be asked after all.
+        address: the address of the first element; 0 where there are no elements; None to use the
+            shared protocols instead.
         device: the ordinal of the CUDA device where the memory lies; negative for memory elsewhere.
         stream: the number of the stream that comes after all that the library has queued so far for
             the memory of a device, given the ordinal: 0 is the legacy default stream. None where
             the memory may be used as it is.
-        dtype: the type of the elements: NumPy's, or what has NumPy's name for it at its end, such
+        dtype: the type of the elements: NumPy's, or an object whose name ends in NumPy's name, such
             as ``torch.float32``. None where the elements have no type.
-        is_lazy: whether the bytes are not what they stand for. None where they always are.
-        examine: raises a `BufferError` that says what is wrong with an object, and tells whether
+        is_lazy: True if the bytes are not yet the values, as of a negated view. None where they
+            always are.
+        examine: raises a `BufferError` with the reason if an object is unusable; returns True if
             the functions above are enough for objects of the same type and dtype. It is called
-            before them where an object is looked at for the first time, or was refused. None where
-            there is nothing to say.
-        is_read_only: whether no kernel may write the memory.
+            before them for the first object of a type, and after a rejection. None where every
+            object is usable.
+        is_read_only: True if no kernel may write the memory.
     """
 
     address: Callable[[_Value], int | None]
@@ -56,43 +60,34 @@ class Reader:
 
 
 class Foreign(NamedTuple):
-    """A type of another library, with its reader, and the dtype that its objects must have."""
+    """A type of another library, its reader, and the dtype that its objects must have."""
 
     type: type
     reader: Reader
     dtype: object = None
 
 
-# The file of each library here, by the package that its types are of.
-_LIBRARIES: Final = {
-    "torch.": "torch_tensors",
-    "cupy.": "cupy_arrays",
-    "numba.cuda.": "numba_arrays",
-    "jaxlib.": "jax_arrays",
-    "cuda.core.": "core_buffers",
-    "warp.": "warp_arrays",
-}
 _loaded: Final[set[str]] = set()
 _registered: Final[dict[type, Reader]] = {}
-# What was found for a type. Bounded, as it keeps types alive that a program may make at run time.
+# By type. Bounded, as it keeps types alive that a program may make at run time.
 _found: Final[dict[type, Foreign | None]] = {}
 _MOST_FOUND: Final = 256
 
 
 def register(type: type[_T], reader: Reader) -> None:
-    """Let launches find the memory of objects of a type by a reader.
+    """Register the reader that launches use for objects of a type.
 
-    Objects of the very type are then nearly as quick an argument as arrays of this library. Those
-    of types that inherit from it are read likewise, but more slowly. A later reader for the same
-    type takes the place of the former one, those of this library among them; a launcher that has
-    seen such an object already keeps the reader that it found.
+    Objects of exactly this type are then nearly as fast an argument as arrays of this library.
+    Objects of subclasses are read in the same way, but more slowly. A later reader for the same
+    type replaces the earlier one, including the built-in readers; a launcher that has already
+    launched with such an object keeps the reader that it found.
 
     Args:
         type: the class of the objects.
-        reader: how their memory is found.
+        reader: finds their memory.
 
     Raises:
-        TypeError: one of the two is something else.
+        TypeError: `type` is no class, or `reader` is no `Reader`.
     """
     border.instance("interop.register: type", type, _CLASS)
     border.instance("interop.register: reader", reader, Reader)
@@ -101,7 +96,7 @@ def register(type: type[_T], reader: Reader) -> None:
 
 
 def found_for(kind: type) -> Foreign | None:
-    """The nearest class of a type's that has a reader; its library's file is loaded for it."""
+    """Return the nearest base class of a type that has a reader, with the reader."""
     try:
         return _found[kind]
     except KeyError:
@@ -117,13 +112,226 @@ def found_for(kind: type) -> Foreign | None:
 
 
 def _load_library_of(kind: type) -> None:
-    """Register the readers of the library that a type is of, if it is known here."""
+    """Register the readers of the library that a type belongs to, if it is a known one."""
     where = f"{kind.__module__}."
-    for package, file in _LIBRARIES.items():
-        if where.startswith(package) and file not in _loaded:
-            # Dynamic, so that no library's file is loaded without a use.
-            library = importlib.import_module(f"{__package__}.{file}")
-            readers: Iterable[tuple[type, Reader]] = library.readers()
-            for its_type, reader in readers:
+    for package, readers in LIBRARIES.items():
+        if where.startswith(package) and package not in _loaded:
+            for its_type, reader in readers():
                 _registered.setdefault(its_type, reader)
-            _loaded.add(file)
+            _loaded.add(package)
+
+
+def _number_of(stream_of: Callable[[int], object], path: str) -> Callable[[int], int]:
+    """Return a function from a device's ordinal to the number of a library's current stream.
+
+    Args:
+        stream_of: the library's function from an ordinal to its current stream or its device.
+        path: the attributes from there to the number.
+    """
+    number_in = attrgetter(path)
+
+    def number(ordinal: int) -> int:
+        found: int | None = number_in(stream_of(ordinal))
+        return found or 0
+
+    return number
+
+
+def _torch() -> Iterator[tuple[type, Reader]]:
+    """Yield the readers of PyTorch's tensors.
+
+    Their array interface rejects a tensor that requires a gradient, and names no stream;
+    `data_ptr` accepts every tensor. So negated, conjugated and fake tensors are rejected here.
+    """
+    torch = sys.modules["torch"]
+    if getattr(torch.version, "hip", None):
+        return  # memory of another driver, though its tensors are named "cuda"
+    tensor = torch.Tensor
+    current = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    reader = Reader(
+        tensor.data_ptr,
+        tensor.get_device,
+        current or _number_of(torch.cuda.current_stream, "cuda_stream"),
+        attrgetter("dtype"),
+        tensor.is_neg,
+        _examine_tensor,
+    )
+    yield tensor, reader
+    yield torch.nn.Parameter, reader
+
+
+def _examine_tensor(tensor: _Value) -> bool:
+    if tensor.is_neg() or tensor.is_conj():
+        raise BufferError(
+            "is negated or conjugated only when it is read\n"
+            "  give tensor.resolve_conj() or tensor.resolve_neg()"
+        )
+    if not tensor.data_ptr() and tensor.numel():
+        raise BufferError("has no memory: it is fake, meta, a zero tensor, or was freed")
+    # Only complex tensors can be conjugated: others need no look at each launch.
+    return not tensor.dtype.is_complex
+
+
+def _cupy() -> Iterator[tuple[type, Reader]]:
+    """Yield the reader of CuPy's arrays."""
+    cupy = sys.modules["cupy"]
+    if cupy.cuda.runtime.is_hip:
+        return  # memory of another driver
+    # `device_id` belongs to the memory, as `ptr` does; the device object of `x.device` costs more.
+    yield (
+        cupy.ndarray,
+        Reader(
+            attrgetter("data.ptr"),
+            attrgetter("data.device_id"),
+            _number_of(cupy.cuda.get_current_stream, "ptr"),
+            attrgetter("dtype"),
+        ),
+    )
+
+
+def _warp() -> Iterator[tuple[type, Reader]]:
+    """Yield the reader of Warp's arrays."""
+    warp = sys.modules["warp"]
+    yield (
+        warp.array,
+        Reader(
+            lambda array: array.ptr or 0,  # None where there are no elements
+            attrgetter("device.ordinal"),
+            _number_of(warp.get_cuda_device, "stream.cuda_stream"),
+            attrgetter("dtype"),
+        ),
+    )
+
+
+def _cuda_core() -> Iterator[tuple[type, Reader]]:
+    """Yield the readers of cuda.core's buffers and strided views.
+
+    Neither names a stream: the maker of a view ordered it when it was made.
+    """
+    core = sys.modules.get("cuda.core") or sys.modules.get("cuda.core.experimental")
+    if core is None:
+        return  # other modules have this package, too
+    yield core.Buffer, Reader(_address_of_buffer, attrgetter("device_id"))
+    utils = sys.modules.get(f"{core.__name__}.utils")
+    if utils is not None:
+        reader = Reader(attrgetter("ptr"), attrgetter("device_id"), dtype=attrgetter("dtype"))
+        yield utils.StridedMemoryView, reader
+
+
+def _address_of_buffer(buffer: _Value) -> int:
+    handle = buffer.handle
+    if handle is None or (not int(handle) and buffer.size):
+        raise BufferError("was closed")
+    return int(handle)
+
+
+_LEGACY_STREAM: Final = 0
+_PER_THREAD_STREAM: Final = 2
+
+
+def _numba() -> Iterator[tuple[type, Reader]]:
+    """Yield the reader of Numba's device arrays.
+
+    An allocation's address and device never change, and finding them costs more than all the rest:
+    so they are stored on the allocation.
+    """
+    arrays = sys.modules["numba.cuda.cudadrv.devicearray"]
+    # Numba reads this once, for its default stream.
+    per_thread = os.environ.get("NUMBA_CUDA_PER_THREAD_DEFAULT_STREAM", "0") not in ("", "0")
+    default = _PER_THREAD_STREAM if per_thread else _LEGACY_STREAM
+    reader = Reader(
+        _address_in_numba,
+        attrgetter("gpu_data._cudadrv_device"),
+        lambda ordinal: default,
+        attrgetter("dtype"),
+        examine=_examine_numba,
+    )
+    yield arrays.DeviceNDArray, reader
+
+
+def _address_in_numba(array: _Value) -> int | None:
+    # An array may have a stream of its own, which its array interface names. The number 0 is one
+    # object in CPython.
+    if array.stream is not _LEGACY_STREAM:
+        return None
+    data = array.gpu_data
+    try:
+        known: int = data._cudadrv_address
+    except AttributeError:
+        _examine_numba(array)
+        known = data._cudadrv_address = int(data.device_pointer)
+    return known
+
+
+def _examine_numba(array: _Value) -> bool:
+    """Store the device of an allocation on it."""
+    array.gpu_data._cudadrv_device = array.gpu_data.context.device.id
+    return True
+
+
+_JAX_PLATFORMS: Final = ("gpu", "cuda")
+_NOT_CUDA: Final = -1
+
+
+def _jax() -> Iterator[tuple[type, Reader]]:
+    """Yield the reader of JAX's arrays.
+
+    JAX may still compute an array, on a stream that it does not name. An array that is ready stays
+    ready, at the same address, until it is deleted or donated. So its address is stored on it, and
+    later launches only check that it was not deleted. An array that is not ready is read by DLPack,
+    which makes our stream wait.
+    """
+    for name in ("jaxlib._jax", "jaxlib.xla_extension"):  # by version
+        array_type = getattr(sys.modules.get(name), "ArrayImpl", None)
+        if array_type is not None:
+            yield (
+                array_type,
+                Reader(
+                    _address_in_jax,
+                    attrgetter("_cudadrv_device"),
+                    dtype=attrgetter("_cudadrv_dtype"),
+                    examine=_examine_jax,
+                    is_read_only=True,
+                ),
+            )
+            return
+
+
+def _address_in_jax(array: _Value) -> int | None:
+    if array.is_deleted():
+        return None
+    try:
+        known: int | None = array._cudadrv_address
+    except AttributeError:
+        _examine_jax(array)
+        known = getattr(array, "_cudadrv_address", None)
+    return known
+
+
+def _examine_jax(array: _Value) -> bool:
+    """Store an array's device and dtype on it, and its address once it is ready."""
+    pointer: int = array.unsafe_buffer_pointer()  # a deleted array raises here, and crashes below
+    devices = tuple(array.sharding.device_set)
+    if len(devices) != 1:
+        raise BufferError(
+            f"lies on {len(devices)} devices\n"
+            "  give the part on this one, array.addressable_data(number)"
+        )
+    (device,) = devices
+    is_cuda = device.platform in _JAX_PLATFORMS
+    array._cudadrv_dtype = array.dtype  # read in a third of the time
+    array._cudadrv_device = int(device.local_hardware_id) if is_cuda else _NOT_CUDA
+    if array.is_ready():
+        array._cudadrv_address = pointer
+    return True
+
+
+LIBRARIES: Final[dict[str, Callable[[], Iterator[tuple[type, Reader]]]]] = {
+    "torch.": _torch,
+    "cupy.": _cupy,
+    "numba.cuda.": _numba,
+    "jaxlib.": _jax,
+    "cuda.core.": _cuda_core,
+    "warp.": _warp,
+}
+"""The readers of the known libraries, by the package that the objects' types belong to."""

@@ -241,7 +241,7 @@ class Parameter:
         if isinstance(value, CUdeviceptr):
             return Argument(struct.pack("=Q", int(value)), "converted")
         # Many programs have no other library's memory, and save a millisecond.
-        from ..interop.pointer import pointer_of
+        from ..interop.foreign import pointer_of
 
         try:
             found = pointer_of(value, stream, self.elements)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import starmap
 from typing import Final, Literal, TypeAlias
 
 import ptx
@@ -123,18 +122,15 @@ def _link_state(context: ContextBox, options: dict[CUjit_option, object]) -> Ite
     Raises:
         CudaError: it could not be begun; or not be destroyed, and nothing else was raised.
     """
-    api, state = context.api, None
-    given = (len(options), tuple(options), tuple(options.values()))
+    api = context.api
+    code, state = api.cuLinkCreate(len(options), tuple(options), tuple(options.values()))
+    if code:
+        doing = f"beginning a link on device {context.ordinal}"
+        raise failure(api, code, "cuLinkCreate", doing)
     try:
-        # No interrupt comes before it is remembered.
-        ((code, state),) = starmap(api.cuLinkCreate, (given,))
-        if code:
-            doing = f"beginning a link on device {context.ordinal}"
-            raise failure(api, code, "cuLinkCreate", doing)
         yield state
     finally:
-        if state is not None:
-            (code,) = api.cuLinkDestroy(state)
+        (code,) = api.cuLinkDestroy(state)
     if code:
         raise failure(api, code, "cuLinkDestroy", f"ending a link on device {context.ordinal}")
 

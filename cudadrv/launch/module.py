@@ -198,7 +198,8 @@ class Module(Closing):
         data = bytes_of(image)
         self._written = WrittenSignatures(data)
         self._closing: list[Callable[[Module], object]] = []
-        self._box = loaded(context._box, data, border.optional("load_module: jit", jit, JitOptions))
+        options = border.optional("load_module: jit", jit, JitOptions)
+        self._own(loaded(context._box, data, options))
         context._adopt(self)
         name_kernels = self._box.driver.name_kernels
         if name_kernels is not None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NoReturn
+from weakref import ref
 
 from .. import border, errors
 from ..driver._api import CUdeviceptr, CUresult
 from ..driver.context import ContextCore
-from ..driver.handle import Closed, Closing
+from ..driver.handle import Closed, Closing, _live
 from ..driver.in_use import failure
 from ..driver.kept_blocks import LARGEST_BYTES
 from ..driver.stream_box import StreamBox, give_back_kept
@@ -118,13 +119,14 @@ class DeviceMemory(Closing):
             box.moved = None
             box.kept = kept
             try:
-                for box.raw in kept.take:
-                    break
+                box.raw = raw = kept.pop()
             except IndexError:  # another thread took it
                 self._ask(stream, queue, nbytes)
             else:
-                self._box, self._pointer = box, box.raw
-                self._address = int(box.raw)
+                box.public = public = id(self)
+                self._box, self._pointer = box, raw
+                self._address = int(raw)
+                _live[public] = box, ref(self)
         else:
             self._ask(stream, queue, nbytes)
             context = queue.context
@@ -139,7 +141,8 @@ class DeviceMemory(Closing):
         if nbytes <= 0:
             if nbytes:
                 raise errors.InvalidValueError(f"allocating {nbytes} bytes: a size is 0 or more")
-            self._box, self._pointer, self._address = NoMemory(context, None, queue), None, 0
+            self._pointer, self._address = None, 0
+            self._have(NoMemory(context, None, queue))
             return
         # As the constructor does, at a third of the cost.
         box = _new(PoolMemory) if capture is None else GraphMemory(context, None, queue)
@@ -147,12 +150,12 @@ class DeviceMemory(Closing):
         box.home = queue
         box.moved = None
         box.kept = None
-        # No interrupt comes between the driver's answer and the box; `handover` says why.
+        box.public = 0
         allocate = context._driver.api.cuMemAllocAsync
         try:
-            ((code, box.raw),) = map(allocate, (nbytes,), (queue.raw,))
+            code, box.raw = allocate(nbytes, queue.raw)
             if code == _FULL and give_back_kept(context._driver, context.ordinal):
-                ((code, box.raw),) = map(allocate, (nbytes,), (queue.raw,))
+                code, box.raw = allocate(nbytes, queue.raw)
         except OverflowError:  # more than the driver's function can be asked for
             raise out_of_memory(stream.context, nbytes, "") from None
         if code:
@@ -161,7 +164,17 @@ class DeviceMemory(Closing):
             capture.add_born(box)
         elif nbytes <= LARGEST_BYTES:
             box.kept = queue.kept.of_size(nbytes)
-        self._box, self._pointer, self._address = box, box.raw, int(box.raw)
+        self._pointer, self._address = box.raw, int(box.raw)
+        self._have(box)
+
+    def _have(self, memory: AnyMemory) -> None:
+        """Own memory."""
+        home = memory.home
+        if memory.leads_to_user or (home is not None and home.is_foreign):
+            self._own_unrooted(memory)
+        else:
+            memory.public = id(self)
+            self._own(memory)
 
     def _take(self, stream: StreamCore, nbytes: int) -> bool:
         """Take memory of the resource that was chosen; False if that is the driver's pool."""
@@ -169,14 +182,16 @@ class DeviceMemory(Closing):
         if resource is None:
             return False
         memory = ResourceMemory.take(resource, nbytes, stream)
-        self._box, self._pointer, self._address = memory, None, memory.raw + 0
+        self._pointer, self._address = None, memory.raw + 0
+        self._have(memory)
         return True
 
     def _hold(self, stream: StreamCore, memory: AnyMemory, address: int, nbytes: int) -> None:
         """Take memory that has a box already."""
         self.stream, self.nbytes = stream, nbytes
         self._dependents = self._pointer = None
-        self._address, self._box = address + 0, memory
+        self._address = address + 0
+        self._have(memory)
         if not stream.context.is_primary:
             stream.context._adopt(self)
 
@@ -188,6 +203,7 @@ class DeviceMemory(Closing):
             home.left = []
         # One object for all: whoever finds it raises an error that names the object.
         self._box = _CLOSED
+        _live.pop(id(self), None)
 
     def __index__(self) -> int:
         return self.ptr

@@ -7,11 +7,10 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import partial
-from itertools import starmap
 from queue import SimpleQueue
 from typing import Final
 
-from ..driver.handover import Handover, take
+from ..driver.once_task import OnceTask
 
 _MOST_A_PROCESSOR: Final = 4  # copies at once share them; it ends what quick copies would start
 MOST_THREADS: Final = 12
@@ -19,8 +18,6 @@ MOST_THREADS: Final = 12
 
 FEWEST_THREADS: Final = 4
 """What a copy has however many are under way, as far as there are processors."""
-
-_NOTHING: Final = ((),)  # one call without arguments, for `starmap`
 
 
 class Share:
@@ -52,36 +49,36 @@ class _Helpers:
     Attributes:
         threads: an item for each thread that there is.
         waiting: shares of copies for which there is a thread, or soon is.
-        idle: an item for each thread that has no share. Where an exception set into a thread ends
-            it, one is left over: then one share is taken back by its giver.
+        idle: an item for each thread that waits for a share, or is about to.
     """
 
     def __init__(self) -> None:
         self.threads: list[bool] = []
-        self.waiting: SimpleQueue[Handover[[]]] = SimpleQueue()
+        self.waiting: SimpleQueue[OnceTask[[]]] = SimpleQueue()
         self.idle: list[bool] = []
 
-    def give(self, share: Handover[[]]) -> None:
+    def give(self, share: OnceTask[[]]) -> None:
         """Let a thread that is idle, or a new one, take a share; without one its giver has it."""
+        is_expected = len(self.idle) > self.waiting.qsize()
+        self.waiting.put(share)
+        most = _MOST_A_PROCESSOR * _processors()
+        # At its end no thread runs any more ("daemon threads" in Python's manual).
+        if is_expected or sys.is_finalizing() or len(self.threads) >= most:
+            return
+        self.threads.append(True)
         try:
-            (_,) = starmap(self.idle.pop, _NOTHING)
-            self.waiting.put(share)  # no interrupt comes in between
-        except IndexError:
-            most = _MOST_A_PROCESSOR * _processors()
-            # At its end no thread runs any more ("daemon threads" in Python's manual).
-            if sys.is_finalizing() or len(self.threads) >= most:
-                return
-            self.threads.append(True)
-            self.waiting.put(share)
-            try:
-                threading.Thread(target=self._serve, name="cudadrv-staging", daemon=True).start()
-            except RuntimeError:
-                self.threads.pop()  # the system has no more, or the interpreter is ending
+            threading.Thread(target=self._serve, name="cudadrv-staging", daemon=True).start()
+        except RuntimeError:
+            self.threads.pop()  # the system has no more, or the interpreter is ending
 
     def _serve(self) -> None:
         try:
+            self.idle.append(True)
             while True:
-                share = self.waiting.get()
+                try:
+                    share = self.waiting.get()
+                finally:
+                    self.idle.pop()
                 if not share.run():
                     self.idle.append(True)
                 del share  # nothing of a copy stays alive in an idle thread
@@ -113,30 +110,32 @@ def work_together(job: Callable[[], None], threads: int) -> None:
     """Run `job` on the calling thread and on up to `threads` - 1 others; raises the first error.
 
     The job shares the work out among those that run it. It may be run by fewer threads, down to
-    the caller alone. Nobody runs it any more when this returns or raises, whatever interrupts it.
+    the caller alone. Nobody runs it any more when this returns or raises.
     """
-    _work(job, min(threads, usable_threads()) - 1)
-
-
-def _work(job: Callable[[], None], helpers: int) -> None:
-    """A call for each helper, so that each is awaited by a `finally` of its own."""
-    if helpers <= 0:
-        job()
-        return
-    share = Handover(partial(_helpers.help, job))
-    lock = share.lock
+    shares = [
+        OnceTask(partial(_helpers.help, job)) for _ in range(min(threads, usable_threads()) - 1)
+    ]
     try:
-        _helpers.give(share)
-        _work(job, helpers - 1)
-    finally:
-        take(lock, 1)  # the first call: no interrupt comes before it, and none ends it
-        # Whatever was raised: a helper that is slow to come, or to go, keeps the share until then.
-        error = share.settled()
-    if error is not None:
         try:
-            raise error
+            for share in shares:
+                _helpers.give(share)
+            job()
         finally:
-            del error, share  # its traceback holds this frame
+            errors = _finished(shares)
+    finally:
+        _finished(shares)  # again, as an interrupt may have come at the call before
+    for error in errors:
+        raise error
+
+
+def _finished(shares: list[OnceTask[[]]]) -> list[BaseException]:
+    """Wait for the threads that run a share, and return what they raised."""
+    found: list[BaseException] = []
+    for share in shares:
+        error = share.finish()
+        if error is not None:
+            found.append(error)
+    return found
 
 
 def usable_threads() -> int:

@@ -14,11 +14,13 @@ In a capture an operation belongs to the graph: it is noted there, and each repl
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias, TypeVar
 
 from ..driver.context_box import ContextBox, Part
+from ..driver.handle import unroot
 from ..driver.locks import process_lock
 from ..driver.stream_box import CaptureState, StreamBox
+from ..errors import ClosedError
 
 _RawT = TypeVar("_RawT")
 
@@ -69,17 +71,22 @@ class Memory(Part[_RawT]):
             test; None while readers are noted, and where that stream is of another context.
         moved: who used it, replaced as a whole; None as long as only its first home did, as with
             most memory.
+        public: the `id` of the public object that owns it; 0 if none does.
+        leads_to_user: whether it holds an object of the user.
     """
 
-    __slots__ = ("home", "moved")
+    __slots__ = ("home", "moved", "public")
 
     home: StreamBox | None
     moved: Uses | None
+    public: int
+    leads_to_user: ClassVar[bool] = False
 
     def __init__(self, context: ContextBox, raw: _RawT | None, stream: StreamBox | None) -> None:
         super().__init__(context, raw)
         self.home = stream
         self.moved = None
+        self.public = 0
 
     @property
     def uses(self) -> Uses:
@@ -89,10 +96,6 @@ class Memory(Part[_RawT]):
 
     def _destroy(self) -> None:
         raise NotImplementedError
-
-    def _may_wait(self) -> bool:
-        # What keeps another library's stream may refer to an array; so does a capture.
-        return all(user.keeps is None for user in self.all_users())
 
     def all_users(self) -> tuple[StreamBox, ...]:
         """Every stream that may still work on the memory."""
@@ -117,6 +120,7 @@ def use(memory: AnyMemory, stream: StreamBox, *, writes: bool = True) -> None:
     """
     if is_ordered(memory, stream, writes=writes):
         return
+    _check_there(memory)
     writer = memory.uses.writer
     if stream.capture is not None and not (writer is not None and writer.capture is stream.capture):
         _use_in_capture(memory, stream, stream.capture, writes)
@@ -161,6 +165,7 @@ def gather(memory: AnyMemory) -> StreamBox | None:
 
 def note(memory: AnyMemory, stream: StreamBox) -> None:
     """Let the release of a memory wait for a stream, and nothing else."""
+    _check_there(memory)
     if stream.capture is not None:
         stream.capture.uses[memory] = True
         return
@@ -172,7 +177,14 @@ def note(memory: AnyMemory, stream: StreamBox) -> None:
         with _moving:
             if memory.moved is seen:
                 memory.moved = more
+                _let_user_keep(memory, stream)
                 return
+
+
+def _check_there(memory: AnyMemory) -> None:
+    """Raise `ClosedError` for memory that a collection gave back, and a finalizer saved."""
+    if memory.is_destroyed:
+        raise ClosedError("the device memory was given back by a garbage collection")
 
 
 def _settled(memory: AnyMemory) -> Uses:
@@ -217,7 +229,15 @@ def _move(memory: AnyMemory, stream: StreamBox, seen: Uses, writes: bool) -> boo
             moves.now = now
             if former is not None:
                 former.left = now
+    _let_user_keep(memory, stream)
     return True
+
+
+def _let_user_keep(memory: AnyMemory, stream: StreamBox) -> None:
+    """Let a collection find memory that leads to the owner of another library's stream."""
+    if stream.is_foreign and memory.public:
+        unroot(memory.public, memory)
+        memory.public = 0
 
 
 def _home(memory: AnyMemory) -> StreamBox | None:

@@ -6,20 +6,19 @@ All is given back in stream order, after every stream that ever used it; see `or
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import ClassVar, Final
 
 from ..driver._api import CUdeviceptr, CUresult
-from ..driver.collected import between_collections
 from ..driver.context_box import ContextBox
-from ..driver.handle import Box
+from ..driver.handle import Box, LostHandle
 from ..driver.in_use import failure
 from ..driver.kept_blocks import KeptBlocks
-from ..driver.later import park
+from ..driver.later import park, retry_later
 from ..driver.stream_box import StreamBox
 from ..errors import CudadrvError, CudaError
 from .order import Memory
 
-_between: Final = between_collections
+_GIVEN_BACK: Final = LostHandle("the device memory was given back")
 
 
 class NoMemory(Memory[None]):
@@ -45,6 +44,8 @@ class PoolMemory(Memory[CUdeviceptr]):
     # In a class, not in a slot: a slot more takes time for each new array.
     has_contents: bool = True
     kept: KeptBlocks | None
+    # The names of this file are gone when the interpreter drops the last boxes.
+    _given_back: ClassVar = _GIVEN_BACK
 
     def __init__(
         self, context: ContextBox, raw: CUdeviceptr | None, home: StreamBox | None
@@ -55,26 +56,27 @@ class PoolMemory(Memory[CUdeviceptr]):
     def __del__(self) -> None:
         try:
             kept, raw = self.kept, self.raw
-            # What only its own stream has used is free there. At the end of the process the name is
-            # None, and counting references takes longer than this test.
-            if kept is not None and self.moved is None and _between and len(kept) < kept.most:
+            # What only its own stream has used is free there.
+            if kept is not None and self.moved is None and len(kept) < kept.most:
+                # Nothing uses it any more, even if a finalizer saves it.
+                self.raw = self._given_back  # type: ignore[assignment]  # no call takes it
+                self.home = None
                 kept.append(raw)
                 return
             home, moved, driver = self.home, self.moved, self.context._driver
         except AttributeError:
             return  # it was never finished
-        if not _between and next(map(self._references, (self,))) > self._alone and self._may_wait():
-            self._found.append(self)
-        elif moved is not None or home is None or home.captured_by is not None or not home.is_owned:
+        if moved is not None or home is None or home.captured_by is not None or not home.is_owned:
             self._go()
         # False where the driver has none. Most memory goes here, at a third of the cost.
         elif raw and not driver.is_gone:  # type: ignore[truthy-bool]  # None, or a LostHandle
             had_failed = driver.has_failed
             (code,) = driver.api.cuMemFreeAsync(raw, home.raw)
             if code:
-                fault = self._refused(code)
-                if isinstance(fault, CudaError):
-                    self._tell(fault, had_failed)
+                self._report_free(code, had_failed)
+            else:
+                self.raw = self._given_back  # type: ignore[assignment]  # no call takes it
+                self.home = None
 
     def _destroy(self) -> None:
         """Give the memory back after every stream that used it."""
@@ -89,7 +91,14 @@ class PoolMemory(Memory[CUdeviceptr]):
             return
         if not self.has_contents:
             return
-        own = [user for user in users if user.context.ordinal == self.context.ordinal]
+        own = [
+            user
+            for user in users
+            if user.context.ordinal == self.context.ordinal and not user.is_destroyed
+        ]
+        if users and not own:
+            self._free_at_once(users)
+            return
         free = [user for user in own if not user.is_capturing()]
         # To wait for a stream that another library captures would be to be captured with it.
         if not free or any(user.is_captured_elsewhere() for user in users):
@@ -110,10 +119,28 @@ class PoolMemory(Memory[CUdeviceptr]):
         if fault is not None:
             raise fault
 
+    def _free_at_once(self, users: tuple[StreamBox, ...]) -> None:
+        """Give the memory back on the host: a collection has destroyed all its streams."""
+        for user in users:
+            user.synchronize()
+        (code,) = self.context.call(self.api.cuMemFree, self.raw)
+        if code:
+            raise self._refused(code)
+        self.home = None
+
     def _free(self, stream: StreamBox) -> None:
         (code,) = self.api.cuMemFreeAsync(self.raw, stream.raw)
         if code:
             raise self._refused(code)
+        self.home = None
+
+    def _report_free(self, code: CUresult, had_failed: bool) -> None:
+        if code == CUresult.CUDA_ERROR_NOT_PERMITTED:
+            retry_later(self._go)
+            return
+        fault = self._refused(code)
+        if isinstance(fault, CudaError):
+            self._tell(fault, had_failed)
 
     def _refused(self, code: CUresult) -> CudadrvError:
         doing = f"giving back the memory at {int(self.raw):#x} of device {self.context.ordinal}"
@@ -162,15 +189,13 @@ class BorrowedMemory(Memory[int]):
 
     __slots__ = ("owner",)
 
+    leads_to_user = True
+
     def __init__(
         self, context: ContextBox, raw: int, stream: StreamBox | None, owner: object
     ) -> None:
         super().__init__(context, raw, stream)
         self.owner: object = owner
-
-    def __del__(self) -> None:
-        # It must not wait for the end of a collection: its owner may refer to an array over it.
-        self._go()
 
     def _destroy(self) -> None:
         # What is of the driver waits itself when it is destroyed.

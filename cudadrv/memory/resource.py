@@ -224,6 +224,8 @@ class ResourceMemory(Memory[int]):
 
     __slots__ = ("nbytes", "place", "resource")
 
+    leads_to_user = True
+
     def __init__(self, resource: MemoryResource, nbytes: int, place: MemoryStream) -> None:
         self.resource: MemoryResource = resource
         self.nbytes: int = nbytes
@@ -249,11 +251,9 @@ class ResourceMemory(Memory[int]):
         depth = _calls.depth
         if depth >= _MOST_CALLS:
             raise _endless(resource, nbytes, depth)
-        # No interrupt comes between the answer and the box, nor between the depth and the `try`;
-        # `handover` says why.
         _calls.depth = depth + 1
         try:
-            (memory.raw,) = map(resource.allocate, (nbytes,), (memory.place,))
+            memory.raw = resource.allocate(nbytes, memory.place)
         finally:
             _calls.depth = depth
         if type(memory.raw) is not int or not 0 < memory.raw < 2**64:
@@ -270,10 +270,6 @@ class ResourceMemory(Memory[int]):
         memory = cls(resource, nbytes, MemoryStream(stream, stream._box.own))
         memory.raw = address
         return memory
-
-    def __del__(self) -> None:
-        # It must not wait for the end of a collection: the resource may refer to an array over it.
-        self._go()
 
     def _destroy(self) -> None:
         """Give the memory back after every stream that used it."""

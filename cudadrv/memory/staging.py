@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Final
@@ -36,7 +36,8 @@ ones, of 8 MiB 1.2 times, of 16 MiB 0.7 to 0.76 times, of 1 GiB 0.2 to 0.3 times
 copies, instead of repeated alone, direct ones were slower, and staging won from 4 MiB on.
 """
 
-_LAST: Final = -1  # of a list
+_PATIENCE_SECONDS: Final = 1.0
+"""A copy that has waited so long for buffers makes its own, which the ring keeps."""
 
 
 class _Pairs:
@@ -49,25 +50,29 @@ class _Pairs:
     def __init__(self, pairs: list[tuple[Slot, Slot]]) -> None:
         self._stack = pairs
         # Who has an item of it may take the last one of the stack.
-        self._tokens: SimpleQueue[int] = SimpleQueue()
+        self._tokens: SimpleQueue[None] = SimpleQueue()
         for _ in pairs:
-            self._tokens.put(_LAST)
+            self._tokens.put(None)
 
     def __len__(self) -> int:
         return self._tokens.qsize()
 
-    def take(self, held: list[tuple[Slot, Slot]], wait: bool) -> None:
-        """Put a pair into a list of the caller's, at once.
+    def take(self, timeout: float) -> tuple[Slot, Slot]:
+        """Take a pair.
 
         Raises:
-            Empty: threads have all of them, and it is not to wait.
+            Empty: there was none in so many seconds.
         """
-        held.extend(map(self._stack.pop, map(self._tokens.get, (wait,))))
+        if timeout:
+            self._tokens.get(timeout=timeout)
+        else:
+            self._tokens.get_nowait()
+        return self._stack.pop()
 
-    def giving_back(self, held: list[tuple[Slot, Slot]]) -> Iterator[object]:
-        """An iterator whose `next` gives back what is in the list: a `finally` needs one call."""
-        # Not strict: there may be none.
-        return zip(map(self._stack.append, held), map(self._tokens.put, (_LAST,)), strict=False)
+    def give_back(self, pair: tuple[Slot, Slot]) -> None:
+        """Let other threads take a pair."""
+        self._stack.append(pair)
+        self._tokens.put(None)
 
 
 class StagingRing:
@@ -78,15 +83,10 @@ class StagingRing:
 
     def __init__(self, context: ContextBox) -> None:
         self._context = context
-        pairs = usable_threads()
-        memory = pinned_in(context, 2 * pairs * CHUNK_BYTES)
+        count = usable_threads()
         # An item for each copy that waits for a pair: a helper of another copy gives up its own.
         self._waiting: list[bool] = []
-        slots = [
-            Slot(memory[number * CHUNK_BYTES :][:CHUNK_BYTES], EventBox(context))
-            for number in range(2 * pairs)
-        ]
-        self._pairs: _Pairs = _Pairs(list(zip(slots[::2], slots[1::2], strict=True)))
+        self._pairs: _Pairs = _Pairs(_new_pairs(context, count))
 
     @property
     def api(self) -> DriverApi:
@@ -157,25 +157,33 @@ class StagingRing:
             is_caller = threading.get_ident() == caller
             if is_caller and not self._pairs:
                 self._waiting.append(True)
-            held: list[tuple[Slot, Slot]] = []
-            giving_back = self._pairs.giving_back(held)
+            pair: tuple[Slot, Slot] | None = None
             try:
-                self._pairs.take(held, is_caller)
-                serve(remaining(is_caller), held[0])
-            except Empty:
-                pass
+                pair = self._pair(is_caller)
+                if pair is not None:
+                    serve(remaining(is_caller), pair)
             except BaseException:
                 stopped.append(True)
-                self._await_what_is_left(held)
+                self._await_what_is_left(pair or ())
                 raise
             finally:
-                next(giving_back, None)
+                if pair is not None:
+                    self._pairs.give_back(pair)
 
         try:
-            under_way.append(share)  # no interrupt comes before it, nor before it is taken out
+            under_way.append(share)
             work_together(work, min(share.threads, len(chunks)))
         finally:
-            under_way.remove(share)
+            if share in under_way:
+                under_way.remove(share)
+
+    def _pair(self, is_caller: bool) -> tuple[Slot, Slot] | None:
+        """Take a pair of buffers; None if a thread that only helps finds none."""
+        try:
+            return self._pairs.take(_PATIENCE_SECONDS if is_caller else 0)
+        except Empty:
+            # Other copies have all pairs, or an interrupt has lost one.
+            return _new_pairs(self._context, 1)[0] if is_caller else None
 
     def _is_waited_for(self) -> bool:
         """Whether another copy waits for a pair of buffers; one thread is told so for each."""
@@ -192,9 +200,9 @@ class StagingRing:
                 raise failure(self.api, code, "cuEventSynchronize", "waiting for a staged chunk")
             slot.busy = False
 
-    def _await_what_is_left(self, held: list[tuple[Slot, Slot]]) -> None:
+    def _await_what_is_left(self, slots: Iterable[Slot]) -> None:
         """Wait for transfers that an error broke off; that one is the error to tell."""
-        for slot in itertools.chain(*held):
+        for slot in slots:
             with suppress(CudadrvError):
                 self._await_unrecorded(slot)
 
@@ -228,6 +236,15 @@ class StagingRing:
             doing = f"copying {chunk.nbytes} bytes at offset {chunk.offset} by way of pinned memory"
             raise failure(api, code, call, doing)
         slot.stream, slot.busy = None, True
+
+
+def _new_pairs(context: ContextBox, count: int) -> list[tuple[Slot, Slot]]:
+    memory = pinned_in(context, 2 * count * CHUNK_BYTES)
+    slots = [
+        Slot(memory[number * CHUNK_BYTES :][:CHUNK_BYTES], EventBox(context))
+        for number in range(2 * count)
+    ]
+    return list(zip(slots[::2], slots[1::2], strict=True))
 
 
 class _Ring:

@@ -1,1 +1,1 @@
-"""Several devices: a pool of contexts, and work shared between devices by what they can do."""
+"""Several devices: a pool of contexts, and work shared between devices by their scores."""

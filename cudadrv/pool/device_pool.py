@@ -61,7 +61,7 @@ class DevicePool:
     def with_devices(
         cls, devices: Sequence[Device], *, flags: ContextFlags | None = None
     ) -> DevicePool:
-        """A pool of certain devices, in their order.
+        """Return a pool of these devices, in their order.
 
         Raises:
             InvalidValueError: `devices` is empty.
@@ -87,15 +87,15 @@ class DevicePool:
 
     @property
     def closed(self) -> bool:
-        """Whether the pool was closed."""
+        """True once the pool was closed."""
         return self._closed
 
     def device_count(self) -> int:
-        """How many entries the pool has."""
+        """Return the number of entries."""
         return len(self._entries)
 
     def context(self, device_ordinal: int) -> Context:
-        """The context of a device.
+        """Return the context of a device.
 
         Raises:
             InvalidDeviceError: the pool has no device of this ordinal.
@@ -107,35 +107,35 @@ class DevicePool:
         raise InvalidDeviceError(f"taking the context of device {device_ordinal} of {self!r}")
 
     def context_at(self, index: int) -> Context:
-        """The context at a place of the pool, counted from 0.
+        """Return the context at an index of the pool.
 
         Raises:
-            InvalidValueError: there is no such place.
+            InvalidValueError: the index is out of range.
         """
         return self._entry(index)[1]
 
     def device_at(self, index: int) -> Device:
-        """The device at a place of the pool, counted from 0.
+        """Return the device at an index of the pool.
 
         Raises:
-            InvalidValueError: there is no such place.
+            InvalidValueError: the index is out of range.
         """
         return self._entry(index)[0]
 
     def next_device(self) -> Device:
-        """The device whose turn it is; over all threads, turns are even to within one."""
+        """Return the next device in turn; over all threads, turns are even to within one."""
         entries = self._open_entries()
         with self._lock:
             turn = next(self._turn)
         return entries[turn % len(entries)][0]
 
     def best_available_device(self) -> Device:
-        """The device with the most free memory now; total memory, then the order, break ties."""
+        """Return the device with the most free memory now; on ties by total memory, then order."""
         # max keeps the first of equals.
         return max(self._open_entries(), key=lambda entry: entry[1].memory_info())[0]
 
     def close(self) -> None:
-        """Destroy the contexts that the pool made, leave shared ones alone. Idempotent."""
+        """Destroy the contexts that the pool made; shared ones stay. Idempotent."""
         self._closed = True
         self._owned.close()
 
@@ -153,6 +153,6 @@ class DevicePool:
 
 
 def _primary(device: Device) -> Context:
-    """A device's primary context, with the caller's current context left in place."""
+    """Return a device's primary context; the caller's current context stays current."""
     api, context = device.driver.api, device.primary_context()
     return call_bound(api, context, cuda_context_for, device.ordinal)

@@ -1,4 +1,4 @@
-"""What scattered work raises: the failures of all tiles, each with its device and range."""
+"""The errors of scattered work: the failures of all tiles, each with its device and range."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..errors import CudadrvError
 
 
 class NotInTileError(CudadrvError, LookupError):
-    """`current_tile` was called where no tile runs."""
+    """`current_tile` was called outside of a tile."""
 
 
 class TileError(CudadrvError, ExceptionGroup[Exception]):
@@ -20,7 +20,7 @@ class TileError(CudadrvError, ExceptionGroup[Exception]):
     Attributes:
         ordinal: the device.
         range: the items of the tile.
-        worker: the name of the worker that the device is of; "" for one of this process.
+        worker: the name of the worker that has the device; "" for this process.
     """
 
     ordinal: int
@@ -54,10 +54,10 @@ class TileError(CudadrvError, ExceptionGroup[Exception]):
 
     @property
     def error(self) -> Exception:
-        """What the tile's function, or the binding of its context, raised."""
+        """The error of the tile's function, or of binding its context."""
         return self.exceptions[0]
 
-    # The base is generic over what a group may hold; these groups hold exceptions of any type.
+    # The base is generic over the exceptions of a group; these groups hold any type.
     def derive(self, excs: Sequence[Exception], /) -> TileError:  # type: ignore[override]
         """The group that `split` and ``except*`` make of this one's exceptions."""
         return TileError(excs, self.ordinal, self.range, self.worker)
@@ -66,10 +66,10 @@ class TileError(CudadrvError, ExceptionGroup[Exception]):
 class ScatterError(CudadrvError, ExceptionGroup[Exception]):
     """Some tiles failed, or there was no device to run any.
 
-    The others' work stands: their items hold the results.
+    The other tiles' work is kept: their items hold the results.
 
     Attributes:
-        results: what each tile that succeeded gave, by its items in their order; None where
+        results: the result of each tile that succeeded, by its items in their order; None where
             the items were changed in place.
     """
 
@@ -102,7 +102,7 @@ class ScatterError(CudadrvError, ExceptionGroup[Exception]):
         """The tiles that failed, in the order of their items; empty without a device."""
         return tuple(error for error in self.exceptions if isinstance(error, TileError))
 
-    # The base is generic over what a group may hold; these groups hold exceptions of any type.
+    # The base is generic over the exceptions of a group; these groups hold any type.
     def derive(self, excs: Sequence[Exception], /) -> ScatterError:  # type: ignore[override]
         """The group that `split` and ``except*`` make of some of the failures."""
         return ScatterError(self.message, excs, self.results)

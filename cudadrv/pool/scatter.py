@@ -1,25 +1,100 @@
-"""Independent work over all devices at once, after gam's `scatter_batched`."""
+"""Independent work on all devices at once, shared by score, after gam's `scatter_batched`."""
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, MutableSequence, Sequence
 from functools import partial
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import border
-from ..errors import ArgumentTypeError, NoDeviceError
-from ..runtime.probe import GpuRuntime
+from ..errors import ArgumentTypeError, ArgumentValueError, NoDeviceError
 from .failures import ScatterError, TileError
-from .job import Job, run_all
-from .partition import balanced_partition
-from .tile_executor import TileExecutor
+from .workers import Job, run_all
+
+if TYPE_CHECKING:
+    from ..runtime.probe import GpuRuntime
+
+if TYPE_CHECKING:
+    from ..runtime.probe import GpuRuntime
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
+
+
+def balanced_partition(rt: GpuRuntime, n_units: int) -> tuple[tuple[int, range], ...]:
+    """Divide `n_units` independent units between a runtime's devices (gam `balanced_partition`).
+
+    Returns (ordinal, range) tiles, the device of the highest score first, that cover 0 to
+    `n_units` without gap or overlap. A device's share is its score's part of the whole, rounded
+    down; the units left over go one each to the largest fractions, then to the higher score. A
+    device whose share is nothing has no tile. A score below zero, or NaN, counts as zero; where
+    all are zero or their sum is not finite, all devices weigh alike.
+
+    Raises:
+        ValueError: `n_units` is negative.
+    """
+    from ..runtime.probe import GpuRuntime  # a scatter over an executor does without
+
+    border.instance("balanced_partition: rt", rt, GpuRuntime)
+    n_units = border.integer("balanced_partition: n_units", n_units)
+    if n_units < 0:
+        raise ArgumentValueError(f"{n_units} units cannot be shared: use 0 or more")
+    # In this order max returns 0.0 for NaN.
+    scores = [max(0.0, device.score()) for device in rt.devices]
+    by_score = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)
+    widths = shares([scores[index] for index in by_score], n_units)
+    tiles: list[tuple[int, range]] = []
+    start = 0
+    for index, width in zip(by_score, widths, strict=True):
+        if width:
+            tiles.append((rt.devices[index].ordinal, range(start, start + width)))
+            start += width
+    return tuple(tiles)
+
+
+def shares(scores: Sequence[float], n_units: int) -> list[int]:
+    """Return how many of `n_units` each score of 0 or more gets: integers with that sum.
+
+    A float is a fraction of two integers, so the shares are computed exactly for any number of
+    units; each is within one of its ideal.
+    """
+    total = sum(scores)
+    if not (math.isfinite(total) and total > 0):
+        scores = [1.0] * len(scores)
+    ratios = [score.as_integer_ratio() for score in scores]
+    # Denominators are powers of two, so the largest is common to all.
+    common = max((denominator for _, denominator in ratios), default=1)
+    weights = [numerator * (common // denominator) for numerator, denominator in ratios]
+    whole = sum(weights)
+    widths: list[int] = []
+    fractions: list[int] = []
+    for weight in weights:
+        width, fraction = divmod(n_units * weight, whole)
+        widths.append(width)
+        fractions.append(fraction)
+    largest_first = sorted(range(len(weights)), key=fractions.__getitem__, reverse=True)
+    for index in largest_first[: n_units - sum(widths)]:
+        widths[index] += 1
+    return widths
+
+
+class TileExecutor(ABC):
+    """Runs tiles outside of this process; `cudadrv.cluster` implements it."""
+
+    # Arrays of any dtype and sequences of any type: the public functions tie items and `f`.
+    @abstractmethod
+    def change_items(self, items: Any, f: Callable[[int, Any], None]) -> None:
+        """Implement `scatter_batched` for checked items."""
+
+    @abstractmethod
+    def map_items(self, items: Any, f: Callable[[int, Any], Any]) -> list[Any]:
+        """Implement `scatter_map` for checked items."""
 
 
 @overload
@@ -28,12 +103,16 @@ def scatter_batched(
     items: npt.NDArray[_ScalarT],
     f: Callable[[int, npt.NDArray[_ScalarT]], None],
 ) -> None: ...
+
+
 @overload
 def scatter_batched(
     rt: GpuRuntime | TileExecutor,
     items: MutableSequence[_T],
     f: Callable[[int, list[_T]], None],
 ) -> None: ...
+
+
 # Arrays of any dtype and sequences of any type: the overloads tie items and function together.
 def scatter_batched(
     rt: GpuRuntime | TileExecutor, items: Any, f: Callable[[int, Any], None]
@@ -42,14 +121,14 @@ def scatter_batched(
 
     Items are shared by `balanced_partition`. Each call runs on a thread of its own, with its
     device's context current there, and may take its stream and arena from `current_tile`. Work on
-    that stream is done when this returns. Every tile is awaited, whatever becomes of the others.
+    that stream is done when this returns. Every tile is awaited, even if others fail.
 
     Args:
         rt: the devices; or a `GpuExecutor`, whose workers take smaller tiles, in processes of
-            their own, and what they change is put in its place when their call has succeeded.
+            their own; their changes are written back when their call has succeeded.
         items: a NumPy array, of which a tile is a view along the first axis; or a mutable
             sequence, of which a tile is a list, written back only if its call succeeds.
-        f: changes the tile it is given.
+        f: changes its tile.
 
     Raises:
         ScatterError: calls failed, each in it with ordinal and range, while the other tiles'
@@ -88,15 +167,19 @@ def scatter_map(
     items: npt.NDArray[_ScalarT],
     f: Callable[[int, npt.NDArray[_ScalarT]], _R],
 ) -> list[_R]: ...
+
+
 @overload
 def scatter_map(
     rt: GpuRuntime | TileExecutor,
     items: Sequence[_T],
     f: Callable[[int, Sequence[_T]], _R],
 ) -> list[_R]: ...
+
+
 # As `scatter_batched`.
 def scatter_map(rt: GpuRuntime | TileExecutor, items: Any, f: Callable[[int, Any], _R]) -> list[_R]:
-    """What ``f(ordinal, tile)`` returns for each tile, in the order of the items.
+    """Return the results of ``f(ordinal, tile)`` for all tiles, in the order of the items.
 
     Runs as `scatter_batched` does. Join the results as they are: `numpy.concatenate` for arrays,
     `itertools.chain` for lists, `sum` for partial sums.
@@ -124,7 +207,10 @@ def scatter_map(rt: GpuRuntime | TileExecutor, items: Any, f: Callable[[int, Any
 
 
 def _check(what: str, rt: object, items: object, f: Callable[..., object]) -> None:
-    border.instance(f"{what}: rt", rt, (GpuRuntime, TileExecutor))
+    if not isinstance(rt, TileExecutor):
+        from ..runtime.probe import GpuRuntime  # an executor does without its files
+
+        border.instance(f"{what}: rt", rt, (GpuRuntime, TileExecutor))
     border.function(f"{what}: f", f, takes=2)
     if isinstance(items, np.ndarray) and not items.ndim:
         raise border.refused(f"{what}: items", items, "give an array with an axis to share")
@@ -153,10 +239,10 @@ def _partition(rt: GpuRuntime, n_items: int) -> tuple[tuple[int, range], ...]:
 
 
 def write_back(items: MutableSequence[_T], part: range, tile: list[_T]) -> None:
-    """Put a tile's items in their places.
+    """Write a tile's items back.
 
     Raises:
-        ValueError: the call changed how many there are.
+        ValueError: the call changed their number.
     """
     if len(tile) != len(part):
         raise ValueError(f"the function made {len(tile)} items of a tile of {len(part)}")
@@ -168,7 +254,7 @@ def write_back(items: MutableSequence[_T], part: range, tile: list[_T]) -> None:
 
 
 def _succeeded(jobs: Sequence[Job[_R]]) -> None:
-    """Raise what the jobs raised."""
+    """Raise the errors of the jobs."""
     failures: list[TileError] = []
     results: dict[range, object] = {}
     for job in jobs:
@@ -176,7 +262,7 @@ def _succeeded(jobs: Sequence[Job[_R]]) -> None:
         if isinstance(error, Exception):
             failures.append(TileError([error], job.ordinal, job.range))
         elif error is not None:
-            # An exit or interrupt is no failure of the work: it goes on as it is.
+            # An exit or interrupt is no failure of the work: it is raised as it is.
             raise error
         else:
             results[job.range] = job.result

@@ -1,41 +1,45 @@
-"""A tile of scattered work: where it runs, and what it may use there."""
+"""`Tile`: a part of scattered work, with its device, stream and arena."""
 
 from __future__ import annotations
 
 import contextlib
 from contextvars import ContextVar
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..errors import ClosedError, CudadrvError
-from ..memory.reuse.arena import DeviceArena
 from ..stream import Context, Stream
 from .failures import NotInTileError
 
+if TYPE_CHECKING:
+    from ..memory.reuse.arena import DeviceArena
+
 
 class Workplace:
-    """A worker's stream and arena, made when a tile first asks and kept for its next tiles."""
+    """A worker's stream and arena, made at the first use and reused by its next tiles."""
 
     def __init__(self) -> None:
         self.stream: Stream | None = None
         self.arena: DeviceArena | None = None
 
     def stream_of(self, context: Context) -> Stream:
-        """The stream, of a worker whose device's context is `context`."""
+        """Return the stream, on the context of the worker's device."""
         if self.stream is None or self.stream.closed:
             self.stream = context.new_stream()
         return self.stream
 
     def own_arena(self) -> DeviceArena:
-        """The arena."""
+        """Return the arena."""
         if self.arena is None:
+            from ..memory.reuse.arena import DeviceArena  # few tiles have one
+
             self.arena = DeviceArena()
         return self.arena
 
     def clear(self) -> None:
-        """Give both up: after a failure, when no one knows their state, or at the end."""
+        """Close both: after a failure, which leaves their state unknown, or at the end."""
         arena, stream = self.arena, self.stream
         self.arena = self.stream = None
-        # What failed has been reported; a device that is gone has nothing left to give back.
+        # The failure has been reported; a lost device has nothing to free.
         with contextlib.suppress(CudadrvError):
             if arena is not None:
                 arena.close()
@@ -44,11 +48,11 @@ class Workplace:
 
 
 class Tile:
-    """The part of scattered work that the calling thread runs; `current_tile` gives it.
+    """The part of scattered work that the calling thread runs; see `current_tile`.
 
     Attributes:
         ordinal: the device.
-        range: which items of the whole these are.
+        range: the indices of its items.
         context: the device's primary context, current on this thread.
     """
 
@@ -82,7 +86,7 @@ class Tile:
         return self._open().own_arena()
 
     def finish(self) -> None:
-        """Wait for the stream, where one was asked for, and end the tile.
+        """Wait for the stream, if one was used, and end the tile.
 
         Raises:
             CudaError: work on the stream failed.
@@ -107,7 +111,7 @@ running: Final[ContextVar[Tile]] = ContextVar("cudadrv tile")
 
 
 def current_tile() -> Tile:
-    """The tile that the calling function runs, for its stream, arena, context and range.
+    """Return the tile that the calling function runs, with its stream, arena, context and range.
 
     Raises:
         NotInTileError: no function of `scatter_batched` or `scatter_map` is running here.

@@ -10,45 +10,112 @@ from __future__ import annotations
 
 import os
 import threading
-from itertools import starmap
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextvars import Context as Variables, copy_context
+from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from ..driver.in_use import Ending
-from .tile import Workplace
+from ..driver.in_use import Ending, current
+from ..driver.once_task import OnceTask, complete
+from ..stream import cuda_context_for
+from .tile import Tile, Workplace, running
 
 IDLE_SECONDS: Final = 10.0
-_NOTHING: Final = ((),)  # one call without arguments, for `starmap`
+_R = TypeVar("_R")
 
-if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
 
-    class AnyJob(Protocol):
-        """A job, whatever its call returns."""
+class Job(Generic[_R]):
+    """A call of a tile's function, with its context variables and its outcome.
 
-        done: threading.Lock
-        error: BaseException | None
+    Attributes:
+        ordinal: the device.
+        range: the items.
+        result: the call's result; not set if `error` is.
+        error: the exception that it raised, or that was set into its thread.
+        done: released once a worker is done with it.
+    """
 
-        def do(self, workplace: Workplace) -> None:
-            """Make its call, unless it was given up."""
+    __slots__ = ("_task", "done", "error", "ordinal", "range", "result")
+
+    result: _R
+
+    def __init__(self, ordinal: int, items: range, call: Callable[[], _R]) -> None:
+        self.ordinal: int = ordinal
+        self.range: range = items
+        self.error: BaseException | None = None
+        # The function sees the caller's context variables, such as decimal's precision.
+        self._task = OnceTask(partial(self._run, call, copy_context()))
+        self.done: threading.Lock = threading.Lock()
+        self.done.acquire()
+
+    def do(self, workplace: Workplace) -> None:
+        """On a worker: make the call, unless the caller has cancelled it."""
+        self._task.run(workplace)
+
+    def wait(self) -> None:
+        """Wait until a worker is done with it; a signal's handler may interrupt the wait."""
+        with self.done:
+            pass
+
+    def cancel(self) -> None:
+        """Keep a worker from beginning it; if one has begun, wait until that ends.
+
+        Handlers of signals run meanwhile: one may tell the tiles to stop.
+        """
+        if not self._task.cancel():
+            self.wait()
+
+    def finish(self) -> None:
+        """Wait until it has ended, or keep it from beginning; let go of the call. Idempotent."""
+        self.error = self._task.finish() or self.error
+
+    def _run(self, call: Callable[[], _R], variables: Variables, workplace: Workplace) -> None:
+        try:
+            tile = Tile(self.ordinal, self.range, cuda_context_for(self.ordinal), workplace)
+            try:
+                self.result = variables.run(_in_tile, tile, call)
+                tile.finish()
+            finally:
+                tile.abandon()
+        except BaseException:
+            workplace.clear()
+            raise
+
+
+def _in_tile(tile: Tile, call: Callable[[], _R]) -> _R:
+    running.set(tile)
+    return call()
+
+
+# A worker does not know what a job returns.
+_AnyJob: TypeAlias = Job[Any]
 
 
 class Worker:
     """A thread that runs jobs, one after the other, for one device.
 
     Attributes:
-        jobs: what it was given; None ends it.
+        jobs: what it was given and has not done; None ends it. A job stays there until it is done,
+            so that the next thread has it where an exception ends this one.
         workplace: its stream and arena.
     """
 
-    __slots__ = ("_name", "_workers", "jobs", "workplace")
+    __slots__ = ("_given", "_name", "_workers", "jobs", "workplace")
 
-    def __init__(self, workers: Workers, ordinal: int, job: AnyJob) -> None:
+    def __init__(self, workers: Workers, ordinal: int, job: _AnyJob) -> None:
         self._workers = workers
         self._name = f"cudadrv device {ordinal}"
-        self.jobs: SimpleQueue[AnyJob | None] = SimpleQueue()
+        self.jobs: deque[_AnyJob | None] = deque([job])
+        self._given: SimpleQueue[None] = SimpleQueue()
         self.workplace: Workplace = Workplace()
-        self.jobs.put(job)
         self._start()
+
+    def give(self, job: _AnyJob | None) -> None:
+        """Let the worker do a job, or end."""
+        self.jobs.append(job)
+        self._given.put(None)
 
     def _start(self) -> None:
         # A daemon: an idle thread must not keep the process from ending.
@@ -64,27 +131,33 @@ class Worker:
 
     def _serve(self) -> None:
         while True:
+            while self.jobs:
+                if self.jobs[0] is None:
+                    return
+                self._do_first()
             try:
-                # No interrupt comes before the `try` of the job.
-                (job,) = map(self.jobs.get, (True,), (IDLE_SECONDS,))
+                self._given.get(timeout=IDLE_SECONDS)
             except Empty:
                 if self._workers.leave(self):
                     self.workplace.clear()
                     return
-                continue
-            if job is None:
-                return
+
+    def _do_first(self) -> None:
+        job = self.jobs[0]
+        assert job is not None
+        try:
+            job.do(self.workplace)
+        except BaseException as error:  # set into the thread: nobody else would tell
+            job.error = error
+        finally:
+            done = job.done
+            # Before its caller goes on: an idle worker keeps nothing of it alive.
+            self.jobs.popleft()
+            del job
             try:
-                job.do(self.workplace)
-            except BaseException as error:  # set into the thread: nobody else would tell
-                job.error = error
+                self._workers.idle.append(self)
             finally:
-                done = job.done
-                del job  # before its caller goes on: an idle worker keeps nothing of it alive
-                try:
-                    self._workers.idle.append(self)
-                finally:
-                    done.release()
+                done.release()
 
 
 class Workers(Ending):
@@ -99,7 +172,7 @@ class Workers(Ending):
         self._pid = os.getpid()
         self.idle: list[Worker] = []
 
-    def give(self, job: AnyJob) -> None:
+    def give(self, job: _AnyJob) -> None:
         """Let a worker do a job: the one that was free last, or a new one.
 
         Raises:
@@ -109,10 +182,11 @@ class Workers(Ending):
             # A fork has the list and not the threads.
             self._pid, self.idle = os.getpid(), []
         try:
-            (worker,) = starmap(self.idle.pop, _NOTHING)
-            worker.jobs.put(job)  # no interrupt comes in between
+            worker = self.idle.pop()
         except IndexError:
             Worker(self, self._ordinal, job)
+            return
+        worker.give(job)
 
     def leave(self, worker: Worker) -> bool:
         """Take a worker off the list; False where it is just being given a job."""
@@ -130,10 +204,41 @@ class Workers(Ending):
         """
         while self.idle:
             try:
-                (worker,) = starmap(self.idle.pop, _NOTHING)
+                worker = self.idle.pop()
             except IndexError:
                 return  # another thread took it
             try:
                 worker.workplace.clear()
             finally:
-                worker.jobs.put(None)
+                worker.give(None)
+
+
+def run_all(jobs: Sequence[Job[_R]]) -> None:
+    """Start all jobs and wait for all.
+
+    Tiles are views of the caller's items: none runs when the caller goes on, whatever interrupts
+    the wait.
+    """
+    by_device = current().cache(Workers)
+    try:
+        try:
+            for job in jobs:
+                workers = by_device.get(job.ordinal)
+                if workers is None:
+                    workers = by_device.setdefault(job.ordinal, Workers(job.ordinal))
+                workers.give(job)
+            for job in jobs:
+                job.wait()
+        except BaseException:
+            for job in jobs:
+                job.cancel()
+            raise
+        finally:
+            complete(partial(_finish, jobs))
+    finally:
+        _finish(jobs)  # again, as an interrupt may have come at the call before
+
+
+def _finish(jobs: Sequence[Job[_R]]) -> None:
+    for job in jobs:
+        job.finish()

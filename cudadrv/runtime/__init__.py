@@ -1,6 +1,6 @@
-"""The runtime layer, after gam: which devices there are, what work is worth them, and set-up."""
+"""The runtime layer, after gam: available devices, dispatch thresholds, and set-up of backends."""
 
-from .admission import (
+from .policy import (
     PirlsCurvature as PirlsCurvature,
     PirlsFamily as PirlsFamily,
     PirlsLoopAdmission as PirlsLoopAdmission,

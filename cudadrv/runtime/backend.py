@@ -11,21 +11,20 @@ from ..driver.capability import GpuCapability
 from ..errors import CudadrvError, DriverCallFailed, DriverLibraryUnavailable
 from ..memory.reuse.arena import DeviceArena
 from ..stream import Context, Stream, cuda_context_for
-from .availability import GpuAbsent, GpuBroken
 from .module_cache import PtxModuleCache
-from .probe import GpuRuntime
+from .probe import GpuAbsent, GpuBroken, GpuRuntime
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class CudaBackendParts:
-    """What a probe gives a backend.
+    """The parts of a backend that a probe finds.
 
     Attributes:
         ctx: the primary context of the runtime's selected device.
         stream: that context's default stream.
-        capability: what the device offers.
+        capability: the device's capability.
     """
 
     ctx: Context
@@ -40,12 +39,12 @@ class CudaBackendParts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CudaBackendContext:
-    """What a backend keeps for the process.
+    """The objects that a backend keeps for the process.
 
     Attributes:
         ctx: the context.
         stream: its default stream.
-        module: the backend's compiled source, empty until it is first asked for.
+        module: the backend's compiled source, empty until the first use.
         arena: float64 device memory that launches share; safe from any thread.
     """
 
@@ -62,20 +61,20 @@ class CudaBackendContext:
 
     @classmethod
     def from_parts(cls, parts: CudaBackendParts) -> CudaBackendContext:
-        """A backend's state on probed parts, with an empty module cache and an empty arena."""
+        """Return a backend on probed parts, with an empty module cache and an empty arena."""
         border.instance("CudaBackendContext.from_parts: parts", parts, CudaBackendParts)
         return cls(parts.ctx, parts.stream, PtxModuleCache(), DeviceArena())
 
 
 def probe_cuda_backend(label: str) -> CudaBackendParts:
-    """The selected device's context, default stream and capability.
+    """Return the selected device's context, default stream and capability.
 
     Args:
-        label: the module that asks, named in errors.
+        label: the calling module, named in errors.
 
     Raises:
         DriverLibraryUnavailable: there is no CUDA runtime.
-        DriverCallFailed: the device's context cannot be made; the cause says why.
+        DriverCallFailed: the device's context cannot be made; the cause has the reason.
         GpuError: looking for devices failed.
     """
     border.text("probe_cuda_backend: label", label)
@@ -96,7 +95,7 @@ def probe_cuda_backend(label: str) -> CudaBackendParts:
 
 
 def probe_backend_with_compile(label: str, build: Callable[[CudaBackendParts], _T]) -> _T:
-    """What `build` makes of the probed parts: a backend's compiled kernels and caches.
+    """Return the result of `build` for the probed parts: a backend's compiled kernels and caches.
 
     Raises:
         GpuError: as `probe_cuda_backend`; errors of `build` pass through.

@@ -1,8 +1,8 @@
-"""What calibration measures: the same work on the CPU and on the device, timed and checked.
+"""The measurements of a calibration: the same work on the CPU and on the device, timed and checked.
 
 gam's sizes: square products and Cholesky factorizations of order 64, 128 and 256, and XᵀWX of
 (2048, 32), (4096, 64) and (8192, 96), in float64. A device's time runs from host arrays to the host
-result, since that is what a caller saves or loses by dispatching there.
+result, since a caller saves or loses that time by dispatching there.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CHECKSUM_TOLERANCE = 1e-8
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One size on both sides.
+    """The times of one size on the CPU and on the device.
 
     Attributes:
         rows: n of the design, or the order of a square matrix.
@@ -54,11 +54,11 @@ class Measurement:
 
     @property
     def gpu_wins(self) -> bool:
-        """Whether the device takes at most 95% of the CPU's time."""
+        """True if the device takes at most 95% of the CPU's time."""
         return self.gpu_seconds <= _WIN * self.cpu_seconds
 
     def check(self, what: str) -> None:
-        """Refuse numbers that nothing should be concluded from.
+        """Raise if the times or checksums are invalid.
 
         Raises:
             CalibrationFailed: a time is not a positive number, or the results differ.
@@ -97,14 +97,14 @@ class Measurements:
 
 
 def measure(ordinal: int) -> Measurements:
-    """Time the CPU against a device; takes a fraction of a second.
+    """Time the CPU against a device; this takes a fraction of a second.
 
     Raises:
         RuntimeDependencyUnavailable: the device's linear algebra is not installed.
         CudaError: a driver call failed.
     """
     with cuda_context_for(ordinal).new_stream() as stream:
-        bench = _Bench(stream)
+        bench = _Operations(stream)
         found = Measurements(
             gemm=tuple(bench.gemm(n) for n in SQUARE_ORDERS),
             potrf=tuple(bench.potrf(p) for p in SQUARE_ORDERS),
@@ -114,8 +114,8 @@ def measure(ordinal: int) -> Measurements:
     return found
 
 
-class _Bench:
-    """The three operations on both sides."""
+class _Operations:
+    """The three operations, on the CPU or on a device."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
@@ -189,7 +189,7 @@ def weights(rows: int) -> Matrix:
 
 
 def checksum(result: Matrix) -> float:
-    """A sum that weighs every element differently, so that a transposed result shows."""
+    """Return a sum that weighs every element differently, so that a transposed result differs."""
     return float(result.ravel() @ np.linspace(1.0, 2.0, result.size))
 
 
@@ -202,7 +202,7 @@ def _compared(
 
 
 def _timed(function: Callable[[], Matrix]) -> tuple[float, Matrix]:
-    """Seconds of the best of a few runs, a first one left out, and the result."""
+    """Return the seconds of the best of a few runs after a warm-up, and the result."""
     result = function()
     best = math.inf
     spent = 0.0

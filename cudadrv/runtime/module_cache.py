@@ -26,7 +26,7 @@ Source: TypeAlias = str | Callable[[], str]
 
 
 class _Loaded:
-    """What caches have loaded on one driver; it goes with that, while a cache may stay.
+    """The modules that caches have loaded on one driver; they go with it, while a cache may stay.
 
     Attributes:
         by_cache: the modules of each cache, by context.
@@ -38,7 +38,7 @@ class _Loaded:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _LoadedSource:
     """The one source of a cache.
 
     Attributes:
@@ -62,7 +62,7 @@ class PtxModuleCache:
 
     Args:
         options: how to compile; a target left open is the context's.
-        name_expressions: template instances that the kernels are asked for by.
+        name_expressions: template instances by which kernels are found.
     """
 
     def __init__(
@@ -76,21 +76,21 @@ class PtxModuleCache:
         self._name_expressions = border.several(
             "PtxModuleCache: name_expressions", name_expressions, str
         )
-        # Re-entrant: a finalizer in the middle of a compilation may ask for the module, too.
+        # Re-entrant: a finalizer in the middle of a compilation may need the module, too.
         self._lock = process_lock()
-        self._held: _Held | None = None
+        self._held: _LoadedSource | None = None
         self._images: dict[ptx.Target, ptx.Image] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
-        # The images go along, so that no other process compiles what this one has; modules stay.
+        # The images are pickled, so that no other process compiles them again; modules are not.
         # A function that made the source may have no pickled form: its text goes along instead.
         held = self._held
         if held is not None:
-            held = _Held(held.label, held.text, held.text)
+            held = _LoadedSource(held.label, held.text, held.text)
         return _made_again, (self._options, self._name_expressions, held, dict(self._images))
 
     def get(self, context: Context | None = None) -> Module | None:
-        """The module of a context, or None; without a context the one that was loaded first.
+        """Return the module of a context, or None; without a context the one that was loaded first.
 
         That is the first of the driver in use, so that an emulator session sees none of others.
         """
@@ -104,7 +104,7 @@ class PtxModuleCache:
         return next((module for module in modules if not module.closed), None)
 
     def _on(self, driver: Driver) -> dict[Context, Module]:
-        """The modules on a driver, by context."""
+        """Return the modules on a driver, by context."""
         return driver.one_of(_Loaded).by_cache.setdefault(self, {})
 
     def get_or_compile(self, context: Context, label: str, source: Source) -> Module:
@@ -146,7 +146,7 @@ class PtxModuleCache:
                 except CudadrvError as error:
                     raise DriverCallFailed(f"{label} module load failed{which}: {error}") from error
                 # Only now: a source that fails may be corrected.
-                self._hold(_Held(label, source, text), image, which)
+                self._hold(_LoadedSource(label, source, text), image, which)
                 self._forget_closed(context.device.driver)
                 module = self._kept(context, module)
         return module
@@ -174,7 +174,7 @@ class PtxModuleCache:
                 "or a KeyedPtxModuleCache with a key for each source"
             )
 
-    def _hold(self, held: _Held, image: ptx.Image, which: str) -> None:
+    def _hold(self, held: _LoadedSource, image: ptx.Image, which: str) -> None:
         """Hold a source that was compiled and loaded, with its image."""
         if self._held is None:
             self._held = held
@@ -226,7 +226,7 @@ class KeyedPtxModuleCache:
 
     Args:
         options: how to compile; a target left open is the context's.
-        name_expressions: template instances that each source's kernels are asked for by.
+        name_expressions: template instances by which each source's kernels are found.
     """
 
     def __init__(
@@ -271,7 +271,7 @@ class KeyedPtxModuleCache:
 def _made_again(
     options: ptx.CompileOptions,
     name_expressions: tuple[str, ...],
-    held: _Held | None,
+    held: _LoadedSource | None,
     images: dict[ptx.Target, ptx.Image],
 ) -> PtxModuleCache:
     cache = PtxModuleCache(options, name_expressions=name_expressions)
@@ -281,7 +281,7 @@ def _made_again(
 
 
 def _key(key: Hashable) -> Hashable:
-    """The key, if it has a hash.
+    """Return the key, which must be hashable.
 
     Raises:
         ArgumentTypeError: it has none.

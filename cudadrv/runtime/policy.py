@@ -1,22 +1,96 @@
-"""`GpuDispatchPolicy`: from which size on work is worth the device, after gam's struct."""
+"""`GpuDispatchPolicy`: the sizes from which work is worth the device, after gam's struct."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from .. import border
 from ..errors import ArgumentTypeError, ArgumentValueError
-from .admission import PirlsLoopAdmission, RemlOuterAdmission
-from .saturation import U128_MAX, USIZE_MAX, saturating_product, saturating_sum
+
+USIZE_MAX: Final = 2**64 - 1
+U128_MAX: Final = 2**128 - 1
+
+
+class PirlsFamily(Enum):
+    """A response family and link that has device kernels; the values are gam's names."""
+
+    BERNOULLI_LOGIT = "BernoulliLogit"
+    BERNOULLI_PROBIT = "BernoulliProbit"
+    BERNOULLI_CLOGLOG = "BernoulliCLogLog"
+    POISSON_LOG = "PoissonLog"
+    GAUSSIAN_IDENTITY = "GaussianIdentity"
+    GAMMA_LOG = "GammaLog"
+
+
+class PirlsCurvature(Enum):
+    """The curvature that gives the weights of an iteration."""
+
+    FISHER = "Fisher"
+    OBSERVED = "Observed"
+
+
+@dataclass(frozen=True, slots=True)
+class PirlsLoopAdmission:
+    """A fit at fixed smoothing that requests the device-resident PIRLS loop.
+
+    Attributes:
+        n: rows of the design.
+        p: columns of the design.
+        family: None where the family has no device kernels.
+        curvature: the source of the weights.
+        gpu_available: True if a device was found.
+    """
+
+    n: int
+    p: int
+    family: PirlsFamily | None
+    curvature: PirlsCurvature
+    gpu_available: bool
+
+    def __post_init__(self) -> None:
+        _check("PirlsLoopAdmission", self)
+
+
+@dataclass(frozen=True, slots=True)
+class RemlOuterAdmission:
+    """A search over smoothing parameters that requests the device-resident outer loop.
+
+    Attributes:
+        n: rows of the design.
+        p: columns of the design.
+        num_rho: smoothing parameters.
+        family: None where the family has no device kernels.
+        curvature: the source of the weights.
+        gpu_available: True if a device was found.
+    """
+
+    n: int
+    p: int
+    num_rho: int
+    family: PirlsFamily | None
+    curvature: PirlsCurvature
+    gpu_available: bool
+
+    def __post_init__(self) -> None:
+        _check("RemlOuterAdmission", self)
+        border.integer("RemlOuterAdmission: num_rho", self.num_rho)
+
+
+def _check(what: str, given: PirlsLoopAdmission | RemlOuterAdmission) -> None:
+    border.integer(f"{what}: n", given.n)
+    border.integer(f"{what}: p", given.p)
+    border.optional(f"{what}: family", given.family, PirlsFamily)
+    border.instance(f"{what}: curvature", given.curvature, PirlsCurvature)
 
 
 class GpuMixedPrecisionPolicy(Enum):
-    """Whether a float32 factorization refined in float64 may stand for a float64 one."""
+    """The use of float32 factorizations refined in float64 in place of float64 ones."""
 
     OFF = "Off"
     NEVER = "Never"
@@ -29,7 +103,7 @@ class GpuDispatchPolicy:
 
     The defaults are cautious: they hold until the device was calibrated, and where it cannot be.
     Predicates look at shapes alone and touch no device. Flops are counted in saturating unsigned
-    arithmetic, 64 bits wide where nothing else is said.
+    arithmetic, 64 bits wide unless documented otherwise.
 
     Raises:
         ValueError: a threshold is not an integer of 0 to 2**64 - 1.
@@ -82,7 +156,7 @@ class GpuDispatchPolicy:
         return min(self.xtwx_flops_min, self.gemm_min_flops)
 
     def iterative_refinement_should_attempt(self, p: int) -> bool:
-        """Whether a float32 factorization of order `p`, refined, is likely to pay.
+        """Return True if a float32 factorization of order `p`, refined, is likely to pay.
 
         The caller still goes back to float64 where the factorization fails or does not converge.
         """
@@ -91,32 +165,32 @@ class GpuDispatchPolicy:
         return next(_counts(p=p)) >= self.REFINEMENT_MIN_P
 
     def dense_gemv_target_is_gpu(self, n: int, p: int, resident: bool) -> bool:
-        """Whether an (n, p) matrix times a vector goes to the device, where the matrix may be."""
+        """Return True if an (n, p) matrix times a vector goes to the device, where it may be."""
         n, p = _counts(n=n, p=p)
         return resident or saturating_product(2, n, p) >= self.gemm_min_flops
 
     def xtwx_target_is_gpu(self, n: int, p: int, materialized: bool) -> bool:
-        """Whether XᵀWX of an (n, p) design goes to the device; the design must be a matrix."""
+        """Return True if XᵀWX of an (n, p) design, a matrix, goes to the device."""
         n, p = _counts(n=n, p=p)
         return materialized and n > 0 and p > 0 and self._reduces_on_gpu(n, p, p)
 
     def xtwy_target_is_gpu(self, n: int, px: int, q: int, materialized: bool) -> bool:
-        """Whether XᵀWY of (n, px) and (n, q) matrices goes to the device."""
+        """Return True if XᵀWY of (n, px) and (n, q) matrices goes to the device."""
         n, px, q = _counts(n=n, px=px, q=q)
         return materialized and min(n, px, q) > 0 and self._reduces_on_gpu(n, px, q)
 
     def potrf_target_is_gpu(self, p: int, h_resident: bool) -> bool:
-        """Whether a Cholesky factorization of order `p` goes to the device that holds it."""
+        """Return True if a Cholesky factorization of order `p` goes to the device that holds it."""
         (p,) = _counts(p=p)
         return h_resident and p >= self.potrf_min_p
 
     def dense_hessian_work_target_is_gpu(self, n: int, p: int) -> bool:
-        """Whether the Hessian of an (n, p) design is enough work for a loop on the device."""
+        """Return True if the Hessian of an (n, p) design is worth a loop on the device."""
         n, p = _counts(n=n, p=p)
         return n > 0 and p >= self.DEVICE_LOOP_MIN_P and self._reduces_on_gpu(n, p, p)
 
     def reduced_schur_matvec_should_offload(self, n: int, k: int, d: int, cg_iters: int) -> bool:
-        """Whether the matrix-vector products of a whole iterative solve go to the device.
+        """Return True if the matrix-vector products of a whole iterative solve go to the device.
 
         No single product is large; all together repay the one transfer of the row frames, which
         stay on the device. Counted in 128 bits.
@@ -139,7 +213,7 @@ class GpuDispatchPolicy:
         return flops >= self.MATVEC_OFFLOAD_FLOPS_MIN
 
     def should_use_gpu_pirls_loop(self, adm: PirlsLoopAdmission) -> bool:
-        """Whether a fit at fixed smoothing runs in the device-resident loop.
+        """Return True if a fit at fixed smoothing runs in the device-resident loop.
 
         The work decides, not the rows alone: few rows of thousands of columns are worth it.
         """
@@ -151,9 +225,9 @@ class GpuDispatchPolicy:
         )
 
     def should_run_reml_outer_on_device(self, adm: RemlOuterAdmission) -> bool:
-        """Whether the search over smoothing parameters runs on the device as well.
+        """Return True if the search over smoothing parameters runs on the device as well.
 
-        It needs what the inner loop needs, and at least two parameters.
+        It needs the conditions of the inner loop, and at least two parameters.
         """
         border.instance("should_run_reml_outer_on_device: adm", adm, RemlOuterAdmission)
         return (
@@ -164,14 +238,14 @@ class GpuDispatchPolicy:
         )
 
     def to_json(self) -> str:
-        """One JSON object with the 14 fields."""
+        """Return a JSON object with the 14 fields."""
         values: dict[str, int | str] = {name: getattr(self, name) for name in _THRESHOLDS}
         values["mixed_precision"] = self.mixed_precision.value
         return json.dumps(values)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> GpuDispatchPolicy:
-        """The policy that `to_json` wrote; fields of other versions are passed over.
+        """Return the policy that `to_json` wrote; fields of other versions are ignored.
 
         Raises:
             ValueError: it is no JSON object, or a field is missing or out of range.
@@ -189,7 +263,7 @@ class GpuDispatchPolicy:
             raise ArgumentValueError(f"the dispatch policy lacks {', '.join(missing)}")
         thresholds = {name: values[name] for name in _THRESHOLDS}
         precision = values["mixed_precision"]
-        with contextlib.suppress(ValueError):  # what is no member, the constructor refuses
+        with contextlib.suppress(ValueError):  # the constructor rejects values that are no members
             precision = GpuMixedPrecisionPolicy(precision)
         return cls(**thresholds, mixed_precision=precision)
 
@@ -198,10 +272,29 @@ class GpuDispatchPolicy:
 
 
 def _counts(**given: int) -> Iterator[int]:
-    """Counts as Python integers; more may be given than any machine has."""
+    """Return counts as Python integers, of any size."""
     return (border.integer(name, value) for name, value in given.items())
 
 
 _THRESHOLDS = tuple(
     field.name for field in fields(GpuDispatchPolicy) if field.name != "mixed_precision"
 )
+
+
+def saturating_product(*factors: int, most: int = USIZE_MAX) -> int:
+    """Return the product of counts, at most `most`.
+
+    Clamping once at the end gives the same as clamping at each step: a zero makes both zero, and
+    no factor of at least one makes a product smaller.
+
+    Raises:
+        ValueError: a factor is negative.
+    """
+    if min(factors) < 0:
+        raise ArgumentValueError(f"counts are 0 or more, not {min(factors)}")
+    return min(math.prod(factors), most)
+
+
+def saturating_sum(*terms: int, most: int = USIZE_MAX) -> int:
+    """Return the sum of terms of 0 or more, at most `most`."""
+    return min(sum(terms), most)

@@ -7,7 +7,8 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, overload
+from enum import Enum
+from typing import Final, Literal, NoReturn, TypeAlias, overload
 
 from .. import border
 from ..driver import in_use
@@ -29,10 +30,67 @@ from ..errors import (
     NoDeviceError,
     RequiredDeviceUnavailable,
 )
-from .availability import AbsenceReason, GpuAbsent, GpuBroken, GpuPolicy
 from .calibration import Calibration, calibrate
 from .measurement import SMALLEST_GEMM_FLOPS
 from .policy import GpuDispatchPolicy
+
+
+class GpuPolicy(Enum):
+    """A caller's choice for a machine without a device."""
+
+    AUTO = "auto"
+    """Use the devices if there are any."""
+    OFF = "off"
+    """Use none, and do not look for any."""
+    REQUIRED = "required"
+    """Raise if there is no device."""
+
+
+class AbsenceReason(Enum):
+    """The reason why there is no device."""
+
+    UNSUPPORTED_PLATFORM = "unsupported platform"
+    NO_DRIVER = "no driver"
+    NO_DEVICE = "no device"
+
+
+@dataclass(frozen=True, slots=True)
+class GpuAbsent:
+    """There is no device, and no fault.
+
+    Attributes:
+        reason: the reason.
+        detail: the facts, in words.
+    """
+
+    reason: AbsenceReason
+    detail: str
+
+    def __post_init__(self) -> None:
+        border.instance("GpuAbsent: reason", self.reason, AbsenceReason)
+
+
+@dataclass(frozen=True, slots=True)
+class GpuBroken:
+    """The driver or a device returned an error; this is never reported as absence.
+
+    Attributes:
+        error: the failure; `raise_again` raises it.
+    """
+
+    error: GpuError
+
+    def __post_init__(self) -> None:
+        border.instance("GpuBroken: error", self.error, GpuError)
+
+    def raise_again(self, prefix: str = "") -> NoReturn:
+        """Raise the failure as a fresh exception, so that tracebacks do not pile up on one.
+
+        Raises:
+            GpuError: always; with the failure's class and cause, and a prefixed reason.
+        """
+        border.instance("GpuBroken.raise_again: prefix", prefix, str)
+        raise type(self.error)(prefix + self.error.reason) from self.error.__cause__
 
 
 class GpuRuntime(Uncopied):
@@ -44,7 +102,7 @@ class GpuRuntime(Uncopied):
         device: the device that work goes to unless it names another; None takes the first.
         devices: every usable device.
         policy: the dispatch thresholds; None calibrates `device` when they are first read.
-        memory_budget_bytes: what may be planned with on `device`; None takes its own budget.
+        memory_budget_bytes: the memory available for plans on `device`; None uses its own budget.
 
     Raises:
         ValueError: neither a device nor devices are given.
@@ -87,7 +145,7 @@ class GpuRuntime(Uncopied):
     def probe(cls) -> GpuAvailability:
         """Look for devices now: load the driver, count, describe each, sort by score.
 
-        `availability` keeps the answer; ask this again only for free memory as of now.
+        `availability` caches the outcome; call this again only for the present free memory.
         """
         try:
             infos = [device.info() for device in list_devices()]
@@ -106,8 +164,8 @@ class GpuRuntime(Uncopied):
 
     @classmethod
     def availability(cls) -> GpuAvailability:
-        """Whether there are devices: the first probe's answer, kept as long as the driver is."""
-        return _kept.get()
+        """Return the outcome of the first probe, cached as long as the driver is in use."""
+        return _cached.get()
 
     @classmethod
     @overload
@@ -117,11 +175,11 @@ class GpuRuntime(Uncopied):
     def resolve(cls, policy: GpuPolicy = GpuPolicy.AUTO) -> GpuRuntime | None: ...
     @classmethod
     def resolve(cls, policy: GpuPolicy = GpuPolicy.AUTO) -> GpuRuntime | None:
-        """The process's runtime as a policy asks for it; None under `OFF`, and `AUTO` without one.
+        """Return the process's runtime by a policy; None with `OFF`, or without a device.
 
         Raises:
             RequiredDeviceUnavailable: the policy is `REQUIRED` and there is no device.
-            GpuError: looking for devices failed, whichever policy but `OFF` asks.
+            GpuError: looking for devices failed, with any policy but `OFF`.
         """
         border.instance("GpuRuntime.resolve: policy", policy, GpuPolicy)
         if policy is GpuPolicy.OFF:
@@ -139,7 +197,7 @@ class GpuRuntime(Uncopied):
 
     @classmethod
     def current(cls) -> GpuRuntime | None:
-        """The process's runtime, or None without a device (gam `GpuRuntime::global`).
+        """Return the process's runtime, or None without a device (gam `GpuRuntime::global`).
 
         Raises:
             GpuError: looking for devices failed.
@@ -148,9 +206,9 @@ class GpuRuntime(Uncopied):
 
     @classmethod
     def current_for_flops(cls, flops: int) -> GpuRuntime | None:
-        """The process's runtime if `flops` may be worth it.
+        """Return the process's runtime if `flops` may be worth a device.
 
-        Work smaller than the smallest product that calibration times (524,288 flops) is answered
+        For less work than the smallest product that calibration times (524,288 flops) it returns
         None without any contact with the driver.
         """
         flops = border.integer("GpuRuntime.current_for_flops: flops", flops)
@@ -158,34 +216,34 @@ class GpuRuntime(Uncopied):
 
     @property
     def policy(self) -> GpuDispatchPolicy:
-        """The dispatch thresholds; the first read calibrates the device, or finds that it was."""
+        """The dispatch thresholds; the first read measures them or loads them."""
         return self.calibration.policy
 
     @property
     def calibration(self) -> Calibration:
-        """The thresholds with where they come from, and why they are the default if they are."""
+        """The thresholds with their origin, and the reason if they are the default."""
         if self._calibration is None:
             with self._lock:
                 if self._calibration is None:
                     measured = calibrate(self.device)
-                    if self._calibration is None:  # a finalizer may have asked in between
+                    if self._calibration is None:  # a finalizer may have measured in between
                         self._calibration = measured
         return self._calibration
 
     def selected_device(self) -> GpuDeviceInfo:
-        """The device that work goes to unless it names another."""
+        """Return the device of work that names no other."""
         return self.device
 
     def device_ordinals(self) -> tuple[int, ...]:
-        """The ordinals of all usable devices, in the order of `devices`."""
+        """Return the ordinals of all usable devices, in the order of `devices`."""
         return tuple(device.ordinal for device in self.devices)
 
     def device_count(self) -> int:
-        """How many devices are usable."""
+        """Return the number of usable devices."""
         return len(self.devices)
 
     def memory_budget_for(self, ordinal: int) -> int:
-        """The bytes that may be planned with on a device; an unknown ordinal has the runtime's."""
+        """Return the memory budget of a device; that of the runtime for an unknown ordinal."""
         ordinal = border.integer("GpuRuntime.memory_budget_for: ordinal", ordinal)
         for device in self.devices:
             if device.ordinal == ordinal:
@@ -193,11 +251,11 @@ class GpuRuntime(Uncopied):
         return self.memory_budget_bytes
 
 
-class _KeptOutcome:
-    """A probe's outcome, one a driver; and the one of having no driver at all.
+class _CachedOutcome:
+    """The cached outcome of a probe for each driver, and for no driver.
 
-    The first is kept with the driver in use, so that an emulator session has its own. The second
-    holds as long as CUDADRV_DRIVER says the same, and saves looking for a library at each call.
+    The first is stored with the driver in use, so that an emulator session has its own. The second
+    holds as long as CUDADRV_DRIVER is unchanged, and saves looking for a library at each call.
     """
 
     def __init__(self) -> None:
@@ -214,7 +272,7 @@ class _KeptOutcome:
     def _found(self) -> GpuAvailability | None:
         driver = in_use.in_use()
         if driver is not None:
-            return driver.one_of(_Slot).outcome
+            return driver.one_of(_ProbeEntry).outcome
         if self.without_driver is None:
             return None
         choice, outcome = self.without_driver
@@ -226,23 +284,23 @@ class _KeptOutcome:
         if driver is None:
             self.without_driver = os.environ.get("CUDADRV_DRIVER"), outcome
         else:
-            driver.one_of(_Slot).outcome = outcome
+            driver.one_of(_ProbeEntry).outcome = outcome
         return outcome
 
 
-class _Slot:
-    """What a driver's cache holds."""
+class _ProbeEntry:
+    """The entry in a driver's cache."""
 
     def __init__(self) -> None:
         self.outcome: GpuAvailability | None = None
 
 
-_kept: Final = _KeptOutcome()
+_cached: Final = _CachedOutcome()
 
 
 @dataclass(frozen=True, slots=True)
 class GpuAvailable:
-    """There are devices."""
+    """The usable devices, as a runtime."""
 
     runtime: GpuRuntime
 
@@ -255,7 +313,7 @@ GpuAvailability: TypeAlias = GpuAvailable | GpuAbsent | GpuBroken
 
 
 def _as_gpu_error(error: CudadrvError | OSError) -> GpuError:
-    """The runtime layer's error for a failure of the driver layer, which becomes its cause."""
+    """Return the runtime layer's error for an error of the driver layer, which is its cause."""
     if isinstance(error, GpuError):
         return error
     kind: type[GpuError] = DriverCallFailed

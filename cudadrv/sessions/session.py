@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Unpack, cast
 
-from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
+from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
 
 from ..driver.in_use import Driver, current, in_use, install, is_chosen
 from ..driver.later import drop_now

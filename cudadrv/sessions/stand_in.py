@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import TracebackType
 from typing import Final, Unpack
 
-from ptx.emulate.exec.limits import Limits
+from ptx.emulate.threads.limits import Limits
 
 from ..driver.in_use import emulated_devices, emulated_limits, install, stand_by
 from ..driver.locks import process_lock

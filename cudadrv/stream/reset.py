@@ -1,7 +1,7 @@
 """Resetting a primary context: everything of it is closed, then the driver destroys the rest.
 
-Nothing of a primary context is adopted by it, as that would cost each allocation. So what is of it
-is looked for among all objects of the process, which takes some tenths of a second.
+A primary context does not list what belongs to it, as that would cost each allocation. So a reset
+looks through all public objects that live.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import gc
 from ..driver.context import ContextCore
 from ..driver.context_box import ContextBox
 from ..driver.device import Device
-from ..driver.handle import AnyBox, Box, Closed, Closing, LostHandle, raise_all
+from ..driver.handle import AnyBox, Closed, Closing, LostHandle, living, raise_all
 from ..driver.in_use import Driver, failure
 from ..driver.later import drop_now
 from ..driver.stream_box import EventBox, StreamBox
@@ -19,8 +19,8 @@ from ..driver.stream_core import StreamCore
 from ..errors import CudaError, InvalidValueError, ResetRefusedError
 from ..memory.host.pinned import HostBox, wait_for_contexts
 from ..memory.host.registered import RegisteredArray
-from ..memory.reuse.allocator import CudaAllocator
-from ..memory.reuse.arena import DeviceArena
+from ..memory.reuse.allocator import allocators
+from ..memory.reuse.arena import arenas
 
 
 def reset(context: ContextCore) -> None:
@@ -33,7 +33,6 @@ def reset(context: ContextCore) -> None:
             f"resetting {context!r}, which is no primary context: close it, and make another one"
         )
     box = context._box
-    gc.unfreeze()  # what is frozen is among no objects that the collector tells of
     drop_now()
     _refuse_if_in_use(context)
     context.synchronize()
@@ -42,12 +41,19 @@ def reset(context: ContextCore) -> None:
     _empty_caches(box)
     _forget(box.driver, context.ordinal)
     # An interrupt until here leaves the rest as it was, and the next reset goes on.
+    boxes = [each._box for each in _names(box) if each is not context]
     faults = _close_all(context)
+    lost = LostHandle(f"the context on device {context.ordinal} was reset, and what it had is gone")
+    faults += _destroy(boxes, lost)
     for each in (box, *green):
         each.is_lost = True
+    for each in green:
+        each.raw = lost  # type: ignore[assignment]  # no call takes it
     context._give_up()
     drop_now()
-    faults += _destroy_survivors(box) + _reset_device(context.device)
+    for public in _names(box):
+        public._shut()  # what a finalizer or another thread made meanwhile
+    faults += _reset_device(context.device)
     raise_all(faults, f"resetting device {context.ordinal}")
 
 
@@ -85,7 +91,11 @@ def _refuse_if_in_use(context: ContextCore) -> None:
             each._kept.clear()  # such as the pinned memory of large copies, which is made again
     gc.collect()
     closing = {id(each._box) for each in _names(box) if isinstance(each, RegisteredArray)}
-    held = [each for each in _boxes(box) if isinstance(each, HostBox) and id(each) not in closing]
+    held = [
+        each
+        for each in box.driver.host_memory.alive()
+        if isinstance(each, HostBox) and each.raw and _is_of(each, box) and id(each) not in closing
+    ]
     if held:
         raise ResetRefusedError(
             f"{context!r} is not reset while {len(held)} arrays of pinned or managed memory are in "
@@ -95,12 +105,11 @@ def _refuse_if_in_use(context: ContextCore) -> None:
 
 def _empty_caches(context: ContextBox) -> None:
     """Give back what allocators have of a context, and what arenas keep of any."""
-    for each in gc.get_objects():
-        kind = type(each)
-        if issubclass(kind, CudaAllocator) and _is_of(each._queue, context):
-            each._lose()
-        elif issubclass(kind, DeviceArena):
-            each.trim()
+    for allocator in allocators.alive():
+        if _is_of(allocator._queue, context):
+            allocator._lose()
+    for arena in arenas.alive():
+        arena.trim()
 
 
 def _forget(driver: Driver, ordinal: int) -> None:
@@ -126,19 +135,16 @@ def _close_all(context: ContextCore) -> list[Exception]:
     return faults
 
 
-def _destroy_survivors(context: ContextBox) -> list[Exception]:
-    """Destroy what still is held, such as by a call of another thread, as it will not be later."""
+def _destroy(boxes: list[AnyBox], lost: LostHandle) -> list[Exception]:
+    """Destroy what was closed and is held still, such as by a call of another thread."""
     faults: list[Exception] = []
-    boxes = sorted(_boxes(context), key=_depth)
-    for each in _names(context):
-        each._shut()  # what a finalizer or another thread made meanwhile
-    lost = LostHandle(f"the context on device {context.ordinal} was reset, and what it had is gone")
-    for box in boxes:
-        try:
-            box._destroy()
-        except CudaError as fault:
-            faults.append(fault)
-        box.raw = lost
+    for box in sorted(boxes, key=_depth):
+        outcome: list[object] = []
+        owner = box.destroyer or box
+        owner._outcome = outcome
+        owner._go()
+        box.raw = owner.raw = lost
+        faults += [each for each in outcome if isinstance(each, CudaError)]
     return faults
 
 
@@ -149,23 +155,11 @@ def _depth(box: AnyBox) -> int:
 
 def _names(context: ContextBox) -> list[Closing]:
     """The open public objects of a context, under whichever of its boxes."""
+    sharing = [each for each in context.driver.sharing.alive() if isinstance(each, Closing)]
     return [
         each
-        for each in gc.get_objects()
-        # No `isinstance`: it asks objects of others for their `__class__`.
-        if issubclass(type(each), Closing) and _is_of(getattr(each, "_box", None), context)
-    ]
-
-
-def _boxes(context: ContextBox) -> list[AnyBox]:
-    """The boxes of what a context has, green contexts too, and nothing has destroyed."""
-    return [
-        each
-        for each in gc.get_objects()
-        if issubclass(type(each), Box)
-        and not getattr(each, "is_primary", False)
-        and _is_of(each, context)
-        and getattr(each, "raw", None)
+        for each in (*(public for _, public in living()), *sharing)
+        if _is_of(getattr(each, "_box", None), context)
     ]
 
 

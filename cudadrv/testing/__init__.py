@@ -1,6 +1,6 @@
 """The pytest plugin: tests of kernels on a GPU, on the emulator, or on both (docs/testing.md).
 
-pytest loads it where cudadrv is installed. It loads no emulator and asks no driver before a test
+pytest loads it where cudadrv is installed. It loads no emulator and calls no driver before a test
 needs one. `-p no:cudadrv.testing` switches it off.
 
 PYTEST_DONT_REWRITE
@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import pytest
 
-from ..errors import ArgumentValueError, CudadrvError
+from ..errors import ArgumentValueError, CudadrvError, DriverNotFoundError, NoDeviceError
 from .choices import VARIABLES, Choices, add_options, read_choices
 from .cuda_test import CudaTest
 from .gpus import WorkerSpec, gpus, spread_workers
 from .plan import CUDA_EMULATOR, CUDA_TEST, MARKERS, Place, Plan, plan_of
-from .tracebacks import hide_frames, hide_loader, is_developed_in, name_the_marker
 
 if TYPE_CHECKING:
     from ..emulator.emulator import Emulator
@@ -30,6 +30,16 @@ _TEST: Final = pytest.StashKey[CudaTest | None]()
 _OF_CONTROLLER: Final = "cudadrv"
 _BOTH: Final[tuple[Place, ...]] = ("gpu", "emulator")
 _RANDOM: Final = "random:"
+_PACKAGES: Final = Path(__file__).parents[2]
+# Files of both packages, and the names of code that they make at run time.
+_OURS: Final = (
+    f"{_PACKAGES / 'cudadrv'}{os.sep}", f"{_PACKAGES / 'ptx'}{os.sep}", "<cudadrv ", "<ptx ",
+)  # fmt: skip
+_UNMARKED: Final = (
+    "  the test has neither a marker nor a fixture of cudadrv: mark it @pytest.mark.gpu\n"
+    "  it then runs on the GPU if there is one, else on the emulator; --cuda chooses"
+)
+_PLUGIN: Final = f"{Path(__file__).parent}{os.sep}"
 
 
 class WorkerNode(Protocol):
@@ -44,7 +54,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Read what the run asks for, and say it to the process by its environment."""
+    """Read the options of the run, and set them for the process by its environment."""
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
     former = {name: os.environ.get(name) for name in VARIABLES}
@@ -64,7 +74,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """What workers were asked for; without workers the line comes after the collection."""
+    """Return the options of workers; without workers the line comes after the collection."""
     choices = config.stash[_CHOICES]
     if not (config.pluginmanager.hasplugin("dsession") and choices.is_given):
         return []
@@ -76,14 +86,14 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_report_collectionfinish(
     config: pytest.Config, items: Sequence[pytest.Item]
 ) -> list[str]:
-    """What the tests that need CUDA run on; nothing is loaded where none does."""
+    """Return the devices of the tests that need CUDA; load nothing if none does."""
     if config.option.collectonly or config.get_verbosity() < 0:
         return []
     choices = config.stash[_CHOICES]
     places = {_place_of(each, plan, choices) for each in items if (plan := _plan_of(each))}
     if not places:
         return []
-    from .header import header  # which loads what compiles
+    from .header import header  # which loads the compiler
 
     return [header(choices, places)]
 
@@ -96,7 +106,7 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[WorkerSpec]) 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: WorkerNode) -> None:
-    """Tell a worker what this process was asked for."""
+    """Pass the options of this process to a worker."""
     there = {name: os.environ[name] for name in VARIABLES if name in os.environ}
     node.workerinput[_OF_CONTROLLER] = there
 
@@ -121,7 +131,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Put a driver in place for a test that needs one, before its fixtures."""
+    """Install a driver for a test that needs one, before its fixtures."""
     item.config.stash[_TEST] = None
     try:
         plan = plan_of(item, _fixtures_of(item))
@@ -135,7 +145,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
 ) -> Generator[None, object, object]:
-    """See what fixtures of wider scopes make."""
+    """Track the objects that fixtures of wider scopes make."""
     result = yield
     test = request.config.stash.get(_TEST, None)
     if test is not None and fixturedef.scope != "function":
@@ -145,7 +155,7 @@ def pytest_fixture_setup(
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Fail the test for what was found while it ran."""
+    """Fail the test if there are findings."""
     result = yield
     test = item.config.stash.get(_TEST, None)
     if test is not None:
@@ -155,7 +165,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
-    """Put the former driver back after all fixtures, and fail the test for what it left."""
+    """Restore the former driver after all fixtures, and fail the test if it leaks."""
     test = item.config.stash.get(_TEST, None)
     try:
         result = yield
@@ -171,7 +181,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Put the former driver back where an interrupt or a crash of pytest broke a test off."""
+    """Restore the former driver if an interrupt or a crash of pytest ended a test."""
     try:
         return (yield)
     finally:
@@ -186,20 +196,20 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Hide this library's frames, and say how a failure is repeated."""
+    """Hide this library's frames, and report how to repeat a failure."""
     test = item.config.stash.get(_TEST, None)
     error = None if call.excinfo is None else call.excinfo.value
     if test is not None and error is not None:
         test.has_failed = True
     if test is None and error is not None:
-        name_the_marker(error)
-    if error is not None and not is_developed_in(item.config.rootpath):
-        hide_frames(error)
+        _name_the_marker(error)
+    if error is not None and not _is_developed_in(item.config.rootpath):
+        _hide_frames(error)
         if not item.config.option.fulltrace:
-            hide_loader(error)
+            _hide_loader(error)
     report = yield
     if test is not None and report.failed:
-        # An error of the library says itself what was wrong; a wrong value does not.
+        # An error of the library describes the fault itself; a wrong value does not.
         queued = "" if isinstance(error, CudadrvError) else test.queued()
         told = "\n".join(filter(None, [queued, test.found(), test.repeated_by]))
         report.sections += [("cudadrv", told)] if told else []
@@ -210,7 +220,7 @@ def pytest_runtest_makereport(
 
 @pytest.fixture(name=CUDA_TEST)
 def _cuda_test(request: pytest.FixtureRequest) -> CudaTest:
-    """What the test runs on; one that asks for it while it runs has it from then on."""
+    """The test's driver; a test that requests it while it runs has it from then on."""
     test = request.config.stash.get(_TEST, None)
     if test is None:
         test = _open(request.node, Plan(None, 1, {}, may_leak=False))
@@ -257,7 +267,7 @@ def _fixtures_of(item: pytest.Item) -> Sequence[str]:
 
 
 def _plan_of(item: pytest.Item) -> Plan | None:
-    """What a test asks for; one whose markers are wrong tells when it is set up."""
+    """Return the plan of a test; wrong markers are reported when it is set up."""
     try:
         return plan_of(item, _fixtures_of(item))
     except ArgumentValueError:
@@ -265,7 +275,7 @@ def _plan_of(item: pytest.Item) -> Plan | None:
 
 
 def _place_of(item: pytest.Item, plan: Plan, choices: Choices) -> Place:
-    """Where a test runs."""
+    """Return the place where a test runs."""
     if plan.place is not None:
         return plan.place
     run = _run_of(item)
@@ -279,13 +289,13 @@ def _place_of(item: pytest.Item, plan: Plan, choices: Choices) -> Place:
 
 
 def _run_of(item: pytest.Item) -> str:
-    """Which of several runs of a test this is: a place, or an order; "" for the only one."""
+    """Return which of several runs of a test this is: a place, or an order; "" for the only one."""
     callspec = getattr(item, "callspec", None)
     return "" if callspec is None else str(callspec.params.get(CUDA_TEST, ""))
 
 
 def _seeds(plan: Plan, choices: Choices) -> int:
-    """With how many seeds a test runs on the emulator; 0 for once, in the order of the run."""
+    """Return the number of seeds of a test on the emulator; 0 for one run in the run's order."""
     return choices.seeds if plan.seeds is None else plan.seeds
 
 
@@ -308,3 +318,53 @@ def _open(item: pytest.Item, plan: Plan) -> CudaTest:
 def _fail_for(found: str) -> None:
     if found:
         pytest.fail(found, pytrace=False)
+
+
+def _is_developed_in(folder: Path) -> bool:
+    """Return True for the folder of the library itself, whose tests show its frames."""
+    return folder == _PACKAGES
+
+
+def _hide_frames(error: BaseException) -> None:
+    """Hide this library's frames in pytest's report of an error.
+
+    pytest shows no frame whose globals have `__tracebackhide__`.
+    """
+    for each in _chain(error):
+        traceback = each.__traceback__
+        while traceback is not None:
+            frame = traceback.tb_frame
+            file = frame.f_code.co_filename
+            if file.startswith(_OURS) and not file.startswith(_PLUGIN):
+                frame.f_globals.setdefault("__tracebackhide__", True)
+            traceback = traceback.tb_next
+
+
+def _name_the_marker(error: BaseException) -> None:
+    """Add a note about the marker to the error of a test without one that found no device."""
+    for each in _chain(error):
+        if isinstance(each, (DriverNotFoundError, NoDeviceError)):
+            each.add_note(_UNMARKED)
+            return
+
+
+def _hide_loader(error: BaseException) -> None:
+    """Remove the loader's error, which the error of a missing driver repeats."""
+    for each in _chain(error):
+        if isinstance(each, DriverNotFoundError):
+            each.__cause__ = None  # this hides the context as well
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error, its causes, and the errors in groups."""
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        each = waiting.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        waiting += (each.__cause__, each.__context__)
+        if isinstance(each, BaseExceptionGroup):
+            waiting += each.exceptions

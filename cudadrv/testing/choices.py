@@ -1,4 +1,4 @@
-"""What a test run was asked for: options of the command line, ini values, the environment."""
+"""`Choices`: the options of a test run, from the command line, ini values and the environment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Mode = Literal["auto", "gpu", "emulator", "both"]
 _MODES: Final[tuple[str, ...]] = get_args(Mode)
 _LEAKS: Final = ("fail", "allow")
 
-# The variables that say the same for a process. Options are written there for the run, so that
+# The variables of the same options. Options are written there for the run, so that
 # sessions of a test's own and the processes that it starts follow them.
 DRIVER: Final = "CUDADRV_DRIVER"
 ORDER: Final = "CUDADRV_EMULATOR_ORDER"
@@ -33,16 +33,16 @@ _SEEDS: Final = 1 << 32
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What a run was asked for.
+    """The options of a run.
 
     Attributes:
         mode: where tests run; "auto" is the GPU if there is one, else the emulator.
-        requires_gpu: whether a skip for want of a GPU is a failure.
+        requires_gpu: True if a skip without a GPU is a failure.
         profile: the emulated device, a name of `cudadrv.emulator.PROFILES`; "" is the small one.
-        leaks_fail: whether a test that leaves something on its device fails.
-        devices: how many devices the emulator has for a test that does not say.
-        seeds: with how many seeds of the order "random" a test runs on the emulator; 0 for once, in
-            the order of the run.
+        leaks_fail: True if a test that leaks on its device fails.
+        devices: the number of emulated devices of a test that does not choose it.
+        seeds: the number of seeds of the order "random" for a test on the emulator; 0 for one run
+            in the order of the run.
         environment: variables that the options set for the run.
     """
 
@@ -56,13 +56,13 @@ class Choices:
 
     @property
     def is_given(self) -> bool:
-        """Whether anything was asked for at all."""
+        """True if any option was given."""
         given = self.mode != "auto" or self.requires_gpu or self.profile or self.environment
         return bool(given or self.seeds) or any(os.environ.get(name) for name in VARIABLES)
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Options of the command line, and those of them that an ini file may have."""
+    """Add the options of the command line, and those that an ini file may have."""
     group = parser.getgroup("cudadrv", f"CUDA, by cudadrv {VERSION}")
     group.addoption(
         "--cuda",
@@ -108,10 +108,10 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def read_choices(config: pytest.Config) -> Choices:
-    """What the run was asked for; the command line before the environment before the ini file.
+    """Read the options of a run: the command line, then the environment, then the ini file.
 
     Raises:
-        pytest.UsageError: what cannot be.
+        pytest.UsageError: options contradict each other, or have a wrong value.
     """
     requires_gpu = bool(config.getoption("--cuda-require-gpu"))
     mode = _mode(config)
@@ -144,7 +144,7 @@ def read_choices(config: pytest.Config) -> Choices:
 
 
 def _given(config: pytest.Config, name: str, variable: str = "") -> str | None:
-    """What an option, else an ini file says; None where neither does, or a variable comes first."""
+    """Return the value of an option, else of the ini file; None if a variable replaces that."""
     found = config.getoption(name)
     if found is None and not os.environ.get(variable):
         found = config.getini(name) or None
@@ -161,13 +161,13 @@ def _mode(config: pytest.Config) -> Mode:
 
 
 def _kind(driver: str) -> str:
-    """The mode that a value of CUDADRV_DRIVER means; "" where it means nothing."""
+    """Return the mode that a value of CUDADRV_DRIVER selects; "" if it selects none."""
     name = driver.strip().partition(":")[0]
     return {"cuda": "gpu", "emulator": "emulator"}.get(name, "")
 
 
 def _order(config: pytest.Config) -> str | None:
-    """What CUDADRV_EMULATOR_ORDER is to say; None for what it says already."""
+    """Return the new value of CUDADRV_EMULATOR_ORDER; None to leave it."""
     order = _given(config, "cuda_order", ORDER)
     seed = _given(config, "cuda_seed", ORDER)
     if seed is not None:
@@ -181,12 +181,14 @@ def _order(config: pytest.Config) -> str | None:
         order = f"random:{seed}"
     if order is not None:
         _refuse_unless(_is_order, order)
-        order = "random:0" if order == "random" else order  # as the emulator takes it, and told
+        order = (
+            "random:0" if order == "random" else order
+        )  # in the emulator's form, which is reported
     return order
 
 
 def _seeds(config: pytest.Config) -> int:
-    """With how many seeds each test runs; an order or a seed that comes first makes it once."""
+    """Return the number of seeds for each test; a given order or seed makes it one run."""
     order, seed = config.getoption("cuda_order"), config.getoption("cuda_seed")
     seeds = config.getoption("cuda_seeds")
     if seeds is None and order is None and seed is None:
@@ -221,7 +223,7 @@ def _is_check(names: str) -> None:
 
 
 def profile_named(name: object) -> EmulatedDevice:
-    """A profile of `cudadrv.emulator.PROFILES`.
+    """Return a profile of `cudadrv.emulator.PROFILES`.
 
     Raises:
         ArgumentValueError: there is none of this name.

@@ -1,4 +1,4 @@
-"""The driver of one test: a fresh emulator, or the GPUs', from its setup to its teardown."""
+"""`CudaTest`: the driver of one test, a fresh emulator or the GPUs', from setup to teardown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..driver.in_use import current, install
 from ..errors import CudadrvError, CudaError
 from .choices import CHECK, DRIVER, ORDER, Choices
 from .gpus import Gpus, gpus
-from .left import Left, described
+from .leaks import LeakDetector, described
 from .plan import Place, Plan, session_arguments
 
 if TYPE_CHECKING:
@@ -39,19 +39,19 @@ _MIXED: Final = (
 
 
 class CudaTest:
-    """One test, and what it runs on.
+    """One test, with its driver.
 
     Attributes:
         place: where it runs.
         emulator: its emulator, None on a GPU.
-        has_failed: whether something of it failed already, or it was skipped.
-        is_open: whether its driver is the one in use.
+        has_failed: True if a part of it failed, or it was skipped.
+        is_open: True while its driver is the one in use.
     """
 
     def __init__(
         self, item: pytest.Item, plan: Plan, choices: Choices, place: Place, order: str
     ) -> None:
-        """`order` is that of this run, where the test runs with several seeds; else ""."""
+        """`order` is that of this run if the test runs with several seeds; else ""."""
         self.place = place
         self.emulator: Emulator | None = None
         self.has_failed = False
@@ -62,11 +62,11 @@ class CudaTest:
         self._order = order
         self._told: set[str] = set()
         self._undo: list[Callable[[], object]] = []
-        self._left: Left | None = None
+        self._leak_detector: LeakDetector | None = None
         self._compile_warnings: list[CompileWarning] = []
 
     def open(self) -> None:
-        """Put the driver in its place; skip the test if there is none for it."""
+        """Install the driver; skip the test if there is none for it."""
         if self.place == "emulator":
             self._open_emulator()
         else:
@@ -89,7 +89,7 @@ class CudaTest:
         try:
             arguments = session_arguments(self._plan, self._choices)
             make = cast("Callable[..., AbstractContextManager[Emulator]]", session)
-            own = make(**arguments, raise_findings=False)  # what it is given, it checks
+            own = make(**arguments, raise_findings=False)  # it checks its arguments
             self.emulator = own.__enter__()
         except (CudadrvError, TypeError) as error:
             raise pytest.fail.Exception(f"emulated: {error}", pytrace=False) from None
@@ -118,11 +118,11 @@ class CudaTest:
         self._undo.append(lambda: install(former))
         self._set(DRIVER, "cuda")
         if self._plan.leaks_count(self._choices):
-            self._left = Left(driver)
-            self._left.forget()
+            self._leak_detector = LeakDetector(driver)
+            self._leak_detector.reset()
 
     def _lack(self, text: str) -> NoReturn:
-        """Skip the test for want of a GPU, or fail it where the run asks for that."""
+        """Skip the test without a GPU, or fail it if the run requires one."""
         if self._choices.requires_gpu:
             pytest.fail(text, pytrace=False)
         raise pytest.skip.Exception(text, _use_item_location=True)
@@ -136,9 +136,9 @@ class CudaTest:
         )
 
     def made_by_fixture(self, name: str, scope: str) -> None:
-        """After a fixture of a wider scope: what it made stays, and is no leak of the test."""
-        if self._left is not None:
-            self._left.forget()
+        """After a fixture of a wider scope: its objects stay, and are no leaks of the test."""
+        if self._leak_detector is not None:
+            self._leak_detector.reset()
         elif self.emulator is not None and self.is_open:
             from ..sessions.session import look_for_leaks
 
@@ -149,7 +149,7 @@ class CudaTest:
                 pytest.fail(text, pytrace=False)
 
     def findings(self) -> str:
-        """What is wrong with the test so far and was not told; its work is done by then."""
+        """Wait for the test's work, and return its findings that were not reported yet."""
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             unseen = self._wait()
@@ -158,7 +158,7 @@ class CudaTest:
         return "\n".join(filter(None, [unseen, "" if unseen else self.found(warned)]))
 
     def queued(self) -> str:
-        """What had not run when the test failed, which may explain a wrong value."""
+        """Return the work that was queued when the test failed: it may explain a wrong value."""
         if self.emulator is None or not self.is_open:
             return ""
         from ..emulator.report import still_queued  # which loads the emulator
@@ -166,7 +166,7 @@ class CudaTest:
         return still_queued(self.emulator.queued, "When the test failed")
 
     def _wait(self) -> str:
-        """Let what the test queued end; gives the fault of it that no call of the test told."""
+        """Wait for the test's queued work; return a fault that no call of the test raised."""
         from ..stream import Context  # which loads NumPy
 
         driver = current()
@@ -179,7 +179,7 @@ class CudaTest:
         return ""
 
     def found(self, warned: Sequence[warnings.WarningMessage] = ()) -> str:
-        """What was found by now and was not told, with what the emulator warned of."""
+        """Return the findings and warnings that were not reported yet."""
         found = [] if self.emulator is None else list(map(str, _not_benign(self.emulator)))
         found += [str(each.message) for each in warned]
         new = [text for text in dict.fromkeys(found) if text not in self._told]
@@ -192,12 +192,12 @@ class CudaTest:
         return "\n".join(dict.fromkeys(map(str, self._compile_warnings)))
 
     def close(self) -> str:
-        """Put the former driver back; gives what is wrong with the test and was not told."""
+        """Restore the former driver; return findings and leaks that were not reported yet."""
         if not self.is_open and not self._undo:
             return ""
         self.is_open = False
         if not self.has_failed:
-            # The values of its fixtures, which are finished by now, go with the test.
+            # Drop the values of its fixtures, which are finished by now.
             getattr(self._item, "funcargs", {}).clear()
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
@@ -206,13 +206,13 @@ class CudaTest:
         if self.place == "gpu":
             self._note_broken(gpus())
         if self.has_failed:
-            return ""  # its traceback keeps alive what it had
+            return ""  # its traceback keeps its objects alive
         return "\n".join(filter(None, [self.found(warned), self._leaks()]))
 
     def _leaks(self) -> str:
-        if self._left is None:
+        if self._leak_detector is None:
             return ""
-        left = described(self._left.boxes())
+        left = described(self._leak_detector.leaked())
         return _LEFT.format("\n  ".join(left)) if left else ""
 
     def _note_broken(self, found: Gpus) -> None:
@@ -221,14 +221,14 @@ class CudaTest:
             found.broken_by = self._item.nodeid
 
     def _name(self) -> str:
-        """The test as pytest takes it in the folder where it was started."""
+        """Return the test's name for pytest, relative to the folder where it was started."""
         config = self._item.config
         file, colons, name = self._item.nodeid.partition("::")
         return os.path.relpath(config.rootpath / file, config.invocation_params.dir) + colons + name
 
     @property
     def repeated_by(self) -> str:
-        """The order that the test ran in and the command that repeats it; "" where it is usual."""
+        """The order that the test ran in and the command that repeats it; "" for the default."""
         order = "immediate" if self.emulator is None else self.emulator.order
         checks = os.environ.get(CHECK, "")
         if self.emulator is None or (order == "immediate" and not checks):
@@ -253,7 +253,7 @@ class CudaTest:
 
 
 def _not_benign(emulator: Emulator) -> list[Found]:
-    """Findings that count, without faults that some call has told."""
+    """Return the findings that fail a test, without faults that a call has raised."""
     return [
         each
         for each in emulator.findings
@@ -262,9 +262,9 @@ def _not_benign(emulator: Emulator) -> list[Found]:
 
 
 def _is_of_fixture(found: Found) -> bool:
-    """Whether a leak is of a fixture of this plugin, which pytest's own code has called.
+    """Return True for a leak of a fixture of this plugin, which pytest's own code has called.
 
-    The fixture has closed it; it is there for the sake of other things that are told.
+    The fixture has closed it; its finding belongs to other leaks.
     """
     files = [place.file or "" for place in found.places]
     return found.check == "leak" and all(file.startswith(_PYTEST) for file in files)

@@ -1,4 +1,4 @@
-"""The GPUs of the machine, looked for when a test first needs one."""
+"""`Gpus`: the GPUs of the machine, found when a test first needs one."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _COUNT_SECONDS: Final = 60
 
 @dataclass(slots=True)
 class Gpus:
-    """What was found.
+    """The GPUs that this process can use.
 
     Attributes:
         driver: the CUDA driver, None without one.
-        count: how many devices it has.
-        absence: why there is none.
+        count: the number of devices.
+        absence: the reason why there is none.
         broken_by: the test that broke a context for the rest of the process.
     """
 
@@ -39,9 +39,9 @@ class Gpus:
     broken_by: str = ""
 
 
-@cache  # once a process: the driver answers the same ever after
+@cache  # once a process: the result never changes
 def gpus() -> Gpus:
-    """The GPUs that this process sees."""
+    """Return the GPUs that this process sees."""
     try:
         driver = _driver()
         count = device_count(driver.api)
@@ -51,7 +51,7 @@ def gpus() -> Gpus:
 
 
 def _driver() -> Driver:
-    """The process's own, unless that is an emulator."""
+    """Return the process's own driver, unless that is an emulator."""
     own = in_use()
     if own is None and not os.environ.get(DRIVER, "").strip().startswith("emulator"):
         own = current()
@@ -59,7 +59,7 @@ def _driver() -> Driver:
 
 
 class WorkerSpec(Protocol):
-    """How pytest-xdist starts a worker, an `execnet.XSpec`."""
+    """The start options of a worker of pytest-xdist, an `execnet.XSpec`."""
 
     popen: bool | None
     env: dict[str, str]
@@ -82,13 +82,13 @@ def spread_workers(specs: Sequence[WorkerSpec], mode: Mode) -> None:
 
 
 def rotated(visible: Sequence[str], number: int) -> list[str]:
-    """The devices of a worker, by its number: its own first, then the others."""
+    """Return the devices of a worker, by its number: its own first, then the others."""
     first = number % len(visible)
     return [*visible[first:], *visible[:first]]
 
 
 def _may_have_several(mode: Mode) -> bool:
-    """Whether it is worth asking the driver; nothing is loaded to find out."""
+    """Return True if there may be several devices; this loads no driver."""
     named = os.environ.get(_VISIBLE)
     if named is not None:
         return "," in named
@@ -96,9 +96,9 @@ def _may_have_several(mode: Mode) -> bool:
 
 
 def _usable() -> list[str]:
-    """The devices that the driver shows, as CUDA_VISIBLE_DEVICES names them.
+    """Return the devices of the driver, as CUDA_VISIBLE_DEVICES names them.
 
-    Another process asks, as this one runs no test and need not have a driver.
+    Another process queries the driver, as this one runs no test and may have none.
     """
     environment = {**os.environ, DRIVER: "cuda"}
     command = [sys.executable, "-c", _COUNT]
@@ -108,8 +108,8 @@ def _usable() -> list[str]:
             check=True,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
-        return []  # there is no driver, or none that answers; the tests tell
+        return []  # there is no driver, or a broken one; the tests report it
     count = int(done.stdout)
     named = os.environ.get(_VISIBLE)
-    # The driver takes what follows an unknown name for not there.
+    # The driver ignores the names after an unknown one.
     return list(map(str, range(count))) if named is None else named.split(",")[:count]

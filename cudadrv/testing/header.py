@@ -1,4 +1,4 @@
-"""The line that says what tests run on, once it is known that some need CUDA."""
+"""The line of the report that names the devices, the compiler and the checks of a run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def header(choices: Choices, places: Iterable[Place]) -> str:
-    """What the tests at these places run on, and how."""
+    """Return the line for tests at these places."""
     there = set(places)
     parts, checks = [f"cudadrv {VERSION}"], "none"
     if "gpu" in there:
@@ -34,7 +34,7 @@ def header(choices: Choices, places: Iterable[Place]) -> str:
 
 
 def header_of_workers(choices: Choices) -> str:
-    """What the tests of workers were asked to run on, where each of them finds out itself."""
+    """Return the line for tests of workers, where each of them finds its own devices."""
     profile = [f"profile {choices.profile}"] if choices.profile else []
     settings = _settings(choices, os.environ.get(CHECK, "default") or "none")
     return ", ".join([f"cudadrv {VERSION}", f"--cuda={choices.mode}", *profile, *settings])
@@ -82,7 +82,7 @@ def _nvrtc() -> str:
 
 
 def _described(devices: Sequence[EmulatedDevice]) -> str:
-    """Emulated devices in words."""
+    """Return emulated devices in words."""
     kinds = dict.fromkeys(
         f"{each.name} (sm_{each.compute_capability[0]}{each.compute_capability[1]})"
         for each in devices

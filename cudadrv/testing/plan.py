@@ -1,4 +1,4 @@
-"""What one test asks for: its markers and fixtures, and the emulator's session that they mean."""
+"""`Plan`: the needs of one test, by its markers and fixtures, and its emulator's session."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ MARKERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a test wants its CUDA.
+    """The needs of a test.
 
     Attributes:
-        place: where it must run; None where the run says.
-        gpus: how many devices it needs.
+        place: where it must run; None if the run decides.
+        gpus: the number of devices that it needs.
         arguments: those of `emulated`.
-        may_leak: whether it may leave something behind.
-        seeds: with how many seeds it runs, 0 for once; None where the run says.
+        may_leak: True if it may leak.
+        seeds: its number of seeds, 0 for one run; None if the run decides.
     """
 
     place: Place | None
@@ -49,12 +49,12 @@ class Plan:
     seeds: int | None = None
 
     def leaks_count(self, choices: Choices) -> bool:
-        """Whether the test fails for what it leaves behind."""
+        """Return True if the test fails when it leaks."""
         return choices.leaks_fail and not self.may_leak
 
 
 def plan_of(node: pytest.Item, fixtures: Collection[str]) -> Plan | None:
-    """What a test asks for; None where it asks for nothing of CUDA.
+    """Return the plan of a test; None if it needs no CUDA.
 
     Raises:
         ArgumentValueError: its markers are wrong.
@@ -79,7 +79,7 @@ def plan_of(node: pytest.Item, fixtures: Collection[str]) -> Plan | None:
 
 
 def _take_seeds(arguments: dict[str, object]) -> int | None:
-    """Take `seeds`, which is no argument of a session, out of the arguments of `emulated`."""
+    """Remove `seeds`, which is no argument of a session, from the arguments of `emulated`."""
     has_order = bool(arguments.keys() & {"order", "seed"})
     match arguments.pop("seeds", None):
         case None:
@@ -108,12 +108,12 @@ def _count(marker: pytest.Mark) -> int:
 
 
 def session_arguments(plan: Plan, choices: Choices) -> dict[str, object]:
-    """What `cudadrv.emulator.session` is given for a test.
+    """Return the arguments of `cudadrv.emulator.session` for a test.
 
     Raises:
-        ArgumentValueError: there is no such argument, or no such profile.
+        ArgumentValueError: an argument or a profile is unknown.
     """
-    from ptx.emulate.exec.limits import DEFAULT_LIMITS  # which loads the emulator
+    from ptx.emulate.threads.limits import DEFAULT_LIMITS  # which loads the emulator
 
     from ..emulator.checks import chosen_checks, default_checks
     from ..emulator.profiles import DeviceProperties, EmulatedDevice
@@ -146,7 +146,7 @@ def session_arguments(plan: Plan, choices: Choices) -> dict[str, object]:
 
 
 def _refuse_unknown(given: Mapping[str, object], known: set[str]) -> None:
-    """Refuse arguments that `emulated` does not take."""
+    """Raise for arguments that `emulated` does not have."""
     for name in sorted(given.keys() - known):
         close = get_close_matches(name, known, 1)
         meant = f": did you mean {close[0]!r}?" if close else ""

@@ -7,16 +7,15 @@ from typing import Any
 from ..driver._api import CUDA_RESOURCE_DESC, CUresourcetype
 from ..driver.in_use import failure
 from ..errors import TextureError
-from .array import CudaArray
-from .storage import ViewBox
-from .view import View
+from .cuda_array import CudaArray
+from .texture import TexelView, ViewBox
 
 
-class Surface(View):
+class Surface(TexelView):
     """A CUDA array that kernels read and write at whole coordinates.
 
-    It is given to a kernel where a cudaSurfaceObject_t stands; x counts bytes there. It keeps its
-    array, and closes with it.
+    Pass it to a kernel as a cudaSurfaceObject_t; x counts bytes there. It keeps its array, and
+    closes with it.
 
     Args:
         array: a CUDA array made with ``surface=True``, or a level of such a mipmapped array.

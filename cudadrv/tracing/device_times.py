@@ -1,7 +1,7 @@
-"""The times of what runs on devices, by events on its streams.
+"""`DeviceTimes`: the times of work on devices, by events on its streams.
 
-Nothing here waits before the trace ends or a context is closed. There is no lock: what threads
-share is changed by single operations of a dict, a list or a deque.
+Nothing here waits before the trace ends or a context is closed. There is no lock: data that threads
+share changes by single operations of a dict, a list or a deque.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _NON_BLOCKING: Final = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
 
 
 class DeviceSpan(NamedTuple):
-    """What ran on a stream, in nanoseconds of the host's clock.
+    """Work that ran on a stream, in nanoseconds of the host's clock.
 
     Attributes:
-        flow: the number that ties it to the call that queued it.
+        flow: the number that connects it to the call that queued it.
     """
 
     ordinal: int
@@ -75,10 +75,10 @@ class DeviceTimes:
             self._times_of(context)
 
     def begin(self, name: str, category: str, stream: CUstream) -> Queued | None:
-        """Set an event before what a call queues on a stream.
+        """Record an event before the work that a call queues on a stream.
 
-        None where there are no times: on a stream that captures, as nothing runs, on one that no
-        `Stream` of the driver stands for, and where the driver refuses.
+        Return None where there are no times: on a stream that captures, as nothing runs, on one
+        without a `Stream` of the driver, and after an error of the driver.
         """
         code, status = self._api.cuStreamIsCapturing(stream)
         if not code and status != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE:
@@ -95,7 +95,7 @@ class DeviceTimes:
         return Queued(times, box, name, category, start)
 
     def end(self, queued: Queued) -> int | None:
-        """Set an event after it; gives the number that ties what runs to the call."""
+        """Record an event after it; return the number that connects the work to the call."""
         end = _mark(queued.stream)
         if end is None:
             self._untimed.append(queued.times.ordinal)
@@ -105,11 +105,11 @@ class DeviceTimes:
         return flow
 
     def finish(self) -> None:
-        """Take all times that are left, waiting for what runs.
+        """Take all remaining times, waiting for running work.
 
         Raises:
-            CudaError: a stream of the trace was destroyed, and the driver refused.
-            ExceptionGroup: so were several.
+            CudaError: the driver failed to destroy a stream of the trace.
+            ExceptionGroup: several such errors.
         """
         self._closed = True
         faults: list[Exception] = []
@@ -121,18 +121,18 @@ class DeviceTimes:
         raise_all(faults, "ending a trace")
 
     def spans(self) -> Iterator[DeviceSpan]:
-        """What ran, once all is finished."""
+        """Yield the work that ran, once all is finished."""
         for times in self._all:
             yield from times.spans
 
     def untimed(self) -> dict[int, int]:
-        """How many calls queued work that could not be timed, by device; zeros are left out."""
+        """Return the number of calls that could not be timed, by device; zeros are left out."""
         return Counter(
             itertools.chain(self._untimed, *([t.ordinal] * len(t.untimed) for t in self._all))
         )
 
     def _find(self, number: int) -> tuple[StreamBox, ContextCore] | None:
-        """The stream of a handle, and its context."""
+        """Return the stream of a handle, and its context."""
         found = self._known(number)
         if found is None:
             self._know_streams()
@@ -141,7 +141,7 @@ class DeviceTimes:
 
     def _known(self, number: int) -> tuple[StreamBox, ContextCore] | None:
         known = self._streams.get(number)
-        # The number of a stream that was destroyed is soon another one's.
+        # The driver soon reuses the number of a destroyed stream.
         box = None if known is None else known[0]()
         return None if known is None or box is None else (box, known[1])
 
@@ -151,20 +151,20 @@ class DeviceTimes:
                 continue
             box = stream._box
             try:
-                # A stream that captures has its own box again afterwards.
+                # A stream that captures gets its own handle back afterwards.
                 if box.capture is None:
                     self._streams[int(box.raw)] = weakref.ref(box), stream.context
             except ClosedError:
                 continue
 
     def _times_of(self, context: ContextCore) -> ContextTimes | None:
-        """The times of a context; None once it is closed, and where the driver refuses."""
+        """Return the times of a context; None once it is closed, or after a driver error."""
         try:
             number = int(context.handle)
             times = self._contexts.get(number)
             if times is None or times.closed:
                 times = ContextTimes(context, self._api)
-                # Where two threads come here at once, both are finished with the others.
+                # If two threads add one at once, both are finished with the others.
                 self._all.append(times)
                 self._contexts[number] = times
         except CudadrvError:
@@ -173,18 +173,18 @@ class DeviceTimes:
 
 
 class ContextTimes(Closing):
-    """The times on one context, counted from an event on a stream of the trace's own.
+    """The times on one context, relative to an event on a stream of the trace's own.
 
-    It closes with the context: the times are taken then, as the events go with it.
+    It closes with the context: the times are taken then, before the events are destroyed.
 
     Attributes:
         ordinal: the device's ordinal.
-        spans: what ran, once it is finished.
-        untimed: the names of what could not be timed.
+        spans: the work that ran, once it is finished.
+        untimed: the names of work that could not be timed.
 
     Raises:
         ClosedError: the context was closed.
-        CudaError: the driver refused.
+        CudaError: the driver returned an error.
     """
 
     _box: StreamBox
@@ -207,7 +207,7 @@ class ContextTimes(Closing):
         if code:
             doing = f"a stream of a trace on {context!r}"
             raise failure(api, code, "cuStreamCreateWithPriority", doing)
-        self._box = stream
+        self._own(stream)
         self._origin: _Mark | None = _Mark(box, 0)
         self._origin.record(self._box)
         context._adopt(self)
@@ -220,7 +220,7 @@ class ContextTimes(Closing):
         self._finish_once()
 
     def add(self, queued: Queued, end: _Mark, flow: int) -> None:
-        """Remember what was queued, to be timed once it is done."""
+        """Store queued work, to be timed once it is done."""
         self._pending.append((queued, end, flow))
         if self.closed:
             self._pending.clear()  # it came too late
@@ -228,13 +228,13 @@ class ContextTimes(Closing):
             self._place(wait=False)
 
     def finish(self) -> None:
-        """Wait for what runs, and take its times; a failed context has none."""
+        """Wait for running work, and take its times; a failed context has none."""
         self._finish_once()
-        with self._finished:  # for a thread that closes the context meanwhile
+        with self._finished:  # wait for a thread that closes the context meanwhile
             pass
 
     def _finish_once(self) -> None:
-        me = object()  # an interrupt leaves no doubt about who finishes
+        me = object()  # unique, so that an interrupt leaves no doubt which thread finishes
         try:
             if self._finisher.setdefault("me", me) is not me:
                 return
@@ -255,7 +255,7 @@ class ContextTimes(Closing):
                 self.close()
 
     def _place(self, *, wait: bool) -> None:
-        """Take the times of what is done, in the order of the calls; or wait for everything."""
+        """Take the times of finished work, in the order of the calls; or wait for everything."""
         api, origin = self._api, self._origin
         if wait and origin is not None:
             api.cuEventSynchronize(origin.raw)  # no other stream waits for it
@@ -282,7 +282,7 @@ class ContextTimes(Closing):
                 self._placed.append(DeviceSpan(*what, since, duration, flow))
 
     def _located(self) -> float | None:
-        """The origin on the host's clock, by the event after it that took the shortest wait."""
+        """Return the origin on the host's clock, by the later event with the shortest wait."""
         closest: tuple[int, float] | None = None
         for _ in range(5):
             before = time.perf_counter_ns()
@@ -296,7 +296,7 @@ class ContextTimes(Closing):
         return None if closest is None else closest[1]
 
     def _elapsed_ns(self, start: _Mark | None, end: _Mark) -> float | None:
-        """Device time between two events that are done."""
+        """Return the device time between two finished events."""
         if start is None:
             return None
         code, elapsed_ms = self._api.cuEventElapsedTime(start.raw, end.raw)
@@ -304,7 +304,7 @@ class ContextTimes(Closing):
 
 
 def _mark(stream: StreamBox) -> _Mark | None:
-    """A timed event at this point of a stream; None where the driver refuses."""
+    """Record a timed event at this point of a stream; None if the driver returns an error."""
     try:
         event = _Mark(stream.context, 0)
         event.record(stream)
@@ -313,12 +313,12 @@ def _mark(stream: StreamBox) -> _Mark | None:
     return event
 
 
-# They go in the middle of calls of the program. What says that earlier work has failed is left out:
-# those calls say it.
+# They are destroyed in the middle of the program's calls. A report of earlier failed work is left
+# out: those calls raise it.
 
 
 class _Mark(EventBox):
-    """An event of the trace's."""
+    """Owning handle of an event of the trace."""
 
     __slots__ = ()
 
@@ -329,7 +329,7 @@ class _Mark(EventBox):
 
 
 class _OwnStream(StreamBox):
-    """A stream of the trace's."""
+    """Owning handle of a stream of the trace."""
 
     __slots__ = ()
 

@@ -1,29 +1,38 @@
-"""`Trace`: a `with` block whose calls are recorded in a file."""
+"""`Trace`: a `with` block whose driver calls are recorded in a file of Chrome's trace format.
+
+While a trace is recorded, a `TracedApi` stands in `Driver.api`, where everything finds the driver's
+functions. Launchers cache those functions, so they fetch them again when a trace begins or ends. A
+call that is running when the trace ends, or a function that was cached elsewhere, still passes
+through the `TracedApi`, and records nothing.
+"""
 
 from __future__ import annotations
 
+import importlib
 import os
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import Any, Final, NamedTuple, TextIO, cast
 
 import ptx
 
 from .. import border
-from ..driver.handover import finish
+from ..driver._api import CUmodule, CUresult, CUstream
+from ..driver.driver_api import DriverApi
 from ..driver.in_use import Driver, current
-from ..errors import InvalidValueError
-from .device_times import DeviceTimes
-from .recorder import Recorder
-from .traced_api import TracedApi
+from ..driver.once_task import complete
+from ..driver.types import Dependent
+from ..errors import ClosedError, InvalidValueError
+from ..launch.launcher import LauncherState
+from .device_times import DeviceSpan, DeviceTimes
 
-
-class _Begun(NamedTuple):
-    driver: Driver
-    traced: TracedApi
-    recorder: Recorder
-    file: TextIO
-    leaving: ExitStack
+_DEVICE_PROCESS: Final = (
+    1_000_000  # the process number of device 0 in the trace; above any real one
+)
 
 
 class Trace:
@@ -36,8 +45,8 @@ class Trace:
         OSError: it is entered, and the file cannot be written.
     """
 
-    _begun: _Begun | None = None
-    # What stands in the place of the driver's functions, if it does.
+    _begun: _Recording | None = None
+    # The object in place of the driver's functions, while there is one.
     _traced: TracedApi | None = None
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -54,13 +63,14 @@ class Trace:
             file = leaving.enter_context(self.path.open("w", encoding="utf-8"))
             recorder = Recorder(DeviceTimes(driver, traced.inner))
             leaving.enter_context(ptx.observe(recorder.compiling))
-            self._begun = _Begun(driver, traced, recorder, file, leaving)
+            self._begun = _Recording(driver, traced, recorder, file, leaving)
             traced.start(recorder)
         except BaseException:
             there: object = driver.api
             if there is traced:
-                driver.api = traced.inner  # first: no interrupt comes before what calls nothing
-            finish(traced.remove)
+                # First: no interrupt comes before a statement without calls.
+                driver.api = traced.inner
+            complete(traced.remove)
             with leaving:
                 self._begun = self._traced = None
             raise
@@ -75,7 +85,7 @@ class Trace:
         if there is traced:
             begun.driver.api = traced.inner  # first, as above
         try:
-            finish(traced.remove)
+            complete(traced.remove)
         finally:
             with begun.leaving:
                 try:
@@ -87,16 +97,336 @@ class Trace:
     def __del__(self) -> None:
         # An interrupt can come before the first line of `__exit__`, and several can come.
         if self._traced is not None:
-            finish(self._traced.remove)
+            complete(self._traced.remove)
 
     def span(self, name: str) -> AbstractContextManager[None]:
-        """Show a `with` block of one's own on the thread that runs it."""
+        """Show a `with` block on the thread that runs it."""
         border.instance("Trace.span: name", name, str)
         begun = self._begun
         return nullcontext() if begun is None else begun.recorder.span(name)
 
 
-def _write(begun: _Begun) -> None:
+class _Recording(NamedTuple):
+    driver: Driver
+    traced: TracedApi
+    recorder: Recorder
+    file: TextIO
+    leaving: ExitStack
+
+
+def _write(begun: _Recording) -> None:
     import json  # needed here alone
 
     json.dump(begun.recorder.document(), begun.file)
+
+
+class TracedCall(NamedTuple):
+    """A recorded function: its category, and the positions of its stream and size arguments.
+
+    Work on the device has a stream; a wait on the host has none. The size of a wider memset is a
+    number of elements.
+    """
+
+    category: str
+    stream: int | None = None
+    nbytes: int | None = None
+
+
+SPANS: Final = {
+    "cuLaunchKernelEx": TracedCall("launch"),  # its stream is in its configuration
+    "cuGraphLaunch": TracedCall("launch", 1),
+    "cuGraphUpload": TracedCall("launch", 1),
+    "cuMemcpyHtoDAsync": TracedCall("copy", 3, 2),
+    "cuMemcpyDtoHAsync": TracedCall("copy", 3, 2),
+    "cuMemcpyDtoDAsync": TracedCall("copy", 3, 2),
+    "cuMemcpyPeerAsync": TracedCall("copy", 5, 4),
+    "cuMemcpy3DAsync": TracedCall("copy", 1),
+    "cuMemcpy3DPeerAsync": TracedCall("copy", 1),
+    "cuMemsetD8Async": TracedCall("copy", 3, 2),
+    "cuMemsetD16Async": TracedCall("copy", 3),
+    "cuMemsetD32Async": TracedCall("copy", 3),
+    "cuMemsetD2D8Async": TracedCall("copy", 5),
+    "cuMemsetD2D16Async": TracedCall("copy", 5),
+    "cuMemsetD2D32Async": TracedCall("copy", 5),
+    "cuMemAlloc": TracedCall("allocation", None, 0),
+    "cuMemAllocAsync": TracedCall("allocation", None, 0),
+    "cuMemAllocFromPoolAsync": TracedCall("allocation", None, 0),
+    "cuMemHostAlloc": TracedCall("allocation", None, 0),
+    "cuMemHostRegister": TracedCall("allocation", None, 1),
+    "cuMemPrefetchAsync": TracedCall("copy", 4, 1),
+    "cuMemFree": TracedCall("allocation"),
+    "cuMemFreeAsync": TracedCall("allocation"),
+    "cuMemFreeHost": TracedCall("allocation"),
+    "cuModuleLoadData": TracedCall("compilation"),
+    "cuModuleLoadDataEx": TracedCall("compilation"),
+    "cuLinkComplete": TracedCall("compilation"),
+    "cuGraphInstantiate": TracedCall("compilation"),
+    "cuStreamSynchronize": TracedCall("wait"),
+    "cuEventSynchronize": TracedCall("wait"),
+    "cuCtxSynchronize": TracedCall("wait"),
+    "cuDevicePrimaryCtxReset": TracedCall("wait"),
+}
+
+
+class TracedApi:
+    """The functions of a driver; those of `SPANS` are timed while there is a recorder.
+
+    Attributes:
+        inner: the driver's own functions.
+    """
+
+    def __init__(self, driver: Driver) -> None:
+        self.inner: DriverApi = driver.api
+        self._driver = driver
+        self._recorder: Recorder | None = None
+        self._is_installed = False
+        self._kernels: dict[int, str] = {}
+
+    def install(self) -> None:
+        """Replace the driver's functions, which `Driver.api` holds.
+
+        Raises:
+            InvalidValueError: a trace is being recorded already.
+        """
+        driver = self._driver
+        with driver.lock:
+            if isinstance(driver.api, TracedApi):
+                raise InvalidValueError("a trace is being recorded already: one at a time")
+            self.inner = driver.api
+            self._is_installed = True
+            # `__getattr__` gives the functions that a class would have to name for the checker.
+            driver.api = cast(DriverApi, self)
+
+    def start(self, recorder: Recorder) -> None:
+        """Report the calls to a recorder from now on."""
+        self._recorder = recorder
+        _renew(iter(self._driver.launchers.alive()))
+
+    def remove(self) -> None:
+        """Stop recording, and restore the driver's functions. Idempotent."""
+        self._recorder = None
+        if self._is_installed:
+            driver = self._driver
+            if cast(object, driver.api) is self:
+                driver.api = self.inner
+            _renew(iter(driver.launchers.alive()))
+            self._is_installed = False
+            self._kernels.clear()
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a function of the driver, or another attribute of the driver's object."""
+        if self._recorder is not None:
+            span = SPANS.get(name)
+            if span is not None:
+                return partial(self._call, name, span)
+            if name == "cuModuleUnload":
+                return self._unload_module
+        return getattr(self.inner, name)
+
+    def _unload_module(self, module: CUmodule) -> tuple[CUresult]:
+        """Forget names, as the driver may reuse the handles of kernels from now on."""
+        self._kernels.clear()
+        return self.inner.cuModuleUnload(module)
+
+    # The functions of the driver have no signature in common.
+    def _call(self, name: str, span: TracedCall, /, *args: Any) -> Any:
+        """Call a function of the driver, timed on the host and on its stream, if it has one."""
+        function = getattr(self.inner, name)
+        recorder = self._recorder
+        if recorder is None:
+            return function(*args)
+        shown, stream = self._shown(name, span, args)
+        queued = None if stream is None else recorder.devices.begin(shown, span.category, stream)
+        start = recorder.begin(shown)
+        code, flow = 0, None
+        try:
+            result = function(*args)
+            code = result[0]
+            if queued is not None and not code:
+                flow = recorder.devices.end(queued)
+        finally:
+            nbytes = None if span.nbytes is None else args[span.nbytes]
+            recorder.end(shown, span.category, start, flow=flow, nbytes=nbytes, code=int(code))
+        return result
+
+    def _shown(
+        self, name: str, span: TracedCall, args: tuple[Any, ...]
+    ) -> tuple[str, CUstream | None]:
+        """Return the name to show, and the stream that the call queues work on."""
+        if name == "cuLaunchKernelEx":
+            return self._kernel_name(int(args[1])), args[0].hStream
+        return name, None if span.stream is None else args[span.stream]
+
+    def _kernel_name(self, handle: int) -> str:
+        """Return the name of a kernel that a launcher was made for."""
+        name = self._kernels.get(handle)
+        if name is None:
+            for launcher in self._driver.launchers.alive():
+                if isinstance(launcher, LauncherState):
+                    try:
+                        self._kernels[int(launcher.kernel.handle)] = launcher.kernel.name
+                    except ClosedError:
+                        continue
+            name = self._kernels.get(handle, f"kernel {handle:#x}")
+        return name
+
+
+def _renew(launchers: Iterator[Dependent]) -> None:
+    """Make each launcher fetch the driver's functions again, even if one raises."""
+    for launcher in launchers:
+        try:
+            launcher.renew()
+        except ClosedError:
+            continue  # it launches no more
+        except BaseException:
+            _renew(launchers)
+            raise
+
+
+class Recorder:
+    """The recorded spans of the host's threads, and with `devices` those of the devices.
+
+    Attributes:
+        devices: the times of work on devices.
+    """
+
+    def __init__(self, devices: DeviceTimes) -> None:
+        self.devices = devices
+        self._events: list[dict[str, object]] = []
+        self._threads: dict[int, str] = {}
+        self._process = os.getpid()
+        self._nvtx = _nvtx()
+        self._origin_ns = time.perf_counter_ns()
+
+    @contextmanager
+    def span(self, name: str, category: str = "span") -> Iterator[None]:
+        """Show a `with` block on the thread that runs it."""
+        start = self.begin(name)
+        try:
+            yield
+        finally:
+            self.end(name, category, start)
+
+    def compiling(self, verb: str) -> Any:
+        """Show a call of `ptx.compile` or `ptx.link`; an observer of these."""
+        return self.span(f"ptx.{verb}", "compilation")
+
+    def begin(self, name: str) -> int:
+        """Begin a span on this thread; return the time for `end`."""
+        if self._nvtx is not None:
+            self._nvtx.push_range(name, domain="cudadrv")
+        return time.perf_counter_ns()
+
+    def end(
+        self,
+        name: str,
+        category: str,
+        start_ns: int,
+        *,
+        flow: int | None = None,
+        nbytes: int | None = None,
+        code: int = 0,
+    ) -> None:
+        """End a span.
+
+        Args:
+            name: as given to `begin`.
+            category: the viewer filters by it.
+            start_ns: the result of `begin`.
+            flow: the number that connects it to a span of a device.
+            nbytes: the size of its memory.
+            code: the result of the driver's function.
+        """
+        duration_us = (time.perf_counter_ns() - start_ns) / 1e3
+        if self._nvtx is not None:
+            self._nvtx.pop_range(domain="cudadrv")
+        thread = threading.get_native_id()
+        if thread not in self._threads:
+            self._threads[thread] = threading.current_thread().name
+        at = self._process, thread, self._microseconds(start_ns)
+        event = complete_event(name, category, *at, duration_us)
+        args = {} if nbytes is None else {"bytes": nbytes}
+        if code:
+            args["result"] = code
+        if args:
+            event["args"] = args
+        self._events.append(event)
+        if flow is not None:
+            self._events.append(flow_event("s", flow, *at))
+
+    def document(self) -> dict[str, object]:
+        """Return the trace as the JSON object of the format."""
+        events = [naming("process_name", self._process, 0, "host")]
+        # Copies, as a call that was running when the trace ended may still add to them.
+        for thread, name in self._threads.copy().items():
+            events.append(naming("thread_name", self._process, thread, name))
+        events += self._events
+        events += device_events(self.devices.spans(), self._microseconds)
+        document: dict[str, object] = {"traceEvents": events, "displayTimeUnit": "ns"}
+        untimed = self.devices.untimed()
+        if untimed:
+            document["otherData"] = {
+                f"device {ordinal}": f"{count} calls queued work that could not be timed"
+                for ordinal, count in untimed.items()
+            }
+        return document
+
+    def _microseconds(self, ns: float) -> float:
+        return (ns - self._origin_ns) / 1e3
+
+
+# The package has no types.
+def _nvtx() -> Any:
+    try:
+        return importlib.import_module("nvtx")
+    except ImportError:
+        return None
+
+
+def device_events(
+    spans: Iterable[DeviceSpan], microseconds: Callable[[float], float]
+) -> Iterator[dict[str, object]]:
+    """Yield the spans of devices, and the names of their processes and threads.
+
+    Args:
+        spans: the spans.
+        microseconds: turns nanoseconds of the host's clock into the trace's time.
+    """
+    named: set[tuple[int, int]] = set()
+    for span in spans:
+        place = _DEVICE_PROCESS + span.ordinal, span.stream & 0x7FFFFFFF
+        if place not in named:
+            named.add(place)
+            yield naming("process_name", place[0], 0, f"device {span.ordinal}")
+            yield naming("thread_name", *place, f"stream {span.stream:#x}")
+        start_us = microseconds(span.start_ns)
+        yield complete_event(span.name, span.category, *place, start_us, span.duration_ns / 1e3)
+        yield flow_event("f", span.flow, *place, start_us)
+
+
+def complete_event(
+    name: str, category: str, process: int, thread: int, start_us: float, duration_us: float
+) -> dict[str, object]:
+    """Return a span of a thread of the host, or of a stream of a device."""
+    return {
+        "ph": "X", "name": name, "cat": category, "pid": process, "tid": thread,
+        "ts": start_us, "dur": duration_us,
+    }  # fmt: skip
+
+
+def flow_event(
+    phase: str, number: int, process: int, thread: int, at_us: float
+) -> dict[str, object]:
+    """Return one end of the arrow from a call to its work on the device."""
+    event: dict[str, object] = {
+        "ph": phase, "name": "queued", "cat": "flow", "id": number, "pid": process, "tid": thread,
+        "ts": at_us,
+    }  # fmt: skip
+    if phase == "f":
+        event["bp"] = "e"
+    return event
+
+
+def naming(kind: str, process: int, thread: int, name: str) -> dict[str, object]:
+    """Return the name of a process or a thread."""
+    return {"ph": "M", "name": kind, "pid": process, "tid": thread, "args": {"name": name}}

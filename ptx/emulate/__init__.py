@@ -6,14 +6,14 @@ function for each basic block of the kernel and of what it may call; `EmulatedKe
 How it runs
 -----------
 Thread blocks are executed in chunks, whole blocks of them, by default 65,536 threads
-(`exec/resident_blocks.py`). A thread's number in its chunk is its lane. Lanes at the same place
-form a fibre (`exec/fibre.py`) with registers of its own: a register's value is a NumPy scalar where
-all its threads agree, else an (n,) array; both behave alike in operators, `.view`, `.astype`,
+(`threads/resident_blocks.py`). A thread's number in its chunk is its lane. Lanes at the same place
+form a fibre (`threads/fibre.py`) with registers of its own: a register's value is a NumPy scalar
+where all its threads agree, else an (n,) array; both behave alike in operators, `.view`, `.astype`,
 `.ndim`. Arrays are never changed in place. A branch that divides a fibre splits it; the fibre with
 the smallest place runs (`exec/scheduler.py`); fibres at the same place become one
 (`exec/merge.py`). What depends on a thread's place in its block alone is found by
 `codegen/analysis/block_invariant.py`, computed once a launch and shared by its chunks
-(`exec/launch_cache.py`). Fibres that wait, for others or for a time, are in
+(`threads/launch_cache.py`). Fibres that wait, for others or for a time, are in
 `exec/sync/waiting.py`; mbarrier objects are in `exec/sync/mbarrier.py`. Chunks of a grid that the
 device would hold all at once take turns (`exec/launch.py`); those of a larger one run one after
 another.
@@ -32,19 +32,22 @@ The rooms, from top to bottom; a file imports from its own room and from those b
 - `requirements`: what instructions need of a module's target and version.
 - `ops`: the operations, a family a file; `ops/__init__.py` says how to add one.
 - `codegen`: basic blocks, the table of operations, the emitter, and the generator.
-- `count`: what launches execute, by calls in code that is made to count.
-- `exec`: fibres, their scheduler and launches; `exec/sync`: what threads wait for.
+- `exec`: how fibres are scheduled, how they wait, and launches; `exec/sync`: what they wait for.
 - `texture`: from coordinates to texels.
-- `memory`: device memory, its layout, accesses and their faults.
+- `access`: accesses of threads to memory, and their faults.
+- `threads`: fibres, the blocks that are executed together, and the launch that they are of.
+- `count`: what launches execute, by calls in code that is made to count.
+- `check`: what looks for races and for reads of what nothing has written.
+- `kernel_facts`: what is known of a kernel's code beside its functions.
+- `memory`: device memory, its layout, and the images in it.
 - `model`: what all of them speak of: types, places of threads, addresses, faults, the clock.
 - `ieee`: exact floating-point arithmetic.
 """
 
 from __future__ import annotations
 
-from ptx.emulate.exec.device_model import DeviceModel
-from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
 from ptx.emulate.memory.device_memory import Allocation, DeviceMemory
+from ptx.emulate.memory.texture import AddressMode, Image, Texture
 from ptx.emulate.model.errors import (
     AddressSpaceExhausted,
     AssertionFailed,
@@ -82,7 +85,8 @@ from ptx.emulate.model.order import LaunchOrder
 from ptx.emulate.program import EmulatedKernel, KernelAttributes, Program
 from ptx.emulate.requirements.check import UnsupportedTarget
 from ptx.emulate.requirements.sizes import SizeLimitExceeded
-from ptx.emulate.texture.texture import AddressMode, Image, Texture
+from ptx.emulate.threads.device_model import DeviceModel
+from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
 
 __all__ = [
     "DEFAULT_LIMITS",

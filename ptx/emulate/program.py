@@ -13,16 +13,17 @@ from ptx.emulate.codegen.generate import generate
 from ptx.emulate.count.counts import Counts, Line
 from ptx.emulate.count.launch_counts import LaunchCounts
 from ptx.emulate.exec.collection import collection_paused
-from ptx.emulate.exec.device_model import DeviceModel
-from ptx.emulate.exec.kernel_code import NOTHING_LATE, KernelCode, Late
+from ptx.emulate.exec.kernel_code import KernelCode
 from ptx.emulate.exec.launch import Launch
-from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
 from ptx.emulate.exec.order.ordered_launch import OrderedLaunch, Turns
-from ptx.emulate.exec.special_registers import RESERVED_BYTES
+from ptx.emulate.kernel_facts import NOTHING_LATE, Late
 from ptx.emulate.memory.layout import ModuleLayout
 from ptx.emulate.model.errors import LaunchError
 from ptx.emulate.model.geometry import Dim3
 from ptx.emulate.model.order import LaunchOrder
+from ptx.emulate.threads.device_model import DeviceModel
+from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
+from ptx.emulate.threads.special_registers import RESERVED_BYTES
 from ptx.isa.model import Space
 from ptx.isa.module import PtxModule
 from ptx.isa.signature import signature_of

@@ -37,6 +37,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
     return done.stdout, json.loads((folder / "out.json").read_text())
 
 
+@pytest.mark.slow
 def test_every_case_has_figures(run: tuple[str, dict[str, Any]]) -> None:
     rows = [Row(**row) for row in run[1]["rows"]]
     assert run[1]["device"] == "Null device 0"

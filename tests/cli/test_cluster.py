@@ -20,6 +20,7 @@ def test_each_worker_is_told_with_its_self_test(capsys: pytest.CaptureFixture[st
     assert worker["device"]["free_mem_bytes"] > 0
 
 
+@pytest.mark.slow
 def test_workers_are_a_table_and_without_a_self_test_where_none_is_wanted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

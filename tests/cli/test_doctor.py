@@ -10,8 +10,7 @@ import pytest
 
 import ptx
 from cudadrv.__main__ import main
-from cudadrv.cli.doctor import Severity, diagnose
-from cudadrv.cli.machine import Machine, look
+from cudadrv.cli.doctor import Machine, Severity, diagnose, look
 from ptx.headers import HeaderFolder
 
 WELL = Machine(

@@ -105,6 +105,7 @@ def test_info_tells_what_brings_missing_headers_for_this_nvrtc(
         assert f"=={major}." in missing[title]
 
 
+@pytest.mark.slow
 def test_info_tells_of_bundled_headers_before_and_after_they_are_unpacked(tmp_path: Path) -> None:
     run = environment_without_headers(tmp_path / "environment")
     major, minor = ptx.nvrtc_version()

@@ -72,7 +72,7 @@ def test_a_bad_count_of_devices_is_refused(count: str, capsys: pytest.CaptureFix
     with pytest.raises(SystemExit) as caught:
         main(["selftest", "--devices", count])
     assert caught.value.code == 2
-    assert "is not a whole number of 1 or more" in capsys.readouterr().err
+    assert "is not an integer of 1 or more" in capsys.readouterr().err
 
 
 def test_a_check_measures_relative_to_the_largest_value() -> None:

@@ -5,10 +5,9 @@ import warnings
 import pytest
 
 from cudadrv import CudaClient, emulator
-from cudadrv.client import environment
 from cudadrv.memory.driver_pool import release_threshold
 
-NAMES = [environment.POOL_RELEASE_THRESHOLD_MB, environment.FREE_LIST_CAP_MB]
+NAMES = ["CUDADRV_POOL_RELEASE_THRESHOLD_MB", "CUDADRV_FREE_LIST_CAP_MB"]
 
 
 def threshold_and_cap() -> tuple[int, int]:
@@ -45,5 +44,6 @@ def test_what_cannot_be_read_is_the_default_with_a_warning(
 
 
 def test_an_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDADRV_FREE_LIST_CAP_MB", "")
-    assert environment.mebibytes("CUDADRV_FREE_LIST_CAP_MB", 7) == 7
+    for name in NAMES:
+        monkeypatch.setenv(name, "")
+    assert threshold_and_cap() == (512 << 20, 1024 << 20)

@@ -16,8 +16,12 @@ def three_processes(threads: int, **settings: object) -> Iterator[Any]:
     import dask
     import distributed
 
-    quiet: dict[str, object] = {"logging.distributed": "critical", **settings}
-    named = {f"distributed.{name}": value for name, value in quiet.items()}
+    # A busy machine takes longer to replace a worker than a cluster waits before it forgets it.
+    usual: dict[str, object] = {
+        "logging.distributed": "critical",
+        "deploy.lost-worker-timeout": "120s",
+    }
+    named = {f"distributed.{name}": value for name, value in {**usual, **settings}.items()}
     with (
         dask.config.set(named),
         distributed.LocalCluster(

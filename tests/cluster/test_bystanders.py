@@ -15,7 +15,7 @@ import pytest
 
 from cudadrv import scatter_batched, scatter_map
 from cudadrv.cluster import GpuExecutor, TilePolicy
-from cudadrv.cluster.dask_begins import Gate
+from cudadrv.cluster.dask_worker import Gate
 from cudadrv.errors import WorkerLostError
 from cudadrv.pool.failures import ScatterError
 from tests.cluster import jobs
@@ -43,6 +43,7 @@ def executor(client: Any) -> Iterator[GpuExecutor]:
         yield executor
 
 
+@pytest.mark.slow
 def test_of_many_short_calls_only_the_one_fails_that_ends_its_workers(
     executor: GpuExecutor, tmp_path: Path
 ) -> None:
@@ -60,6 +61,7 @@ def test_of_many_short_calls_only_the_one_fails_that_ends_its_workers(
     assert np.array_equal(items, expected)
 
 
+@pytest.mark.slow
 def test_calls_that_run_beside_the_one_that_ends_its_workers_are_made_again(
     executor: GpuExecutor, tmp_path: Path
 ) -> None:
@@ -79,6 +81,7 @@ class Deadly(_Plugin):  # type: ignore[misc]  # of a library without types
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_a_call_is_given_up_where_no_worker_lives_to_begin_it(
     client: Any, executor: GpuExecutor
 ) -> None:
@@ -93,6 +96,7 @@ def test_a_call_is_given_up_where_no_worker_lives_to_begin_it(
         client.unregister_worker_plugin("deadly")
 
 
+@pytest.mark.slow
 def test_one_goes_through_a_gate_alone() -> None:
     gate = Gate()
     inside: list[bool] = []

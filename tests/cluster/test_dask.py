@@ -22,7 +22,10 @@ from tests.cluster.dask_processes import three_processes
 
 pytest.importorskip("dask", reason="needs distributed")
 distributed = pytest.importorskip("distributed", reason="needs distributed")
-pytestmark = pytest.mark.filterwarnings("ignore")  # of libraries that are not ours
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),  # of libraries that are not ours
+    pytest.mark.slow,  # each starts or ends Dask's processes
+]
 
 Losing = Callable[[str, int, int, int, npt.NDArray[np.int64]], None]
 
@@ -88,17 +91,6 @@ def test_tiles_that_are_known_to_be_short_go_to_workers_together(executor: GpuEx
     executor.policy = TilePolicy(items=1)
     scatter_map(executor, range(60), jobs.task_key)
     assert len(set(scatter_map(executor, range(600), jobs.task_key))) <= 300
-
-
-def test_items_of_another_host_travel_with_their_tiles(
-    executor: GpuExecutor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # As where a worker joins that cannot open what this process shares.
-    assert executor.workers
-    data = np.arange(300_000.0)
-    monkeypatch.setattr("cudadrv.cluster.segment.os.getpid", lambda: 2**22 + 1)
-    scatter_batched(executor, data, jobs.doubled)
-    assert np.array_equal(data, 2 * np.arange(300_000.0))
 
 
 @pytest.mark.usefixtures("interruptible")

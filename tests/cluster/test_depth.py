@@ -1,4 +1,4 @@
-"""How many tiles a worker has at once: what its engine says at the time."""
+"""How many tiles are started at once: as many as the engine says at the time."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import threading
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 
-from cudadrv.cluster import TilePolicy, WorkerReport
+from cudadrv import scatter_map
+from cudadrv.cluster import GpuExecutor, TilePolicy, WorkerReport
 from cudadrv.cluster.call import Call
 from cudadrv.cluster.engine import Engine
-from cudadrv.cluster.parcel import Function
-from cudadrv.cluster.tile_run import TileRun
+from cudadrv.cluster.pickled import PickledFunction
 from tests.runtime.devices import device_with
 
 from .workers import worker_with
@@ -37,18 +37,15 @@ class LearningEngine(Engine):
     def workers(self) -> tuple[WorkerReport, ...]:
         return (worker_with(device_with(0, 96, 1.0), 0),)
 
-    def depth(self, worker: int, nbytes: int, function: Function) -> int:
+    def capacity(self, nbytes: int, function: PickledFunction) -> int:
         return 5 if self.counts else 2
 
-    def start(self, call: Call, worker: int | None = None) -> None:
+    def start(self, call: Call) -> None:
         call.begin()
         self._given.put(call)
 
-    def start_on(self, call: Call, worker: int) -> None:
-        self.start(call)
-
     def close(self, *, wait: bool, cancel: bool) -> None:
-        raise NotImplementedError
+        pass
 
     def abort(self) -> None:
         raise NotImplementedError
@@ -65,8 +62,8 @@ class LearningEngine(Engine):
             calls.pop(0).future.set_result(None)
 
 
-def test_a_worker_is_given_more_tiles_once_its_engine_takes_more() -> None:
+def test_more_tiles_are_started_once_the_engine_takes_more() -> None:
     engine = LearningEngine(8)
-    found = TileRun(engine, TilePolicy(items=1), range(8), in_place=False).run(nothing)
+    found = scatter_map(GpuExecutor(engine, TilePolicy(items=1)), range(8), nothing)
     assert found == [None] * 8
     assert engine.counts == [2, 5, 5, 5, 4, 3, 2, 1]

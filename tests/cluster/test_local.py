@@ -7,6 +7,7 @@ import pickle
 import threading
 from collections.abc import Iterator
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,10 @@ import pytest
 
 import ptx
 from cudadrv import GpuRuntime, balanced_partition, scatter_batched, scatter_map
-from cudadrv.cluster import GpuExecutor, Progress, TilePolicy
+from cudadrv.cluster import GpuExecutor, Progress, TilePolicy, WorkerReport, local_pool
+from cudadrv.cluster.call import Call
+from cudadrv.cluster.engine import Engine
+from cudadrv.cluster.pickled import PickledFunction
 from cudadrv.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -27,6 +31,9 @@ from cudadrv.errors import (
 from cudadrv.pool.failures import ScatterError
 from tests.cluster import jobs
 from tests.cluster.jobs import Floats
+from tests.runtime.devices import device_with
+
+from .workers import worker_with
 
 
 def test_each_worker_is_a_process_with_a_device_of_its_own(local: GpuExecutor) -> None:
@@ -133,6 +140,16 @@ def test_the_results_of_calls_in_a_row_are_each_the_callers(local: GpuExecutor) 
     assert [each[0] for each in found] == [-float(number) for number in range(24)]
 
 
+def test_arguments_too_large_to_be_kept_wait_for_the_call_before(
+    local: GpuExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_pool, "MAX_REUSED_BYTES", 1 << 15)
+    local.policy = TilePolicy(redone=0, items=10_000)
+    data = np.arange(120_000.0)
+    scatter_batched(local, data, jobs.doubled)
+    assert np.array_equal(data, 2 * np.arange(120_000.0))
+
+
 def _both(one: Floats, several: list[Any]) -> tuple[npt.NDArray[np.int16], Floats]:
     return several[0], one
 
@@ -151,6 +168,26 @@ def test_what_cannot_be_pickled_is_refused_in_words(local: GpuExecutor) -> None:
     with pytest.raises(ArgumentTypeError, match="give a function"):
         local.submit(3)  # type: ignore[arg-type]  # what is tested
     assert local.submit(divmod, 7, 3).result() == (2, 1)
+
+
+def test_a_call_is_not_sent_ahead_while_another_worker_is_idle(local: GpuExecutor) -> None:
+    assert len(local.workers) == 2
+    for _ in range(3):
+        futures = [local.submit(jobs.later, 0.1, jobs.pid) for _ in range(2)]
+        assert len({each.result() for each in futures}) == 2
+
+
+def test_a_function_that_workers_cannot_import_fails_the_same_way_each_time(
+    local: GpuExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert local.workers  # which do not see the folder
+    (tmp_path / "only_here.py").write_text("def one(): return 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    one = import_module("only_here").one
+    for _ in range(4):
+        error = local.submit(one).exception()
+        assert isinstance(error, ModuleNotFoundError)
+        assert "only_here" in str(error)
 
 
 def test_errors_arrive_with_attributes_cause_and_the_workers_traceback(
@@ -209,6 +246,7 @@ def test_a_full_memory_is_an_error_of_its_tile(local: GpuExecutor) -> None:
     assert caught.value.results == {range(5, 10): 5}
 
 
+@pytest.mark.slow
 def test_an_image_is_compiled_once_for_all_workers(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -230,13 +268,28 @@ def test_progress_is_told_of_each_tile(local: GpuExecutor) -> None:
     assert (told[-1].tiles, told[-1].items, told[-1].items_done, told[-1].failed) == (3, 10, 10, 0)
 
 
+class ThreeWorkers(Engine):
+    """Workers with different devices, which nothing asks for calls."""
+
+    def workers(self) -> tuple[WorkerReport, ...]:
+        devices = [device_with(0, sm, 1.0) for sm in (96, 196, 296)]
+        return tuple(worker_with(device, number) for number, device in enumerate(devices))
+
+    def capacity(self, nbytes: int, function: PickledFunction) -> int:
+        raise NotImplementedError
+
+    def start(self, call: Call) -> None:
+        raise NotImplementedError
+
+    def close(self, *, wait: bool, cancel: bool) -> None:
+        pass
+
+    def abort(self) -> None:
+        raise NotImplementedError
+
+
 def test_shares_follow_the_scores_of_the_workers() -> None:
-    from cudadrv.cluster.tile_run import runtime_of
-    from tests.runtime.devices import device_with
-
-    from .workers import worker_with
-
-    runtime = runtime_of([worker_with(device_with(0, sm, 1.0), sm) for sm in (96, 196, 296)])
+    runtime = GpuExecutor(ThreeWorkers()).runtime()
     assert [(n, len(part)) for n, part in balanced_partition(runtime, 600)] == [
         (2, 300), (1, 200), (0, 100),
     ]  # fmt: skip

@@ -21,12 +21,13 @@ from cudadrv.cluster import GpuExecutor, Progress, TilePolicy
 from cudadrv.errors import CudaError, WorkerLostError
 from cudadrv.pool.failures import ScatterError
 from tests.cluster import jobs
+from tests.short_cases import few
 
 Losing = Callable[[str, int, int, int, npt.NDArray[np.int64]], None]
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("losing", [jobs.dying, jobs.hanging, jobs.breaking])
+@pytest.mark.parametrize("losing", few([jobs.dying, jobs.hanging, jobs.breaking], 1))
 def test_a_tile_of_a_lost_worker_is_done_again_by_another(
     local: GpuExecutor, tmp_path: Path, losing: Losing
 ) -> None:
@@ -44,6 +45,7 @@ def test_a_tile_of_a_lost_worker_is_done_again_by_another(
     assert len({each.result() for each in local.on_each(jobs.pid)} & before) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("losing", [jobs.dying, jobs.breaking])
 def test_a_tile_that_loses_every_worker_is_named_with_the_rest_done(
     local: GpuExecutor, tmp_path: Path, losing: Losing
@@ -65,6 +67,7 @@ def test_a_tile_that_loses_every_worker_is_named_with_the_rest_done(
     assert list(caught.value.results) == [range(10), range(10, 20), range(30, 40)]
 
 
+@pytest.mark.slow
 def test_a_worker_that_died_while_it_had_nothing_to_do_costs_no_attempt(
     local: GpuExecutor,
 ) -> None:
@@ -77,6 +80,7 @@ def test_a_worker_that_died_while_it_had_nothing_to_do_costs_no_attempt(
     assert {each.result() for each in local.on_each(jobs.pid)}.isdisjoint(pids)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("losing", [jobs.dying, jobs.breaking, jobs.hanging])
 def test_a_call_that_was_sent_ahead_of_a_lost_one_was_not_begun(
     tmp_path: Path, losing: Losing
@@ -93,6 +97,7 @@ def test_a_call_that_was_sent_ahead_of_a_lost_one_was_not_begun(
         assert len(list(tmp_path.iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_a_call_that_was_sent_ahead_and_the_queued_ones_end_with_the_executor() -> None:
     executor = GpuExecutor.local(1)
     assert executor.workers
@@ -104,6 +109,7 @@ def test_a_call_that_was_sent_ahead_and_the_queued_ones_end_with_the_executor() 
     assert [each.cancelled() for each in futures[2:]] == [True, True]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_everything_and_leaves_no_process(tmp_path: Path) -> None:
     executor = GpuExecutor.local(2, policy=TilePolicy(items=1000))
@@ -125,6 +131,7 @@ def test_an_interrupt_ends_everything_and_leaves_no_process(tmp_path: Path) -> N
         executor.submit(jobs.pid)
 
 
+@pytest.mark.slow
 def test_an_interrupt_in_a_block_ends_what_runs() -> None:
     with pytest.raises(KeyboardInterrupt), GpuExecutor.local(1) as executor:
         future = executor.submit(time.sleep, 600)
@@ -153,6 +160,7 @@ os.kill(os.getpid(), 9)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "end", ["os.kill(os.getpid(), 9)", _FORKED, "raise SystemExit", "os._exit(0)"],
     ids=["killed", "killed after a fork", "exit", "exit at once"],
@@ -171,6 +179,7 @@ def test_workers_end_with_the_process_that_started_them(end: str) -> None:
     assert not Path(f"/proc/{pid}/cmdline").exists()
 
 
+@pytest.mark.slow
 def test_an_error_of_the_callback_waits_for_the_tiles_that_run(local: GpuExecutor) -> None:
     def fail(_: Progress) -> None:
         raise ZeroDivisionError

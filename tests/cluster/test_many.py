@@ -10,15 +10,14 @@ import pytest
 from benchmarks.cluster import SimulatedProcess
 from cudadrv import GpuRuntime, scatter_batched, scatter_map
 from cudadrv.cluster import GpuExecutor, TilePolicy
-from cudadrv.cluster.local import LocalEngine
-from cudadrv.cluster.seats import Seat
+from cudadrv.cluster.local_pool import LocalPool, WorkerSpec
 from tests.cluster import jobs
 from tests.cluster.jobs import Floats
 
 
 def simulated(workers: int) -> GpuExecutor:
     """Threads for processes: each pickles and unpickles all, on a device that they share."""
-    return GpuExecutor(LocalEngine([Seat(0, None, {})] * workers, SimulatedProcess))
+    return GpuExecutor(LocalPool([WorkerSpec(0, None, {})] * workers, SimulatedProcess))
 
 
 def summed(ordinal: int, part: Floats) -> float:

@@ -56,6 +56,7 @@ def wait_until_paused(client: Any, count: int) -> set[str]:
     raise TimeoutError(f"{count} workers are to be paused: {workers}")
 
 
+@pytest.mark.slow
 def test_sixteen_workers_of_one_process_have_the_bits_of_one_device() -> None:
     start = np.random.default_rng(1).random(20_000)
     here, there = start.copy(), start.copy()
@@ -86,6 +87,7 @@ def test_tiles_that_no_worker_takes_fail_with_the_workers_and_the_remedy() -> No
     assert "memory_limit=0" in text
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_paused_begins_no_tile_and_keeps_none(tmp_path: Path) -> None:
     with (
         cluster_of(_MUCH, _MUCH) as client,

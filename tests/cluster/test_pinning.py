@@ -14,9 +14,8 @@ import pytest
 
 from cudadrv import emulator, list_devices
 from cudadrv.cluster import GpuExecutor
-from cudadrv.cluster.local import LocalEngine
-from cudadrv.cluster.report import first_free, held_name
-from cudadrv.cluster.seats import Seat
+from cudadrv.cluster.dask_worker import first_free, held_name
+from cudadrv.cluster.local_pool import LocalPool, WorkerSpec
 from tests.cluster import jobs
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -43,13 +42,14 @@ def cases() -> list[tuple[str, list[int]]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", range(3), ids=["numbers", "uuids", "mig"])
 def test_processes_take_visible_devices_by_their_indices_and_change_nothing(case: int) -> None:
     text, devices = cases()[case]
     # As for GPUs: the process has the driver's devices, and takes the one of its index.
     environment = {"CUDADRV_DRIVER": f"emulator:{_DEVICES}", VISIBLE: text}
-    seats = [Seat(index, None, environment) for index in range(len(devices))]
-    with GpuExecutor(LocalEngine(seats)) as executor:
+    specs = [WorkerSpec(index, None, environment) for index in range(len(devices))]
+    with GpuExecutor(LocalPool(specs)) as executor:
         workers = executor.workers
         assert [bare(each.uuid) for each in workers] == [uuids()[n] for n in devices]
         assert [each.device.ordinal for each in workers] == list(range(len(devices)))
@@ -86,6 +86,7 @@ def workers_with(*texts: str) -> Iterator[Any]:
         yield client
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of libraries that are not ours
 def test_a_dask_worker_has_the_first_device_that_is_visible_to_it() -> None:
     texts = {text: devices[0] for text, devices in cases()}
@@ -120,7 +121,7 @@ def test_workers_share_the_devices_evenly_whatever_each_sees(seen: list[str], ch
 def test_a_device_that_another_process_has_is_free_when_that_ends() -> None:
     name = f"test-{os.getpid()}"
     code = (
-        "import sys; from cudadrv.cluster.report import held_name; "
+        "import sys; from cudadrv.cluster.dask_worker import held_name; "
         f"held = held_name({name!r}); print(held is not None, flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(

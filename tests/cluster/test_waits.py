@@ -12,7 +12,7 @@ import pytest
 from cudadrv.cluster import GpuExecutor, TilePolicy
 from cudadrv.cluster.call import Call
 from cudadrv.cluster.dask_engine import DaskEngine
-from cudadrv.cluster.parcel import Function
+from cudadrv.cluster.pickled import PickledFunction
 from cudadrv.errors import ExecutorClosedError, WorkerLostError
 
 pytest.importorskip("distributed", reason="needs distributed")
@@ -86,7 +86,7 @@ class OddClient:
 
 
 def call_of(function: Callable[..., object], *args: object) -> Call:
-    return Call(Function.of(function), (args, {}), TilePolicy())
+    return Call(PickledFunction.of(function), (args, {}), TilePolicy())
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -119,7 +119,7 @@ def test_a_call_that_is_given_while_the_executor_is_closed_is_made() -> None:
     with cluster_of(0) as client:
         engine = DaskEngine(client, 1.0)
         assert engine.workers()
-        call = SlowCall(Function.of(divmod), ((7, 3), {}), TilePolicy())
+        call = SlowCall(PickledFunction.of(divmod), ((7, 3), {}), TilePolicy())
         call.close = lambda: engine.close(wait=False, cancel=False)
         engine.start(call)
         assert call.future.result(_SECONDS) == (2, 1)

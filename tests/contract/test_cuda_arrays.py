@@ -240,6 +240,9 @@ def test_too_much_memory_is_told(context: cudadrv.Context) -> None:
 
 
 def test_memory_is_given_back(context: cudadrv.Context) -> None:
+    if not context.device.is_emulated:
+        pytest.skip("needs the emulator: other processes change the free memory of a GPU")
+
     def used() -> int:
         gc.collect()
         info = context.memory_info()

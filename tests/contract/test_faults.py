@@ -59,6 +59,7 @@ def test_an_illegal_address_is_told_and_stays() -> None:
     assert second == "700"
 
 
+@pytest.mark.slow
 def test_a_trap_is_told() -> None:
     text = run("""
         k = kernel('extern "C" __global__ void k() { __trap(); }')

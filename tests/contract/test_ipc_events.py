@@ -141,6 +141,7 @@ def opened_and_recorded(pickled: bytes) -> bool:
         return bool(event.is_done())
 
 
+@pytest.mark.slow
 def test_a_killed_process_takes_no_event_of_others_with_it(
     context: cudadrv.Context, stream: cudadrv.Stream
 ) -> None:

@@ -99,6 +99,7 @@ def kept(name: str) -> object:
     return KEPT[name]
 
 
+@pytest.mark.slow
 def test_memory_stays_with_who_has_it_until_it_is_closed_there(
     stream: cudadrv.Stream, peer: Peer
 ) -> None:

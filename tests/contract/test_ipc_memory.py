@@ -158,6 +158,7 @@ def kept(name: str) -> object:
     return KEPT[name]
 
 
+@pytest.mark.slow
 def test_who_was_given_memory_gives_it_to_a_third(stream: cudadrv.Stream, peer: Peer) -> None:
     third, (ours, theirs) = Peer(), START.Pipe()
     third.ask(keep, "end", ours)
@@ -310,6 +311,7 @@ def test_an_opened_memory_closed_there_is_still_here(
     assert peer.ask(numbers, again) == [0, 2, 4, 6, 8, 10]
 
 
+@pytest.mark.slow
 def test_a_killed_process_takes_nothing_with_it(stream: cudadrv.Stream, peer: Peer) -> None:
     killed = Peer()
     arrays: list[AnyArray] = []

@@ -144,6 +144,7 @@ def test_arguments_of_a_link_are_checked(context: cudadrv.Context) -> None:
         context.link([CALLED], ptx.LinkOptions(extra=("-v",)), linker="driver")
 
 
+@pytest.mark.slow
 def test_the_driver_links_where_nvjitlink_is_missing() -> None:
     text = run(f"""
 sys.modules["cuda.bindings.nvjitlink"] = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .test_faults import run
 
 MADE = """
@@ -165,6 +167,7 @@ print(stream.to_host(out).trace(), told)
     ]
 
 
+@pytest.mark.slow
 def test_memory_comes_back_and_what_cannot_be_closed_refuses() -> None:
     text = run(
         MADE
@@ -235,6 +238,7 @@ print(works(cuda_context_for(0)), told)
     assert text.splitlines() in (["one device"], ["[0, 1, 2, 3] True", "True []"])
 
 
+@pytest.mark.slow
 def test_what_is_held_elsewhere_is_destroyed_once() -> None:
     text = run(
         MADE
@@ -247,7 +251,8 @@ with stream.capture() as graph:
 # As a call of another thread does that is under way.
 green = cudadrv.Context.create_green(context.sm_resource.split(8, 1)[0])
 y = green.new_stream().zeros(4, "i4")
-held = [each._box for each in (x, y, event, module, graph, graph.instantiate(), stream, green)]
+executable = graph.instantiate()
+held = [each._box for each in (x, y, event, module, graph, executable, stream, green)]
 held += [y.stream._box, context._box]
 context.reset()
 for each in held[:-1]:
@@ -258,7 +263,7 @@ for each in held[:-1]:
 print(bool(held[-1].raw))
 del each
 held.clear()
-del graph
+del graph, executable
 gc.collect()
 print(works(cuda_context_for(0)), end=" ")
 gc.collect()
@@ -269,25 +274,26 @@ print(cudadrv.pool_info(cudadrv.Device.get(0)).used, told)
     assert text.splitlines() == ["True False " * 9 + "True", "True 0 []"]
 
 
+@pytest.mark.slow
 def test_what_the_collector_does_not_tell_of_is_closed_too() -> None:
     text = run(
         MADE
         + """
 import gc
 x, client = stream.zeros(4, "i4"), cudadrv.CudaClient(0)
-gc.unfreeze(), gc.collect()
-own = gc.get_freeze_count()  # Python 3.12 freezes some objects in a collection
 gc.freeze()
 context.reset()
-print(stream.closed, x.closed, client.stream.closed, gc.get_freeze_count() - own)
+print(stream.closed, x.closed, client.stream.closed)
+gc.unfreeze()
 del x, client, stream
 gc.collect()
 print(works(cuda_context_for(0)), told)
 """
     )
-    assert text.splitlines() == ["True True True 0", "True []"]
+    assert text.splitlines() == ["True True True", "True []"]
 
 
+@pytest.mark.slow
 def test_a_broken_context_is_not_reset() -> None:
     text = run(
         MADE

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 import cudadrv
 
 from .tensor_kernels import needs_tensor_maps
@@ -134,17 +136,20 @@ def test_a_box_between_16_bytes_of_a_row_is_an_illegal_instruction(
     assert told(context, BETWEEN_16_BYTES) == {"IllegalInstructionError 715 True"}
 
 
+@pytest.mark.slow
 def test_a_copy_by_a_map_that_does_not_fit_it_is_an_illegal_instruction(
     context: cudadrv.Context,
 ) -> None:
     assert told(context, NOT_FITTING) == {"IllegalInstructionError 715 True"}
 
 
+@pytest.mark.slow
 def test_a_box_that_is_written_before_the_tensor_is_an_illegal_instruction(
     context: cudadrv.Context,
 ) -> None:
     assert told(context, BEFORE_THE_TENSOR) == {"IllegalInstructionError 715 True"}
 
 
+@pytest.mark.slow
 def test_boxes_that_begin_at_16_bytes_are_copied(context: cudadrv.Context) -> None:
     assert told(context, COPIED) == {"copied"}

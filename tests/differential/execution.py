@@ -13,17 +13,18 @@ from numpy.typing import NDArray
 
 import cudadrv
 from cudadrv import emulator
+from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
 from tests.differential.case import Argument, Case, Held, In, Out
 from tests.differential.inputs import make
 
 
 @contextmanager
-def machine() -> Iterator[cudadrv.Context]:
+def machine(limits: Limits = DEFAULT_LIMITS) -> Iterator[cudadrv.Context]:
     """The GPU where CUDADRV_DRIVER says so, otherwise an emulated one like the recorded one's."""
     if os.environ.get("CUDADRV_DRIVER", "emulator") == "cuda":
         yield cudadrv.cuda_context_for(0)
         return
-    with emulator.session(devices=[emulator.H100]):
+    with emulator.session(devices=[emulator.H100], limits=limits):
         yield cudadrv.cuda_context_for(0)
 
 

@@ -2,38 +2,47 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from ptx.emulate.exec.lane.choice import always, chosen, drawn, never
+from ptx.emulate.threads.limits import Limits
+from tests.differential.case import Source
 from tests.differential.corpus import sources
 from tests.differential.execution import machine, run
 from tests.differential.recording import Recording, path_of
+from tests.ptx.emulate.few_threads import ALWAYS, NEVER, drawn
+from tests.short_cases import few
 
 # What other sources have is of whole warps, which NumPy does in any form.
 SOURCES = (
     "integer", "floating", "conversion", "half", "memory", "atomic", "warp", "barrier", "control",
     "special", "cooperative", "fast_math", "unfused", "transaction", "async_copy",
 )  # fmt: skip
-CHOICES = {"always": always(), "drawn": drawn(17)}
+FORMS = {"always": ALWAYS, "drawn": drawn(17)}
 
 
-@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("name", few(SOURCES, 3))
 def test_bits_do_not_depend_on_the_form_of_registers(name: str) -> None:
     source = next(each for each in sources() if each.name == name)
+    wanted = _results(source, NEVER)
+    found = {form: _results(source, limits) for form, limits in FORMS.items()}
+    wrong = [
+        (case.name, form)
+        for form, results in found.items()
+        for case, want, got in zip(source.cases, wanted, results, strict=True)
+        if not all(map(np.array_equal, want, got))
+    ]
+    assert wrong == []
+
+
+def _results(source: Source, limits: Limits) -> list[list[NDArray[Any]]]:
     recording = Recording.load(path_of(source))
-    wrong = []
     with (
-        machine() as context,
+        machine(limits) as context,
         context.new_stream() as stream,
         context.load_module(recording.ptx) as module,
     ):
-        for case in source.cases:
-            with chosen(never()):
-                want = run(module, stream, case)
-            for form, choice in CHOICES.items():
-                with chosen(choice):
-                    got = run(module, stream, case)
-                if not all(map(np.array_equal, want, got)):
-                    wrong.append((case.name, form))
-    assert wrong == []
+        return [run(module, stream, case) for case in source.cases]

@@ -13,6 +13,7 @@ from tests.differential.comparison import compare
 from tests.differential.corpus import sources
 from tests.differential.execution import machine, run
 from tests.differential.recording import Recording, path_of
+from tests.short_cases import few
 
 ORDERS = {
     "late": LaunchOrder("late"),
@@ -40,7 +41,7 @@ def order(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     return name
 
 
-@pytest.mark.parametrize("order", ORDERS, indirect=True)
+@pytest.mark.parametrize("order", few(ORDERS, 4), indirect=True)
 @pytest.mark.parametrize("name", SOURCES)
 def test_results_are_those_of_the_gpu_in_every_order(name: str, order: str) -> None:
     source = next(each for each in sources() if each.name == name)

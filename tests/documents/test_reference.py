@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from cudadrv.cli.parser import make_parser
+from cudadrv.cli.command_line import make_parser
 
 from . import results
 from .__main__ import ROOT

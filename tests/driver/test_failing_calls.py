@@ -10,7 +10,7 @@ import pytest
 
 import cudadrv
 from cudadrv import CudaArray, LaunchConfig, Stream, Surface, Texture, emulator
-from cudadrv.driver import collected, later
+from cudadrv.driver import later
 from cudadrv.errors import CudadrvError
 from cudadrv.memory.reuse.arena import DeviceArena
 from tests.bump_kernel import PTX
@@ -160,7 +160,7 @@ def leftovers(machine: emulator.Emulator, contexts: list[cudadrv.Context]) -> di
         "user objects": len(machine._user_objects),
         "arrays": len(machine._arrays),
         "used": sum(cudadrv.pool_info(context.device).used for context in contexts),
-        "found": len(collected.found),
+        "refused": len(later._refused),
         "parked": len(later._parked),
         "stack": len(machine._thread.stack),
     }

@@ -38,7 +38,7 @@ holds = {
     "adopting": handle._adopting,
     "moving": order._moving,
     "measuring": calibration._measuring,
-    "outcome": probe._kept.lock,
+    "outcome": probe._cached.lock,
     "modules": registry._entries["bump"].cache._lock,
 }
 
@@ -101,6 +101,7 @@ for name, held in holds.items():
 HELD = {"selection", "driver", "adopting", "moving", "measuring", "outcome", "modules", "pause"}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a system that forks")
 def test_a_child_works_whatever_lock_a_thread_of_its_parent_held() -> None:
     done = subprocess.run(

@@ -6,14 +6,13 @@ import gc
 import subprocess
 import sys
 import threading
-from collections import deque
 from collections.abc import Iterator
 
 import pytest
 
 import cudadrv
 from cudadrv import Event, emulator
-from cudadrv.driver import collected, later
+from cudadrv.driver import later
 from cudadrv.driver.handle import Closing
 from cudadrv.driver.registry import Registry
 from cudadrv.errors import CudaError
@@ -92,35 +91,6 @@ def test_a_stream_that_two_threads_close_is_closed(
     assert box.is_closed
 
 
-class Counted:
-    """Counts its references in its finalizer, as boxes do, from code of another shape."""
-
-    def __init__(self, counts: list[int]) -> None:
-        self.counts = counts
-
-    def __del__(self) -> None:
-        counts = self.counts
-        for _ in range(1):
-            self.counts = counts
-        counts.extend(map(sys.getrefcount, (self,)))
-
-
-def test_counts_of_references_do_not_depend_on_the_code_around_the_call() -> None:
-    held = [deque([object()]).popleft()]
-    assert list(map(sys.getrefcount, held)) == [collected.LISTED]
-    other = held[0]
-    assert next(map(sys.getrefcount, held)) > collected.LISTED
-    del other
-    for named in held:
-        assert named is not None
-        assert next(map(sys.getrefcount, held)) > collected.LISTED
-    del named
-    assert next(map(sys.getrefcount, held)) == collected.LISTED
-    counts: list[int] = []
-    Counted(counts)
-    assert counts == [collected.ALONE]
-
-
 def test_an_emulator_goes_after_its_session() -> None:
     def count() -> int:
         later.drop_now()
@@ -140,6 +110,7 @@ def test_an_emulator_goes_after_its_session() -> None:
     assert count() == before
 
 
+@pytest.mark.slow
 def test_thousands_of_boxes_in_circles_all_go(machine: emulator.Emulator) -> None:
     stream = cudadrv.cuda_context_for(0).new_stream()
     streams = len(machine._streams)

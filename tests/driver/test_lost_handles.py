@@ -57,6 +57,7 @@ def test_a_reset_waits_for_other_devices_that_use_its_memory() -> None:
         assert not later._parked
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*is not in a live allocation")
 def test_what_waits_for_a_device_that_was_reset_waits_no_more(
     monkeypatch: pytest.MonkeyPatch,
@@ -73,6 +74,7 @@ def test_what_waits_for_a_device_that_was_reset_waits_no_more(
         del target
 
 
+@pytest.mark.slow
 def test_pinned_memory_goes_while_a_green_context_of_a_reset_device_is_held() -> None:
     with emulator.session(devices=2):
         context = cudadrv.cuda_context_for(0)
@@ -100,6 +102,7 @@ class Opener:
         self._made.append(cudadrv.cuda_context_for(0).new_stream())
 
 
+@pytest.mark.slow
 def test_what_a_finalizer_makes_while_a_context_is_reset_is_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

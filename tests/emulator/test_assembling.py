@@ -107,6 +107,7 @@ def test_without_nvjitlink_it_is_refused_by_name_and_left_out_by_default(
     assert emulator.checks.default_checks() == ("race", "init", "sync", "bounds", "leak")
 
 
+@pytest.mark.slow
 def test_the_command_assembles_by_default(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)

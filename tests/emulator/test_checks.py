@@ -18,6 +18,7 @@ from cudadrv import emulator
 from cudadrv.errors import ArgumentValueError, CheckError, CudaError
 from ptx.emulate.check.findings import Finding
 from ptx.emulate.model.errors import UninitialisedRead
+from tests.short_cases import few
 
 ROOT = Path(__file__).parents[2]
 SOURCE = """
@@ -138,7 +139,9 @@ def test_the_environment_chooses_the_checks(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize(
     ("barrier", "own", "status", "said"),
-    [(1, 0, 0, "0 found"), (0, 0, 66, "1 found"), (0, 7, 7, "1 found"), (1, 7, 7, "0 found")],
+    few(
+        [(1, 0, 0, "0 found"), (0, 0, 66, "1 found"), (0, 7, 7, "1 found"), (1, 7, 7, "0 found")], 2
+    ),
 )
 def test_the_command_tells_of_a_script(
     tmp_path: Path, barrier: int, own: int, status: int, said: str

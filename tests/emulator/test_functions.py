@@ -10,8 +10,8 @@ from cudadrv.driver._api import (
     CUmodule,
 )
 from cudadrv.emulator import H100, T4, Emulator
-from cudadrv.emulator.attributes import device_attributes
-from cudadrv.emulator.occupancy import blocks_per_sm
+from cudadrv.emulator.functions import blocks_per_sm
+from cudadrv.emulator.profiles import device_attributes
 
 from .calls import OpenApi, code, functions, load, ok
 from .kernels import EMPTY, STATIC_SHARED

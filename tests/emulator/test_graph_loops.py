@@ -46,6 +46,7 @@ def test_a_loop_ends_or_is_told_as_endless(order: OrderName, runs: int, ends: bo
             stream.synchronize()
 
 
+@pytest.mark.slow
 def test_a_condition_goes_with_its_graph_and_what_was_made_of_that() -> None:
     with emulator.session() as machine:
         context = cudadrv.cuda_context_for(0)

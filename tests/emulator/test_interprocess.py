@@ -28,6 +28,7 @@ from cudadrv.driver._api import (
 )
 from cudadrv.emulator import Emulator, session
 from tests.contract.peer import KEPT, Peer
+from tests.short_cases import few
 
 from .calls import code, ok
 
@@ -81,7 +82,7 @@ def same_descriptors() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("same_descriptors")
-@pytest.mark.parametrize("order", ["immediate", "late"])
+@pytest.mark.parametrize("order", few(["immediate", "late"], 1))
 def test_memory_of_a_pool_is_one_in_two_emulators_and_counts_where_it_is_from(order: str) -> None:
     first, second = an_emulator(order=order), an_emulator(order=order)
     free = ok(second.cuMemGetInfo())
@@ -231,6 +232,7 @@ def test_memory_shared_again_has_nothing_of_what_was_shared_at_its_place_before(
     assert read(driver, second, 4096) == bytes(4096)
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_had_shared_stays_with_those_that_have_it() -> None:
     killed = Peer()
     stream = cudadrv.cuda_context_for(0).default_stream
@@ -248,6 +250,7 @@ def test_what_a_killed_process_had_shared_stays_with_those_that_have_it() -> Non
         handle.open(stream)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [lambda: MemoryPool(shareable=True), UnpooledMemory],
                          ids=["pool", "unpooled"])  # fmt: skip
 def test_a_gibibyte_of_two_processes_is_one_file_with_the_pages_that_were_written(

@@ -123,6 +123,7 @@ def planting(number: int) -> Callable[[FrameType, str, object], None]:
     return profile
 
 
+@pytest.mark.slow
 def test_an_exception_wherever_one_may_come_loses_no_lock() -> None:
     for number in itertools.count(step=3):  # a third of the places, in 3 s
 

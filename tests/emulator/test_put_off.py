@@ -28,6 +28,7 @@ def machine() -> Iterator[emulator.Emulator]:
         yield machine
 
 
+@pytest.mark.slow
 def test_thousands_of_releases_in_one_call_are_all_made(
     machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,7 @@ from cudadrv.emulator.report import as_json, as_sarif
 from cudadrv.errors import ArgumentValueError, CheckError, CudaError
 from ptx.emulate.check.findings import Access, Found, demangled
 from ptx.emulate.model.errors import Where
+from tests.short_cases import few
 
 ROOT = Path(__file__).parents[2]
 SOURCE = """
@@ -220,13 +221,16 @@ for name in sys.argv[1:]:
 
 @pytest.mark.parametrize(
     ("arguments", "status", "checks"),
-    [
-        ((), 0, []),
-        (("turn",), 66, ["race", "race"]),
-        (("stuck",), 66, ["sync"]),
-        (("leak",), 66, ["race", "race", "leak", "leak"]),  # an array and its stream
-        (("none",), 1, []),
-    ],
+    few(
+        [
+            ((), 0, []),
+            (("turn",), 66, ["race", "race"]),
+            (("stuck",), 66, ["sync"]),
+            (("leak",), 66, ["race", "race", "leak", "leak"]),  # an array and its stream
+            (("none",), 1, []),
+        ],
+        1,
+    ),
 )
 def test_the_command_writes_sarif_and_takes_suppressions(
     tmp_path: Path, arguments: tuple[str, ...], status: int, checks: list[str]

@@ -24,6 +24,7 @@ from cudadrv.emulator import (
 )
 from cudadrv.errors import LaunchTimeoutError
 from ptx.emulate.model.errors import Runaway
+from tests.short_cases import few
 
 from .kernels import EMPTY, TRAP, UNKNOWN_OPCODE
 
@@ -175,7 +176,14 @@ def test_a_fault_that_nobody_catches_is_printed_once() -> None:
 
 @pytest.mark.parametrize(
     ("steps", "said"),
-    [("5000", "limit of 5000"), ("0", "use a number of steps"), ("many", "use a number of steps")],
+    few(
+        [
+            ("5000", "limit of 5000"),
+            ("0", "use a number of steps"),
+            ("many", "use a number of steps"),
+        ],
+        1,
+    ),
 )
 def test_the_environment_says_how_many_steps_a_kernel_may_take(steps: str, said: str) -> None:
     found = run(
@@ -200,7 +208,7 @@ HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
 @pytest.mark.parametrize(
     "image",
-    [
+    few([
         f"{HEADER}foo",
         f"{HEADER}{UNKNOWN_OPCODE}",
         f"{HEADER}.visible .entry k() {{ call missing; ret; }}",
@@ -211,7 +219,7 @@ HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
         f"{HEADER}.global .align 4 .b8 big[99999999];",
         f"{HEADER}{TRAP}",
         "\x7fELF",
-    ],
+    ], 2),
     ids=[
         "syntax", "opcode", "undefined", "body", "requirement", "version", "target", "memory",
         "fault", "elf",

@@ -53,6 +53,21 @@ def test_kernels_of_triton_in_tensor_memory_are_exact(order: OrderName, seed: in
         require_exact_copied_factors(context, context.default_stream)
 
 
+@pytest.mark.parametrize(
+    ("order", "seed"), [("immediate", None), ("late", None), ("random", 1), ("random", 2)]
+)
+def test_the_race_check_finds_nothing_in_kernels_of_triton(
+    order: OrderName, seed: int | None
+) -> None:
+    with emulator.session(devices=[DEVICE], order=order, seed=seed, check=["race"]) as machine:
+        context = cudadrv.cuda_context_for(0)
+        require_exact_chain(context, context.default_stream)
+        require_exact_scaled_product(context, context.default_stream)
+        require_exact_copied_factors(context, context.default_stream)
+        context.synchronize()
+    assert machine.findings == ()
+
+
 def test_a_product_that_is_not_waited_for_is_found_where_it_is_late() -> None:
     with (
         emulator.session(devices=[DEVICE], order="late"),

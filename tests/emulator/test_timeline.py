@@ -16,8 +16,8 @@ from cudadrv.driver._api import (
     CUstreamCaptureMode,
 )
 from cudadrv.emulator import CheckName, EarlyRead, Emulator, HostChange, OrderWarning, session
+from cudadrv.emulator.memory_patterns import FREED, FRESH
 from cudadrv.emulator.timeline.choice import chosen_order, read_order
-from cudadrv.emulator.timeline.patterns import FREED, FRESH
 from cudadrv.emulator.timeline.queues import QUEUE_LENGTH
 from cudadrv.errors import CopyError
 from tests.several_threads import all_at_once
@@ -437,6 +437,7 @@ def test_one_seed_is_one_run_and_another_seed_another() -> None:
     assert runs[0] != runs[2]
 
 
+@pytest.mark.slow
 def test_random_programs_leave_the_same_traces_on_every_machine() -> None:
     assert digest_of(PROGRAMS) == DIGEST
 
@@ -498,6 +499,7 @@ def test_work_that_fails_at_the_end_of_a_session_is_warned_of() -> None:
         machine.api.finish()
 
 
+@pytest.mark.slow
 def test_a_process_takes_its_order_from_the_environment() -> None:
     code = "import cudadrv; cudadrv.list_devices()\nfrom cudadrv.driver.in_use import current\n"
     for order, said in (("late", "late"), ("random:3", "random:3"), ("soon", "DriverSelection")):

@@ -18,7 +18,7 @@ import ptx
 from cudadrv import LaunchConfig, emulator
 from cudadrv.errors import ArgumentError
 from cudadrv.interop import Reader
-from cudadrv.interop.exchange import exchange_of
+from cudadrv.interop.dlpack import exchange_of
 from cudadrv.interop.reader import found_for
 from cudadrv.memory.export import VersionedTensor
 
@@ -167,7 +167,7 @@ def test_a_tensor_is_what_its_exchange_function_lends(torch: Any) -> None:
         pytest.skip("needs PyTorch 2.10 or newer")
     base = torch.zeros(6, 4)
     for x in (base, base[1::2, ::3].T, base[0, 0], torch.nn.Parameter(base)):
-        lent = exchange.lend(x)
+        lent = exchange.borrow(x)
         tensor = VersionedTensor.at(lent.value or 0).tensor
         assert (tensor.data or 0) + tensor.byte_offset == x.data_ptr()
         assert tuple(tensor.shape[: tensor.ndim]) == tuple(x.shape)
@@ -175,10 +175,10 @@ def test_a_tensor_is_what_its_exchange_function_lends(torch: Any) -> None:
         assert (tensor.device_type, tensor.code, tensor.bits, tensor.lanes) == (1, 2, 32, 1)
     for name, code in (("bfloat16", 4), ("float8_e4m3fn", 10), ("float8_e5m2", 12)):
         small = torch.zeros(3, dtype=getattr(torch, name))
-        lent = exchange.lend(small)
+        lent = exchange.borrow(small)
         assert VersionedTensor.at(lent.value or 0).tensor.code == code
     with pytest.raises(RuntimeError, match="meta"):
-        exchange.lend(torch.empty(3, device="meta"))
+        exchange.borrow(torch.empty(3, device="meta"))
     assert exchange.current_stream(1, 0) == 0
 
 
@@ -189,7 +189,7 @@ def test_memory_of_a_lent_tensor_lives_until_it_is_given_back(torch: Any) -> Non
     x = torch.arange(4.0)
     storage = x.untyped_storage()
     held = torch._C._storage_Use_Count(storage._cdata)
-    lent = exchange.lend(x)
+    lent = exchange.borrow(x)
     del x
     assert torch._C._storage_Use_Count(storage._cdata) == held
     tensor = VersionedTensor.at(lent.value or 0).tensor

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import ptx
 from cudadrv import LaunchConfig, emulator
 from cudadrv.errors import ArgumentError, WrongDeviceError
 from cudadrv.interop import register
+from cudadrv.interop.reader import LIBRARIES
 
 from . import stand_ins
 from .stand_ins import StandIn
@@ -24,27 +24,27 @@ from .stand_ins import StandIn
 SOURCE = """
 extern "C" __global__ void twice(const float* x) { const_cast<float*>(x)[threadIdx.x] *= 2; }
 """
-FILES = {
-    "torch": "torch_tensors",
-    "cupy": "cupy_arrays",
-    "numba": "numba_arrays",
-    "jax": "jax_arrays",
-    "core": "core_buffers",
-    "warp": "warp_arrays",
+PACKAGES = {
+    "torch": "torch.",
+    "cupy": "cupy.",
+    "numba": "numba.cuda.",
+    "jax": "jaxlib.",
+    "core": "cuda.core.",
+    "warp": "warp.",
 }
 
 
 def taken(name: str, monkeypatch: pytest.MonkeyPatch) -> StandIn:
-    """A stand-in in the library's place, with the readers that its file makes of it."""
+    """A stand-in in the library's place, with the readers that are made of it."""
     library: StandIn = getattr(stand_ins, name)()
     for module, loaded in library.modules.items():
         monkeypatch.setitem(sys.modules, module, loaded)
-    for kind, reader in importlib.import_module(f"cudadrv.interop.{FILES[name]}").readers():
+    for kind, reader in LIBRARIES[PACKAGES[name]]():
         register(kind, reader)
     return library
 
 
-@pytest.fixture(params=list(FILES))
+@pytest.fixture(params=list(PACKAGES))
 def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> StandIn:
     return taken(request.param, monkeypatch)
 

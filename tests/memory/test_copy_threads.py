@@ -14,10 +14,10 @@ from collections.abc import Callable
 
 import pytest
 
-from cudadrv.driver import handover
+from campaigns.interrupts.points import Interrupter
+from cudadrv.driver.once_task import OnceTask
 from cudadrv.memory import copy_threads
 from cudadrv.memory.copy_threads import MOST_THREADS, usable_threads, work_together
-from tests.attack.interrupts.points import Interrupter
 from tests.several_threads import all_at_once
 
 SECONDS = 10
@@ -118,14 +118,15 @@ def test_a_helper_that_is_slow_keeps_nothing_of_a_job_that_is_over(
     may_go_on = threading.Event()
     caller = threading.get_ident()
 
-    def give_slowly(lock: int) -> None:
-        give(lock)
+    def run_slowly(task: OnceTask[[]]) -> bool:
+        ran = run(task)
         if threading.get_ident() != caller:
             may_go_on.wait(SECONDS)
+        return ran
 
-    give = handover.give
+    run = OnceTask.run
     if has_begun:
-        monkeypatch.setattr(handover, "give", give_slowly)
+        monkeypatch.setattr(OnceTask, "run", run_slowly)
     else:
         slow.idle.append(True)  # it does not come for what it is given
 
@@ -198,10 +199,12 @@ def test_a_helper_that_comes_late_is_not_waited_for() -> None:
 
     for _ in range(100):
         work_together(job, MOST_THREADS)
-    given = handover.Handover(other.set)
-    handover.take(given.lock, 1)
+    task = OnceTask(other.set)
+    assert task.cancel()
     other.clear()
-    given.run()
+    thread = threading.Thread(target=task.run)
+    thread.start()
+    thread.join()
     assert not other.is_set()
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import cudadrv
+from campaigns.interrupts.points import Interrupter
 from cudadrv import emulator
 from cudadrv.errors import IllegalAddressError, OutOfMemoryError
-from tests.attack.interrupts.points import Interrupter
 from tests.bump_kernel import PTX
 from tests.several_threads import all_at_once
 
@@ -243,7 +243,7 @@ def test_a_forked_child_has_nothing_of_what_its_parent_kept(machine: emulator.Em
     assert any(stream._box.kept.values())
 
 
-def test_an_interrupt_at_any_point_loses_no_block(machine: emulator.Emulator) -> None:
+def test_no_block_is_lent_twice_after_an_interrupt_at_any_point(machine: emulator.Emulator) -> None:
     stream = stream_of()
     host = np.arange(NBYTES // 4, dtype="u4")
 
@@ -259,7 +259,9 @@ def test_an_interrupt_at_any_point_loses_no_block(machine: emulator.Emulator) ->
         interrupter = Interrupter(number)
         if not interrupter.run(act):
             break
-        assert used() == 0, interrupter.place
+        first, second = (stream.to_device(host + n) for n in range(2))
+        assert np.array_equal(stream.to_host(first), host), interrupter.place
+        assert np.array_equal(stream.to_host(second), host + 1), interrupter.place
         number += 1
     assert number > 20
 

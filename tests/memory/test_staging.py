@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import cudadrv
+from campaigns.interrupts.points import Interrupter
 from cudadrv import emulator
 from cudadrv.driver.context_box import ContextBox
 from cudadrv.errors import ClosedError, OutOfMemoryError
@@ -22,7 +23,6 @@ from cudadrv.memory import chunk, copy_threads, staging
 from cudadrv.memory.chunk import Chunk, Slot, chunks_of
 from cudadrv.memory.copy_threads import Share, under_way
 from cudadrv.memory.staging import LEAST_STAGED_BYTES, StagingRing, ring_of
-from tests.attack.interrupts.points import Interrupter
 
 LIMIT = 4 << 20
 
@@ -255,33 +255,28 @@ def test_the_buffers_used_last_are_used_first() -> None:
     ring = ring_of(context)
     assert ring is not None
     pairs = ring._pairs
-    first: list[tuple[Slot, Slot]] = []
-    pairs.take(first, False)
-    next(pairs.giving_back(first))
-    again: list[tuple[Slot, Slot]] = []
-    pairs.take(again, False)
-    assert again == first
-    others: list[tuple[Slot, Slot]] = []
+    first = pairs.take(0)
+    pairs.give_back(first)
+    assert pairs.take(0) == first
+    others = []
     while pairs:
-        pairs.take(others, False)
-    assert first[0] not in others
+        others.append(pairs.take(0))
+    assert first not in others
     with pytest.raises(queue.Empty):
-        pairs.take(others, False)
-    for pair in (*first, *others):
-        next(pairs.giving_back([pair]))
+        pairs.take(0)
+    for pair in (first, *others):
+        pairs.give_back(pair)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["up", "down"])
-def test_an_interrupt_at_any_point_of_a_staged_copy_keeps_its_buffers_and_writes_no_more(
+def test_a_staged_copy_writes_no_more_after_an_interrupt_at_any_point(
     way: str,
 ) -> None:
     context = cudadrv.cuda_context_for(0)
     stream = context.new_stream()
     ones = np.ones(LEAST_STAGED_BYTES, np.uint8)
     device, target = stream.to_device(ones), np.zeros_like(ones)
-    ring = ring_of(context)
-    assert ring is not None
-    pairs = len(ring._pairs)
     for number in range(1000):
         interrupter = Interrupter(number)
         if not interrupter.run(
@@ -292,11 +287,26 @@ def test_an_interrupt_at_any_point_of_a_staged_copy_keeps_its_buffers_and_writes
         stream.fill(device, 2)  # nobody reads it any more
         stream.synchronize()
         assert int(target.sum()) == then, interrupter.place
-        assert len(ring._pairs) == pairs, interrupter.place
         stream.fill(device, 1)
         target[...] = 0
     assert number > 50
     assert (stream.to_host(device) == 1).all()
+
+
+def test_a_copy_goes_on_though_all_buffers_of_the_ring_are_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(staging, "_PATIENCE_SECONDS", 0.01)
+    with emulator.session():
+        context = cudadrv.cuda_context_for(0)
+        stream = context.new_stream()
+        ring = ring_of(context)
+        assert ring is not None
+        while ring._pairs:
+            ring._pairs.take(0)
+        host = np.arange(LEAST_STAGED_BYTES // 4, dtype="u4")
+        assert np.array_equal(stream.to_host(stream.to_device(host)), host)
+        assert len(ring._pairs) == 1
 
 
 def test_a_ring_of_a_context_that_closes_meanwhile_is_not_kept(

@@ -19,8 +19,7 @@ from cudadrv import (
 )
 from cudadrv.emulator import Emulator
 from cudadrv.errors import CalibrationFailed, OutOfMemoryError
-from cudadrv.runtime.calibration import calibrate
-from cudadrv.runtime.crossover import policy_from
+from cudadrv.runtime.calibration import calibrate, policy_from
 from cudadrv.runtime.measurement import (
     SMALLEST_GEMM_FLOPS,
     Measurement,
@@ -164,6 +163,7 @@ def test_the_policy_is_measured_when_first_read_and_cached(
     assert calibrated_policy_for_device(runtime.device) == policy
 
 
+@pytest.mark.slow
 def test_threads_that_read_the_policy_at_once_measure_once(machine: Emulator) -> None:
     runtime = GpuRuntime.current()
     assert runtime is not None

@@ -16,8 +16,7 @@ from cudadrv import (
     emulator,
 )
 from cudadrv.emulator import H100
-from cudadrv.runtime.calibration import calibrate
-from cudadrv.runtime.calibration_store import CalibrationStore, fingerprint
+from cudadrv.runtime.calibration import CalibrationStore, calibrate, fingerprint
 
 from .conftest import kept_files
 from .devices import device_with

@@ -1,1 +1,1 @@
-"""The driver's functions, a file for each noun; `cudadrv.emulator.emulator` puts them together."""
+"""The driver's functions, a file for each chapter of its manual; `Emulator` puts them together."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from ...driver._api import CUDA_ARRAY3D_DESCRIPTOR, CUarray, CUmipmappedArray, CUresult
 from ..arrays import Array, Layout, MipmappedArray, read_layout
-from ..capture_rules import CaptureRules
+from ..call_rules import CallRules
 from ..contexts import Context
-from ..pieces import Owner
+from ..device_state import Owner
 from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
 from .call import call
 
 
-class ArrayCalls(CaptureRules):
+class ArrayCalls(CallRules):
     """CUDA arrays and mipmapped arrays."""
 
     @call(1)

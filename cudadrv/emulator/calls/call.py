@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, cast
 
+from ..driver_state import DriverState
 from ..refusal import OK, Failure, Refusal
-from ..thread import CallingThread
 
 _P = ParamSpec("_P")
 # A result tuple, whatever follows the CUresult.
@@ -26,18 +26,7 @@ _GIVE_BACK: Final = frozenset(
 )  # fmt: skip
 
 
-class _Called(Protocol):
-    """What a class of driver functions has."""
-
-    @property
-    def _thread(self) -> CallingThread:
-        """What it keeps for the calling thread."""
-
-    def _enter(self, name: str, always: bool, /) -> None:
-        """What every call checks first."""
-
-
-_S = TypeVar("_S", bound=_Called)
+_S = TypeVar("_S", bound=DriverState)
 
 
 def call(
@@ -77,3 +66,14 @@ def call(
         return checked
 
     return decorate
+
+
+class _Structure(Protocol):
+    """What every structure of cuda.bindings has, though its stub leaves that out."""
+
+    def getPtr(self) -> int: ...
+
+
+def pointer_to(structure: object) -> int:
+    """The address of a structure of cuda.bindings, which has no other access to its bytes."""
+    return cast(_Structure, structure).getPtr()

@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 
 from ...driver._api import CUresult
-from ..core import Core
+from ..call_rules import CallRules
 from ..refusal import SUCCESS, Refusal, invalid_value
 from .call import call
 
 _RUNNING = 0  # CU_PROCESS_STATE_RUNNING
 
 
-class CheckpointCalls(Core):
+class CheckpointCalls(CallRules):
     """Checkpoints of processes."""
 
     @call(1)

@@ -1,68 +1,55 @@
-"""Primary contexts, created contexts and each thread's stack of current ones.
+"""Primary contexts, created contexts, each thread's stack of current ones, and their settings.
 
-CUDA Driver API: "Primary Context Management", "Context Management".
+CUDA Driver API: "Primary Context Management", "Context Management", "Peer Context Memory Access",
+"Profiler Control".
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from ...driver._api import CUcontext, CUctx_flags, CUctxCreateParams, CUdevice, CUresult
-from ..capture_rules import CaptureRules
+from ptx.emulate.threads.limits import DEFAULT_LIMITS
+
+from ...driver._api import (
+    CUcontext,
+    CUctx_flags,
+    CUctxCreateParams,
+    CUdevice,
+    CUfunc_cache,
+    CUlimit,
+    CUresult,
+)
+from ..call_rules import CallRules
 from ..contexts import Context
-from ..emulated_device import DeviceState
-from ..pieces import Piece
+from ..device_state import DeviceState, Piece
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from .call import call
 
 _FLAGS: Final = int(CUctx_flags.CU_CTX_FLAGS_MASK)
 _SCHED_MASK: Final = int(CUctx_flags.CU_CTX_SCHED_MASK)
 _SCHEDULES: Final = (0, 1, 2, 4)
+_API_VERSION: Final = 3020
+_HEAP: Final = int(CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE)
+# What an H100's driver says at first, but for the stack: there it grows by itself.
+_FIRST: Final = {
+    int(CUlimit.CU_LIMIT_STACK_SIZE): DEFAULT_LIMITS.stack_bytes,
+    int(CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE): 1 << 20,
+}
 
 
-class ContextCalls(CaptureRules):
+class ContextCalls(CallRules):
     """Primary contexts, created contexts and each thread's stack of current ones."""
 
     @call(1)
     def cuDevicePrimaryCtxRetain(self, dev: CUdevice, /) -> tuple[CUresult, CUcontext]:
         """The device's primary context, made active if nobody retained it."""
-        device = self._device(dev)
-        with self._lock:
-            context = self._primaries.get(device.ordinal)
-            if context is None or context.destroyed:
-                self._refuse_if_bad(device)
-                handle = context.handle if context is not None else self._context_handle()
-                context = Context(handle, device, flags=0, primary=True)
-                self._contexts[handle] = self._primaries[device.ordinal] = context
-            context.retained += 1
-            return SUCCESS, CUcontext(context.handle)
+        return SUCCESS, CUcontext(retain_primary(self, self._device(dev)).handle)
 
     @call()
     def cuDevicePrimaryCtxRelease(self, dev: CUdevice, /) -> tuple[CUresult]:
         """Release it once; the last release destroys what it holds."""
-        self._release_primary(self._device(dev))
+        release_primary(self, self._device(dev))
         return OK
-
-    def _release_primary(self, device: DeviceState) -> None:
-        context = self._retained(device)
-        if context.retained == 1:
-            self._finish_context(context)
-        with self._lock:
-            context = self._retained(device)  # another thread may have released it
-            context.retained -= 1
-            is_last = context.retained == 0
-            memory = self._end_of(context) if is_last else []
-        if is_last:
-            self._destroy(context, memory)
-
-    def _retained(self, device: DeviceState) -> Context:
-        """The active primary context of a device."""
-        context = self._primaries.get(device.ordinal)
-        if context is None or context.destroyed:
-            raise Refusal(
-                CUresult.CUDA_ERROR_INVALID_CONTEXT, "the primary context is not retained"
-            )
-        return context
 
     @call(1)
     def cuCtxCreate(
@@ -76,7 +63,7 @@ class ContextCalls(CaptureRules):
             raise Refusal(
                 CUresult.CUDA_ERROR_NOT_SUPPORTED, "the emulator takes no context parameters"
             )
-        self._refuse_if_bad(device)
+        _refuse_if_bad(device)
         with self._lock:
             context = Context(self._context_handle(), device, flags=flags, primary=False)
             self._contexts[context.handle] = context
@@ -97,21 +84,11 @@ class ContextCalls(CaptureRules):
                 CUresult.CUDA_ERROR_INVALID_CONTEXT,
                 "a primary context is released, and a green one destroyed as such",
             )
-        self._end_context(context)
+        end_context(self, context)
         stack = self._thread.stack
         if stack and stack[-1] is context:
             stack.pop()
         return OK
-
-    def _end_context(self, context: Context) -> None:
-        """Destroy a context that is no primary one, once."""
-        self._finish_context(context)
-        with self._lock:
-            if context.destroyed:
-                raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
-            memory = self._end_of(context)
-        self._destroy(context, memory)
-        self._contexts.pop(context.handle, None)
 
     @call()
     def cuCtxSetCurrent(self, ctx: CUcontext, /) -> tuple[CUresult]:
@@ -210,53 +187,202 @@ class ContextCalls(CaptureRules):
         self._current()
         return SUCCESS, 0, -5
 
-    @staticmethod
-    def _refuse_if_bad(device: DeviceState) -> None:
-        fault = device.fault
-        if fault is not None:
-            raise Refusal(fault.code, fault.text, fault.cause)
+    @call()
+    def cuDevicePrimaryCtxReset(self, dev: CUdevice, /) -> tuple[CUresult]:
+        """Destroy what the primary context holds, whoever retained it."""
+        device = self._device(dev)
+        context = self._primaries.get(device.ordinal)
+        if context is None or context.destroyed:
+            return OK
+        self._finish_context(context)
+        with self._lock:
+            context = self._primaries[device.ordinal]  # another thread may have reset it
+            if context.destroyed:
+                return OK
+            context.retained = 0
+            memory = _mark_destroyed(self, context)
+        _destroy_content(self, context, memory)
+        return OK
 
-    def _end_of(self, context: Context) -> list[Piece]:
-        """Mark a context as destroyed; gives its device memory. `_lock` is held.
+    @call(2)
+    def cuDevicePrimaryCtxGetState(self, dev: CUdevice, /) -> tuple[CUresult, int, int]:
+        """The primary context's flags, and whether it is active."""
+        context = self._primaries.get(self._device(dev).ordinal)
+        is_active = context is not None and not context.destroyed
+        return SUCCESS, context.flags if context is not None else 0, int(is_active)
 
-        What a pool gave is the device's, and not among it.
-        """
-        context.destroyed = True
-        self._host.free_of(context.handle)
-        pieces = list(context.device.pieces.values())
-        return [piece for piece in pieces if piece.context == context.handle]
+    @call(1)
+    def cuCtxGetFlags(self) -> tuple[CUresult, int]:
+        """The current context's flags."""
+        return SUCCESS, self._current().flags
 
-    def _destroy(self, context: Context, memory: list[Piece]) -> None:
-        """Destroy what a context held; later calls with its handles return CONTEXT_IS_DESTROYED."""
-        device = context.device
-        for stream in [s for s in list(self._streams.values()) if s.context is context]:
-            self._drop_capture(stream)
-        self._forget_default_streams(context)
-        for event in [e for e in list(self._events.values()) if e.context is context]:
-            self._events.pop(event.handle, None)
-        for module in [m for m in list(self._modules.values()) if m.context is context]:
-            module.close()
-        with device.lock:
-            for piece in memory:
-                if device.pieces.get(piece.address) is piece:
-                    device.free(piece)
-            self._forget_arrays(context)
-            if all(c.destroyed for c in list(self._contexts.values()) if c.device is device):
-                device.run_alone(device.model.heap.clear)
+    @call(1)
+    def cuCtxGetId(self, ctx: CUcontext, /) -> tuple[CUresult, int]:
+        """A number that no other context has; of null the current one's."""
+        context = self._context(ctx) if int(ctx) else self._current()
+        return SUCCESS, context.handle
 
-    def _forget_arrays(self, context: Context) -> None:
-        """Forget the arrays, textures and surfaces of a context whose memory is gone."""
-        for array in [a for a in list(self._arrays.values()) if a.context is context]:
-            array.destroyed = True
-            del self._arrays[array.handle]
-        for mipmapped in [m for m in list(self._mipmapped_arrays.values()) if m.context is context]:
-            del self._mipmapped_arrays[mipmapped.handle]
-        for handle in [h for h, owner in self._texture_owners.copy().items() if owner is context]:
-            context.device.model.textures.pop(handle, None)
-            context.device.model.surfaces.pop(handle, None)
+    @call(1)
+    def cuCtxGetApiVersion(self, ctx: CUcontext, /) -> tuple[CUresult, int]:
+        """The version of the context's interface."""
+        if int(ctx):
+            self._context(ctx)
+        return SUCCESS, _API_VERSION
 
-    def _forget_default_streams(self, context: Context) -> None:
-        for key, stream in self._default_streams.copy().items():
-            if stream.context is context:
-                self._drop_capture(stream)
-                del self._default_streams[key]
+    @call()
+    def cuProfilerStart(self) -> tuple[CUresult]:
+        """Nothing: there is no profiler."""
+        self._current()
+        return OK
+
+    @call()
+    def cuProfilerStop(self) -> tuple[CUresult]:
+        """Nothing: there is no profiler."""
+        self._current()
+        return OK
+
+    @call(1)
+    def cuCtxGetLimit(self, limit: CUlimit, /) -> tuple[CUresult, int]:
+        """Stack, heap or print buffer."""
+        context, number = self._current(), int(limit)
+        if number == _HEAP:
+            return SUCCESS, context.device.model.heap.limit
+        if number not in _FIRST:
+            raise _unsupported(number)
+        return SUCCESS, context.settings.get(number, _FIRST[number])
+
+    @call()
+    def cuCtxSetLimit(self, limit: CUlimit, value: int, /) -> tuple[CUresult]:
+        """The heap is the device's, and grows only; a stack is of all launches of the context."""
+        context, number = self._current(), int(limit)
+        if number == _HEAP:
+            with context.device.lock:
+                heap = context.device.model.heap
+                if heap.used_bytes:
+                    raise invalid_value("the heap is in use: its size is set before kernels use it")
+                heap.limit = value
+        elif number in _FIRST:
+            context.settings[number] = value
+        else:
+            raise _unsupported(number)
+        return OK
+
+    @call(1)
+    def cuCtxGetCacheConfig(self) -> tuple[CUresult, CUfunc_cache]:
+        """What was set; it has no effect."""
+        return SUCCESS, CUfunc_cache(self._current().cache_config)
+
+    @call()
+    def cuCtxSetCacheConfig(self, config: CUfunc_cache, /) -> tuple[CUresult]:
+        """Remember a wish."""
+        if int(config) not in (0, 1, 2, 3):
+            raise invalid_value(f"there is no cache configuration {int(config)}")
+        self._current().cache_config = int(config)
+        return OK
+
+
+def retain_primary(driver: CallRules, device: DeviceState) -> Context:
+    """The primary context of a device, made active if nobody retained it; retained once more."""
+    with driver._lock:
+        context = driver._primaries.get(device.ordinal)
+        if context is None or context.destroyed:
+            _refuse_if_bad(device)
+            handle = context.handle if context is not None else driver._context_handle()
+            context = Context(handle, device, flags=0, primary=True)
+            driver._contexts[handle] = driver._primaries[device.ordinal] = context
+        context.retained += 1
+        return context
+
+
+def release_primary(driver: CallRules, device: DeviceState) -> None:
+    """Release the primary context of a device once; the last release destroys what it holds."""
+    context = _retained(driver, device)
+    if context.retained == 1:
+        driver._finish_context(context)
+    with driver._lock:
+        context = _retained(driver, device)  # another thread may have released it
+        context.retained -= 1
+        is_last = context.retained == 0
+        memory = _mark_destroyed(driver, context) if is_last else []
+    if is_last:
+        _destroy_content(driver, context, memory)
+
+
+def _retained(driver: CallRules, device: DeviceState) -> Context:
+    """The active primary context of a device."""
+    context = driver._primaries.get(device.ordinal)
+    if context is None or context.destroyed:
+        raise Refusal(CUresult.CUDA_ERROR_INVALID_CONTEXT, "the primary context is not retained")
+    return context
+
+
+def end_context(driver: CallRules, context: Context) -> None:
+    """Destroy a context that is no primary one, once."""
+    driver._finish_context(context)
+    with driver._lock:
+        if context.destroyed:
+            raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
+        memory = _mark_destroyed(driver, context)
+    _destroy_content(driver, context, memory)
+    driver._contexts.pop(context.handle, None)
+
+
+def _refuse_if_bad(device: DeviceState) -> None:
+    fault = device.fault
+    if fault is not None:
+        raise Refusal(fault.code, fault.text, fault.cause)
+
+
+def _mark_destroyed(driver: CallRules, context: Context) -> list[Piece]:
+    """Mark a context as destroyed; gives its device memory. `_lock` is held.
+
+    What a pool gave is the device's, and not among it.
+    """
+    context.destroyed = True
+    driver._host.free_of(context.handle)
+    pieces = list(context.device.pieces.values())
+    return [piece for piece in pieces if piece.context == context.handle]
+
+
+def _destroy_content(driver: CallRules, context: Context, memory: list[Piece]) -> None:
+    """Destroy what a context held; later calls with its handles return CONTEXT_IS_DESTROYED."""
+    device = context.device
+    for stream in [s for s in list(driver._streams.values()) if s.context is context]:
+        driver._drop_capture(stream)
+    _forget_default_streams(driver, context)
+    for event in [e for e in list(driver._events.values()) if e.context is context]:
+        driver._events.pop(event.handle, None)
+    for module in [m for m in list(driver._modules.values()) if m.context is context]:
+        module.close()
+    with device.lock:
+        for piece in memory:
+            if device.pieces.get(piece.address) is piece:
+                device.free(piece)
+        _forget_arrays(driver, context)
+        if all(c.destroyed for c in list(driver._contexts.values()) if c.device is device):
+            device.run_alone(device.model.heap.clear)
+
+
+def _forget_arrays(driver: CallRules, context: Context) -> None:
+    """Forget the arrays, textures and surfaces of a context whose memory is gone."""
+    for array in [a for a in list(driver._arrays.values()) if a.context is context]:
+        array.destroyed = True
+        del driver._arrays[array.handle]
+    for mipmapped in [m for m in list(driver._mipmapped_arrays.values()) if m.context is context]:
+        del driver._mipmapped_arrays[mipmapped.handle]
+    for handle in [h for h, owner in driver._texture_owners.copy().items() if owner is context]:
+        context.device.model.textures.pop(handle, None)
+        context.device.model.surfaces.pop(handle, None)
+
+
+def _forget_default_streams(driver: CallRules, context: Context) -> None:
+    for key, stream in driver._default_streams.copy().items():
+        if stream.context is context:
+            driver._drop_capture(stream)
+            del driver._default_streams[key]
+
+
+def _unsupported(number: int) -> Refusal:
+    return Refusal(
+        CUresult.CUDA_ERROR_UNSUPPORTED_LIMIT, f"the emulator has no limit {number} of a context"
+    )

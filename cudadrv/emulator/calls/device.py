@@ -1,36 +1,29 @@
 """Initialisation, error texts and device queries.
 
-CUDA Driver API: "Initialization", "Version Management", "Error Handling", "Device Management".
+CUDA Driver API: "Initialization", "Version Management", "Error Handling", "Device Management". CUDA
+Programming Guide, "CUDA Environment Variables", and MIG User Guide, "CUDA Device Enumeration", say
+which devices a process sees: of instances one. An emulated device is an instance where it is named
+as one.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import uuid
 from collections.abc import Sequence
-from typing import Protocol, cast
+from typing import Final
 
-from ...driver._api import (
-    CUdevice,
-    CUdevice_attribute,
-    CUresult,
-    CUuuid,
-)
-from ..core import Core
-from ..emulated_device import DeviceState
-from ..refusal import OK, SUCCESS, Refusal, invalid_value
-from ..texts import RESULT_TEXTS
-from ..visible_devices import VISIBLE, visible_devices
-from .call import call
+from ...driver._api import CUdevice, CUdevice_attribute, CUresult, CUuuid
+from ..call_rules import CallRules
+from ..device_state import DeviceState
+from ..refusal import OK, RESULT_TEXTS, SUCCESS, Refusal, invalid_value
+from .call import call, pointer_to
+
+VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 
 
-class _Addressed(Protocol):
-    """What every structure of cuda.bindings has, `CUuuid` too."""
-
-    def getPtr(self) -> int: ...
-
-
-class DeviceCalls(Core):
+class DeviceCalls(CallRules):
     """Initialisation, error texts and device queries."""
 
     @call(always=True)
@@ -104,7 +97,7 @@ class DeviceCalls(Core):
         """16 bytes, the same in every run."""
         uuid = CUuuid()
         # cuda.bindings has no setter for the bytes, and its stub leaves the address out.
-        ctypes.memmove(cast(_Addressed, uuid).getPtr(), self._device(dev).uuid, 16)
+        ctypes.memmove(pointer_to(uuid), self._device(dev).uuid, 16)
         return SUCCESS, uuid
 
     @call(1)
@@ -134,3 +127,33 @@ class DeviceCalls(Core):
     def cuDeviceCanAccessPeer(self, dev: CUdevice, peer_dev: CUdevice, /) -> tuple[CUresult, int]:
         """1 if both devices have peer access and are not the same."""
         return SUCCESS, int(self._device(peer_dev).can_be_reached_by(self._device(dev)))
+
+
+def visible_devices(devices: Sequence[DeviceState], text: str | None) -> Sequence[DeviceState]:
+    """The devices that a text names by number or by the beginning of their UUID, in its order.
+
+    A text that begins with the UUID of a MIG instance leaves that one visible.
+
+    What stands behind a name that fits no device, or several, is not read. A device that is named
+    twice leaves none visible. Without a text all are.
+    """
+    if text is None:
+        return devices
+    found: list[DeviceState] = []
+    for word in text.split(","):
+        named = [device for device in devices if _is_named(device, word.strip())]
+        if len(named) != 1:
+            break
+        if named[0] in found:
+            return ()
+        found += named
+        if word.strip().startswith("MIG-"):
+            break
+    return found
+
+
+def _is_named(device: DeviceState, word: str) -> bool:
+    if word.isdecimal():
+        return int(word) == device.number
+    kind, number = word[:4], f"{uuid.UUID(bytes=device.uuid)}"
+    return kind in ("GPU-", "MIG-") and number.startswith(word[4:])

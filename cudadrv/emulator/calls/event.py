@@ -9,7 +9,7 @@ import time
 from typing import Final
 
 from ...driver._api import CUevent, CUresult, CUstream
-from ..capture_rules import CaptureRules
+from ..call_rules import CallRules
 from ..events import Event
 from ..node_kind import NodeKind
 from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
@@ -21,8 +21,22 @@ INTERPROCESS: Final = 4
 _FLAGS: Final = 7
 
 
-class EventCalls(CaptureRules):
+class EventCalls(CallRules):
     """Events."""
+
+    @call()
+    def cuEventRecordWithFlags(
+        self, h_event: CUevent, h_stream: CUstream, flags: int, /
+    ) -> tuple[CUresult]:
+        """Record an event; outside of a capture an external one is as any other."""
+        if flags & ~1:
+            raise invalid_value(f"invalid record flags {flags:#x}")
+        if flags and self._stream(h_stream).capture is not None:
+            raise Refusal(
+                CUresult.CUDA_ERROR_NOT_SUPPORTED, "the emulator captures no external record"
+            )
+        self._record(h_event, h_stream)
+        return OK
 
     @call(1)
     def cuEventCreate(self, flags: int, /) -> tuple[CUresult, CUevent]:

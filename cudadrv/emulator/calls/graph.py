@@ -1,44 +1,58 @@
-"""Graphs: instantiation, launch and what they hold.
+"""Graphs: made, copied, instantiated, launched and destroyed; what they hold, and their memory.
 
-CUDA Driver API: "Graph Management".
+CUDA Driver API: "Graph Management"; CUDA Programming Guide, "CUDA User Objects". The codes of user
+objects were measured with driver 580 on an H200. What is undefined there is refused here: to
+release or to move references that the caller does not have, and to use an object that is gone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from ...driver._api import (
+    CUdevice,
     CUgraph,
     CUgraphExec,
     CUgraphExecUpdateResultInfo,
     CUgraphNode,
     CUresult,
     CUstream,
+    CUuserObject,
+    cuuint64_t,
 )
-from ..executables import Executable
-from ..graph_memory import GraphMemory
-from ..graphs import Graph
+from ..call_rules import CallRules
+from ..device_state import GraphMemory
+from ..executables import Executable, steps_of
+from ..graphs import Graph, Node, References, UserObject
 from ..node_kind import NodeKind, Run
-from ..refusal import OK, SUCCESS, Refusal, invalid_value
-from ..steps import steps_of
+from ..refusal import OK, SUCCESS, Refusal, invalid_value, not_supported
 from ..streams import Stream
 from ..timeline.concurrent_accesses import ConcurrentAccesses
 from ..timeline.operation import Operation
 from ..timeline.timeline import Timeline
-from ..user_objects import References
 from .call import call
-from .stream import StreamCalls
-from .user_object import UserObjectCalls
 
 _AUTO_FREE: Final = 1
 # Also device launch and node priorities, which need nothing more; uploading takes parameters.
-_FLAGS: Final = (0, 1, 4, 8, 9, 12, 13)
+_INSTANTIATION_FLAGS: Final = (0, 1, 4, 8, 9, 12, 13)
+_IN_BODIES: Final = frozenset(
+    {
+        NodeKind.KERNEL, NodeKind.COPY, NodeKind.SET, NodeKind.CHILD, NodeKind.EMPTY,
+        NodeKind.CONDITIONAL,
+    }
+)  # fmt: skip
+_NO_DESTRUCTOR_SYNC: Final = 1
+_MOVE: Final = 1
+_INT_MAX: Final = (1 << 31) - 1
+_USED, _USED_HIGH, _RESERVED, _RESERVED_HIGH = range(4)  # CUgraphMem_attribute
+UNCOPIED: Final = frozenset({NodeKind.ALLOC, NodeKind.FREE, NodeKind.CONDITIONAL})
 
 
-class GraphCalls(StreamCalls, UserObjectCalls):
-    """Graphs: instantiation, launch and what they hold."""
+class GraphCalls(CallRules):
+    """Graphs, their executables and their user objects."""
 
     @call(1)
     def cuGraphInstantiate(self, h_graph: CUgraph, flags: int, /) -> tuple[CUresult, CUgraphExec]:
@@ -48,7 +62,7 @@ class GraphCalls(StreamCalls, UserObjectCalls):
         """
         self._graph(h_graph)
         self._current()
-        if flags not in _FLAGS:
+        if flags not in _INSTANTIATION_FLAGS:
             raise invalid_value(f"invalid instantiation flags {flags:#x}")
         self._refuse_unsafe()
         with self._lock:
@@ -67,7 +81,7 @@ class GraphCalls(StreamCalls, UserObjectCalls):
                 next(self._handles),
                 graph,
                 bool(flags & _AUTO_FREE),
-                self._retain(graph.references()),
+                retain(graph.references()),
                 steps,
             )
             graph.executables += 1
@@ -94,8 +108,8 @@ class GraphCalls(StreamCalls, UserObjectCalls):
                 raise Refusal(CUresult.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, why)
             executable.update(graph)
             former = executable.user_objects
-            executable.user_objects = self._retain(graph.references())
-        self._release(former)
+            executable.user_objects = retain(graph.references())
+        release(self, former)
         return SUCCESS, CUgraphExecUpdateResultInfo()
 
     @call()
@@ -111,7 +125,7 @@ class GraphCalls(StreamCalls, UserObjectCalls):
             self._refuse_in_capture(stream)
         with self._lock:
             executable = self._executable(h_graph_exec)
-            in_flight = self._retain(executable.user_objects)
+            in_flight = retain(executable.user_objects)
         timeline = self._timeline
         if timeline is not None:
             self._launch_later(timeline, executable, stream, in_flight)
@@ -120,7 +134,7 @@ class GraphCalls(StreamCalls, UserObjectCalls):
             runs = self._timed(executable, stream, [s.running() for s in executable.steps])
             self._queued.execute(stream, partial(executable.launch, runs))
         finally:
-            self._release(in_flight)
+            release(self, in_flight)
         return OK
 
     def _timed(self, executable: Executable, stream: Stream, runs: list[Run]) -> list[Run]:
@@ -140,7 +154,7 @@ class GraphCalls(StreamCalls, UserObjectCalls):
         try:
             executable.prepare()
         except Refusal:
-            self._release(in_flight)
+            release(self, in_flight)
             raise
         allocated = executable.memory
         for memory in allocated:
@@ -154,7 +168,7 @@ class GraphCalls(StreamCalls, UserObjectCalls):
         def end() -> None:
             for memory in allocated:
                 memory.release()
-            self._release(in_flight)
+            release(self, in_flight)
 
         runs = self._timed(executable, stream, [s.running(is_late=True) for s in executable.steps])
 
@@ -186,10 +200,10 @@ class GraphCalls(StreamCalls, UserObjectCalls):
                 raise invalid_value("a body of a conditional node goes with the node")
             if graph.is_child:
                 raise invalid_value("the child graph of a node goes with the node")
-            self._forget(graph)
+            forget_graph(self, graph)
             references = graph.references()
         graph.close()
-        self._release(references)
+        release(self, references)
         return OK
 
     @call()
@@ -202,7 +216,7 @@ class GraphCalls(StreamCalls, UserObjectCalls):
             del self._executables[executable.handle]
             executable.graph.executables -= 1
         executable.close()
-        self._release(executable.user_objects)
+        release(self, executable.user_objects)
         return OK
 
     @call(2)
@@ -217,32 +231,167 @@ class GraphCalls(StreamCalls, UserObjectCalls):
         found = [self._handle_of(node) for node in graph.nodes[:num_nodes]]
         return SUCCESS, found + [CUgraphNode(0)] * (num_nodes - len(found)), len(found)
 
-    def _forget(self, graph: Graph) -> None:
-        """Take the handles away of a graph, of what is in it, and of its nodes."""
-        for part in graph.parts():
-            self._graphs.pop(part.handle, None)
-            for node in part.nodes:
-                self._nodes.pop(node.handle, None)
+    @call(1)
+    def cuGraphCreate(self, flags: int, /) -> tuple[CUresult, CUgraph]:
+        """An empty graph."""
+        if flags:
+            raise invalid_value(f"a graph is made with flags 0, not {flags:#x}")
+        return SUCCESS, register_graph(self, Graph())
 
-    def _executable(self, handle: CUgraphExec) -> Executable:
-        executable = self._executables.get(int(handle))
-        if executable is None:
-            raise invalid_value(f"{int(handle):#x} is no live executable graph")
-        return executable
+    @call(1)
+    def cuGraphClone(self, original_graph: CUgraph, /) -> tuple[CUresult, CUgraph]:
+        """A copy of a graph, with copies of its child graphs."""
+        return SUCCESS, register_graph(self, copied_graph(self, self._graph(original_graph)))
+
+    @call()
+    def cuGraphUpload(self, h_graph_exec: CUgraphExec, h_stream: CUstream, /) -> tuple[CUresult]:
+        """Nothing has to be brought to an emulated device before a launch."""
+        self._executable(h_graph_exec)
+        stream = self._stream(h_stream)
+        if self._captures:
+            self._refuse_if_implicit(stream)
+            self._refuse_in_capture(stream)
+        return OK
+
+    @call()
+    def cuGraphDebugDotPrint(self, h_graph: CUgraph, path: bytes, flags: int, /) -> tuple[CUresult]:
+        """Write the graph in the language of Graphviz."""
+        graph = self._graph(h_graph)
+        try:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(f"digraph graph_{graph.handle:#x} {{\n{_dot(graph, '')}}}\n")
+        except OSError as error:
+            raise Refusal(
+                CUresult.CUDA_ERROR_OPERATING_SYSTEM, f"writing {path!r}: {error}"
+            ) from error
+        return OK
+
+    @call(1)
+    def cuUserObjectCreate(
+        self, ptr: int, destroy: int, initial_refcount: int, flags: int, /
+    ) -> tuple[CUresult, CUuserObject]:
+        """An object that the caller has `initial_refcount` references to."""
+        destructor = int(destroy)
+        if not destructor:
+            raise invalid_value("the destructor of the user object is null")
+        if flags != _NO_DESTRUCTOR_SYNC:
+            raise invalid_value(
+                f"a user object takes flags CU_USER_OBJECT_NO_DESTRUCTOR_SYNC, not {flags:#x}"
+            )
+        count = _count(initial_refcount)
+        found = UserObject(next(self._handles), int(ptr), destructor, owned=count, count=count)
+        self._user_objects[found.handle] = found
+        return SUCCESS, CUuserObject(found.handle)
+
+    @call()
+    def cuUserObjectRelease(self, object: CUuserObject, count: int, /) -> tuple[CUresult]:
+        """Give up references of the caller's.
+
+        The destructor is called in this thread then (measured with driver 580), and in another one
+        where a graph gave up the last reference.
+        """
+        number = _count(count)
+        with self._lock:
+            found = self._user_object(object)
+            _give_up(found, number)
+        release(self, {found: number}, here=True)
+        return OK
+
+    @call()
+    def cuGraphRetainUserObject(
+        self, graph: CUgraph, object: CUuserObject, count: int, flags: int, /
+    ) -> tuple[CUresult]:
+        """Give a graph references: new ones, or the caller's."""
+        number = _count(count)
+        if flags & ~_MOVE:
+            raise invalid_value(f"a graph retains a user object with flags 0 or 1, not {flags:#x}")
+        with self._lock:
+            holder = self._graph(graph)
+            found = self._user_object(object)
+            if flags & _MOVE:
+                _give_up(found, number)
+            else:
+                found.count += number
+            holder.user_objects[found] = holder.user_objects.get(found, 0) + number
+        return OK
+
+    @call()
+    def cuGraphReleaseUserObject(
+        self, graph: CUgraph, object: CUuserObject, count: int, /
+    ) -> tuple[CUresult]:
+        """Take references from a graph; its executables keep theirs."""
+        number = _count(count)
+        with self._lock:
+            holder, found = self._graph(graph), self._user_object(object)
+            has = holder.user_objects.get(found, 0)
+            if number > has:
+                raise invalid_value(f"{number} references are more than the graph's {has}")
+            holder.user_objects[found] = has - number
+            if has == number:
+                del holder.user_objects[found]
+        release(self, {found: number})
+        return OK
+
+    def _user_object(self, handle: CUuserObject) -> UserObject:
+        found = self._user_objects.get(int(handle))
+        if found is None:
+            raise invalid_value(f"{int(handle):#x} is no live user object")
+        return found
+
+    @call(1)
+    def cuDeviceGetGraphMemAttribute(
+        self, device: CUdevice, attr: int, /
+    ) -> tuple[CUresult, cuuint64_t]:
+        """Bytes that are used or reserved, now or at most."""
+        found = self._device(device)
+        account = found.graph_account
+        with found.lock:
+            used, reserved = account.now(found.pieces.values())
+        values = {
+            _USED: used, _USED_HIGH: account.used_high,
+            _RESERVED: reserved, _RESERVED_HIGH: account.reserved_high,
+        }  # fmt: skip
+        if int(attr) not in values:
+            raise invalid_value(f"there is no attribute {int(attr)} of graphs' memory")
+        return SUCCESS, cuuint64_t(values[int(attr)])
+
+    @call()
+    def cuDeviceSetGraphMemAttribute(
+        self, device: CUdevice, attr: int, value: cuuint64_t | int, /
+    ) -> tuple[CUresult]:
+        """Reset a high-water mark: 0 is all that is set."""
+        found = self._device(device)
+        if int(attr) not in (_USED_HIGH, _RESERVED_HIGH) or int(value):
+            raise invalid_value(f"attribute {int(attr)} cannot be set to {int(value)}")
+        with found.lock:
+            used, reserved = found.graph_account.now(found.pieces.values())
+            if int(attr) == _USED_HIGH:
+                found.graph_account.used_high = used
+            else:
+                found.graph_account.reserved_high = reserved
+        return OK
+
+    @call()
+    def cuDeviceGraphMemTrim(self, device: CUdevice, /) -> tuple[CUresult]:
+        """Keep no memory for graphs that they do not use."""
+        found = self._device(device)
+        with found.lock:
+            found.graph_account.trim(found.pieces.values())
+        return OK
+
+
+def forget_graph(driver: CallRules, graph: Graph) -> None:
+    """Take the handles away of a graph, of what is in it, and of its nodes."""
+    for part in graph.parts():
+        driver._graphs.pop(part.handle, None)
+        for node in part.nodes:
+            driver._nodes.pop(node.handle, None)
 
 
 def _noted(accesses: ConcurrentAccesses, memory: GraphMemory, kind: NodeKind, run: Run) -> None:
     """Allocate or free memory of a graph, and say so."""
     run()
     accesses.in_graph(memory.piece.address, memory.nbytes, allocates=kind is NodeKind.ALLOC)
-
-
-_IN_BODIES: Final = frozenset(
-    {
-        NodeKind.KERNEL, NodeKind.COPY, NodeKind.SET, NodeKind.CHILD, NodeKind.EMPTY,
-        NodeKind.CONDITIONAL,
-    }
-)  # fmt: skip
 
 
 def refuse_bodies(graph: Graph) -> None:
@@ -259,3 +408,83 @@ def refuse_bodies(graph: Graph) -> None:
                             CUresult.CUDA_ERROR_NOT_SUPPORTED,
                             f"a {inner.kind.value} cannot be in a body of a conditional node",
                         )
+
+
+def register_graph(driver: CallRules, graph: Graph) -> CUgraph:
+    """Give a graph a handle."""
+    graph.handle = next(driver._handles)
+    driver._graphs[graph.handle] = graph
+    return CUgraph(graph.handle)
+
+
+def _dot(graph: Graph, prefix: str) -> str:
+    """The nodes and edges of a graph, those of graphs in it among them."""
+    lines = []
+    names = {node: f"{prefix}{number}" for number, node in enumerate(graph.nodes)}
+    for node, name in names.items():
+        launch = node.work.launch
+        what = node.kind.value if launch is None else launch.function.name
+        lines.append(f'  "{name}" [label="{what}"];\n')
+        lines += [f'  "{names[first]}" -> "{name}";\n' for first in node.after]
+        for part in (node.work.child, *node.work.bodies):
+            if part is not None:
+                inner = f"{name}_{len(lines)}_"
+                lines.append(f'  subgraph "cluster_{inner}" {{\n{_dot(part, inner)}  }}\n')
+    return "".join(lines)
+
+
+def retain(references: References) -> References:
+    """As many references again, for another holder; `_lock` is held."""
+    for found, count in references.items():
+        found.count += count
+    return dict(references)
+
+
+def release(driver: CallRules, references: References, *, here: bool = False) -> None:
+    """Give up a holder's references and destroy what is left without; hold no lock."""
+    gone = []
+    with driver._lock:
+        for found, count in references.items():
+            found.count -= count
+            if not found.count and driver._user_objects.pop(found.handle, None) is not None:
+                gone.append(found)
+    if gone:  # what they tell the host, nobody sees
+        driver._host_has_waited(None)
+    for found in gone:
+        driver._thread.call_host(found.destructor, found.pointer, here=here)
+
+
+def _count(count: int) -> int:
+    if not 1 <= count <= _INT_MAX:
+        raise invalid_value(f"{count} references: at least 1 and at most {_INT_MAX}")
+    return count
+
+
+def _give_up(found: UserObject, count: int) -> None:
+    """Take references from the caller; they still count."""
+    if count > found.owned:
+        raise invalid_value(
+            f"{count} references are more than the {found.owned} that the caller has"
+        )
+    found.owned -= count
+
+
+def copied_graph(driver: CallRules, graph: Graph) -> Graph:
+    """A copy of a graph, as child graphs and clones are.
+
+    Raises:
+        Refusal: CUDA_ERROR_NOT_SUPPORTED, if it has nodes that cannot be copied.
+    """
+    copy = Graph()
+    made: dict[Node, Node] = {}
+    for node in graph.ordered():
+        work = node.work
+        if work.kind in UNCOPIED:
+            raise not_supported(f"a graph with a {work.kind.value} is not copied")
+        if work.child is not None:
+            work = replace(work, child=copied_graph(driver, work.child))
+        made[node] = copy.add(work, [made[each] for each in node.after])
+        made[node].original = node
+    with driver._lock:
+        copy.user_objects = retain(graph.user_objects)
+    return copy

@@ -1,12 +1,14 @@
-"""Graphs that are built: their nodes of all kinds, and what each does.
+"""Nodes of graphs: added, changed, read, ordered and taken away.
 
-CUDA Driver API: "Graph Management", cuGraphAddNode and CUgraphNodeParams. An operation of a stream
-and a node do the same; so what a node does is what the stream's call would record in a capture.
+CUDA Driver API: "Graph Management", cuGraphAddNode, cuGraphNodeGetParams and CUgraphNodeParams. An
+operation of a stream and a node do the same; so what a node does is what the stream's call would
+record in a capture.
 """
 
 from __future__ import annotations
 
 import ctypes
+import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -31,24 +33,25 @@ from ...driver._api import (
     CUresult,
     CUstreamCaptureMode,
 )
-from ..conditions import ConditionKind
+from ..call_rules import CallRules
 from ..contexts import Context
+from ..copies import copy_boxes
+from ..device_state import GraphMemory
 from ..events import Event
-from ..graph_memory import GraphMemory
-from ..graphs import Graph, Node, Work
-from ..launch import read_parameters
+from ..graphs import ConditionKind, Graph, Node, Work
+from ..launch import KernelCall, ShownParameters, read_parameters
+from ..modules import NO_CLUSTER, Function, Shape
 from ..node_kind import NodeKind
-from ..refusal import OK, SUCCESS, Refusal, invalid_value
-from ..shape import Shape
+from ..refusal import OK, SUCCESS, Refusal, invalid_value, not_supported
 from ..streams import NON_BLOCKING, Capture, Stream
 from ..timeline.operation import nothing
-from .call import call
-from .copy_box import BoxCopyCalls
-from .fill import FillCalls, Rows
-from .graph import GraphCalls
-from .host_function import host_params
-from .launch import LaunchCalls
+from .call import call, pointer_to
+from .execution import host_params, kernel_work
+from .graph import UNCOPIED, copied_graph, forget_graph, register_graph, release
+from .library import function_of
+from .memory_fill import Rows, fill_rows
 
+_SWITCHED: Final = frozenset({NodeKind.KERNEL, NodeKind.COPY, NodeKind.SET})
 _Type = CUgraphNodeType
 _KINDS: Final = {
     _Type.CU_GRAPH_NODE_TYPE_KERNEL: NodeKind.KERNEL,
@@ -76,12 +79,135 @@ _MOST_BODIES: Final = 1 << 16  # CUDA names no limit; each body is a graph
 _BODIES_OFFSET: Final = 16  # of phGraph_out in CUDA_CONDITIONAL_NODE_PARAMS
 _ASSIGN_DEFAULT: Final = 1
 _PINNED, _OF_DEVICE = 1, 1  # CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_DEVICE
-_UNCOPIED: Final = frozenset({NodeKind.ALLOC, NodeKind.FREE, NodeKind.CONDITIONAL})
-_FIXED: Final = _UNCOPIED | {NodeKind.CHILD}
+_FIXED: Final = UNCOPIED | {NodeKind.CHILD}
+_UNION: Final = 16  # where the parameters of one kind begin in CUgraphNodeParams
+_KERNEL: Final = struct.Struct("<Q7I4xQQQQ")  # CUDA_KERNEL_NODE_PARAMS_v3, as far as it is used
+_CONDITION: Final = struct.Struct("<QiIQQ")  # CUDA_CONDITIONAL_NODE_PARAMS
+_ALLOCATION: Final = struct.Struct("<iiii72xQQQQ")  # CUDA_MEM_ALLOC_NODE_PARAMS_v2
 
 
-class GraphNodeCalls(LaunchCalls, BoxCopyCalls, FillCalls, GraphCalls):
-    """Nodes of graphs."""
+class GraphNodeCalls(CallRules):
+    """Nodes of graphs, and their edges."""
+
+    @call()
+    def cuGraphDestroyNode(self, h_node: CUgraphNode, /) -> tuple[CUresult]:
+        """Take a node away, with its edges."""
+        node = self._node(h_node)
+        if node.kind in (NodeKind.ALLOC, NodeKind.FREE):
+            raise Refusal(
+                CUresult.CUDA_ERROR_NOT_SUPPORTED, f"a {node.kind.value} stays in its graph"
+            )
+        with self._lock:
+            node.graph.remove(node)
+            del self._nodes[node.handle]
+            parts = [each for each in (node.work.child, *node.work.bodies) if each is not None]
+            references = [part.references() for part in parts]
+            for part in parts:
+                forget_graph(self, part)
+        for each in references:
+            release(self, each)
+        return OK
+
+    @call()
+    def cuGraphAddDependencies(
+        self,
+        h_graph: CUgraph,
+        from_: Sequence[CUgraphNode] | None,
+        to: Sequence[CUgraphNode] | None,
+        edge_data: Sequence[CUgraphEdgeData] | None,
+        num_dependencies: int,
+        /,
+    ) -> tuple[CUresult]:
+        """Let nodes come after others; no edge twice. Instantiation refuses a circle."""
+        graph = self._graph(h_graph)
+        with self._lock:
+            for number in range(num_dependencies):
+                first, then = self._ends(graph, from_, to, number)
+                if first in then.after or first is then:
+                    raise invalid_value("the edge is there already, or of a node to itself")
+                then.after[first] = None
+        return OK
+
+    @call()
+    def cuGraphRemoveDependencies(
+        self,
+        h_graph: CUgraph,
+        from_: Sequence[CUgraphNode] | None,
+        to: Sequence[CUgraphNode] | None,
+        edge_data: Sequence[CUgraphEdgeData] | None,
+        num_dependencies: int,
+        /,
+    ) -> tuple[CUresult]:
+        """Let nodes come after others no more."""
+        graph = self._graph(h_graph)
+        with self._lock:
+            for number in range(num_dependencies):
+                first, then = self._ends(graph, from_, to, number)
+                if first not in then.after:
+                    raise invalid_value("there is no such edge")
+                del then.after[first]
+        return OK
+
+    def _ends(
+        self,
+        graph: Graph,
+        from_: Sequence[CUgraphNode] | None,
+        to: Sequence[CUgraphNode] | None,
+        number: int,
+    ) -> tuple[Node, Node]:
+        if from_ is None or to is None or number >= min(len(from_), len(to)):
+            raise invalid_value("fewer edges are given than their number says")
+        (first,) = self._several(graph, from_[number : number + 1], 1)
+        (then,) = self._several(graph, to[number : number + 1], 1)
+        return first, then
+
+    @call(4)
+    def cuGraphGetEdges(
+        self, h_graph: CUgraph, num_edges: int = 0, /
+    ) -> tuple[
+        CUresult,
+        list[CUgraphNode] | None,
+        list[CUgraphNode] | None,
+        list[CUgraphEdgeData] | None,
+        int,
+    ]:
+        """Up to `num_edges` edges, and how many; for 0, only how many."""
+        graph = self._graph(h_graph)
+        edges = [(first, then) for then in graph.nodes for first in then.after]
+        if num_edges <= 0:
+            return SUCCESS, [], [], [], len(edges)
+        edges = edges[:num_edges]
+        return (
+            SUCCESS,
+            [self._handle_of(first) for first, _ in edges],
+            [self._handle_of(then) for _, then in edges],
+            [CUgraphEdgeData() for _ in edges],
+            len(edges),
+        )
+
+    @call(1)
+    def cuGraphNodeGetType(self, h_node: CUgraphNode, /) -> tuple[CUresult, CUgraphNodeType]:
+        """What a node does."""
+        return SUCCESS, TYPES[self._node(h_node).kind]
+
+    @call()
+    def cuGraphNodeSetEnabled(
+        self, h_graph_exec: CUgraphExec, h_node: CUgraphNode, is_enabled: int, /
+    ) -> tuple[CUresult]:
+        """Let a kernel, copy or fill of an executable do nothing, or what it does, from now on."""
+        step = self._executable(h_graph_exec).step_of(self._node(h_node))
+        if step.kind not in _SWITCHED:
+            raise invalid_value(f"a {step.kind.value} is not switched off")
+        step.is_enabled = bool(is_enabled)
+        return OK
+
+    @call(1)
+    def cuGraphNodeGetEnabled(
+        self, h_graph_exec: CUgraphExec, h_node: CUgraphNode, /
+    ) -> tuple[CUresult, int]:
+        """Whether a node of an executable does something."""
+        step = self._executable(h_graph_exec).step_of(self._node(h_node))
+        return SUCCESS, int(step.is_enabled)
 
     @call(1)
     def cuGraphAddNode(
@@ -104,7 +230,9 @@ class GraphNodeCalls(LaunchCalls, BoxCopyCalls, FillCalls, GraphCalls):
         elif kind is NodeKind.ALLOC:
             work = self._allocation(graph, node_params)
         elif kind is NodeKind.CHILD:
-            work = Work(kind, nothing, child=self._copied(self._graph(node_params.graph.graph)))
+            work = Work(
+                kind, nothing, child=copied_graph(self, self._graph(node_params.graph.graph))
+            )
         elif kind is NodeKind.FREE:
             work = self._free_in_graph(graph, int(node_params.free.dptr))
         else:
@@ -155,7 +283,7 @@ class GraphNodeCalls(LaunchCalls, BoxCopyCalls, FillCalls, GraphCalls):
         elif attr == CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
             extents = value.clusterDim
             shape = replace(shape, cluster=(extents.x, extents.y, extents.z))
-        node.work = self._kernel_work(launch.function, shape, launch.parameters)
+        node.work = kernel_work(self, launch.function, shape, launch.parameters)
         return OK
 
     @call(1)
@@ -186,12 +314,6 @@ class GraphNodeCalls(LaunchCalls, BoxCopyCalls, FillCalls, GraphCalls):
                 raise invalid_value("a dependency is a node of another graph")
         return found
 
-    def _node(self, handle: CUgraphNode) -> Node:
-        found = self._nodes.get(int(handle))
-        if found is None:
-            raise invalid_value(f"{int(handle):#x} is no live node of a graph")
-        return found
-
     def _changed(self, work: Work, params: CUgraphNodeParams | None) -> Work:
         if params is None:
             raise invalid_value("the node's parameters are null")
@@ -199,7 +321,7 @@ class GraphNodeCalls(LaunchCalls, BoxCopyCalls, FillCalls, GraphCalls):
         if kind is not work.kind:
             raise invalid_value(f"the node is a {work.kind.value}, the parameters a {kind.value}")
         if kind in _FIXED:
-            raise _unsupported(f"the parameters of a {kind.value} are not changed")
+            raise not_supported(f"the parameters of a {kind.value} are not changed")
         return self._work(kind, params)
 
     def _work(self, kind: NodeKind, params: CUgraphNodeParams) -> Work:
@@ -209,14 +331,14 @@ class GraphNodeCalls(LaunchCalls, BoxCopyCalls, FillCalls, GraphCalls):
             return self._kernel_of_node(params)
         if kind is NodeKind.COPY:
             copy, context = params.memcpy.copyParams, self._given(params.memcpy.copyCtx)
-            return self._recorded(context, lambda stream: self._copy_boxes(copy, stream))
+            return self._recorded(context, lambda stream: copy_boxes(self, copy, stream))
         if kind is NodeKind.SET:
             return self._set(params.memset)
         if kind is NodeKind.HOST:
             function, argument = int(params.host.fn), int(params.host.userData)
             if not function:
                 raise invalid_value("the host function is null")
-            run = partial(self._call_host, function, argument)
+            run = partial(self._thread.call_host, function, argument)
             return Work(kind, run, told=host_params(function, argument))
         if kind is NodeKind.RECORD:
             event = self._event(params.eventRecord.event)
@@ -242,16 +364,16 @@ class GraphNodeCalls(LaunchCalls, BoxCopyCalls, FillCalls, GraphCalls):
     def _kernel_of_node(self, params: CUgraphNodeParams) -> Work:
         kernel = params.kernel
         if int(kernel.func):
-            function = self._function(kernel.func)
+            function = function_of(self, kernel.func)
         else:  # a kernel of a library, in a context that may be named
-            function = self._function(CUfunction(int(kernel.kern)), self._given(kernel.ctx))
+            function = function_of(self, CUfunction(int(kernel.kern)), self._given(kernel.ctx))
         shape = Shape(
             (kernel.gridDimX, kernel.gridDimY, kernel.gridDimZ),
             (kernel.blockDimX, kernel.blockDimY, kernel.blockDimZ),
             kernel.sharedMemBytes,
         )
         parameters = read_parameters(function, int(kernel.kernelParams), int(kernel.extra))
-        return self._kernel_work(function, shape, parameters)
+        return kernel_work(self, function, shape, parameters)
 
     def _set(self, params: CUDA_MEMSET_NODE_PARAMS_v2) -> Work:
         """Rows of a fill; more than one lie `pitch` bytes apart."""
@@ -264,15 +386,16 @@ class GraphNodeCalls(LaunchCalls, BoxCopyCalls, FillCalls, GraphCalls):
 
         rows = Rows(count, height, int(params.pitch))
         return self._recorded(
-            self._given(params.ctx), lambda stream: self._fill(start, value, width, rows, stream)
+            self._given(params.ctx),
+            lambda stream: fill_rows(self, start, value, width, rows, stream),
         )
 
     def _allocation(self, graph: Graph, params: CUgraphNodeParams) -> Work:
         if graph.is_body:
-            raise _unsupported("a body of a conditional node allocates no memory")
+            raise not_supported("a body of a conditional node allocates no memory")
         props = params.alloc.poolProps
         if int(props.allocType) != _PINNED or int(props.location.type) != _OF_DEVICE:
-            raise _unsupported("the emulator's graphs allocate memory of devices alone")
+            raise not_supported("the emulator's graphs allocate memory of devices alone")
         device = self._device_at(int(props.location.id))
         if int(params.alloc.bytesize) <= 0:
             raise invalid_value("an allocation node of no bytes")
@@ -312,36 +435,163 @@ class GraphNodeCalls(LaunchCalls, BoxCopyCalls, FillCalls, GraphCalls):
         condition.handles = handles
         return Work(NodeKind.CONDITIONAL, nothing, condition=condition, bodies=bodies)
 
-    def _copied(self, graph: Graph) -> Graph:
-        """A copy of a graph, as child graphs and clones are.
+    @call(1)
+    def cuGraphNodeGetParams(self, h_node: CUgraphNode, /) -> tuple[CUresult, CUgraphNodeParams]:
+        """The parameters of a node; what they point to is the node's, until they are changed."""
+        node = self._node(h_node)
+        found = CUgraphNodeParams()
+        found.type = TYPES[node.kind]
+        told = self._told_of(node)
+        ctypes.memmove(pointer_to(found) + _UNION, told, len(told))
+        return SUCCESS, found
+
+    @call(3)
+    def cuGraphNodeGetDependencies(
+        self, h_node: CUgraphNode, num_dependencies: int = 0, /
+    ) -> tuple[CUresult, list[CUgraphNode] | None, list[CUgraphEdgeData] | None, int]:
+        """Up to so many nodes that a node comes after, and how many; for 0, only how many."""
+        return self._listed(list(self._node(h_node).after), num_dependencies)
+
+    @call(3)
+    def cuGraphNodeGetDependentNodes(
+        self, h_node: CUgraphNode, num_dependent_nodes: int = 0, /
+    ) -> tuple[CUresult, list[CUgraphNode] | None, list[CUgraphEdgeData] | None, int]:
+        """Likewise those that come after a node."""
+        node = self._node(h_node)
+        return self._listed([n for n in node.graph.nodes if node in n.after], num_dependent_nodes)
+
+    @call(2)
+    def cuGraphGetRootNodes(
+        self, h_graph: CUgraph, num_root_nodes: int = 0, /
+    ) -> tuple[CUresult, list[CUgraphNode] | None, int]:
+        """Likewise the nodes that come after none."""
+        roots = [node for node in self._graph(h_graph).nodes if not node.after]
+        code, found, _, count = self._listed(roots, num_root_nodes)
+        return code, found, count
+
+    def _listed(
+        self, nodes: Sequence[Node], room: int
+    ) -> tuple[CUresult, list[CUgraphNode], list[CUgraphEdgeData], int]:
+        if room <= 0:
+            return SUCCESS, [], [], len(nodes)
+        found = [self._handle_of(node) for node in nodes[:room]]
+        return SUCCESS, found, [CUgraphEdgeData() for _ in found], len(found)
+
+    @call(1)
+    def cuGraphChildGraphNodeGetGraph(self, h_node: CUgraphNode, /) -> tuple[CUresult, CUgraph]:
+        """The graph of a node that is a child graph; it goes with the node."""
+        child = self._node(h_node).work.child
+        if child is None:
+            raise invalid_value("the node is no child graph")
+        return SUCCESS, CUgraph(self._handle_of_child(child))
+
+    def _handle_of_child(self, child: Graph) -> int:
+        if not child.handle:
+            child.is_child = True
+            register_graph(self, child)
+        return child.handle
+
+    @call(1)
+    def cuGraphNodeFindInClone(
+        self, h_original_node: CUgraphNode, h_cloned_graph: CUgraph, /
+    ) -> tuple[CUresult, CUgraphNode]:
+        """The node of a clone that was made of a node of the original."""
+        original, clone = self._node(h_original_node), self._graph(h_cloned_graph)
+        for part in clone.parts():
+            for node in part.nodes:
+                if node.original is original:
+                    return SUCCESS, self._handle_of(node)
+        raise invalid_value("the graph is no clone of the one that the node is of")
+
+    @call(1)
+    def cuGraphKernelNodeGetAttribute(
+        self, h_node: CUgraphNode, attr: CUkernelNodeAttrID, /
+    ) -> tuple[CUresult, CUkernelNodeAttrValue]:
+        """Whether a kernel's node launches cooperatively, or its clusters; of others zeros."""
+        shape = self._launch_of(self._node(h_node)).shape
+        found = CUkernelNodeAttrValue()
+        if int(attr) == CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+            found.cooperative = int(shape.cooperative)
+        elif int(attr) == CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+            cluster = (0, 0, 0) if shape.cluster == NO_CLUSTER else shape.cluster
+            extents = found.clusterDim
+            extents.x, extents.y, extents.z = cluster
+        return SUCCESS, found
+
+    @call()
+    def cuGraphKernelNodeCopyAttributes(
+        self, dst: CUgraphNode, src: CUgraphNode, /
+    ) -> tuple[CUresult]:
+        """Let a kernel's node launch as another one does."""
+        target, given = self._node(dst), self._launch_of(self._node(src)).shape
+        launch = self._launch_of(target)
+        shape = replace(launch.shape, cooperative=given.cooperative, cluster=given.cluster)
+        target.work = kernel_work(self, launch.function, shape, launch.parameters)
+        return OK
+
+    @staticmethod
+    def _launch_of(node: Node) -> KernelCall:
+        if node.work.launch is None:
+            raise invalid_value(f"the node is a {node.kind.value}, and no kernel")
+        return node.work.launch
+
+    def _told_of(self, node: Node) -> bytes:
+        """The structure of its kind.
 
         Raises:
-            Refusal: CUDA_ERROR_NOT_SUPPORTED, if it has nodes that cannot be copied.
+            Refusal: the emulator does not know it any more.
         """
-        copy = Graph()
-        made: dict[Node, Node] = {}
-        for node in graph.ordered():
-            work = node.work
-            if work.kind in _UNCOPIED:
-                raise _unsupported(f"a graph with a {work.kind.value} is not copied")
-            if work.child is not None:
-                work = replace(work, child=self._copied(work.child))
-            made[node] = copy.add(work, [made[each] for each in node.after])
-            made[node].original = node
-        with self._lock:
-            copy.user_objects = self._retain(graph.user_objects)
-        return copy
+        work, kind = node.work, node.kind
+        if work.launch is not None:
+            return self._told_of_kernel(node, work.launch)
+        if kind in (NodeKind.RECORD, NodeKind.WAIT):
+            return struct.pack("<Q", work.event)
+        if work.child is not None:
+            return struct.pack("<Q", self._handle_of_child(work.child))
+        if work.memory is not None and kind is NodeKind.FREE:
+            return struct.pack("<Q", work.memory.piece.address)
+        if work.memory is not None:
+            memory = work.memory
+            place = _PINNED, 0, _OF_DEVICE, memory.device.ordinal
+            return _ALLOCATION.pack(*place, 0, 0, memory.nbytes, memory.piece.address)
+        condition = work.condition
+        if condition is not None:
+            bodies = ctypes.addressof(condition.handles) if condition.handles is not None else 0
+            assert condition.kind is not None  # its node has said so
+            number = CONDITION_TYPES[condition.kind]
+            return _CONDITION.pack(condition.handle, number, len(work.bodies), bodies, 0)
+        if kind is not NodeKind.EMPTY and not work.told:
+            raise Refusal(
+                CUresult.CUDA_ERROR_NOT_SUPPORTED,
+                f"the emulator does not keep the parameters of this {kind.value}",
+            )
+        return work.told
+
+    def _told_of_kernel(self, node: Node, launch: KernelCall) -> bytes:
+        function, shape = launch.function, launch.shape
+        if node.shown is None or node.shown.launch is not launch:
+            node.shown = ShownParameters(launch)
+        return _KERNEL.pack(
+            function.handle, *shape.grid, *shape.block, shape.shared_bytes,
+            ctypes.addressof(node.shown.pointers), 0, self._kernel_of(function),
+            function.module.context.handle,
+        )  # fmt: skip
+
+    def _kernel_of(self, function: Function) -> int:
+        """The kernel of a library that a function is in its context; 0 if of none."""
+        module = function.module
+        for kernel in list(self._kernels.values()):
+            is_its = kernel.library.modules.get(module.context) is module
+            if is_its and kernel.name == function.name:
+                return kernel.handle
+        return 0
 
 
 def _kind_of(params: CUgraphNodeParams) -> NodeKind:
     try:
         return _KINDS[params.type]
     except (KeyError, ValueError):
-        raise _unsupported("the emulator has no nodes of this kind") from None
-
-
-def _unsupported(text: str) -> Refusal:
-    return Refusal(CUresult.CUDA_ERROR_NOT_SUPPORTED, text)
+        raise not_supported("the emulator has no nodes of this kind") from None
 
 
 def _record(event: Event) -> None:

@@ -1,14 +1,16 @@
 """Green contexts: contexts on a part of a device's multiprocessors.
 
 CUDA Driver API: "Green Contexts". Kernels run on the emulator as they run on all of it; what a
-context has is said, and bounds cooperative grids.
+context has is said, and bounds cooperative grids. What is co-scheduled has no effect but on the
+sizes of groups.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final
+from dataclasses import replace
+from typing import Final, Protocol
 
 from ...driver._api import (
     CUcontext,
@@ -20,20 +22,33 @@ from ...driver._api import (
     CUresult,
     CUstream,
 )
+from ..call_rules import CallRules
 from ..contexts import Context
 from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
 from ..sm_resources import SmRange, steps, together
 from ..streams import NON_BLOCKING
 from .call import call
-from .setting import SettingCalls
+from .context import end_context, release_primary, retain_primary
+from .stream import new_stream
 
 _SM: Final = int(CUdevResourceType.CU_DEV_RESOURCE_TYPE_SM)
 _IGNORE: Final = 1  # CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING
 _DEFAULT_STREAM: Final = 1  # CU_GREEN_CTX_DEFAULT_STREAM
+_BACKFILL: Final = 1  # CU_DEV_SM_RESOURCE_GROUP_BACKFILL
+_EVEN: Final = 2  # the count of a group is a multiple of it
+_OF_GROUPS: Final = -1  # what one division into groups gave, instead of the size of equal parts
 
 
-class GreenContextCalls(SettingCalls):
-    """Green contexts: contexts on a part of a device's multiprocessors."""
+class GroupParams(Protocol):
+    """What is read and written of a CU_DEV_SM_RESOURCE_GROUP_PARAMS."""
+
+    smCount: int  # noqa: N815  # the driver's name
+    coscheduledSmCount: int  # noqa: N815  # the driver's name
+    flags: int
+
+
+class GreenContextCalls(CallRules):
+    """Green contexts, and the multiprocessors that they are made of."""
 
     @call(1)
     def cuDeviceGetDevResource(
@@ -108,9 +123,10 @@ class GreenContextCalls(SettingCalls):
             raise invalid_value("the description is none, or of another device")
         if flags != _DEFAULT_STREAM:
             raise invalid_value("a green context is made with CU_GREEN_CTX_DEFAULT_STREAM")
-        code, _ = self.cuDevicePrimaryCtxRetain(dev)
-        if code:
-            raise Refusal(code, "the primary context cannot be retained")
+        try:
+            retain_primary(self, device)
+        except Refusal as refusal:
+            raise Refusal(refusal.code, "the primary context cannot be retained") from None
         with self._lock:
             context = Context(self._context_handle(), device, flags=0, primary=False, sms=ranges)
             self._contexts[context.handle] = context
@@ -122,10 +138,10 @@ class GreenContextCalls(SettingCalls):
     def cuGreenCtxDestroy(self, h_ctx: CUgreenCtx, /) -> tuple[CUresult]:
         """Destroy a green context, and release the primary one."""
         context = self._green_context(h_ctx)
-        self._end_context(context)
+        end_context(self, context)
         self._green.pop(int(h_ctx), None)
         with suppress(Refusal):  # a reset has released it
-            self._release_primary(context.device)
+            release_primary(self, context.device)
         return OK
 
     @call(1)
@@ -150,7 +166,7 @@ class GreenContextCalls(SettingCalls):
         context = self._green_context(green_ctx)
         if flags != NON_BLOCKING:
             raise invalid_value("a stream of a green context is made with CU_STREAM_NON_BLOCKING")
-        return SUCCESS, self._new_stream(context, flags, priority)
+        return SUCCESS, new_stream(self, context, flags, priority)
 
     def _regular_and_green(self, context: int) -> tuple[int, int]:
         """The handles of a context's regular and of its green one, 0 where it is none.
@@ -169,6 +185,60 @@ class GreenContextCalls(SettingCalls):
             raise invalid_handle(f"invalid resource handle: {int(handle):#x} is no green context")
         return self._usable(context)
 
+    @call(2)
+    def cuDevSmResourceSplit(
+        self,
+        nb_groups: int,
+        input: CUdevResource | None,
+        flags: int,
+        group_params: Sequence[GroupParams] | None,
+        /,
+    ) -> tuple[CUresult, list[CUdevResource], CUdevResource]:
+        """Divide multiprocessors into groups, and a rest that may be divided again.
+
+        A group of which no count is given has as many as there are, and is told how many.
+        """
+        groups, rest = self._groups(nb_groups, input, flags, group_params)
+        if any(not group.count for group in groups):
+            raise _refused("there are no multiprocessors left for a group")
+        device = self._device_at(rest.ordinal)
+        return SUCCESS, [each.native(device) for each in groups], rest.native(device)
+
+    @call()
+    def _look_at_groups(
+        self,
+        nb_groups: int,
+        input: CUdevResource | None,
+        flags: int,
+        group_params: Sequence[GroupParams] | None,
+        /,
+    ) -> tuple[CUresult]:
+        """Only tell the counts, which may be 0, as where C gives no place for groups."""
+        self._groups(nb_groups, input, flags, group_params)
+        return (SUCCESS,)
+
+    def _groups(
+        self,
+        count: int,
+        resource: CUdevResource | None,
+        flags: int,
+        params: Sequence[GroupParams] | None,
+    ) -> tuple[list[SmRange], SmRange]:
+        given = SmRange.read(resource)
+        if flags or not params or not 0 < count <= len(params):
+            raise invalid_value(f"{count} groups with flags {flags:#x}: give one or more, and 0")
+        if not given.is_whole:
+            raise _refused("a group is divided once a green context has it")
+        step = steps(self._device_at(given.ordinal), ignore=False)[1]
+        groups: list[SmRange] = []
+        left = given
+        for each in params[:count]:
+            size = _size_of(each, step, left.count)
+            each.smCount = size
+            groups.append(replace(left, count=size, part=_OF_GROUPS, is_whole=False))
+            left = replace(left, start=left.start + size, count=left.count - size)
+        return groups, left
+
 
 def _of_context(context: Context) -> CUdevResource:
     """What a context has, which may be divided again."""
@@ -184,3 +254,30 @@ def _require_sm(kind: CUdevResourceType) -> None:
             CUresult.CUDA_ERROR_INVALID_RESOURCE_TYPE,
             f"the emulator has multiprocessors as a resource, and not type {int(kind)}",
         )
+
+
+def _size_of(params: GroupParams, step: int, left: int) -> int:
+    """How many multiprocessors a group has."""
+    together, size = int(params.coscheduledSmCount) or step, int(params.smCount)
+    if int(params.flags) & ~_BACKFILL:
+        raise Refusal(
+            CUresult.CUDA_ERROR_NOT_SUPPORTED,
+            f"the emulator makes groups by flags 0 and 1, not {int(params.flags):#x}: its devices "
+            "are one locality domain",
+        )
+    if together % _EVEN:
+        raise _refused(f"{together} multiprocessors together: an even number will do")
+    unit = _EVEN if int(params.flags) & _BACKFILL else together
+    if not size:
+        found = left // unit * unit
+        return found if found >= together else 0
+    if size % unit or size > left or size < together:
+        raise _refused(
+            f"a group of {size} multiprocessors, {together} of them together, of {left} that are "
+            f"left: a multiple of {unit} will do"
+        )
+    return size
+
+
+def _refused(text: str) -> Refusal:
+    return Refusal(CUresult.CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, text)

@@ -3,12 +3,15 @@
 CUDA Driver API: cuIpcGetMemHandle and those beside it; "Stream Ordered Memory Allocator",
 "Interprocess communication support". What several processes have lies in one file, so each sees
 what the others write. Atomic operations are atomic among the kernels of one process.
+A handle is 64 bytes that name memory or an event of an emulator for another process.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Final
+import struct
+from dataclasses import dataclass
+from typing import Final, Self
 
 from ptx.emulate.memory.file_pages import CAN_SHARE
 
@@ -24,23 +27,88 @@ from ...driver._api import (
     of_opaque_bytes,
     opaque_bytes,
 )
+from ..call_rules import CallRules
 from ..contexts import Context
-from ..emulated_device import DeviceState
+from ..device_state import DeviceState, Owner, Piece
 from ..events import Event
-from ..interprocess.handles import PoolPointer, ProcessHandle
-from ..interprocess.shared_file import SharedFile
-from ..pieces import Owner, Piece
 from ..pools import Pool
-from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
+from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value, not_supported
+from ..shared_file import SharedFile
 from .call import call
 from .event import INTERPROCESS
-from .pool import DESCRIPTORS, PoolCalls, shared_file
+from .stream_ordered_memory import DESCRIPTORS, shared_file
 
 _LAZY_PEERS: Final = 1
 _UNTIMED: Final = 2
+_MAGIC: Final = b"cudadrv1"
+_OF_PROCESS: Final = struct.Struct("<8sII16s16sQQ")
+_IN_POOL: Final = struct.Struct("<8s16sQQ24x")
 
 
-class InterprocessCalls(PoolCalls):
+@dataclass(frozen=True, slots=True)
+class ProcessHandle:
+    """A file of a process that lives: CUipcMemHandle, CUipcEventHandle.
+
+    Attributes:
+        process: who made it.
+        number: the file's descriptor there.
+        token: that of the file's name.
+        device: the UUID of the device.
+        nbytes: of memory.
+        offset: where that is in the file.
+    """
+
+    process: int
+    number: int
+    token: bytes
+    device: bytes
+    nbytes: int = 0
+    offset: int = 0
+
+    @property
+    def packed(self) -> bytes:
+        """The bytes."""
+        values = (self.process, self.number, self.token, self.device, self.nbytes, self.offset)
+        return _OF_PROCESS.pack(_MAGIC, *values)
+
+    @classmethod
+    def read(cls, packed: bytes) -> Self | None:
+        """What some bytes say; None where they are no such handle."""
+        magic, *values = _OF_PROCESS.unpack(packed)
+        return cls(*values) if magic == _MAGIC else None
+
+    def opened(self, kind: str) -> SharedFile | None:
+        """The file; None if that process has ended or closed it."""
+        return SharedFile.of_process(self.process, self.number, kind, self.token)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPointer:
+    """Memory of a pool whose file another process has: CUmemPoolPtrExportData.
+
+    Attributes:
+        token: that of the name of the pool's file.
+        offset: where it lies in the file.
+        nbytes: its size.
+    """
+
+    token: bytes
+    offset: int
+    nbytes: int
+
+    @property
+    def packed(self) -> bytes:
+        """The bytes."""
+        return _IN_POOL.pack(_MAGIC, self.token, self.offset, self.nbytes)
+
+    @classmethod
+    def read(cls, packed: bytes) -> Self | None:
+        """What some bytes say; None where they are no such pointer."""
+        magic, *values = _IN_POOL.unpack(packed)
+        return cls(*values) if magic == _MAGIC else None
+
+
+class InterprocessCalls(CallRules):
     """Memory, pools and events of other processes."""
 
     @call(1)
@@ -50,7 +118,7 @@ class InterprocessCalls(PoolCalls):
         if piece.owner is not Owner.PLAIN:
             raise invalid_value(f"{int(dptr):#x} is no memory of cuMemAlloc")
         if not CAN_SHARE:
-            raise _not_supported("the emulator shares memory between processes on Linux alone")
+            raise not_supported("the emulator shares memory between processes on Linux alone")
         self._finish_context_of(piece.context)
         try:
             with device.lock:
@@ -222,12 +290,8 @@ class InterprocessCalls(PoolCalls):
         if found.process == os.getpid():
             raise Refusal(CUresult.CUDA_ERROR_INVALID_CONTEXT, "the handle is of this very process")
         if found.device != context.device.uuid:
-            raise _not_supported("the emulator opens what is of the current context's device")
+            raise not_supported("the emulator opens what is of the current context's device")
         file = found.opened(kind)
         if file is None:
             raise invalid_handle(f"process {found.process} has closed it, or has ended")
         return found, file
-
-
-def _not_supported(text: str) -> Refusal:
-    return Refusal(CUresult.CUDA_ERROR_NOT_SUPPORTED, text)

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...driver._api import CUdeviceptr, CUfunction, CUfunction_attribute, CUmodule, CUresult
+from ..call_rules import CallRules
 from ..contexts import Context
-from ..kernel_libraries import Library, LibraryKernel
-from ..modules import Function, Module, read_image
+from ..functions import attribute_of, parameter_of, set_attribute
+from ..modules import Function, Library, LibraryKernel, Module, read_image
 from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
 from .call import call
-from .function import FunctionCalls
+from .module import forget_module, place_module
 
 
-class LibraryCalls(FunctionCalls):
+class LibraryCalls(CallRules):
     """Libraries, and kernels that no context owns."""
 
     @call(1)
@@ -41,7 +42,7 @@ class LibraryCalls(FunctionCalls):
                 self._kernels[kernel.handle] = kernel
         self._libraries[library.handle] = library
         if self._thread.stack:
-            self._loaded(library, self._current())
+            _loaded(self, library, self._current())
         return SUCCESS, library.handle
 
     @call()
@@ -59,7 +60,7 @@ class LibraryCalls(FunctionCalls):
                 del self._kernels[kernel.handle]
             modules = list(found.modules.values())
             for module in modules:
-                self._forget_module(module)
+                forget_module(self, module)
         for module in modules:
             if not module.context.destroyed:
                 module.close()
@@ -91,14 +92,15 @@ class LibraryCalls(FunctionCalls):
     @call(1)
     def cuLibraryGetModule(self, library: int, /) -> tuple[CUresult, CUmodule]:
         """What it is in the current context."""
-        module = self._loaded(self._library(library), self._current())
+        module = _loaded(self, self._library(library), self._current())
         return SUCCESS, CUmodule(module.handle)
 
     @call(2)
     def cuLibraryGetGlobal(self, library: int, name: bytes, /) -> tuple[CUresult, CUdeviceptr, int]:
         """Address and size of a variable in the current context."""
-        module = self._loaded(self._library(library), self._current())
-        return self.cuModuleGetGlobal(CUmodule(module.handle), name)
+        module = _loaded(self, self._library(library), self._current())
+        address, nbytes = module.variable(name)
+        return SUCCESS, CUdeviceptr(address), nbytes
 
     @call(1)
     def cuKernelGetLibrary(self, kernel: int, /) -> tuple[CUresult, int]:
@@ -113,13 +115,13 @@ class LibraryCalls(FunctionCalls):
     @call(1)
     def cuKernelGetFunction(self, kernel: int, /) -> tuple[CUresult, CUfunction]:
         """What it is in the current context."""
-        return SUCCESS, CUfunction(self._in_context(self._kernel(kernel), self._current()).handle)
+        return SUCCESS, CUfunction(_in_context(self, self._kernel(kernel), self._current()).handle)
 
     @call(2)
     def cuKernelGetParamInfo(self, kernel: int, param_index: int, /) -> tuple[CUresult, int, int]:
         """Offset and size of a parameter."""
-        function = self._in_context(self._kernel(kernel), self._current())
-        return self.cuFuncGetParamInfo(CUfunction(function.handle), param_index)
+        function = _in_context(self, self._kernel(kernel), self._current())
+        return SUCCESS, *parameter_of(function, param_index)
 
     @call(1)
     def cuKernelGetAttribute(
@@ -127,8 +129,8 @@ class LibraryCalls(FunctionCalls):
     ) -> tuple[CUresult, int]:
         """An attribute on a device."""
         found = self._kernel(kernel)
-        function = self._in_context(found, self._context_on(int(dev)))
-        return self.cuFuncGetAttribute(attrib, CUfunction(function.handle))
+        function = _in_context(self, found, self._context_on(int(dev)))
+        return SUCCESS, attribute_of(function, int(attrib))
 
     @call()
     def cuKernelSetAttribute(
@@ -136,16 +138,14 @@ class LibraryCalls(FunctionCalls):
     ) -> tuple[CUresult]:
         """Set an attribute on a device, in all of its contexts."""
         found, device = self._kernel(kernel), int(dev)
-        functions = [self._in_context(found, self._context_on(device))]
+        functions = [_in_context(self, found, self._context_on(device))]
         functions += [
             module.functions[found.name]
             for context, module in list(found.library.modules.items())
             if context.device.ordinal == device and not module.context.destroyed
         ]
         for function in functions:
-            code = self.cuFuncSetAttribute(CUfunction(function.handle), attrib, val)
-            if code[0]:
-                return code
+            set_attribute(function, int(attrib), val)
         found.attributes[device, int(attrib)] = val
         return OK
 
@@ -172,35 +172,6 @@ class LibraryCalls(FunctionCalls):
             )
         return kernel
 
-    def _function(self, handle: CUfunction, context: Context | None = None) -> Function:
-        """The function of a handle; a kernel of a library is one in the context of its stream."""
-        kernel = self._kernels.get(int(handle)) if self._kernels else None
-        if kernel is None:
-            return FunctionCalls._function(self, handle)
-        return self._in_context(kernel, context or self._current())
-
-    def _in_context(self, kernel: LibraryKernel, context: Context) -> Function:
-        return self._loaded(kernel.library, context).functions[kernel.name]
-
-    def _loaded(self, library: Library, context: Context) -> Module:
-        """What a library is in a context, loaded there if it was not."""
-        module = library.modules.get(context)
-        if module is None:
-            with context.device.lock:
-                module = library.modules.get(context)
-                if module is None:
-                    module = self._place_module(library.image, context)
-                    ordinal = context.device.ordinal
-                    for kernel in library.kernels.values():
-                        handle = CUfunction(module.functions[kernel.name].handle)
-                        for (device, attribute), value in kernel.attributes.items():
-                            if device == ordinal:
-                                self.cuFuncSetAttribute(
-                                    handle, CUfunction_attribute(attribute), value
-                                )
-                    library.modules[context] = module
-        return module
-
     def _context_on(self, ordinal: int) -> Context:
         """A context of a device: the current one, if it is, else the primary one."""
         device = self._device_at(ordinal)
@@ -213,6 +184,42 @@ class LibraryCalls(FunctionCalls):
                 CUresult.CUDA_ERROR_INVALID_CONTEXT, f"device {ordinal} has no active context"
             )
         return self._usable(primary)
+
+
+def function_of(driver: CallRules, handle: CUfunction, context: Context | None = None) -> Function:
+    """The function of a handle; a kernel of a library is one in the context of its stream."""
+    kernel = driver._kernels.get(int(handle)) if driver._kernels else None
+    if kernel is None:
+        function = driver._functions.get(int(handle))
+        if function is None:
+            raise invalid_handle(
+                f"invalid resource handle: {int(handle):#x} is no function of a loaded module"
+            )
+        driver._usable(function.module.context)
+        return function
+    return _in_context(driver, kernel, context or driver._current())
+
+
+def _in_context(driver: CallRules, kernel: LibraryKernel, context: Context) -> Function:
+    return _loaded(driver, kernel.library, context).functions[kernel.name]
+
+
+def _loaded(driver: CallRules, library: Library, context: Context) -> Module:
+    """What a library is in a context, loaded there if it was not."""
+    module = library.modules.get(context)
+    if module is None:
+        with context.device.lock:
+            module = library.modules.get(context)
+            if module is None:
+                module = place_module(driver, library.image, context)
+                ordinal = context.device.ordinal
+                for kernel in library.kernels.values():
+                    function = module.functions[kernel.name]
+                    for (device, attribute), value in kernel.attributes.items():
+                        if device == ordinal:
+                            set_attribute(function, attribute, value)
+                library.modules[context] = module
+    return module
 
 
 def _not_found(text: str) -> Refusal:

@@ -1,34 +1,26 @@
-"""Device memory, pinned and managed memory.
+"""Device memory, pinned and managed memory, and memory that is page-locked afterwards.
 
-CUDA Driver API: "Memory Management", "Stream Ordered Memory Allocator".
+CUDA Driver API: "Memory Management". Devices reach host memory at its own address (unified
+addressing).
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from ...driver._api import (
-    CUdeviceptr,
-    CUmemoryPool,
-    CUresult,
-    CUstream,
-)
-from ..emulated_device import DeviceState
-from ..graph_memory import GraphMemory
-from ..node_kind import NodeKind
-from ..pieces import Owner, Piece
-from ..pools import Pool
+from ...driver._api import CUdeviceptr, CUresult
+from ..call_rules import CallRules
+from ..device_state import Owner
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
-from ..streams import Capture, Stream
-from ..timeline.freed_memory import FreedMemory
 from .call import call
-from .host_pool_memory import HostPoolMemory
+from .stream_ordered_memory import free_device_memory, free_of_host_pool
 
 _HOST_FLAGS: Final = 7
 _ATTACH: Final = (1, 2)  # globally, or to the host; CU_MEM_ATTACH_GLOBAL, _HOST
+_REGISTER_FLAGS: Final = 15  # CU_MEMHOSTREGISTER_PORTABLE, _DEVICEMAP, _IOMEMORY, _READ_ONLY
 
 
-class MemoryCalls(HostPoolMemory):
+class MemoryCalls(CallRules):
     """Device memory, pinned and managed memory."""
 
     @call(2)
@@ -62,169 +54,14 @@ class MemoryCalls(HostPoolMemory):
     def _free_anywhere(self, address: int) -> None:
         host = self._host.find(address)
         if host is not None and host.pool is not None:
-            self._free_of_host_pool(address)
+            free_of_host_pool(self, address)
             return
         if host is not None and host.managed and host.address == address:
             self._finish_context_of(host.context)
         with self._lock:
             managed = self._host.free(address, managed=True)
         if not managed:
-            self._free(address)
-
-    @call(1)
-    def cuMemAllocAsync(self, bytesize: int, h_stream: CUstream, /) -> tuple[CUresult, CUdeviceptr]:
-        """Memory of the pool in use on the stream's device; no bytes give null (measured).
-
-        In a capture it becomes a node, and the memory is the graph's.
-        """
-        stream = self._stream(h_stream)
-        device = stream.context.device
-        return SUCCESS, self._allocate_of(device, device.pool_in_use, stream, bytesize)
-
-    @call(1)
-    def cuMemAllocFromPoolAsync(
-        self, bytesize: int, pool: CUmemoryPool, h_stream: CUstream, /
-    ) -> tuple[CUresult, CUdeviceptr]:
-        """The same of a pool."""
-        stream = self._stream(h_stream)
-        device, found = self._pool(pool)
-        if found.is_foreign:
-            raise invalid_value("the pool is another process's, which alone has memory of it")
-        if device is None:
-            return SUCCESS, self._allocate_of_host(found, stream, bytesize)
-        return SUCCESS, self._allocate_of(device, found, stream, bytesize)
-
-    def _allocate_of(
-        self, device: DeviceState, pool: Pool, stream: Stream, bytesize: int
-    ) -> CUdeviceptr:
-        if stream.capture is not None:
-            return CUdeviceptr(self._allocate_in(stream.capture, stream, bytesize))
-        if self._captures:
-            self._refuse_if_implicit(stream)
-            self._refuse_unsafe()
-        if bytesize <= 0:
-            return CUdeviceptr(0)
-        if self._freed is not None:
-            piece = self._freed.allocate(device, stream, bytesize, pool)
-        else:
-            with device.lock:
-                piece = device.allocate(bytesize, Owner.POOL, pool=pool)
-        if self._accesses is not None:
-            self._accesses.allocated(stream, piece.address, bytesize)
-        return CUdeviceptr(piece.address)
-
-    def _allocate_in(self, capture: Capture, stream: Stream, nbytes: int) -> int:
-        self._refuse_if_invalid(capture)
-        if nbytes <= 0:
-            return 0
-        memory = GraphMemory(stream.context.device, nbytes)
-        try:
-            with self._lock:
-                self._refuse_if_invalid(capture)
-                capture.add(stream, NodeKind.ALLOC, memory.allocate, memory)
-        except Refusal:
-            memory.release()
-            raise
-        return memory.piece.address
-
-    @call()
-    def cuMemFreeAsync(self, dptr: CUdeviceptr, h_stream: CUstream, /) -> tuple[CUresult]:
-        """Free memory; in a capture, only what the same capture allocated.
-
-        The stream is any of the device; driver 580 takes another device's too, and then nothing
-        orders the free after the memory's uses.
-        """
-        stream = self._stream(h_stream)
-        address = int(dptr)
-        if stream.capture is not None:
-            self._free_in(stream.capture, stream, address)
-            return OK
-        if self._captures:
-            self._refuse_if_implicit(stream)
-        if address:
-            host = self._host.find(address)
-            if host is not None and host.pool is not None:
-                self._free_of_host_pool(address, stream)
-                return OK
-            device = self._device_of(address)
-            if device is not None and device is not stream.context.device:
-                raise invalid_value(
-                    f"{address:#x} is memory of device {device.ordinal}, the stream is of device "
-                    f"{stream.context.device.ordinal}"
-                )
-            self._free(address, stream)
-        return OK
-
-    def _free_in(self, capture: Capture, stream: Stream, address: int) -> None:
-        with self._lock:
-            self._refuse_if_invalid(capture)
-            freed = {id(n.memory) for n in capture.graph.nodes if n.kind is NodeKind.FREE}
-            for node in capture.graph.nodes:
-                memory = node.memory
-                if (
-                    node.kind is NodeKind.ALLOC
-                    and memory is not None
-                    and memory.piece.address == address
-                    and id(memory) not in freed
-                ):
-                    capture.add(stream, NodeKind.FREE, memory.free, memory)
-                    return
-        if address:
-            raise invalid_value(
-                f"{address:#x} was not allocated in this capture, so the graph cannot free it"
-            )
-
-    def _free(self, address: int, stream: Stream | None = None) -> None:
-        """Free memory, in the order of a stream if one is given."""
-        device = self._device_of(address)
-        if device is None:
-            raise invalid_value(f"cannot free {address:#x}: it is no device address")
-        if device.fault is not None:
-            raise Refusal(device.fault.code, device.fault.text, device.fault.cause)
-        self._refuse_unsafe()
-        if self._accesses is not None:
-            with device.lock:
-                found = _freeable(device, address)
-            if stream is not None:
-                self._accesses.freed(stream, address, found.nbytes)
-            elif found.owner is Owner.GRAPH:
-                self._finish_device(device)
-            elif found.owner is Owner.POOL:
-                self._accesses.freed(None, address, found.nbytes)
-            else:
-                self._finish_context_of(found.context)
-        if stream is not None and self._freed is not None:
-            self._free_in_order(self._freed, device, address, stream)
-            return
-        if self._timeline is not None:
-            with device.lock:
-                piece = _freeable(device, address)
-            if piece.owner is Owner.GRAPH:
-                self._finish_device(device)
-            elif piece.owner is not Owner.POOL:  # for that cuMemFree waits for nothing: measured
-                self._finish_context_of(piece.context)
-        with device.lock:
-            piece = _freeable(device, address)
-            if piece.graph is not None:
-                piece.graph.free()
-            else:
-                device.free(piece)
-
-    @staticmethod
-    def _free_in_order(
-        freed: FreedMemory, device: DeviceState, address: int, stream: Stream
-    ) -> None:
-        """Free memory when the stream gets there."""
-        with device.lock:
-            piece = _freeable(device, address)
-            if piece.graph is not None:
-                piece.graph.free_later()
-            else:
-                device.drop(piece)
-        if piece.graph is not None:
-            freed.free_of_graph(piece.graph, stream)
-        else:
-            freed.free(device, piece, stream)
+            free_device_memory(self, address)
 
     @call(1)
     def cuMemAllocManaged(self, bytesize: int, flags: int, /) -> tuple[CUresult, CUdeviceptr]:
@@ -275,18 +112,80 @@ class MemoryCalls(HostPoolMemory):
                 raise invalid_value(f"cannot free {p:#x}: no pinned memory starts there")
         return OK
 
+    @call(1)
+    def cuMemAllocHost(self, bytesize: int, /) -> tuple[CUresult, int]:
+        """Pinned host memory."""
+        return self.cuMemHostAlloc(bytesize, 0)
 
-def _freeable(device: DeviceState, address: int) -> Piece:
-    """The allocation to free; the lock is held.
+    @call()
+    def cuMemHostRegister(self, p: int, bytesize: int, flags: int, /) -> tuple[CUresult]:
+        """Page-lock memory of the caller's, which stays his."""
+        context = self._current()
+        self._refuse_unsafe()
+        if flags & ~_REGISTER_FLAGS or not p or bytesize <= 0:
+            raise invalid_value(f"cannot page-lock {bytesize} bytes at {p:#x} with flags {flags}")
+        with self._lock:
+            piece = self._host.register(p, bytesize, context.handle, context.device.ordinal, flags)
+        if piece is None:
+            raise Refusal(
+                CUresult.CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED,
+                f"some of the {bytesize} bytes at {p:#x} are page-locked already",
+            )
+        if self._accesses is not None:
+            self._accesses.born(p)
+        return OK
 
-    Raises:
-        Refusal: CUDA_ERROR_INVALID_VALUE, if none begins there.
-    """
-    piece = device.pieces.get(address)
-    if piece is None:
-        raise invalid_value(f"cannot free {address:#x}: {device.why_not_free(address)}")
-    if piece.owner is Owner.OPENED:
-        raise invalid_value(
-            f"cannot free {address:#x}: it is another process's; cuIpcCloseMemHandle closes it"
+    @call()
+    def cuMemHostUnregister(self, p: int, /) -> tuple[CUresult]:
+        """Undo that, when the work of its context is done."""
+        self._current()
+        self._refuse_unsafe()
+        piece = self._host.find(p)
+        if piece is not None and piece.is_registered:
+            if piece.address != p:
+                raise invalid_value(
+                    f"{p:#x} lies within page-locked memory that begins at {piece.address:#x}"
+                )
+            self._finish_context_of(piece.context)
+        with self._lock:
+            if not self._host.free(p, registered=True):
+                raise Refusal(
+                    CUresult.CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED,
+                    f"no memory that cuMemHostRegister was given begins at {p:#x}",
+                )
+        return OK
+
+    @call(1)
+    def cuMemHostGetDevicePointer(self, p: int, flags: int, /) -> tuple[CUresult, CUdeviceptr]:
+        """Where a device finds page-locked memory: at its own address."""
+        self._current()
+        if flags or self._host.find(p) is None:
+            raise invalid_value(f"{p:#x} is no page-locked memory")
+        return SUCCESS, CUdeviceptr(p)
+
+    @call(1)
+    def cuMemHostGetFlags(self, p: int, /) -> tuple[CUresult, int]:
+        """The flags that it was allocated or registered with; all of it is mapped."""
+        self._current()
+        piece = self._host.find(p)
+        if piece is None or piece.managed:
+            raise invalid_value(f"{p:#x} is no page-locked memory")
+        return SUCCESS, piece.flags | 2  # CU_MEMHOSTALLOC_DEVICEMAP
+
+    @call(2)
+    def cuMemGetAddressRange(self, dptr: CUdeviceptr, /) -> tuple[CUresult, CUdeviceptr, int]:
+        """Where the allocation that holds an address begins, and its size."""
+        self._current()
+        address = int(dptr)
+        host = self._host.find(address)
+        if host is not None:
+            return SUCCESS, CUdeviceptr(host.address), host.nbytes
+        device = self._device_of(address)
+        if device is not None:
+            with device.lock:
+                found = device.memory.find(address)
+            if found is not None:
+                return SUCCESS, CUdeviceptr(found.address), found.nbytes
+        raise Refusal(
+            CUresult.CUDA_ERROR_NOT_FOUND, f"named symbol not found: {address:#x} is no memory"
         )
-    return piece

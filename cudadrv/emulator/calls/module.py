@@ -1,7 +1,7 @@
-"""Modules: loading, their functions and their variables.
+"""Modules: loading, linking, their functions and their variables.
 
 CUDA Driver API: "Module Management". What is wrong with an image is in the JIT error log, in
-cuGetErrorString and in `Emulator.last_fault`.
+cuGetErrorString and in `Emulator.last_fault`. The driver's linker links PTX to PTX here.
 """
 
 from __future__ import annotations
@@ -10,15 +10,26 @@ import ctypes
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from ptx.errors import PtxError
 from ptx.isa import PtxModule
+from ptx.isa.linked_text import link_texts, undefined_in
+from ptx.isa.register_limit import with_register_limit
 
 from ...border import instance, text
-from ...driver._api import CUdeviceptr, CUfunction, CUjit_option, CUmodule, CUresult
-from ..capture_rules import CaptureRules
+from ...driver._api import (
+    CUdeviceptr,
+    CUfunction,
+    CUjit_option,
+    CUjitInputType,
+    CUlinkState,
+    CUmodule,
+    CUresult,
+)
+from ..call_rules import CallRules
 from ..contexts import Context
 from ..modules import (
-    Function,
     Module,
+    PendingLink,
     check_target,
     checked_signatures,
     load_program,
@@ -28,12 +39,21 @@ from ..modules import (
 from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
 from .call import call
 
+_LAZY: Final = 2  # CU_MODULE_LAZY_LOADING
 _ERROR_LOG: Final = int(CUjit_option.CU_JIT_ERROR_LOG_BUFFER)
 _ERROR_LOG_SIZE: Final = int(CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+_PTX: Final = int(CUjitInputType.CU_JIT_INPUT_PTX)
+_KINDS: Final = {0: "a cubin", 2: "a fatbin", 3: "an object file", 4: "an archive", 5: "LTO-IR"}
+_MAX_REGISTERS: Final = int(CUjit_option.CU_JIT_MAX_REGISTERS)
 
 
-class ModuleCalls(CaptureRules):
-    """Modules: loading, their functions and their variables."""
+class ModuleCalls(CallRules):
+    """Modules, their functions and their variables, and the driver's linker."""
+
+    @call(1)
+    def cuModuleGetLoadingMode(self) -> tuple[CUresult, int]:
+        """Kernels are made ready when they are needed."""
+        return SUCCESS, _LAZY
 
     @call(1)
     def cuModuleLoadData(self, image: bytes, /) -> tuple[CUresult, CUmodule]:
@@ -59,21 +79,7 @@ class ModuleCalls(CaptureRules):
 
     def _load(self, image: bytes) -> Module:
         context = self._current()
-        return self._place_module(read_image(bytes(image)), context)
-
-    def _place_module(self, parsed: PtxModule, context: Context) -> Module:
-        check_target(parsed, context.device.profile.compute_capability, self._driver_version)
-        signatures = checked_signatures(parsed)
-        handle = next(self._handles)
-        module = Module(handle, context, load_program(parsed, context, f"module {handle:#x}"))
-        for signature in signatures:
-            function = new_function(next(self._handles), module, signature)
-            module.functions[signature.name] = function
-            self._functions[function.handle] = function
-        self._modules[handle] = module
-        if self.checks.assembly is not None:
-            self.checks.assembly.look_at(parsed, context.device.profile.compute_capability)
-        return module
+        return place_module(self, read_image(bytes(image)), context)
 
     @call()
     def cuModuleUnload(self, hmod: CUmodule, /) -> tuple[CUresult]:
@@ -83,15 +89,9 @@ class ModuleCalls(CaptureRules):
         self._finish_context(module.context)
         with self._lock:
             self._module(hmod)  # another thread may have unloaded it
-            self._forget_module(module)
+            forget_module(self, module)
         module.close()
         return OK
-
-    def _forget_module(self, module: Module) -> None:
-        """Take a module and its functions out of the tables; `_lock` is held."""
-        del self._modules[module.handle]
-        for function in module.functions.values():
-            del self._functions[function.handle]
 
     def name_kernels(self, module: CUmodule, expressions: Mapping[str, str], /) -> None:
         """Let errors call the kernels of a module by name expressions, given by their symbols.
@@ -129,14 +129,7 @@ class ModuleCalls(CaptureRules):
         self, hmod: CUmodule, name: bytes, /
     ) -> tuple[CUresult, CUdeviceptr, int]:
         """Address and size of a variable."""
-        module = self._module(hmod)
-        text = bytes(name).decode(errors="replace")
-        found = module.program.globals.get(text)
-        if found is None:
-            raise Refusal(
-                CUresult.CUDA_ERROR_NOT_FOUND, f"named symbol not found: no variable is {text!r}"
-            )
-        address, nbytes = found
+        address, nbytes = self._module(hmod).variable(name)
         return SUCCESS, CUdeviceptr(address), nbytes
 
     @call(1)
@@ -165,14 +158,112 @@ class ModuleCalls(CaptureRules):
         self._usable(module.context)
         return module
 
-    def _function(self, handle: CUfunction) -> Function:
-        function = self._functions.get(int(handle))
-        if function is None:
-            raise invalid_handle(
-                f"invalid resource handle: {int(handle):#x} is no function of a loaded module"
+    @call(1)
+    def cuLinkCreate(
+        self,
+        num_options: int,
+        options: Sequence[CUjit_option],
+        option_values: Sequence[object],
+        /,
+    ) -> tuple[CUresult, CUlinkState]:
+        """Begin a link; of the options the log of errors and the limit of registers are known."""
+        self._current()
+        handle = next(self._handles)
+        given = zip(options[:num_options], option_values[:num_options], strict=True)
+        self._links[handle] = PendingLink({int(option): value for option, value in given})
+        return SUCCESS, CUlinkState(handle)
+
+    @call()
+    def cuLinkAddData(
+        self,
+        state: CUlinkState,
+        kind: CUjitInputType,
+        data: bytes,
+        size: int,
+        name: bytes,
+        num_options: int,
+        options: Sequence[CUjit_option],
+        option_values: Sequence[object],
+        /,
+    ) -> tuple[CUresult]:
+        """Add an input; only PTX is linked."""
+        link = self._link(state)
+        if int(kind) != _PTX:
+            what = _KINDS.get(int(kind), f"an input of kind {int(kind)}")
+            raise self._refused(
+                link,
+                CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU,
+                f"the emulator executes PTX and links PTX; {bytes(name).decode()!r} is {what}",
             )
-        self._usable(function.module.context)
-        return function
+        text = bytes(data)[:size].rstrip(b"\0").decode(errors="replace")
+        link.inputs.append((bytes(name).decode(errors="replace"), text))
+        return OK
+
+    @call(2)
+    def cuLinkComplete(self, state: CUlinkState, /) -> tuple[CUresult, int, int]:
+        """Link; the image is there until the link is destroyed."""
+        link = self._link(state)
+        try:
+            text = link_texts(link.inputs) if link.inputs else ""
+            if missing := undefined_in(text):
+                words = f"Undefined reference to {', '.join(map(repr, missing))}"
+                raise self._refused(link, CUresult.CUDA_ERROR_INVALID_PTX, words)
+            registers = link.options.get(_MAX_REGISTERS)
+            if isinstance(registers, int) and registers:
+                text = with_register_limit(text, registers)
+        except PtxError as error:
+            code = CUresult.CUDA_ERROR_INVALID_PTX
+            raise self._refused(link, code, str(error), error) from None
+        link.image = ctypes.create_string_buffer(text.encode())
+        return SUCCESS, ctypes.addressof(link.image), len(link.image)
+
+    @staticmethod
+    def _refused(
+        link: PendingLink, code: CUresult, text: str, cause: PtxError | None = None
+    ) -> Refusal:
+        """The refusal of a link, which its log tells too."""
+        write_log(link.options, text)
+        return Refusal(code, text, cause)
+
+    @call()
+    def cuLinkDestroy(self, state: CUlinkState, /) -> tuple[CUresult]:
+        """Forget a link and its image."""
+        self._link(state)
+        self._links.pop(int(state), None)
+        return OK
+
+    def _link(self, handle: CUlinkState) -> PendingLink:
+        link = self._links.get(int(handle))
+        if link is None:
+            raise invalid_handle(f"invalid resource handle: {int(handle):#x} is no link")
+        return link
+
+
+def place_module(driver: CallRules, parsed: PtxModule, context: Context) -> Module:
+    """Load a module into a context.
+
+    Raises:
+        Refusal: with what is wrong with it.
+    """
+    check_target(parsed, context.device.profile.compute_capability, driver._driver_version)
+    signatures = checked_signatures(parsed)
+    handle = next(driver._handles)
+    module = Module(handle, context, load_program(parsed, context, f"module {handle:#x}"))
+    for signature in signatures:
+        function = new_function(next(driver._handles), module, signature)
+        module.functions[signature.name] = function
+        driver._functions[function.handle] = function
+    driver._modules[handle] = module
+    if driver.checks.assembly is not None:
+        driver.checks.assembly.look_at(parsed, context.device.profile.compute_capability)
+    return module
+
+
+def forget_module(driver: CallRules, module: Module) -> None:
+    """Take a module and its functions out of the tables; `_lock` is held."""
+    del driver._modules[module.handle]
+    for function in module.functions.values():
+        del driver._functions[function.handle]
 
 
 def write_log(values: Mapping[int, object], text: str) -> None:

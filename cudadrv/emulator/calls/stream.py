@@ -1,45 +1,102 @@
 """Streams and stream capture.
 
-CUDA Driver API: "Stream Management".
+CUDA Driver API: "Stream Management", cuThreadExchangeStreamCaptureMode. The attributes of streams
+are stored, and have no effect here.
 """
 
 from __future__ import annotations
 
+import ctypes
+import struct
 import threading
 from collections.abc import Sequence
 from typing import Final
 
 from ...driver._api import (
     CUcontext,
+    CUdevice,
     CUevent,
     CUgraph,
     CUgraphEdgeData,
     CUgraphNode,
+    CUkernelNodeAttrValue as AttributeValue,
     CUresult,
     CUstream,
     CUstreamCaptureMode,
     CUstreamCaptureStatus,
     cuuint64_t,
 )
-from ..capture_rules import CaptureRules
+from ..call_rules import CallRules
 from ..contexts import Context
 from ..events import Event
-from ..graphs import Graph, Node, Tip
+from ..graphs import Graph, Tip
 from ..node_kind import NodeKind
 from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
 from ..streams import NON_BLOCKING, Capture, Stream
 from ..timeline.operation import nothing
-from .call import call
+from .call import call, pointer_to
 from .event import INTERPROCESS
 
+_StreamCallback: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
 _WAIT_EXTERNAL: Final = 1
 _GREATEST_PRIORITY: Final = -5
 _MODES: Final = tuple(CUstreamCaptureMode)
 _NOTHING: Final[Tip] = frozenset()
+_BYTES: Final = 64  # sizeof(CUstreamAttrValue)
+_WINDOW, _SYNC_POLICY, _PRIORITY, _DOMAIN_MAP, _DOMAIN = 1, 3, 8, 9, 10  # CUlaunchAttributeID
+_KNOWN: Final = frozenset((_WINDOW, _SYNC_POLICY, _PRIORITY, _DOMAIN_MAP, _DOMAIN))
+_AUTO: Final = 1  # CU_SYNC_POLICY_AUTO
+_GREATEST: Final = -5  # priority, of cuCtxGetStreamPriorityRange
 
 
-class StreamCalls(CaptureRules):
+class StreamCalls(CallRules):
     """Streams and stream capture."""
+
+    @call(1)
+    def cuStreamCreate(self, flags: int, /) -> tuple[CUresult, CUstream]:
+        """A stream of the current context."""
+        return self.cuStreamCreateWithPriority(flags, 0)
+
+    @call(1)
+    def cuStreamGetFlags(self, h_stream: CUstream, /) -> tuple[CUresult, int]:
+        """The flags that it was made with."""
+        return SUCCESS, self._stream(h_stream).flags
+
+    @call(1)
+    def cuStreamGetId(self, h_stream: CUstream, /) -> tuple[CUresult, int]:
+        """A number that no other stream has."""
+        stream = self._stream(h_stream)
+        with self._lock:
+            stream.identity = stream.identity or next(self._handles)
+        return SUCCESS, stream.identity
+
+    @call(1)
+    def cuStreamGetDevice(self, h_stream: CUstream, /) -> tuple[CUresult, CUdevice]:
+        """The device of its context."""
+        return SUCCESS, CUdevice(self._stream(h_stream).context.device.ordinal)
+
+    @call()
+    def cuStreamAddCallback(
+        self, h_stream: CUstream, callback: int, user_data: int, flags: int, /
+    ) -> tuple[CUresult]:
+        """Call a function of the host, which is told of the stream and how its work went."""
+        stream = self._stream(h_stream)
+        function, argument = int(callback), int(user_data)
+        if not function or flags:
+            raise invalid_value("a stream's callback is a function, with flags 0")
+        if stream.capture is not None:
+            raise self._invalidate(
+                [stream.capture],
+                CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+                "a callback cannot be captured: use a host function; the capture is now invalid",
+            )
+        called, handle = _StreamCallback(function), int(h_stream)
+        self._submit(
+            stream,
+            NodeKind.HOST,
+            lambda: self._thread.run_on_host(lambda: called(handle, 0, argument)),
+        )
+        return OK
 
     @call(1)
     def cuStreamCreateWithPriority(self, flags: int, priority: int, /) -> tuple[CUresult, CUstream]:
@@ -47,13 +104,7 @@ class StreamCalls(CaptureRules):
         context = self._current()
         if flags & ~NON_BLOCKING:
             raise invalid_value(f"invalid stream flags {flags:#x}")
-        return SUCCESS, self._new_stream(context, flags, priority)
-
-    def _new_stream(self, context: Context, flags: int, priority: int) -> CUstream:
-        clamped = min(max(priority, _GREATEST_PRIORITY), 0)
-        stream = Stream(next(self._handles), context, flags, clamped)
-        self._streams[stream.handle] = stream
-        return CUstream(stream.handle)
+        return SUCCESS, new_stream(self, context, flags, priority)
 
     @call()
     def cuStreamDestroy(self, h_stream: CUstream, /) -> tuple[CUresult]:
@@ -281,13 +332,6 @@ class StreamCalls(CaptureRules):
             capture.nodes += [node for node in known if node not in capture.nodes]
         return OK
 
-    def _handle_of(self, node: Node) -> CUgraphNode:
-        """The handle of a node, made when it is first asked for."""
-        if not node.handle:
-            node.handle = next(self._handles)
-            self._nodes[node.handle] = node
-        return CUgraphNode(node.handle)
-
     @call(1)
     def cuStreamEndCapture(self, h_stream: CUstream, /) -> tuple[CUresult, CUgraph]:
         """End a capture in the stream where it began, joined, and get its graph."""
@@ -347,3 +391,73 @@ class StreamCalls(CaptureRules):
         if capture.invalid:
             return SUCCESS, CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_INVALIDATED
         return SUCCESS, CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE
+
+    @call(1)
+    def cuStreamGetAttribute(
+        self, h_stream: CUstream, attr: int, /
+    ) -> tuple[CUresult, AttributeValue]:
+        """What was set, or what a stream has from the beginning."""
+        stream = self._stream(h_stream)
+        value = AttributeValue()
+        told = self._attribute(stream, int(attr))
+        ctypes.memmove(pointer_to(value), told, len(told))
+        return SUCCESS, value
+
+    @call()
+    def cuStreamSetAttribute(
+        self, h_stream: CUstream, attr: int, value: AttributeValue | None, /
+    ) -> tuple[CUresult]:
+        """Keep a value; a priority is brought into the range that there is."""
+        stream = self._stream(h_stream)
+        if value is None or int(attr) not in _KNOWN:
+            raise invalid_value(f"stream attribute {int(attr)} is none, or its value is null")
+        given = ctypes.string_at(pointer_to(value), _BYTES)
+        self._set_attribute(stream, int(attr), given)
+        return OK
+
+    @call()
+    def cuStreamCopyAttributes(self, dst: CUstream, src: CUstream, /) -> tuple[CUresult]:
+        """Let a stream have the attributes of another one of its context."""
+        target, source = self._stream(dst), self._stream(src)
+        if target.context is not source.context:
+            raise invalid_value("the streams are of different contexts")
+        target.attributes = dict(source.attributes)
+        target.priority = source.priority
+        return OK
+
+    @staticmethod
+    def _attribute(stream: Stream, number: int) -> bytes:
+        if number not in _KNOWN:
+            raise invalid_value(f"there is no stream attribute {number}")
+        if number == _PRIORITY:
+            return struct.pack("<i", stream.priority)
+        first = struct.pack("<i", _AUTO) if number == _SYNC_POLICY else bytes(_BYTES)
+        return stream.attributes.get(number, first)
+
+    @staticmethod
+    def _set_attribute(stream: Stream, number: int, value: bytes) -> None:
+        if number == _PRIORITY:
+            (priority,) = struct.unpack_from("<i", value)
+            stream.priority = max(_GREATEST, min(0, priority))
+        else:
+            stream.attributes[number] = value
+
+    @call(1)
+    def cuThreadExchangeStreamCaptureMode(
+        self, mode: CUstreamCaptureMode, /
+    ) -> tuple[CUresult, CUstreamCaptureMode]:
+        """Say which captures keep this thread from unsafe calls; gives what was said before."""
+        try:
+            new = CUstreamCaptureMode(int(mode))
+        except ValueError:
+            raise invalid_value(f"there is no capture mode {int(mode)}") from None
+        former, self._thread.capture_mode = self._thread.capture_mode, int(new)
+        return SUCCESS, CUstreamCaptureMode(former)
+
+
+def new_stream(driver: CallRules, context: Context, flags: int, priority: int) -> CUstream:
+    """A stream of a context; a priority outside the range is clamped to it."""
+    clamped = min(max(priority, _GREATEST_PRIORITY), 0)
+    stream = Stream(next(driver._handles), context, flags, clamped)
+    driver._streams[stream.handle] = stream
+    return CUstream(stream.handle)

@@ -1,42 +1,92 @@
 """Tensor maps, and the addresses of the C functions that make them.
 
 CUDA Driver API: "Tensor Map Object Management", "Driver Entry Point Access".
+
+Tensor maps: what the driver refuses of them, and what one holds here.
+
+CUDA Driver API, "Tensor Map Object Management". The 128 bytes are the emulator's own
+(`ptx.emulate.model.tensor_map`), as a GPU's are not documented.
 """
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import Final
+from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
-from ptx.emulate.model.tensor_map import NBYTES, TensorLayout, decoded
-
-from ...driver._api import (
-    CUdriverProcAddressQueryResult,
-    CUresult,
-    CUtensorMap,
+from ptx.emulate.model.tensor_map import (
+    ELEMENT_TYPES,
+    MOST_DIMENSIONS,
+    NBYTES,
+    SWIZZLE_SPANS,
+    PixelBox,
+    TensorLayout,
+    decoded,
+    not_copied,
 )
-from ..capture_rules import CaptureRules
+
+from ...driver._api import CUdriverProcAddressQueryResult, CUresult, CUtensorMap
+from ..call_rules import CallRules
 from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from ..tensor_map_functions import TensorMapFunctions
-from ..tensor_maps import (
-    LARGER_ATOMS,
-    Extents,
-    Modes,
-    Numbers,
-    check_address,
-    im2col,
-    refuse_im2col_wide,
-    tiled,
-)
 from .call import call
 
 _SINCE: Final = (9, 0)
 _WIDE_SINCE: Final = (10, 0)
 _ATOMS_SINCE: Final = (10, 0)
+# By CUtensorMapDataType, the number that PTX has for it. Its order differs behind FLOAT32.
+_ELEMENTS: Final = dict(enumerate((0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 11, 12)))
+_TYPES: Final = 16
+_FLOATS: Final = range(6, 13)
+_SPANS: Final = {**SWIZZLE_SPANS, 4: 128, 5: 128, 6: 128}
+# By CUtensorMapSwizzle, the numbers that PTX has for it: mode and atomicity.
+_SWIZZLES: Final = {0: (0, 0), 1: (1, 0), 2: (2, 0), 3: (3, 0), 4: (3, 1), 6: (3, 3)}
+LARGER_ATOMS: Final = (4, 5, 6)
+"""By CUtensorMapSwizzle, the swizzles that devices of compute capability 10.0 have."""
+_MOST_EXTENT: Final = 1 << 31
+_MOST_STRIDE: Final = 1 << 40
+_MOST_BOX: Final = 256
+_MOST_STEP: Final = 8
+_MOST_PIXELS: Final = 1024
+_CORNERS: Final = {3: (-32768, 32767), 4: (-128, 127), 5: (-16, 15)}
+Numbers: TypeAlias = Sequence[Any] | None
+"""Whole numbers, as Python's or as the bindings have them."""
+assert set(_ELEMENTS.values()) == set(ELEMENT_TYPES)
 
 
-class TensorMapCalls(CaptureRules):
+class Modes(NamedTuple):
+    """How a tensor is copied, as the driver numbers it."""
+
+    interleave: int
+    swizzle: int
+    promotion: int
+    fill: int
+
+    @classmethod
+    def of(cls, *given: int) -> Modes:
+        """Of numbers, as Python's or as the bindings have them."""
+        return cls(*map(int, given))
+
+
+class Extents(NamedTuple):
+    """Where a tensor lies; innermost dimension first."""
+
+    element: int
+    rank: int
+    address: int
+    extents: Numbers
+    strides: Numbers
+    steps: Numbers
+
+    @classmethod
+    def of(cls, element: int, rank: int, address: int, *sequences: Numbers) -> Extents:
+        """Of numbers, as Python's or as the bindings have them."""
+        return cls(int(element), int(rank), int(address), *sequences)
+
+
+class TensorMapCalls(CallRules):
     """Tensor maps."""
 
     @call(1)
@@ -155,3 +205,155 @@ def _encoded(layout: TensorLayout) -> CUtensorMap:
     found = CUtensorMap()
     ctypes.memmove(found.getPtr(), layout.encode(), NBYTES)
     return found
+
+
+def tiled(tensor: Extents, box: Numbers, modes: Modes) -> TensorLayout:
+    """The tensor map of `cuTensorMapEncodeTiled`.
+
+    Raises:
+        Refusal: CUDA_ERROR_INVALID_VALUE, or CUDA_ERROR_NOT_SUPPORTED of what is not emulated.
+    """
+    least = 3 if modes.interleave else 1
+    layout = _layout(tensor, modes, least)
+    layout = replace(layout, box=_numbers("boxDim", box, tensor.rank))
+    if not all(1 <= each <= _MOST_BOX for each in layout.box):
+        raise invalid_value(f"boxDim {layout.box}: each is 1 to {_MOST_BOX}")
+    _check_row(layout, layout.box[0], modes)
+    _check_emulated(tensor, modes, layout)
+    return layout
+
+
+def im2col(
+    tensor: Extents, lower: Numbers, upper: Numbers, channels: int,
+    pixels: int, modes: Modes,
+) -> TensorLayout:  # fmt: skip
+    """The tensor map of `cuTensorMapEncodeIm2col`.
+
+    Raises:
+        Refusal: likewise.
+    """
+    layout = _layout(tensor, modes, 3)
+    spatial = tensor.rank - 2
+    corners = [
+        _numbers(name, values, spatial)
+        for name, values in (("pixelBoxLowerCorner", lower), ("pixelBoxUpperCorner", upper))
+    ]
+    _check_pixels(layout, corners, _CORNERS[tensor.rank], channels, pixels, modes)
+    layout = replace(layout, pixels=PixelBox(corners[0], corners[1], channels, pixels))
+    _check_emulated(tensor, modes, layout)
+    return layout
+
+
+def refuse_im2col_wide(
+    tensor: Extents, lower: int, upper: int, channels: int, pixels: int, mode: int, modes: Modes
+) -> NoReturn:
+    """Refuse what `cuTensorMapEncodeIm2colWide` would make.
+
+    Raises:
+        Refusal: CUDA_ERROR_INVALID_VALUE, else CUDA_ERROR_NOT_SUPPORTED.
+    """
+    layout = _layout(tensor, modes, 3)
+    if modes.interleave or not modes.swizzle or mode not in (0, 1):
+        raise invalid_value("rows of images go with a swizzle, no interleave, and mode 0 or 1")
+    # The corners' range is that of one spatial dimension, whatever the rank.
+    _check_pixels(layout, [(lower,), (upper,)], _CORNERS[3], channels, pixels, modes)
+    raise Refusal(
+        CUresult.CUDA_ERROR_NOT_SUPPORTED,
+        f"the emulator does not copy rows of images (im2col::w{'::128' if mode else ''}): from "
+        f"{lower} to {upper}, {pixels} pixels of {channels} channels"
+        "\n  make the map by cuTensorMapEncodeIm2col, or run the kernel on a GPU",
+    )
+
+
+def _check_pixels(
+    layout: TensorLayout, corners: Sequence[tuple[int, ...]], allowed: tuple[int, int],
+    channels: int, pixels: int, modes: Modes,
+) -> None:  # fmt: skip
+    """Refuse corners and sizes; the corners are of some dimensions from the innermost pixel on."""
+    least, most = allowed
+    if not all(least <= each <= most for corner in corners for each in corner):
+        raise invalid_value(f"the pixel box {corners}: each offset is {least} to {most}")
+    extents = layout.extents[1 : 1 + len(corners[0])]
+    if any(n + high <= low for n, low, high in zip(extents, *corners, strict=True)):
+        raise invalid_value(f"the pixel box {corners} is empty in an image of {extents}")
+    if not 1 <= channels <= _MOST_BOX or not 1 <= pixels <= _MOST_PIXELS:
+        raise invalid_value(
+            f"channelsPerPixel {channels}, pixelsPerColumn {pixels}: at most {_MOST_BOX} and "
+            f"{_MOST_PIXELS}"
+        )
+    _check_row(layout, channels, modes)
+
+
+def check_address(address: int, interleave: int) -> None:
+    """Refuse an address that is not aligned.
+
+    Raises:
+        Refusal: CUDA_ERROR_INVALID_VALUE.
+    """
+    alignment = 32 if interleave == 2 else 16
+    if address % alignment:
+        raise invalid_value(f"globalAddress {address:#x} is no multiple of {alignment}")
+
+
+def _layout(tensor: Extents, modes: Modes, least: int) -> TensorLayout:
+    """The tensor without what is copied of it."""
+    element, rank, address, *sequences = tensor
+    if not 0 <= element < _TYPES or modes.swizzle not in _SPANS:
+        raise invalid_value(f"tensorDataType {element} or swizzle {modes.swizzle} is none")
+    if not 0 <= modes.interleave <= 2 or not 0 <= modes.promotion <= 3 or not 0 <= modes.fill <= 1:
+        raise invalid_value("the interleave, L2 promotion or fill is none")
+    if not least <= rank <= MOST_DIMENSIONS:
+        raise invalid_value(f"tensorRank {rank} is not {least} to {MOST_DIMENSIONS}")
+    check_address(address, modes.interleave)
+    if modes.fill and element not in _FLOATS:
+        raise invalid_value("only floating-point elements are filled with NaN")
+    if modes.interleave == 2 and modes.swizzle != 1:
+        raise invalid_value("CU_TENSOR_MAP_INTERLEAVE_32B goes with CU_TENSOR_MAP_SWIZZLE_32B")
+    extents = _numbers("globalDim", sequences[0], rank)
+    strides = _numbers("globalStrides", sequences[1], rank - 1)
+    steps = _numbers("elementStrides", sequences[2], rank)
+    if not all(1 <= each <= _MOST_EXTENT for each in extents):
+        raise invalid_value(f"globalDim {extents}: each is 1 to 2**31")
+    alignment = 32 if modes.interleave == 2 else 16
+    if any(each % alignment or not 0 <= each < _MOST_STRIDE for each in strides):
+        raise invalid_value(f"globalStrides {strides}: multiples of {alignment} below 2**40")
+    if not all(1 <= each <= _MOST_STEP for each in steps):
+        raise invalid_value(f"elementStrides {steps}: each is 1 to {_MOST_STEP}")
+    swizzle, atomicity = _SWIZZLES.get(modes.swizzle, (0, 0))
+    return TensorLayout(
+        address, _ELEMENTS.get(element, 0), extents, strides, (), steps, swizzle, bool(modes.fill),
+        promotion=modes.promotion, atomicity=atomicity, interleave=modes.interleave,
+    )  # fmt: skip
+
+
+def _check_row(layout: TensorLayout, count: int, modes: Modes) -> None:
+    """Refuse rows in shared memory that do not fit.
+
+    CUDA has no rule for interleaved ones; the driver asks for multiples of 16 bytes all the same.
+    """
+    row, span = count * layout.type.nbytes, _SPANS[modes.swizzle]
+    if row % 16:
+        raise invalid_value(f"a row of the box is {row} bytes, no multiple of 16")
+    if span and row > span and not modes.interleave:
+        raise invalid_value(f"a row of the box is {row} bytes, but the swizzle takes {span}")
+
+
+def _check_emulated(tensor: Extents, modes: Modes, layout: TensorLayout) -> None:
+    what = not_copied(layout)
+    if tensor.element not in _ELEMENTS:
+        what = f"tensors of CUtensorMapDataType {tensor.element}, of fewer than 8 bits an element"
+    elif modes.swizzle not in _SWIZZLES:
+        what = "swizzles that flip halves of 16 bytes"
+    if what:
+        raise Refusal(
+            CUresult.CUDA_ERROR_NOT_SUPPORTED,
+            f"the emulator copies no {what}"
+            "\n  use another type or mode, or run the kernel on a GPU",
+        )
+
+
+def _numbers(name: str, values: Numbers, count: int) -> tuple[int, ...]:
+    found = () if values is None else tuple(int(each) for each in values)
+    if len(found) < count:
+        raise invalid_value(f"{name} has {len(found)} numbers instead of {count}")
+    return found[:count]

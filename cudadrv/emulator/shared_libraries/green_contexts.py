@@ -7,7 +7,7 @@ from typing import Final
 
 from ...driver._api import CUdevResource, CUdevResourceType
 from ..emulator import Emulator
-from .special import INVALID_VALUE, Handlers, call, passed_on, put_bytes, put_size, put_uint
+from .handlers import INVALID_VALUE, Handlers, call, passed_on, put_bytes, put_size, put_uint
 
 GREEN_CONTEXTS: Final = Handlers()
 _BYTES: Final = 144  # sizeof(CUdevResource), of CUDA 12 and 13

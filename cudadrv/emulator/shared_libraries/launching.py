@@ -8,7 +8,7 @@ from typing import Final
 
 from ...driver._api import CUkernelNodeAttrValue, CUlaunchAttribute
 from ..emulator import Emulator
-from .special import Handlers, call, passed_on, put_bytes, put_size, put_uint
+from .handlers import Handlers, call, passed_on, put_bytes, put_size, put_uint
 
 LAUNCHING: Final = Handlers()
 # The nodes and edges that cuStreamGetCaptureInfo told of, by stream.

@@ -10,20 +10,16 @@ from typing import Any, Final
 from ...driver._api import CUresult
 from ..emulator import Emulator
 from ..tensor_map_functions import FUNCTIONS
-from .callbacks import guarded
 from .driver_table import PLAIN
-from .graph_nodes import GRAPH_NODES
-from .graph_reading import GRAPH_READING
+from .graphs import GRAPHS
 from .green_contexts import GREEN_CONTEXTS
+from .handlers import INVALID_VALUE, Handler, NullArrayError, put_size, put_uint
 from .launching import LAUNCHING
 from .loading import LOADING
-from .memory_batches import MEMORY_BATCHES
-from .memory_forms import MEMORY_FORMS
-from .memory_pools import MEMORY_POOLS
+from .memory import MEMORY
 from .queries import QUERIES
-from .shared_object import SharedObject
+from .shared_object import SharedObject, guarded
 from .signature import Argument, Signature, signature, without_version
-from .special import INVALID_VALUE, Handler, NullArrayError, put_size, put_uint
 
 SONAME: Final = "libcuda.so.1"
 _UNKNOWN: Final = int(CUresult.CUDA_ERROR_UNKNOWN)
@@ -31,10 +27,7 @@ _NOT_FOUND: Final = int(CUresult.CUDA_ERROR_NOT_FOUND)
 _GONE: Final = int(CUresult.CUDA_ERROR_DEINITIALIZED)
 _PER_THREAD_FLAG: Final = 2  # CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
 _FOUND, _NO_SYMBOL, _TOO_OLD = 0, 1, 2  # CUdriverProcAddressQueryResult
-_TABLES: Final = (
-    QUERIES, LOADING, LAUNCHING, MEMORY_FORMS, MEMORY_POOLS, MEMORY_BATCHES, GRAPH_NODES,
-    GRAPH_READING, GREEN_CONTEXTS,
-)  # fmt: skip
+_TABLES: Final = (QUERIES, LOADING, LAUNCHING, MEMORY, GRAPHS, GREEN_CONTEXTS)
 _PROC_ADDRESS: Final = (
     signature("cuGetProcAddress 11030 text >size int size"),
     signature("cuGetProcAddress_v2 12000 text >size int size >?int"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -19,17 +20,55 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final
 
+import ptx
 from ptx.errors import PtxError
 from ptx.isa.linked_text import link_texts
 from ptx.isa.register_limit import with_register_limit
 
-from .callbacks import guarded
-from .device_runtime import DEVICE_RUNTIME, NAME
-from .kept_functions import keeper_of, wanted_of, without_keeper
-from .shared_object import SharedObject
+from .handlers import put_bytes, put_size, put_uint, sizes_at
+from .shared_object import SharedObject, guarded
 from .signature import Signature, signatures
-from .special import put_bytes, put_size, put_uint, sizes_at
 
+# What `libcudadevrt` brings to a link, as far as kernels of Numba need it: a grid's barrier. It is
+# NVRTC's own of cooperative groups (`cooperative_groups/details/sync.h`): a word of the launch's
+# workspace, whose highest bit each barrier turns over.
+NAME: Final = "cudadevrt"
+DEVICE_RUNTIME: Final = """.version 7.0
+.target sm_70
+.address_size 64
+.visible .func (.param .b64 result) cudaCGGetIntrinsicHandle(.param .b32 scope) {
+  .reg .b32 %low, %high; .reg .b64 %handle;
+  mov.u32 %high, %envreg1; mov.u32 %low, %envreg2; mov.b64 %handle, {%low, %high};
+  st.param.b64 [result], %handle; ret;
+}
+.visible .func (.param .b32 result) cudaCGSynchronize(.param .b64 handle, .param .b32 flags) {
+  .reg .b32 %x, %y, %z, %n, %old, %now; .reg .b64 %word; .reg .pred %p;
+  ld.param.b64 %word, [handle];
+  setp.eq.u64 %p, %word, 0; @%p trap;
+  add.u64 %word, %word, 4;
+  barrier.sync 0;
+  mov.u32 %x, %tid.x; mov.u32 %y, %tid.y; mov.u32 %z, %tid.z;
+  or.b32 %x, %x, %y; or.b32 %x, %x, %z; setp.ne.u32 %p, %x, 0; @%p bra DONE;
+  mov.u32 %x, %nctaid.x; mov.u32 %y, %nctaid.y; mov.u32 %z, %nctaid.z;
+  mul.lo.u32 %n, %x, %y; mul.lo.u32 %n, %n, %z; sub.u32 %n, 0x80000001, %n;
+  mov.u32 %x, %ctaid.x; mov.u32 %y, %ctaid.y; mov.u32 %z, %ctaid.z;
+  or.b32 %x, %x, %y; or.b32 %x, %x, %z; setp.eq.u32 %p, %x, 0; selp.b32 %n, %n, 1, %p;
+  atom.add.release.gpu.u32 %old, [%word], %n;
+WAIT:
+  ld.acquire.gpu.u32 %now, [%word];
+  xor.b32 %now, %now, %old; setp.ge.s32 %p, %now, 0; @%p bra WAIT;
+DONE:
+  barrier.sync 0;
+  st.param.b32 [result], 0; ret;
+}
+"""
+
+
+# nvJitLink makes PTX of the LTO-IR alone here, and would optimise away functions that only other
+# PTX calls: a kernel that takes their addresses keeps them.
+_KEEPER: Final = "cudadrv_keeps_functions"
+_ENTRY: Final = re.compile(rf"^\.visible \.entry {_KEEPER}\(.*?^}}$", re.MULTILINE | re.DOTALL)
+_OF_THE_SYSTEM: Final = frozenset({"vprintf", "malloc", "free", "__assertfail"})
 NO_STAND_IN: Final = "CUDADRV_NO_STAND_IN"
 """Set for a child that needs the real libraries."""
 _MISSING_ARCH, _INVALID_INPUT, _PTX_COMPILE, _NVVM_COMPILE, _INTERNAL = 2, 3, 4, 5, 6
@@ -53,6 +92,36 @@ nvJitLinkGetErrorLog 12000 size >?byte
 nvJitLinkGetInfoLogSize 12000 size >size
 nvJitLinkGetInfoLog 12000 size >?byte
 """)
+
+
+def wanted_of(linked: str, texts: Sequence[str]) -> tuple[str, ...]:
+    """The functions that texts of PTX declare, and neither they nor the linked text define."""
+    modules = [ptx.parse(each) for each in (linked, *texts)]
+    defined = {
+        name
+        for module in modules
+        for name, function in module.functions.items()
+        if function.span is not None
+    }
+    declared = {name for module in modules[1:] for name in module.functions}
+    return tuple(sorted(declared - defined - _OF_THE_SYSTEM))
+
+
+def keeper_of(names: Sequence[str], arch: str) -> tuple[bytes, str]:
+    """LTO-IR of a kernel that takes the functions' addresses, and its name.
+
+    What it says of their parameters does not matter: the linker takes their definitions.
+    """
+    lines = [f'extern "C" __device__ void {name}();' for name in names]
+    lines.append(f'extern "C" __global__ void {_KEEPER}(void** kept) {{')
+    lines += [f"    kept[{at}] = (void*)&{name};" for at, name in enumerate(names)]
+    options = ptx.CompileOptions(target=ptx.Target.ltoir(arch.replace("compute", "sm")))
+    return ptx.compile("\n".join([*lines, "}"]), options, name=_KEEPER).data, _KEEPER
+
+
+def without_keeper(text: str) -> str:
+    """The linked text without that kernel."""
+    return _ENTRY.sub("", text)
 
 
 @dataclass(eq=False, slots=True)

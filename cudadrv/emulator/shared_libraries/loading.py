@@ -8,7 +8,7 @@ from typing import Final
 
 from ...driver._api import CUjit_option, CUresult
 from ..emulator import Emulator
-from .special import Handlers, Texts, call, ints_at, passed_on, put_size, put_uint, sizes_at
+from .handlers import Handlers, Texts, call, ints_at, passed_on, put_size, put_uint, sizes_at
 
 LOADING: Final = Handlers()
 _TEXTS: Final = Texts()

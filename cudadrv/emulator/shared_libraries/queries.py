@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ...driver._api import CUpointer_attribute, CUresult
 from ..emulator import Emulator
-from .special import (
+from .handlers import (
     INVALID_VALUE,
     Handlers,
     Texts,

@@ -1,19 +1,179 @@
-"""A library of this process's own in the place of one that others load by its name."""
+"""A library of this process's own in the place of one that others load by its name.
+
+Its file is written here (System V ABI, "Object Files", "Program Loading and Dynamic Linking"): its
+functions are jumps to where a table of addresses says. A process that has loaded it under the name
+of another library finds it wherever that name is asked for.
+"""
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import os
 import platform
+import signal
+import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ...errors import DriverSelectionError
-from .elf_image import ANSWER, MACHINES, SLOTS, elf_image
+from .signature import Argument
 
 if TYPE_CHECKING:
     from _ctypes import CFuncPtr
+
+
+SLOTS: Final = "cudadrv_slots"
+"""The name of the table: an address for each function, and one more for what answers alone."""
+ANSWER: Final = "cudadrv_answer"
+"""The name of a function that answers CUDA_ERROR_DEINITIALIZED without any Python."""
+
+_HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
+_SEGMENT: Final = struct.Struct("<IIQQQQQQ")
+_SYMBOL: Final = struct.Struct("<IBBHQQ")
+_ENTRY: Final = struct.Struct("<QQ")
+_IDENT: Final = b"\x7fELF\x02\x01\x01" + bytes(9)  # 64 bits, little-endian, System V
+_SHARED_OBJECT: Final = 3
+_LOAD, _DYNAMIC, _STACK = 1, 2, 0x6474E551
+_READ_EXECUTE, _READ_WRITE = 5, 6
+_HASH, _STRTAB, _SYMTAB, _STRSZ, _SYMENT, _SONAME = 4, 5, 6, 10, 11, 14
+_GLOBAL_OBJECT, _GLOBAL_FUNCTION = 0x11, 0x12
+_PAGE: Final = 0x10000  # the largest page that Linux has on either machine
+_CODE: Final = 16  # bytes of a function
+# As every call of Python's own functions by ctypes, it raises an exception that passes already.
+_raise_what_passes = ctypes.pythonapi.PyErr_Occurred
+
+
+def _jump_x86(at: int, slot: int) -> bytes:
+    """`jmp *slot(%rip)`."""
+    return b"\xff\x25" + struct.pack("<i", slot - (at + 6))
+
+
+def _jump_arm(at: int, slot: int) -> bytes:
+    """`ldr x16, slot; br x16`; the slot is less than 1 MiB away."""
+    return struct.pack("<II", 0x58000010 | ((slot - at) // 4 & 0x7FFFF) << 5, 0xD61F0200)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What depends on the processor.
+
+    Attributes:
+        number: e_machine.
+        jump: a jump, from an offset in the file, to the address at another.
+        answer: a function that returns 4, CUDA_ERROR_DEINITIALIZED.
+    """
+
+    number: int
+    jump: Callable[[int, int], bytes]
+    answer: bytes
+
+
+MACHINES: Final = {
+    "x86_64": Machine(62, _jump_x86, b"\xb8\x04\x00\x00\x00\xc3"),  # mov $4, %eax; ret
+    "aarch64": Machine(183, _jump_arm, struct.pack("<II", 0x52800080, 0xD65F03C0)),
+}
+"""By the name that `os.uname()` has."""
+
+
+def elf_image(soname: str, names: Sequence[str], machine: Machine) -> bytes:
+    """The file of a shared library with these functions."""
+    functions = [*names, ANSWER]
+    strings, places = _strings((soname, SLOTS, *functions))
+    count = len(functions) + 2  # and the null symbol, and the table
+    code = _aligned(_HEADER.size + 4 * _SEGMENT.size, _CODE)
+    hashes = code + _CODE * len(functions)
+    symbols = _aligned(hashes + 4 * (3 + count), 8)
+    names_at = symbols + _SYMBOL.size * count
+    dynamic = _aligned(names_at + len(strings), _PAGE)
+    slots = dynamic + 7 * _ENTRY.size
+    end = slots + 8 * len(names)
+
+    image = bytearray(end)
+    _put(image, 0, _headers(machine, names_at + len(strings), dynamic, slots, end))
+    for at, _ in enumerate(names):
+        place = code + _CODE * at
+        _put(image, place, machine.jump(place, slots + 8 * at))
+    _put(image, code + _CODE * len(names), machine.answer)
+    # One bucket, whose chain goes through all symbols.
+    chain = [0, *range(2, count), 0]
+    _put(image, hashes, struct.pack(f"<{3 + count}I", 1, count, 1, *chain))
+    table = [bytes(_SYMBOL.size)]
+    table.append(_SYMBOL.pack(places[1], _GLOBAL_OBJECT, 0, 1, slots, 8 * len(names)))
+    for at, name_at in enumerate(places[2:]):
+        place = code + _CODE * at
+        table.append(_SYMBOL.pack(name_at, _GLOBAL_FUNCTION, 0, 1, place, _CODE))
+    _put(image, symbols, b"".join(table))
+    _put(image, names_at, strings)
+    entries = (
+        (_SONAME, places[0]), (_HASH, hashes), (_STRTAB, names_at), (_SYMTAB, symbols),
+        (_STRSZ, len(strings)), (_SYMENT, _SYMBOL.size), (0, 0),
+    )  # fmt: skip
+    _put(image, dynamic, b"".join(_ENTRY.pack(*entry) for entry in entries))
+    return bytes(image)
+
+
+def _headers(machine: Machine, read_only: int, dynamic: int, slots: int, end: int) -> bytes:
+    """The header, and the segments: code and names, what is written, `dynamic`, no stack."""
+    header = _HEADER.pack(
+        _IDENT, _SHARED_OBJECT, machine.number, 1, 0, _HEADER.size, 0, 0, _HEADER.size,
+        _SEGMENT.size, 4, 64, 0, 0,
+    )  # fmt: skip
+    written = end - dynamic
+    segments = (
+        (_LOAD, _READ_EXECUTE, 0, read_only, _PAGE),
+        (_LOAD, _READ_WRITE, dynamic, written, _PAGE),
+        (_DYNAMIC, _READ_WRITE, dynamic, slots - dynamic, 8),
+        (_STACK, _READ_WRITE, 0, 0, 16),
+    )
+    return header + b"".join(
+        _SEGMENT.pack(kind, flags, at, at, at, nbytes, nbytes, alignment)
+        for kind, flags, at, nbytes, alignment in segments
+    )
+
+
+def _strings(texts: Sequence[str]) -> tuple[bytes, list[int]]:
+    """A table of strings, and where each begins."""
+    table, places = bytearray(1), []
+    for text in texts:
+        places.append(len(table))
+        table += text.encode() + b"\0"
+    return bytes(table), places
+
+
+def _aligned(at: int, to: int) -> int:
+    return (at + to - 1) // to * to
+
+
+def _put(image: bytearray, at: int, part: bytes) -> None:
+    image[at : at + len(part)] = part
+
+
+def guarded(function: Callable[..., int], failed: int) -> Callable[..., int]:
+    """The function, which answers `failed` instead of raising.
+
+    An interrupt is raised again in the main thread, where the C code has returned. Anything else is
+    told as an error without a caller, as C has no other place for it. So is an exception that
+    passes through C code which tidies up: the function would find it as its own.
+    """
+
+    def answer(*given: Argument) -> int:
+        try:
+            _raise_what_passes()
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+        try:
+            return function(*given)
+        except KeyboardInterrupt:
+            # Within an unpacking, as after a call the interpreter would look for it here already.
+            (_,) = map(_thread.interrupt_main, (signal.SIGINT,))
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+        return failed
+
+    return answer
 
 
 class SharedObject:

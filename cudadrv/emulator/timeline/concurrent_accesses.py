@@ -10,6 +10,7 @@ there for it. It is taken to do so by accesses that kernels may meet with atomic
 from __future__ import annotations
 
 import threading
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -21,7 +22,6 @@ from ptx.emulate.check.findings import Access, Findings
 from ..node_kind import NodeKind, Run
 from ..origin import caller
 from ..streams import Stream
-from .births import Births, Named
 from .host_writes import HostWrites
 from .logical_time import LogicalTime
 from .moment import Clock, Moment
@@ -43,15 +43,46 @@ if TYPE_CHECKING:
     from ptx.emulate.exec.order.ordered_launch import Turns
 
     from ..contexts import Context
-    from ..emulated_device import DeviceState
+    from ..device_state import DeviceState
     from ..events import Event
     from ..executables import Executable
     from ..host_memory import HostMemory, HostRange
 
+
+_MOST: Final = 64  # allocations at one address that are told apart
+Named = tuple[int, str]
+"""Where an allocation begins, and what it is in words."""
 _T = TypeVar("_T")
 _MOST_PARTS: Final = 24  # of a line in one way, before they are made one
 Ways = tuple[bool, bool]
 """Whether an access writes, and whether it is strong."""
+
+
+class Births:
+    """The numbers of the moments in which allocations were made, by their addresses.
+
+    It takes no lock: an allocation is noted under its device's.
+
+    Args:
+        allocation_at: finds the allocation that holds an address.
+    """
+
+    def __init__(self, allocation_at: Callable[[int], Named | None]) -> None:
+        self._allocation_at = allocation_at
+        self._numbers: dict[int, list[int]] = {}
+
+    def note(self, address: int, number: int) -> None:
+        """An allocation begins at an address."""
+        born = self._numbers.setdefault(address, [])
+        born.append(number)
+        if len(born) > _MOST:
+            del born[: _MOST // 2]
+
+    def parts(self, address: int, *numbers: int) -> bool:
+        """Whether these moments are of two allocations, one after the other at an address."""
+        allocation = self._allocation_at(address)
+        born = [] if allocation is None else self._numbers.get(allocation[0], [])
+        return len({bisect_right(born, number) for number in numbers}) > 1
 
 
 class ConcurrentAccesses:

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from ..device_state import Owner
+from ..memory_patterns import FREED, FRESH
 from ..node_kind import NodeKind
-from ..pieces import Owner
 from ..refusal import Refusal
-from .patterns import FREED, FRESH
 
 if TYPE_CHECKING:
-    from ..emulated_device import DeviceState
-    from ..pieces import OfGraph, Piece
+    from ..device_state import DeviceState, GraphMemory, Piece
     from ..pools import Pool
     from ..streams import Stream
     from .operation import Operation
@@ -60,7 +59,7 @@ class FreedMemory:
             stream, NodeKind.FREE, partial(self._free_now, freed), always=True
         )
 
-    def free_of_graph(self, memory: OfGraph, stream: Stream) -> None:
+    def free_of_graph(self, memory: GraphMemory, stream: Stream) -> None:
         """The same of a graph's memory."""
         self._timeline.submit(stream, NodeKind.FREE, memory.freed, always=True)
 

@@ -19,7 +19,7 @@ from .queues import wait_for_each_other
 
 if TYPE_CHECKING:
     from ..contexts import Context
-    from ..emulated_device import DeviceState
+    from ..device_state import DeviceState
     from ..events import Event
     from ..executables import Executable
 

@@ -152,29 +152,34 @@ def meeting(one: AccessedBytes, other: AccessedBytes) -> list[tuple[int, int]]:
 
 def as_one(past: list[PastAccesses]) -> PastAccesses:
     """What was accessed last where, of all these, which are in their order."""
-    bounds = np.unique(np.concatenate([e for p in past for e in (p.part.starts, p.part.ends)]))
+    # Sorting takes a tenth of the time that numpy.unique takes.
+    bounds = np.sort(np.concatenate([e for p in past for e in (p.part.starts, p.part.ends)]))
+    bounds = bounds[np.r_[True, bounds[1:] != bounds[:-1]]]
     doers: list[Doer] = []
     whose = np.full(len(bounds) - 1, -1, np.int64)
     sites = np.zeros(len(bounds) - 1, np.int64)
     for each in past:
-        at = np.searchsorted(each.part.starts, bounds[:-1], side="right") - 1
-        there = np.flatnonzero((at >= 0) & (bounds[:-1] < each.part.ends[np.maximum(at, 0)]))
-        whose[there] = each.whose[at[there]] + len(doers)
-        sites[there] = each.part.sites[at[there]]
+        first = np.searchsorted(bounds, each.part.starts)
+        counts = np.searchsorted(bounds, each.part.ends) - first
+        # The parts that a range consists of follow each other.
+        there = np.arange(counts.sum()) + np.repeat(first - np.cumsum(counts) + counts, counts)
+        whose[there] = np.repeat(each.whose + len(doers), counts)
+        sites[there] = np.repeat(each.part.sites, counts)
         doers += each.doers
     known = whose >= 0
-    first = known.copy()  # of a range: its neighbour is of another one, or not accessed
-    first[1:] &= (whose[1:] != whose[:-1]) | (sites[1:] != sites[:-1])
-    starts = np.flatnonzero(first)
+    begins = known.copy()  # a range: its neighbour is of another one, or not accessed
+    begins[1:] &= (whose[1:] != whose[:-1]) | (sites[1:] != sites[:-1])
+    starts = np.flatnonzero(begins)
     last = known.copy()
     last[:-1] &= (whose[1:] != whose[:-1]) | (sites[1:] != sites[:-1])
     ends = np.flatnonzero(last)
-    kept, whose_kept = np.unique(whose[starts], return_inverse=True)
+    is_kept = np.bincount(whose[starts], minlength=len(doers)) > 0
+    kept = np.flatnonzero(is_kept).tolist()
     part = past[0].part
     return PastAccesses(
         AccessedBytes(bounds[starts], bounds[ends + 1], sites[starts], part.writes, part.strong),
-        tuple(doers[int(at)] for at in kept),
-        whose_kept.reshape(-1),
+        tuple(doers[at] for at in kept),
+        (np.cumsum(is_kept) - 1)[whose[starts]],
         past[-1].last,
     )
 

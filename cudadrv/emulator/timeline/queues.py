@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ptx.emulate.model.grid_dependency import GridDependency
 
     from ..contexts import Context
-    from ..emulated_device import DeviceState
+    from ..device_state import DeviceState
 
 # A queue that is full makes the call wait that puts more into it, as the driver's do.
 QUEUE_LENGTH: Final = 1024

@@ -17,13 +17,14 @@ arrives, and the end of that change admits it.
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,19 +42,94 @@ from .host_watch import EarlyRead, HostWatch, OrderFinding, OrderWarning, early_
 from .operation import Operation, State, nothing
 from .past_accesses import Numbers, dense_parts_of
 from .queues import Queues, is_of, orders
-from .run_record import RunRecord
-from .under_way import UnderWay
 
 if TYPE_CHECKING:
     from ptx.emulate.model.grid_dependency import GridDependency
 
     from ..contexts import Context
-    from ..emulated_device import DeviceState
+    from ..device_state import DeviceState
     from ..host_memory import HostRange
     from .late_errors import LateErrors
 
+
+_REMEMBERED: Final = 4096
+TRACE_VARIABLE: Final = "CUDADRV_EMULATOR_TRACE"
+"""The environment variable that names a file, to which each operation that ran adds a line."""
+# The end of an operation may come before the wait for it begins.
+_LOOK_AGAIN_S: Final = 0.02
 Arrivals: TypeAlias = deque[tuple[Operation, Callable[[], None]]]
 """What nested calls queue in the middle of a change, with what puts it into its queue."""
+
+
+class RunRecord:
+    """The operations that ran on one emulator, kept and written to a file.
+
+    Args:
+        index: the number of the timeline in this process, which each line begins with.
+
+    Attributes:
+        last: the last ones: number, kind, stream.
+    """
+
+    def __init__(self, index: int) -> None:
+        self._index = index
+        self._trace = os.environ.get(TRACE_VARIABLE, "")
+        self.last: deque[str] = deque(maxlen=_REMEMBERED)
+
+    def add(self, operation: Operation) -> None:
+        """An operation has run."""
+        what = f"{operation.number} {operation.kind.value} on stream {operation.stream.number}"
+        self.last.append(what)
+        if self._trace:
+            with open(self._trace, "a", encoding="utf-8") as file:
+                file.write(f"{self._index}.{what}\t{operation.place}\n")
+
+
+class UnderWay:
+    """What runs now; whoever asks or tells holds the timeline's lock.
+
+    Args:
+        lock: that of the timeline.
+        thread: what the driver keeps for the calling thread.
+    """
+
+    def __init__(self, lock: threading.RLock, thread: CallingThread) -> None:
+        self._changed = threading.Condition(lock)
+        self._thread = thread
+        self._operations: list[Operation] = []
+
+    def begin(self, operation: Operation, depth: int = 0) -> Operation:
+        """The calling thread runs an operation from now on, or has begun it at a `depth`."""
+        operation.state, operation.thread = State.RUNNING, threading.get_ident()
+        operation.depth = depth or self._thread.depth
+        self._operations.append(operation)
+        return operation
+
+    def end(self, operation: Operation, state: State) -> None:
+        """It is done, or waits for its next turn."""
+        operation.state = state
+        self._operations.remove(operation)
+        self._changed.notify_all()
+
+    def wait(self) -> bool:
+        """Wait until another thread may have ended one; False where this one must wait for nobody.
+
+        A nested call may hold what the others need.
+        """
+        if self._thread.is_nested or self.of_this_thread():
+            return False
+        self._changed.wait(_LOOK_AGAIN_S)
+        return True
+
+    def interrupted(self) -> list[Operation]:
+        """What an interrupt broke off in this thread; not what is still under way below."""
+        depth = self._thread.depth
+        return [each for each in self.of_this_thread() if depth <= each.depth]
+
+    def of_this_thread(self) -> list[Operation]:
+        """What the calling thread runs, or was to run when an interrupt came."""
+        own = threading.get_ident()
+        return [each for each in self._operations if each.thread == own]
 
 
 class _Changes:

@@ -117,6 +117,7 @@ class HostBox(Part[_RawT]):
     def __init__(self, context: ContextBox, nbytes: int) -> None:
         super().__init__(context)
         self._nbytes = nbytes
+        context.driver.host_memory.add(self)
 
     @property
     def __array_interface__(self) -> dict[str, object]:
@@ -136,7 +137,7 @@ def wait_for_contexts(driver: Driver, but: int = 0) -> None:
     """Wait for the work of every context of a driver, but for one of this handle."""
     for context in driver.contexts.alive():
         assert isinstance(context, ContextBox)
-        if not context.is_going and not context.is_lost and int(context.raw) != but:
+        if not context.is_gone and int(context.raw) != but:
             try:
                 context.call(_wait, context.api)
             except CudaError as error:

@@ -99,7 +99,7 @@ class RegisteredArray(Closing):
         if array.nbytes == 0:
             raise InvalidValueError("RegisteredArray: the host array has no bytes")
         self.array = array
-        self._box = registered_in(host_context(), array)
+        self._own_unrooted(registered_in(host_context(), array))
 
     def __repr__(self) -> str:
         state = " closed" if self.closed else ""

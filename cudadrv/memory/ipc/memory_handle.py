@@ -25,7 +25,7 @@ from ...errors import (
 )
 from ..array import AnyDeviceArray, ArrayView, DeviceArray, StridedArray
 from ..buffer import BufferView, DeviceBuffer, DeviceMemory, alloc, over
-from ..order import AnyMemory
+from ..order import AnyMemory, Memory
 from ..resource import MemoryResource, ResourceMemory
 from .shared import ForeignMemory, OpenedMemory, PoolBox, SharedMemory, reduced_pool
 
@@ -97,7 +97,7 @@ class IpcMemoryHandle:
         identity = b"" if pool is None else pool.identity
         handle = cls(payload, named, root.nbytes, address - start, identity)
         if not isinstance(box, (ForeignMemory, OpenedMemory)):
-            SharedMemory.of(box.driver, device.ordinal).own[handle] = box
+            SharedMemory.of(box.driver, device.ordinal).own[handle] = root
         return handle
 
     def open(self, stream: StreamCore, pool: MemoryResource | None = None) -> DeviceBuffer:
@@ -133,8 +133,9 @@ class IpcMemoryHandle:
             raise ArgumentValueError(f"{len(self.payload)} bytes are no handle of memory")
         queue = stream._box
         shared = SharedMemory.of(queue.driver, stream.context.ordinal)
-        memory = shared.own.get(self)
-        if memory is not None:
+        own = shared.own.get(self)
+        memory = None if own is None else own._box
+        if isinstance(memory, Memory):
             return over(stream, memory, int(memory.raw), self.nbytes)
         if self.pool:
             pool = pool or shared.pools.get(self.pool)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Hashable
-from typing import Any, Final
+from collections.abc import Callable, Hashable
+from typing import Any, Final, ParamSpec
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from ...driver._api import (
@@ -24,11 +24,10 @@ from ...driver._api import (
 )
 from ...driver.context_box import ContextBox, Part
 from ...driver.device import Device
-from ...driver.handle import check
+from ...driver.handle import Closing, check
 from ...driver.in_use import Driver, failure
 from ...driver.sending import Reduced, device_named, unshared
 from ...driver.stream_box import StreamBox
-from ...errors import NotPermittedError
 from ..host.pinned import wait_for_contexts
 from ..order import AnyMemory, Memory
 from ..release import PoolMemory
@@ -36,19 +35,21 @@ from ..release import PoolMemory
 BY_DESCRIPTOR: Final = CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 _LAZY_PEERS: Final = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only flag, which must be given
 
+_P = ParamSpec("_P")
+
 
 class SharedMemory:
     """What of one device is shared. Who opens something holds `Driver.lock`.
 
     Attributes:
-        own: memory of this process by its handles.
+        own: what owns memory of this process, by the handles of that.
         opened: memory of other processes by what names it; of pools, these know it.
         pools: pools of this and of other processes by their identity.
         ranges: memory of growing buffers, of this and of other processes, by their identity.
     """
 
     def __init__(self) -> None:
-        self.own: WeakValueDictionary[Hashable, AnyMemory] = WeakValueDictionary()
+        self.own: WeakValueDictionary[Hashable, Closing] = WeakValueDictionary()
         self.opened: WeakValueDictionary[bytes, OpenedMemory] = WeakValueDictionary()
         self.ranges: WeakValueDictionary[bytes, AnyMemory] = WeakValueDictionary()
         self.pools: WeakValueDictionary[bytes, PoolBox] = WeakValueDictionary()
@@ -59,24 +60,60 @@ class SharedMemory:
         return driver.one_of(cls, ordinal)
 
 
+class _Pool(Part[CUmemoryPool]):
+    """Destroys a pool, for its `PoolBox`. The driver keeps it until what it gave is freed.
+
+    Attributes:
+        descriptor: as of the `PoolBox`.
+    """
+
+    __slots__ = ("descriptor",)
+
+    def __init__(self, context: ContextBox) -> None:
+        super().__init__(context)
+        self.descriptor: int = -1
+
+    def _destroy(self) -> None:
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+        (code,) = self.api.cuMemPoolDestroy(self.raw)
+        doing = f"destroying a memory pool of device {self.context.ordinal}"
+        check(self, code, "cuMemPoolDestroy", doing)
+
+
 class PoolBox(Part[CUmemoryPool]):
-    """Owns a pool. The driver keeps it until what it gave is freed.
+    """A pool, destroyed with this.
 
     Attributes:
         identity: what names it among processes; none of a pool that is not shared.
-        descriptor: the file descriptor by which others have it; -1 of a pool that is not shared.
         is_foreign: whether it is another process's.
     """
 
-    __slots__ = ("_exported", "_opened", "descriptor", "identity", "is_foreign")
+    __slots__ = ("_exported", "_opened", "destroyer", "identity", "is_foreign")
 
     def __init__(self, context: ContextBox) -> None:
         self.identity: bytes = b""
-        self.descriptor: int = -1
         self.is_foreign: bool = False
+        self.destroyer: _Pool = _Pool(context)
         self._exported: WeakKeyDictionary[AnyMemory, bytes] = WeakKeyDictionary()
         self._opened: WeakValueDictionary[bytes, ForeignMemory] = WeakValueDictionary()
         super().__init__(context)
+
+    @property
+    def descriptor(self) -> int:
+        """The file descriptor by which others have it; -1 of a pool that is not shared."""
+        return self.destroyer.descriptor
+
+    def make(
+        self,
+        function: Callable[_P, tuple[CUresult, CUmemoryPool]],
+        *args: _P.args,
+        **kwargs: _P.kwargs,
+    ) -> CUresult:
+        """Have the driver make the pool; gives its result."""
+        code = super().make(function, *args, **kwargs)
+        self.destroyer.raw = self.raw
+        return code
 
     def share(self) -> CUresult:
         """Have a descriptor by which other processes may have the pool; gives the result."""
@@ -88,7 +125,7 @@ class PoolBox(Part[CUmemoryPool]):
 
     def _be_known(self, descriptor: int, identity: bytes) -> None:
         """Have a descriptor, which is the box's from now on."""
-        self.descriptor, self.identity = descriptor, identity
+        self.destroyer.descriptor, self.identity = descriptor, identity
         SharedMemory.of(self.driver, self.context.ordinal).pools[identity] = self
 
     @classmethod
@@ -138,78 +175,80 @@ class PoolBox(Part[CUmemoryPool]):
             found = self._opened.get(payload)
             if found is None:
                 found = ForeignMemory(self, payload, stream)
-                made = of_opaque_bytes(CUmemPoolPtrExportData, payload)
-                code = found.make(self.api.cuMemPoolImportPointer, self.raw, made)
+                code = found.open()
                 if code:
                     doing = "opening memory of another process's pool"
                     raise failure(self.api, code, "cuMemPoolImportPointer", doing)
                 self._opened[payload] = found
             return found
 
+
+class _Opening(Part[CUdeviceptr]):
+    """Closes memory of another process, for what is found in `SharedMemory`.
+
+    Closing waits for the work of all contexts. The driver counts no openings: it would take a new
+    opening away with a free that is still queued.
+
+    Attributes:
+        pool: the pool that the memory is of, which is destroyed later; None if it is of none.
+    """
+
+    __slots__ = ("pool",)
+
+    def __init__(self, context: ContextBox, pool: PoolBox | None = None) -> None:
+        self.pool: PoolBox | None = pool
+        super().__init__(context)
+
     def _destroy(self) -> None:
-        descriptor, self.descriptor = self.descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)
-        (code,) = self.api.cuMemPoolDestroy(self.raw)
-        doing = f"destroying a memory pool of device {self.context.ordinal}"
-        check(self, code, "cuMemPoolDestroy", doing)
+        wait_for_contexts(self.driver)
+        call, close = "cuMemFree", self.api.cuMemFree
+        if self.pool is None:
+            call, close = "cuIpcCloseMemHandle", self.api.cuIpcCloseMemHandle
+        (code,) = self.context.call(close, self.raw)
+        doing = f"closing memory of another process on device {self.context.ordinal}"
+        check(self, code, call, doing)
 
 
 class ForeignMemory(PoolMemory):
     """Memory of another process's pool: given back here, it is still that one's.
 
-    That waits for its uses: who allocated it must give it back later, and the driver, which counts
-    no openings, would take a new opening away with a free that is still queued.
-
     Attributes:
         payload: what names it.
-        pool: the pool, which is destroyed later.
+        pool: the pool.
     """
 
-    __slots__ = ("payload", "pool")
+    __slots__ = ("destroyer", "payload", "pool")
 
     def __init__(self, pool: PoolBox, payload: bytes, stream: StreamBox) -> None:
         self.pool: PoolBox = pool
         self.payload: bytes = payload
+        self.destroyer: _Opening = _Opening(stream.context, pool)
         super().__init__(stream.context, None, stream.own)
 
-    def __del__(self) -> None:
-        # As a box has it, whose own finalizer would be called with a reference more: no stream
-        # keeps it for its next allocation, as it does other memory of a pool.
-        (references,) = map(self._references, (self,))
-        if references > self._alone and self._may_wait():
-            self._found.append(self)
-        else:
-            self._go()
+    def open(self) -> CUresult:
+        """Have the driver open it; gives its result."""
+        made = of_opaque_bytes(CUmemPoolPtrExportData, self.payload)
+        code = self.destroyer.make(self.api.cuMemPoolImportPointer, self.pool.raw, made)
+        self.raw = self.destroyer.raw
+        return code
 
-    def _destroy(self) -> None:
-        users = self.all_users()
-        if any(user.is_capturing() or user.is_captured_elsewhere() for user in users):
-            super()._destroy()
-            return
-        doing = f"closing memory of another process's pool on device {self.context.ordinal}"
-        waited = [user.api.cuStreamSynchronize(user.raw)[0] for user in users]
-        if NotPermittedError.result in waited:  # here no call may wait: it is tried later
-            check(self, CUresult(NotPermittedError.result), "cuStreamSynchronize", doing)
-        # Whatever that told of their work: nobody else gives it back.
-        (code,) = self.context.call(self.api.cuMemFree, self.raw)
-        for each in waited:
-            check(self, each, "cuStreamSynchronize", doing)
-        check(self, code, "cuMemFree", doing)
+    def __del__(self) -> None:
+        """Nothing: what closes the memory goes with this."""
 
 
 class OpenedMemory(Memory[CUdeviceptr]):
-    """Owns the opening of an allocation of another process, which may be used anywhere here.
+    """An allocation of another process, which may be used anywhere here.
 
     Attributes:
         payload: what names it.
     """
 
-    __slots__ = ("payload",)
+    __slots__ = ("destroyer", "payload")
 
     def __init__(self, stream: StreamBox, payload: bytes) -> None:
         super().__init__(stream.context, None, stream.own)
         self.payload: bytes = payload
+        self.destroyer: _Opening = _Opening(stream.context)
 
     @classmethod
     def open(cls, payload: bytes, stream: StreamBox) -> OpenedMemory:
@@ -221,18 +260,13 @@ class OpenedMemory(Memory[CUdeviceptr]):
             if found is None:
                 found = cls(stream, payload)
                 made = of_opaque_bytes(CUipcMemHandle, payload)
-                code = found.make(context.api.cuIpcOpenMemHandle, made, _LAZY_PEERS)
+                code = found.destroyer.make(context.api.cuIpcOpenMemHandle, made, _LAZY_PEERS)
+                found.raw = found.destroyer.raw
                 if code:
                     doing = "opening memory of another process"
                     raise failure(context.api, code, "cuIpcOpenMemHandle", doing)
                 known[payload] = found
             return found
-
-    def _destroy(self) -> None:
-        wait_for_contexts(self.driver)
-        (code,) = self.context.call(self.api.cuIpcCloseMemHandle, self.raw)
-        doing = f"closing memory of another process on device {self.context.ordinal}"
-        check(self, code, "cuIpcCloseMemHandle", doing)
 
 
 def reduced_pool(box: PoolBox) -> Reduced:

@@ -139,7 +139,7 @@ def _reserved(
     """
     stream.context.mind_ranges()
     reserved = ReservedRange(stream, capacity, identity, is_foreign=is_foreign)
-    code = reserved.make(stream.api.cuMemAddressReserve, capacity, 0, 0, 0)
+    code = reserved.reserve()
     if code:
         doing = f"reserving a range of {capacity} bytes"
         raise failure(stream.api, code, "cuMemAddressReserve", doing)

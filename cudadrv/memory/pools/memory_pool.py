@@ -102,7 +102,7 @@ class MemoryPool(Closing):
         if code:
             doing = f"making a memory pool of {owner!r} with at most {most} bytes"
             raise failure(context.api, code, "cuMemPoolCreate", doing)
-        self._box = box
+        self._own(box)
         if shareable:
             self._share()
         if kept:
@@ -137,7 +137,8 @@ class MemoryPool(Closing):
     @classmethod
     def _over(cls, box: PoolBox) -> MemoryPool:
         self = cls.__new__(cls)
-        self.device, self._box = Device.get(box.context.ordinal), box
+        self.device = Device.get(box.context.ordinal)
+        self._own(box)
         return self
 
     def __repr__(self) -> str:

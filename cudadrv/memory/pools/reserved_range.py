@@ -16,7 +16,7 @@ from ...driver._api import (
     CUmemLocationType,
     CUresult,
 )
-from ...driver.context_box import Part
+from ...driver.context_box import ContextBox, Part
 from ...driver.handle import check
 from ...driver.stream_box import StreamBox
 from ..buffer import first_home
@@ -35,10 +35,41 @@ class _Memory(Part[CUmemGenericAllocationHandle]):
         check(self, code, "cuMemRelease", "giving back a handle of device memory")
 
 
-class ReservedRange(Memory[CUdeviceptr]):
-    """Owns a reserved range with what is mapped there.
+class _Mapping(Part[CUdeviceptr]):
+    """Gives a range back with what is mapped there, for its `ReservedRange`.
 
     Unmapping waits for nothing; so the work of all contexts is waited for before.
+
+    Attributes:
+        nbytes: the size of the range.
+        mapped: sizes of what is mapped, from its beginning on.
+        descriptors: the file descriptors of what is mapped, where it is shared.
+    """
+
+    __slots__ = ("descriptors", "mapped", "nbytes")
+
+    def __init__(self, context: ContextBox, nbytes: int) -> None:
+        super().__init__(context)
+        self.nbytes: int = nbytes
+        self.mapped: list[int] = []
+        self.descriptors: list[int] = []
+
+    def _destroy(self) -> None:
+        wait_for_contexts(self.driver)
+        address, device = int(self.raw), f"device {self.context.ordinal}"
+        doing = f"giving back a range of {self.nbytes} bytes at {address:#x} of {device}"
+        while self.descriptors:
+            os.close(self.descriptors.pop())
+        while self.mapped:
+            at = CUdeviceptr(address + sum(self.mapped[:-1]))
+            (code,) = self.context.call(self.api.cuMemUnmap, at, self.mapped.pop())
+            check(self, code, "cuMemUnmap", doing)
+        (code,) = self.context.call(self.api.cuMemAddressFree, self.raw, self.nbytes)
+        check(self, code, "cuMemAddressFree", doing)
+
+
+class ReservedRange(Memory[CUdeviceptr]):
+    """A reserved range with what is mapped there, given back with this.
 
     Attributes:
         nbytes: the size of the range.
@@ -48,17 +79,24 @@ class ReservedRange(Memory[CUdeviceptr]):
         is_foreign: whether what is mapped is another process's.
     """
 
-    __slots__ = ("descriptors", "identity", "is_foreign", "mapped", "nbytes")
+    __slots__ = ("descriptors", "destroyer", "identity", "is_foreign", "mapped", "nbytes")
 
     def __init__(
         self, stream: StreamBox, nbytes: int, identity: bytes = b"", *, is_foreign: bool = False
     ) -> None:
         super().__init__(stream.context, None, first_home(stream))
         self.nbytes: int = nbytes
-        self.mapped: list[int] = []
+        self.destroyer: _Mapping = _Mapping(stream.context, nbytes)
+        self.mapped: list[int] = self.destroyer.mapped
         self.identity: bytes = identity
-        self.descriptors: list[int] = []
+        self.descriptors: list[int] = self.destroyer.descriptors
         self.is_foreign: bool = is_foreign
+
+    def reserve(self) -> CUresult:
+        """Have the driver reserve the addresses; gives its result."""
+        code = self.destroyer.make(self.api.cuMemAddressReserve, self.nbytes, 0, 0, 0)
+        self.raw = self.destroyer.raw
+        return code
 
     def map_new(self, nbytes: int, properties: CUmemAllocationProp) -> tuple[CUresult, str]:
         """Map more memory behind what is there; gives the last result and its call."""
@@ -104,16 +142,3 @@ class ReservedRange(Memory[CUdeviceptr]):
             self.descriptors.append(descriptor)
         self.mapped.append(nbytes)
         return code, ""
-
-    def _destroy(self) -> None:
-        wait_for_contexts(self.driver)
-        address, device = int(self.raw), f"device {self.context.ordinal}"
-        doing = f"giving back a range of {self.nbytes} bytes at {address:#x} of {device}"
-        while self.descriptors:
-            os.close(self.descriptors.pop())
-        while self.mapped:
-            at = CUdeviceptr(address + sum(self.mapped[:-1]))
-            (code,) = self.context.call(self.api.cuMemUnmap, at, self.mapped.pop())
-            check(self, code, "cuMemUnmap", doing)
-        (code,) = self.context.call(self.api.cuMemAddressFree, self.raw, self.nbytes)
-        check(self, code, "cuMemAddressFree", doing)

@@ -12,6 +12,7 @@ from ... import border
 from ...driver._api import CUdeviceptr
 from ...driver.handle import Uncopied
 from ...driver.in_use import failure
+from ...driver.registry import Registry
 from ...driver.stream_box import StreamBox
 from ...driver.stream_core import StreamCore
 from ...errors import CudadrvError, InvalidValueError, OutOfMemoryError
@@ -40,6 +41,10 @@ class AllocatorStatistics:
     in_use_blocks: int
     cached_bytes: int
     cap_bytes: int
+
+
+allocators: Final[Registry[CudaAllocator]] = Registry()
+"""The allocators that live, for a reset of their context."""
 
 
 class CudaAllocator(Uncopied):
@@ -74,6 +79,7 @@ class CudaAllocator(Uncopied):
         self._lock = threading.RLock()
         # What it has cached is freed on the stream, closed or not.
         self._queue: StreamBox = stream._box
+        allocators.add(self)
         weakref.finalize(self, _abandon, self._queue, self._lists).atexit = False
 
     def __repr__(self) -> str:

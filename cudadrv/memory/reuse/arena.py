@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from ... import border
 from ...driver.handle import Uncopied
+from ...driver.registry import Registry
 from ...driver.stream_core import StreamCore
 from ...errors import (
     ArgumentValueError,
@@ -54,6 +55,10 @@ class ArenaSlab(DeviceArray[Any]):
         super().close()
 
 
+arenas: Final[Registry[DeviceArena]] = Registry()
+"""The arenas that live, for a reset of a context."""
+
+
 class DeviceArena(Uncopied, SlabArena[StreamCore, ArenaSlab]):
     """Free device slabs in power-of-two buckets counted in elements, safe to use from any thread.
 
@@ -76,6 +81,7 @@ class DeviceArena(Uncopied, SlabArena[StreamCore, ArenaSlab]):
             raise InvalidValueError(f"an arena's cap of {max_cached_bytes} bytes: 0 or more")
         self.dtype: AnyDType = checked_dtype(dtype)
         super().__init__(self.dtype.itemsize, max_cached_bytes)
+        arenas.add(self)
 
     def __repr__(self) -> str:
         now = self.statistics()

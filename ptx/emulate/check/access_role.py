@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from ptx.emulate.kernel_facts import Update
 from ptx.isa.model import Instruction
 
 _STRONG: Final = ("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio")
@@ -23,19 +24,6 @@ READ_ONLY: Final = (TEXTURE, CONSTANT)
 """Proxies that see nothing of what their launch writes, as no fence tells them of it."""
 TENSOR_MAP: Final = "tensormap"
 """The proxy by which tensor maps are read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """What a load and a store are that update a place by strong accesses, without an atomic one.
-
-    Attributes:
-        place: its number in the kernel.
-        is_idempotent: whether nothing is lost where another thread stores the same.
-    """
-
-    place: int
-    is_idempotent: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.check.findings import Access
-from ptx.emulate.check.stamps import Stamps, sites_of
+from ptx.emulate.check.stamps import sites_of
 from ptx.emulate.check.step import Step
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Sites = NDArray[np.uint16]  # 1 + the number of the site that accessed a unit last; 0 for none
 Places = NDArray[np.int64]
 
-_MOST_RANGES: Final = 4096  # beyond them, ranges of several sites are told as one
+_NOT, _WEAK, _STRONG = 0, 1, 2  # how a unit was accessed
 _PAGE: Final = 4096
 _SPARSE: Final = 8  # units of a stretch for each that is accessed, from which on it is sorted
 
@@ -62,48 +62,73 @@ class LaunchAccesses:
 
     def committed_nbytes(self) -> int:
         """The memory of the pages in which it stands who accessed global memory."""
-        written = self._check.in_global.written_down(self._check.global_shift)
-        return sum(_PAGE * _used_pages(stamps) for _, _, stamps in written)
+        accesses, shift = self._check.in_global, self._check.global_shift
+        pages = sum(_used_pages(stamps) for _, _, stamps in accesses.written_down(shift))
+        return _PAGE * (pages + sum(map(_used_pages, accesses.users(shift))))
 
     def let_go(self) -> None:
         """Forget all but what names the accesses."""
         self._check.let_go()
 
 
-def _used_pages(stamps: Stamps) -> int:
-    each = _PAGE // stamps.itemsize
-    return int(np.count_nonzero(np.add.reduceat(stamps != 0, np.arange(0, len(stamps), each))))
+def _used_pages(array: NDArray[np.integer[Any]]) -> int:
+    each = _PAGE // array.itemsize
+    return int(np.count_nonzero(np.add.reduceat(array != 0, np.arange(0, len(array), each))))
 
 
 def _parts(check: RaceCheck) -> Iterator[AccessedBytes]:
-    shift, base = check.global_shift, check.memory.base
-    strong = np.array([False, *(check.is_wide(k) for k in range(check.site_count))])
-    yield from _runs_of_steps(check)
-    for writes, first, sites in _units(check):
-        for is_strong in (False, True):
-            chosen = np.where(strong[sites] == is_strong, sites, 0)
-            if not chosen.any():
-                continue
-            starts, ends = _runs(chosen)
-            if isinstance(first, np.ndarray):  # the units themselves, in order
-                starts, ends, named = _of_units(first, starts, ends, chosen)
-            else:
-                named = chosen[starts].astype(np.int64) - 1
-                starts, ends = starts + first, ends + first
-            yield AccessedBytes(
-                (starts << shift) + base, (ends << shift) + base, named, writes, is_strong
-            )
-
-
-def _units(check: RaceCheck) -> Iterator[tuple[bool, int | Places, Sites]]:
-    """Whether it was written, the first unit or all of them, and the site of each."""
     shift = check.global_shift
+    wide = [check.is_wide(k) for k in range(check.site_count)]
+    # By 1 + the number of a site: 0 for none.
+    ways = np.array([_NOT, *(_STRONG if each else _WEAK for each in wide)], dtype=np.uint8)
+    yield from _runs_of_steps(check)
     for writes, first, stamps in check.in_global.written_down(shift):
-        yield writes, first, np.where(stamps != 0, sites_of(stamps) + 1, 0).astype(np.uint16)
+        there = (stamps != 0).view(np.uint8)
+        if any(wide):
+            there *= ways[sites_of(stamps) + 1]
+        for way, starts, ends in _stretches(there):
+            sites = sites_of(stamps[starts])
+            yield _of(check, starts + first, ends + first, sites, way, writes=writes)
     for writes, steps in _listed_steps(check):
-        some = [step for step in steps if step.first_of_run < 0]
+        some = [step for step in steps if step.first_of_run < 0 and step.stretches is None]
         if some:
-            yield writes, *_listed(some, shift)
+            units, numbers = _listed(some, shift)
+            apart = units if isinstance(units, np.ndarray) else None
+            for way, starts, ends in _stretches(ways[numbers], apart):
+                sites = numbers[starts].astype(np.int64) - 1
+                if apart is not None:
+                    starts, ends = apart[starts], apart[ends - 1] + 1
+                else:
+                    starts, ends = starts + units, ends + units
+                yield _of(check, starts, ends, sites, way, writes=writes)
+
+
+def _of(
+    check: RaceCheck, starts: Places, ends: Places, sites: Places, way: int, *, writes: bool
+) -> AccessedBytes:
+    """Ranges of units as ranges of bytes."""
+    shift, base = check.global_shift, check.memory.base
+    return AccessedBytes(
+        (starts << shift) + base, (ends << shift) + base, sites, writes, way == _STRONG
+    )
+
+
+def _stretches(
+    ways: NDArray[np.uint8], units: Places | None = None
+) -> Iterator[tuple[int, Places, Places]]:
+    """Where stretches of units begin and end that were accessed in one way, for each way.
+
+    `units`: the numbers of the units in order, where they do not all follow each other.
+    """
+    changes = ways[1:] != ways[:-1]
+    if units is not None:
+        changes |= units[1:] != units[:-1] + 1
+    bounds = np.concatenate([[0], np.flatnonzero(changes) + 1, [len(ways)]])
+    starts, ends = bounds[:-1], bounds[1:]
+    for way in (_WEAK, _STRONG):
+        there = ways[starts] == way
+        if there.any():
+            yield way, starts[there], ends[there]
 
 
 def _listed_steps(check: RaceCheck) -> Iterator[tuple[bool, list[Step]]]:
@@ -113,19 +138,24 @@ def _listed_steps(check: RaceCheck) -> Iterator[tuple[bool, list[Step]]]:
 
 
 def _runs_of_steps(check: RaceCheck) -> Iterator[AccessedBytes]:
-    """Steps whose threads access one unit after the other need no flags."""
-    shift, base = check.global_shift, check.memory.base
+    """Steps whose threads access units one after the other, or stretches of such."""
     for writes, steps in _listed_steps(check):
-        for is_strong in (False, True):
-            some = [s for s in steps if s.first_of_run >= 0 and check.is_wide(s.site) == is_strong]
-            if some:
-                starts = np.array([step.first_of_run for step in some], dtype=np.int64)
-                ends = starts + np.array([step.count for step in some])
-                sites = np.array([step.site for step in some], dtype=np.int64)
-                found = AccessedBytes(
-                    (starts << shift) + base, (ends << shift) + base, sites, writes, is_strong
-                )
-                yield merged([found])
+        for way in (_WEAK, _STRONG):
+            some = [step for step in steps if check.is_wide(step.site) == (way == _STRONG)]
+            runs = [step for step in some if step.first_of_run >= 0]
+            if runs:
+                starts = np.array([step.first_of_run for step in runs], dtype=np.int64)
+                ends = starts + np.array([step.count for step in runs])
+                sites = np.array([step.site for step in runs], dtype=np.int64)
+                yield merged([_of(check, starts, ends, sites, way, writes=writes)])
+            parts = []
+            for step in some:
+                found = step.stretches if step.first_of_run < 0 else None
+                if found is not None:
+                    sites = np.full(len(found[0]), step.site)
+                    parts.append(_of(check, *found, sites, way, writes=writes))
+            if parts:
+                yield merged(parts)
 
 
 def _listed(steps: list[Step], shift: int) -> tuple[int | Places, Sites]:
@@ -143,40 +173,10 @@ def _listed(steps: list[Step], shift: int) -> tuple[int | Places, Sites]:
 
 
 def _numbers(step: Step) -> Places:
-    units = step.units
+    units = step.find_units()
     if isinstance(units, slice):
         return np.arange(units.start, units.stop, dtype=np.int64)
     return units.astype(np.int64)
-
-
-def _runs(sites: Sites) -> tuple[Places, Places]:
-    """Where runs of units of one site begin and end; of any, where there are too many."""
-    bounds = _changes(sites)
-    if len(bounds) > _MOST_RANGES:
-        bounds = _changes(sites != 0)
-    starts, ends = bounds[:-1], bounds[1:]
-    there = sites[starts] != 0
-    return starts[there], ends[there]
-
-
-def _changes(values: NDArray[np.generic]) -> Places:
-    inner = np.flatnonzero(values[1:] != values[:-1]) + 1
-    return np.concatenate([[0], inner, [len(values)]]).astype(np.int64)
-
-
-def _of_units(
-    units: Places, starts: Places, ends: Places, sites: Sites
-) -> tuple[Places, Places, Places]:
-    """Ranges of units that are given one by one: cut where they do not follow each other."""
-    inside = np.zeros(len(units), dtype=np.bool_)
-    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        inside[start:end] = True
-    first = inside.copy()
-    first[1:] &= ~inside[:-1] | (units[1:] != units[:-1] + 1)
-    begins = np.flatnonzero(first)
-    last = inside.copy()
-    last[:-1] &= ~inside[1:] | (units[1:] != units[:-1] + 1)
-    return units[begins], units[np.flatnonzero(last)] + 1, sites[begins].astype(np.int64) - 1
 
 
 def _merged(parts: list[AccessedBytes]) -> Iterator[AccessedBytes]:
@@ -185,16 +185,18 @@ def _merged(parts: list[AccessedBytes]) -> Iterator[AccessedBytes]:
         for strong in (False, True):
             some = [each for each in parts if (each.writes, each.strong) == (writes, strong)]
             if some:
-                yield merged(some)
+                yield merged(some) if len(some) > 1 else some[0]
 
 
 def merged(parts: list[AccessedBytes]) -> AccessedBytes:
     """Parts of one way of access as one, whose ranges may be in any order and overlap."""
     starts = np.concatenate([each.starts for each in parts])
-    order = np.argsort(starts, kind="stable")
-    starts = starts[order]
-    ends = np.maximum.accumulate(np.concatenate([each.ends for each in parts])[order])
-    sites = np.concatenate([each.sites for each in parts])[order]
+    ends = np.concatenate([each.ends for each in parts])
+    sites = np.concatenate([each.sites for each in parts])
+    if (starts[1:] < starts[:-1]).any():
+        order = np.argsort(starts, kind="stable")
+        starts, ends, sites = starts[order], ends[order], sites[order]
+    ends = np.maximum.accumulate(ends)
     begins = np.flatnonzero(np.r_[True, starts[1:] > ends[:-1]])
     last = np.r_[begins[1:] - 1, len(starts) - 1]
     return AccessedBytes(

@@ -18,31 +18,43 @@ from operator import attrgetter, itemgetter
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptx.emulate.check.access_pair import Pair, copied
+from ptx.emulate.check.patterns import Patterns
+from ptx.emulate.check.sole_users import SoleUsers
 from ptx.emulate.check.stamps import Bools, Stamps, sites_of
 from ptx.emulate.check.step import Step, Units, chosen
 from ptx.emulate.model.addresses import Index
 
-FEWEST_LISTED: Final = 1 << 18
-"""Addresses that are listed of a memory at least, before they are written down."""
-_BYTES_OF_ONE: Final = 8  # of a listed address; they may take as many as the memory itself
+FEWEST_LISTED: Final = 1 << 21
+"""Bytes of addresses that are listed of a memory at least, before they are written down."""
 
 
 class _Listed:
     """Steps that access bytes from `low` to below `high`, and are not written down yet.
 
+    `nbytes`: what their addresses take.
     `was_read`, `was_combined`: reads, or atomic writes, are written down already, and nothing else.
+    `has_users`: the users of all units are recorded.
     """
 
     def __init__(self, low: int, high: int) -> None:
         self.low = low
         self.high = high
+        self.nbytes = 0
         self.was_read = False
         self.was_combined = False
+        self.has_users = False
         self.reads: list[Step] = []
         self.writes: list[Step] = []
         self.atomics: list[Step] = []
+
+    def in_order(self) -> list[Step]:
+        """The reads and the writes, in the order of their execution."""
+        if not self.writes:
+            return self.reads
+        return sorted(self.reads + self.writes, key=attrgetter("number"))
 
 
 _low, _high = attrgetter("low"), attrgetter("high")
@@ -53,18 +65,10 @@ def _meet(one: Step, step: Step) -> bool:
     return one.low < step.high and step.low < one.high and not one.is_at(step)
 
 
-def _put(steps: list[Step], step: Step) -> None:
-    """List a step, instead of the last one if the same threads have accessed the same places."""
-    if steps and steps[-1].is_at(step):
-        steps[-1] = step
-    else:
-        steps.append(step)
-
-
 class LastAccesses:
     """The accesses to a memory of `units` units, which `reserve` makes arrays of zeros for.
 
-    At least `fewest` addresses of threads are listed before they are written down.
+    At least `fewest` bytes of addresses are listed before they are written down.
 
     Attributes:
         reads: ordinary reads.
@@ -81,7 +85,10 @@ class LastAccesses:
         self.strong_reads: Pair = Pair(self._make, shift)
         self.atomics: Pair = Pair(self._make, shift)
         self._listed: list[_Listed] = []  # apart from each other, by their bytes
-        self._count = 0  # of addresses in the list
+        self._patterns = Patterns()
+        self._users = SoleUsers(units, reserve, shift)
+        self._last_number = 0
+        self._nbytes = 0  # of addresses in the list
         self._fewest = self._most = fewest
         self._written_down = False  # anything
         # Between which bytes accesses are written down; apart from each other, in order.
@@ -91,22 +98,28 @@ class LastAccesses:
         """List a read, unless others have written some of it; whether that is so."""
         if self._is_touched(step):
             return False
+        step.share(self._patterns)
         group = self._group(step)
-        if group.was_combined or group.atomics or any(_meet(each, step) for each in group.writes):
+        if group.was_combined or group.atomics:
             return False
-        _put(group.reads, step)
-        self._bound(step.slim())
+        if (group.has_users or any(_meet(each, step) for each in group.writes)) and not (
+            self._finds_users(group) and self._users.read(step)
+        ):
+            return False
+        self._put(group.reads, step)
+        self._bound(group, step.slim())
         return True
 
     def lists_atomic(self, step: Step) -> bool:
         """List an atomic write to what only such have accessed."""
         if self._is_touched(step):
             return False
+        step.share(self._patterns)
         group = self._group(step)
         if group.was_read or group.writes or group.reads:
             return False
         group.atomics.append(step)
-        self._bound(step.slim(is_compared=False))
+        self._bound(group, step.slim(is_compared=False))
         return True
 
     def has_writes(self, step: Step) -> bool:
@@ -135,44 +148,73 @@ class LastAccesses:
 
     def lists_write(self, step: Step) -> bool:
         """List a write of each thread to a place of its own, which no other has accessed."""
-        if not step.is_apart or self._is_touched(step):
+        if self._is_touched(step):
+            return False
+        step.share(self._patterns)
+        if not step.is_apart:
             return False
         group = self._group(step)
+        if group.was_read or group.was_combined or group.atomics:
+            return False
         if (
-            group.was_read
-            or group.was_combined
-            or group.atomics
+            group.has_users
             or any(_meet(each, step) for each in group.writes)
             or any(_meet(each, step) for each in group.reads)
-        ):
+        ) and not (self._finds_users(group) and self._users.write(step)):
             return False
         if group.reads and group.reads[-1].is_at(step):
             group.reads.pop()  # the same thread writes later
-        _put(group.writes, step)
-        self._bound(step.slim())
+        step.is_write = True
+        self._put(group.writes, step)
+        self._bound(group, step.slim())
         return True
 
-    def _bound(self, addresses: int) -> None:
-        """Write down what is listed where the list takes too much memory; so many are new."""
-        self._count += addresses
-        if self._count <= self._most:
+    def _put(self, steps: list[Step], step: Step) -> None:
+        """List a step, instead of the last one if the same threads accessed the same places."""
+        self._last_number += 1
+        step.number = self._last_number
+        if steps and steps[-1].is_at(step):
+            steps[-1] = step
+        else:
+            steps.append(step)
+
+    def _finds_users(self, group: _Listed) -> bool:
+        """Record the users of a group's units; return whether no two threads conflict."""
+        if not group.has_users and self._users.is_worthwhile:
+            group.has_users = all(
+                self._users.write(each) if each.is_write else self._users.read(each)
+                for each in group.in_order()
+            )
+        return group.has_users
+
+    def _bound(self, group: _Listed, nbytes: int) -> None:
+        """Count new bytes of addresses; write groups down where the list takes too much memory.
+
+        The list may take as much as the memory itself.
+        """
+        group.nbytes += nbytes
+        self._nbytes += nbytes
+        if self._nbytes <= self._most:
             return
-        places = sum(each.high - each.low for each in self._listed) // _BYTES_OF_ONE
-        self._most = max(self._fewest, places)
-        if self._count <= self._most:
+        self._most = max(self._fewest, sum(each.high - each.low for each in self._listed))
+        if self._nbytes <= self._most:
             return
-        self._count, kept = 0, []
-        for group in self._listed:
-            if group.writes:
-                self._write_down(group)
-                continue
-            self._add_all(group)
-            group.was_read |= bool(group.reads)
-            group.was_combined |= bool(group.atomics)
-            group.reads.clear()
-            group.atomics.clear()
-            kept.append(group)
-        self._listed = kept
+        rest, least = [], self._nbytes // (2 * len(self._listed))
+        for each in self._listed:
+            if each.nbytes < least:
+                rest.append(each)  # these take less than half of all bytes together
+            elif each.writes:
+                self._write_down(each)
+            else:
+                self._add_all(each)
+                each.was_read |= bool(each.reads)
+                each.was_combined |= bool(each.atomics)
+                each.reads.clear()
+                each.atomics.clear()
+                each.nbytes = 0
+                rest.append(each)
+        self._listed = rest
+        self._nbytes = sum(each.nbytes for each in rest)
 
     def read(self, step: Step, guesses: Sequence[int]) -> None:
         """These threads read these units; the sites `guesses` read what a swap checks.
@@ -228,7 +270,8 @@ class LastAccesses:
     def reset(self) -> None:
         """Forget all accesses: everything that comes is after them."""
         self._listed.clear()
-        self._count = 0
+        self._nbytes = 0
+        self._users.reset()
         if not self._written_down:
             return
         self._written_down = False
@@ -263,6 +306,13 @@ class LastAccesses:
             yield True, group.writes
             yield True, group.atomics
 
+    def users(self, shift: int) -> Iterator[NDArray[np.int32]]:
+        """The users of the units that any access may have; `shift` makes a unit of a byte."""
+        every = self._users.every
+        if every is not None:
+            for low, high in [*self._touched, *((each.low, each.high) for each in self._listed)]:
+                yield every[low >> shift : -(-high >> shift)]
+
     def _is_touched(self, step: Step) -> bool:
         at = bisect_right(self._touched, step.low, key=itemgetter(1))
         return at < len(self._touched) and self._touched[at][0] < step.high
@@ -286,27 +336,37 @@ class LastAccesses:
         around = self._listed[where]
         group = around[0] if around else _Listed(step.low, step.high)
         group.low, group.high = min(group.low, step.low), max(group.high, step.high)
+        if any(each.has_users for each in around[1:]) or (group.has_users and len(around) > 1):
+            group.has_users = all(self._finds_users(each) for each in around)
         for each in around[1:]:
             group.high = max(group.high, each.high)
             group.reads += each.reads
             group.writes += each.writes
             group.atomics += each.atomics
+            group.nbytes += each.nbytes
             group.was_read |= each.was_read
             group.was_combined |= each.was_combined
         self._listed[where] = [group]
         return group
 
     def _write_down(self, group: _Listed) -> None:
+        self._nbytes -= group.nbytes
         self._touch(group.low, group.high)
-        for step in group.writes:
-            self.write(step)
-        self._add_all(group)
+        for step in group.in_order():
+            if step.is_write:
+                self.write(step)
+            else:
+                self.reads.add(step.units, step.stamps)
+        self._add_atomics(group)
 
     def _add_all(self, group: _Listed) -> None:
-        """Write down what a group lists beside writes."""
+        """Write down what a group lists that has no writes."""
         self._written_down = True
         for step in group.reads:
             self.reads.add(step.units, step.stamps)
+        self._add_atomics(group)
+
+    def _add_atomics(self, group: _Listed) -> None:
         for step in group.atomics:
             self.atomics.add(step.units, step.stamps)
 

@@ -30,10 +30,10 @@ from ptx.emulate.model.errors import Where
 from ptx.emulate.model.geometry import Geometry, Value
 
 if TYPE_CHECKING:
-    from ptx.emulate.memory.accessing_threads import AccessingThreads
+    from ptx.emulate.model.threads import Threads
 
 
-_FEWEST_IN_SHARED: Final = 1 << 20  # a barrier soon forgets them
+_FEWEST_IN_SHARED: Final = 1 << 23  # a barrier soon forgets them
 
 
 class ChunkRaces:
@@ -92,7 +92,7 @@ class ChunkRaces:
 
     def note(
         self,
-        threads: AccessingThreads,
+        threads: Threads,
         space: str,
         addresses: Addresses,
         offset: int,
@@ -139,7 +139,7 @@ class ChunkRaces:
 
     def issue(
         self,
-        threads: AccessingThreads,
+        threads: Threads,
         addresses: Addresses,
         offset: int,
         site: Site,
@@ -173,7 +173,7 @@ class ChunkRaces:
         self._put_by(kind, accesses, step, self._counted(step.threads, objects, number))
 
     def begin_work(
-        self, kind: WorkerKind, threads: AccessingThreads, addresses: Addresses, site: Site
+        self, kind: WorkerKind, threads: Threads, addresses: Addresses, site: Site
     ) -> None:
         """Tensor cores begin to read shared memory for these threads."""
         launch = self._launch
@@ -186,7 +186,7 @@ class ChunkRaces:
         stamps = self.workers.stamps(kind, step.threads, number)
         self._put_by("read", self._in_shared, step, stamps)
 
-    def use_objects(self, threads: AccessingThreads, objects: Index, site: Site) -> None:
+    def use_objects(self, threads: Threads, objects: Index, site: Site) -> None:
         """These threads make or use mbarrier objects, each one of them."""
         most, launch = self._shared_stride, self._launch
         number = launch.number_of(site)
@@ -232,7 +232,7 @@ class ChunkRaces:
             accesses.reads.add(units, counted.stamps)
 
     def _step(
-        self, threads: AccessingThreads, space: str, addresses: Addresses, offset: int, site: Site,
+        self, threads: Threads, space: str, addresses: Addresses, offset: int, site: Site,
         number: int,
     ) -> Step | None:  # fmt: skip
         """An access as a step; None where it is of no memory that is looked at."""
@@ -292,9 +292,7 @@ class ChunkRaces:
             self._read(space, accesses, step)
             accesses.reads.add(step.units, step.stamps)
 
-    def read_map(
-        self, threads: AccessingThreads, addresses: Addresses, offset: int, site: Site
-    ) -> None:
+    def read_map(self, threads: Threads, addresses: Addresses, offset: int, site: Site) -> None:
         """These threads read tensor maps in global memory."""
         number = self._launch.number_of(site)
         step = self._step(threads, "global", addresses, offset, site, number)

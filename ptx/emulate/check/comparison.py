@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ptx.emulate.check.access_role import AccessRole, Update
+from ptx.emulate.check.access_role import AccessRole
 from ptx.emulate.check.chunk_order import ChunkOrder
 from ptx.emulate.check.handover import Order
 from ptx.emulate.check.races import FENCED, GUESS, HEARD, LOST, SAME_VALUE, VOLATILE, RaceCheck
@@ -22,6 +22,7 @@ from ptx.emulate.check.stamps import (
     threads_of,
 )
 from ptx.emulate.check.step import Step
+from ptx.emulate.kernel_facts import Update
 from ptx.emulate.memory.tensor_memory import COLUMNS, HALF, LANES
 from ptx.emulate.model.addresses import Index
 

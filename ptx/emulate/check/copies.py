@@ -8,6 +8,7 @@ read, by any thread, that one as well, is a race.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -74,8 +75,13 @@ class Copies:
     """The copies that are under way among the `threads` of a chunk, of one kind of groups."""
 
     def __init__(self, threads: int) -> None:
-        self._committed: Stamps = np.zeros(threads, dtype=np.int64)
+        self._threads = threads
         self._under_way: list[_Copy] = []
+
+    @cached_property
+    def _committed(self) -> Stamps:
+        """Made when first needed, as most kernels have no copies."""
+        return np.zeros(self._threads, dtype=np.int64)
 
     def __bool__(self) -> bool:
         return bool(self._under_way)

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptx.emulate.check.access_role import Update
 from ptx.emulate.check.accesses import LastAccesses
 from ptx.emulate.check.comparison import Comparison
 from ptx.emulate.check.same_values import SameValues
 from ptx.emulate.check.stamps import Stamps
 from ptx.emulate.check.step import Step
+from ptx.emulate.kernel_facts import Update
 from ptx.emulate.model.addresses import Index
 
 

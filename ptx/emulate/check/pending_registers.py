@@ -17,7 +17,7 @@ from ptx.isa.model import Instruction
 
 if TYPE_CHECKING:
     from ptx.emulate.check.races import RaceCheck
-    from ptx.emulate.memory.undefined_values import TrackedThreads
+    from ptx.emulate.model.threads import Threads
 
 _Key = tuple[int, int, int]  # how many calls the thread is in, the function, and the register
 
@@ -25,12 +25,12 @@ _Key = tuple[int, int, int]  # how many calls the thread is in, the function, an
 class Action(Enum):
     """What an instruction does with registers whose results may not be there.
 
-    BEGINS: a product or a load that gives them results. COPIES: what it writes is as what it reads.
-    READS: anything else.
+    BEGINS: a product or a load that gives them results. PASSES_ON: what it writes is as late as
+    what it reads. READS: anything else.
     """
 
     BEGINS = auto()
-    COPIES = auto()
+    PASSES_ON = auto()
     READS = auto()
 
 
@@ -74,11 +74,11 @@ class PendingRegisters:
         self._uses: list[PendingUse] = []
         self._numbers: dict[int, int] = {}  # of uses, from 1, by their identity
 
-    def before(self, threads: TrackedThreads, use: PendingUse) -> None:
+    def before(self, threads: Threads, use: PendingUse) -> None:
         """These threads are about to execute an instruction."""
         lanes = _present(threads)
-        if use.action is Action.COPIES:
-            self._copy(threads, lanes, use)
+        if use.action is Action.PASSES_ON:
+            self._pass_on(threads, lanes, use)
             return
         for register, name in zip(use.reads, use.names, strict=True):
             found = self._begun.get(self._key(threads, register))
@@ -90,7 +90,7 @@ class PendingRegisters:
                 if found is not None:
                     found.by[lanes] = 0
 
-    def behind(self, threads: TrackedThreads, use: PendingUse) -> None:
+    def behind(self, threads: Threads, use: PendingUse) -> None:
         """They have begun work that gives registers results."""
         lanes = _present(threads)
         groups = self._workers.group(use.kind, lanes)
@@ -104,8 +104,11 @@ class PendingRegisters:
                 found = self._begun[key] = _Begun(self._threads)
             found.by[lanes], found.group[lanes] = number, groups
 
-    def _copy(self, threads: TrackedThreads, lanes: Index, use: PendingUse) -> None:
-        """Of several registers that make one, the last one counts that has such a result."""
+    def _pass_on(self, threads: Threads, lanes: Index, use: PendingUse) -> None:
+        """Of several registers that make one, the last one counts that has such a result.
+
+        Not followed under a guard, where some threads keep their values.
+        """
         if use.instruction.guard is not None:
             return
         sources = [self._begun.get(self._key(threads, each)) for each in use.reads]
@@ -125,7 +128,7 @@ class PendingRegisters:
             found.by[lanes], found.group[lanes] = by, group
 
     def _check(
-        self, threads: TrackedThreads, lanes: Index, found: _Begun, use: PendingUse, name: str
+        self, threads: Threads, lanes: Index, found: _Begun, use: PendingUse, name: str
     ) -> None:
         by = found.by[lanes]
         for number in np.unique(by[by != 0]).tolist():
@@ -138,12 +141,12 @@ class PendingRegisters:
                 self._launch.report_pending(begun.instruction, places[0], places[1], name)
 
     @staticmethod
-    def _key(threads: TrackedThreads, register: int) -> _Key:
+    def _key(threads: Threads, register: int) -> _Key:
         calls = threads.calls
         return len(calls), calls[-1].function if calls else 0, register
 
 
-def _present(threads: TrackedThreads) -> Index:
+def _present(threads: Threads) -> Index:
     lanes = threads.lane_numbers()
     found: Index = lanes if threads.present is None else lanes[threads.present]
     return found

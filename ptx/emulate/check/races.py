@@ -26,7 +26,6 @@ from ptx.emulate.check.access_role import (
     role_of,
 )
 from ptx.emulate.check.accesses import LastAccesses
-from ptx.emulate.check.checked_code import CheckedCode
 from ptx.emulate.check.counted_copies import CountedCopies
 from ptx.emulate.check.findings import Access, Finding, Findings, demangled
 from ptx.emulate.check.handover import Handovers
@@ -42,6 +41,7 @@ from ptx.emulate.check.stamps import (
     threads_of,
 )
 from ptx.emulate.check.step import Step
+from ptx.emulate.kernel_facts import KernelFacts
 from ptx.emulate.memory.device_memory import DeviceMemory, reserve
 from ptx.emulate.memory.late_stores import LateStores
 from ptx.emulate.memory.site import Site
@@ -131,7 +131,7 @@ class RaceCheck:
 
     def __init__(
         self,
-        code: CheckedCode,
+        code: KernelFacts,
         block: Dim3,
         block_at: Callable[[int], Dim3],
         memory: DeviceMemory,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ptx.emulate.check.patterns import Patterns
 from ptx.emulate.check.stamps import Bools, Stamps
 from ptx.emulate.model.addresses import Addresses, Index, Varying
 
@@ -39,6 +42,8 @@ class Step:
         count: how many threads there are.
         site: the number of the site.
         moment: when it is; of no use to change once the stamps are known.
+        number: counts up from one listed step to the next.
+        is_write: whether it is listed as a write.
     """
 
     def __init__(
@@ -78,6 +83,8 @@ class Step:
         self.low: int = addresses.lowest() + offset
         self.high: int = addresses.highest() + offset + nbytes
         self.is_uniform: bool = addresses.varying is None
+        self.number: int = 0
+        self.is_write: bool = False
 
     @cached_property
     def first_of_run(self) -> int:
@@ -91,9 +98,14 @@ class Step:
         start = self._addresses.base + self._offset + line[0]
         return -1 if start & (line[1] - 1) else start >> self._unit_shift
 
+    def share(self, patterns: Patterns) -> None:
+        """Share the array of addresses with equal accesses."""
+        if self.first_of_run < 0 and self._starts is None:
+            self._addresses = patterns.share(self._addresses)
+
     @cached_property
     def is_apart(self) -> bool:
-        """Whether each thread has a place of its own, as far as that is soon seen."""
+        """Whether each thread has a place of its own."""
         if self.first_of_run >= 0:
             return True
         varying, starts, nbytes = self._addresses.varying, self._starts, self._nbytes
@@ -104,19 +116,24 @@ class Step:
         return self.count == 1
 
     def slim(self, *, is_compared: bool = True) -> int:
-        """Keep as little as can be; how many addresses are kept that nobody else keeps.
+        """Drop what the list does not need; return the bytes that only this access retains.
 
-        That is none where the first unit says where they are; without `is_compared`, the array
+        That is 0 where the first unit says where they are; without `is_compared`, the array
         alone, without the indices that were made of it, so that `is_at` knows it no more.
         """
         if self.first_of_run >= 0:
             self._addresses = _NOWHERE
         varying = self._addresses.varying
-        if varying is None or varying.cached:
+        if varying is None:
             return 0
+        varying.users += 1
+        if varying.cached:
+            return 0
+        if varying.users > 1:
+            return _OF_STEP
         if not is_compared:
             self._addresses = Addresses(self._addresses.base, Varying(varying.array))
-        return self.count
+        return varying.array.nbytes
 
     def is_at(self, other: Step) -> bool:
         """Whether the same threads access the same places, each its own, as far as soon seen."""
@@ -137,16 +154,36 @@ class Step:
     @cached_property
     def units(self) -> Units:
         """The units, those of a thread together."""
+        return self.find_units()
+
+    def find_units(self) -> Units:
+        """The units, not cached here."""
         first = self.first_of_run
         if first >= 0:
             return slice(first, first + self.count)
-        every = self._addresses.every(self.count) + self._offset
+        units: Index = self._addresses.moved(self._offset).every(self.count)
         if self._starts is not None:
-            every += self._starts
-        units: Index = every >> self._unit_shift
+            units += self._starts
+        units >>= self._unit_shift
         if self._each > 1:
             units = (units[:, None] + np.arange(self._each)).reshape(-1)
         return units
+
+    @property
+    def stretches(self) -> tuple[Index, Index] | None:
+        """The bounds of contiguous stretches of units, where accesses share the array.
+
+        None where the stretches are not much fewer than the units.
+        """
+        varying = self._addresses.varying
+        if varying is None or varying.users < _SHARED or self._starts is not None:
+            return None
+        found = varying.stretches(self._nbytes)
+        if found is None:
+            return None
+        addresses = self._addresses.moved(self._offset)
+        starts, ends = map(addresses.above, found)
+        return starts >> self._unit_shift, ends >> self._unit_shift
 
     @property
     def places(self) -> Units | int:
@@ -175,6 +212,19 @@ class Step:
     def lanes(self) -> Index:
         """The thread of each unit, by its number in the chunk."""
         return np.repeat(self.threads, self._each) if self._each > 1 else self.threads
+
+    def numbered(self, first: int) -> NDArray[np.int32]:
+        """The thread of each unit, by numbers from `first` on; not cached here."""
+        if self._lanes is None:
+            threads = np.arange(first, first + self.count, dtype=np.int32)
+        else:
+            threads = (self._lanes + first).astype(np.int32)
+        return np.repeat(threads, self._each) if self._each > 1 else threads
+
+    @property
+    def unit_count(self) -> int:
+        """How many units there are; one that several threads access counts for each."""
+        return self.count * self._each
 
     @cached_property
     def stamps(self) -> Stamps:
@@ -230,10 +280,12 @@ class Step:
         return position // self._each
 
 
+_SHARED: Final = 2  # listed accesses with one array
+_OF_STEP: Final = 256  # bytes of a listed access without its array
 _NOWHERE = Addresses(0, None)
 _KEPT = (
     "moment", "site", "_addresses", "_offset", "_nbytes", "_each", "_unit_shift", "_starts", "low",
-    "high", "is_uniform",
+    "high", "is_uniform", "number", "is_write",
 )  # fmt: skip
 
 

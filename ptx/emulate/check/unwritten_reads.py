@@ -22,10 +22,10 @@ from ptx.emulate.model.geometry import Value
 from ptx.isa.model import Instruction
 
 if TYPE_CHECKING:
-    from ptx.emulate.memory.accessing_threads import AccessingThreads
     from ptx.emulate.memory.device_memory import DeviceMemory
     from ptx.emulate.memory.site import Memory, Site
     from ptx.emulate.model.errors import Where
+    from ptx.emulate.model.threads import Threads
 
 COPY_KERNEL: Final = "cudadrv_copy_elements"
 """A kernel of this name does what a copy by the driver does, which reads whatever is there."""
@@ -61,7 +61,7 @@ class UnwrittenReads:
 
     def note(
         self,
-        threads: AccessingThreads,
+        threads: Threads,
         memory: Memory,
         first: int,
         index: Index | int | slice,
@@ -138,7 +138,7 @@ class UnwrittenReads:
         return None
 
     def _judge(
-        self, threads: AccessingThreads, memory: Memory, elements: _Elements,
+        self, threads: Threads, memory: Memory, elements: _Elements,
         found: dict[int, Flags],
     ) -> None:  # fmt: skip
         """Report a thread that uses what nothing has written, or copies nothing else."""

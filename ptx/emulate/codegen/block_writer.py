@@ -13,9 +13,9 @@ from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.scope import FunctionScope
 from ptx.emulate.codegen.table import Effect
 from ptx.emulate.codegen.undefined_writer import follow_block, follow_branch, follow_step
-from ptx.emulate.exec.fibre import GONE
 from ptx.emulate.memory.layout import ModuleLayout
 from ptx.emulate.memory.site import Site
+from ptx.emulate.threads.fibre import GONE
 from ptx.isa.model import Function, Instruction
 
 
@@ -141,6 +141,10 @@ class BlockWriter:
         assert block.target is not None
         if block.branch is not None:
             self._tell_unwritten(block.branch)
+        branch = block.branch or block.skipped
+        pending = None if branch is None else self._unit.pending.get(id(branch))
+        if pending is not None:
+            self._tell_pending(pending, "before")
         follow_branch(emitter, block)
         condition = emitter.value(block.guard.register, "pred")
         if block.guard.negated:

@@ -9,17 +9,17 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ptx.emulate.access.memory_access import load, store
 from ptx.emulate.codegen.block_registers import BlockRegisters
 from ptx.emulate.codegen.constants import Constants
 from ptx.emulate.codegen.scope import FunctionScope
-from ptx.emulate.exec.kernel_code import Late
-from ptx.emulate.exec.special_registers import known_special
-from ptx.emulate.memory.access import load, store
+from ptx.emulate.kernel_facts import Late
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.windows import LOCAL_WINDOW, PARAM_WINDOW
 from ptx.emulate.model.errors import UnsupportedInstruction
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import kind_of, unsigned, width_of
+from ptx.emulate.threads.special_registers import known_special
 from ptx.isa.model import (
     Address,
     FloatImmediate,

@@ -6,11 +6,9 @@ from functools import partial
 
 from ptx.emulate.check.access_role import is_narrow_fence
 from ptx.emulate.codegen.analysis.block_invariant import invariant_definitions
-from ptx.emulate.codegen.analysis.guessed_reads import guessed_reads
-from ptx.emulate.codegen.analysis.kernel_origins import KernelOrigins
 from ptx.emulate.codegen.analysis.lateness import may_be_late
-from ptx.emulate.codegen.analysis.polls import polls_of
-from ptx.emulate.codegen.analysis.updates import updates_of
+from ptx.emulate.codegen.analysis.pointer_origins import KernelOrigins
+from ptx.emulate.codegen.analysis.shared_places import guessed_reads, polls_of, updates_of
 from ptx.emulate.codegen.analysis.use_of_loads import uses_of
 from ptx.emulate.codegen.block_writer import BlockWriter, Unit
 from ptx.emulate.codegen.call_graph import CallGraph
@@ -18,10 +16,9 @@ from ptx.emulate.codegen.cfg import CfgBuilder, bits, find_live_registers
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.lane.lane_writer import LaneWriter
 from ptx.emulate.codegen.scope import FunctionScope, Namespace
-from ptx.emulate.count.counted_code import CountedCode
-from ptx.emulate.exec.block_functions import BlockFunctions
-from ptx.emulate.exec.kernel_code import NOTHING_LATE, KernelCode, Late
+from ptx.emulate.exec.kernel_code import BlockFunctions, KernelCode
 from ptx.emulate.exec.lane.lane_code import LaneCode
+from ptx.emulate.kernel_facts import NOTHING_LATE, CountedCode, Late
 from ptx.emulate.memory.layout import (
     FRAME_ALIGN,
     MOST_LOCAL_BYTES,
@@ -67,7 +64,7 @@ def generate(
     namespace = Namespace()
     shown = shown or kernel
     blocks = BlockFunctions(shown, namespace.names)
-    code = KernelCode(shown, module.files, offsets, nbytes, blocks)
+    code = KernelCode(shown, module.files, offsets, nbytes, blocks=blocks)
     code.counted = CountedCode() if counted else None
     code.follows_undefined = follows_undefined
     sizes = {name: variable.nbytes for name, variable in shared.items()}

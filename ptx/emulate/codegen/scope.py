@@ -9,8 +9,7 @@ import numpy as np
 from ptx.emulate.codegen.analysis.nan_bits import registers_with_visible_bits
 from ptx.emulate.codegen.analysis.subnormals import registers_without_subnormals
 from ptx.emulate.codegen.registers import CARRY
-from ptx.emulate.count.counted_code import CountedCode
-from ptx.emulate.exec.kernel_code import Late
+from ptx.emulate.kernel_facts import CountedCode, Late
 from ptx.emulate.memory.layout import FrameLayout, ModuleLayout
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import addresses_in

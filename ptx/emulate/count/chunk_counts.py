@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,35 +16,17 @@ from ptx.emulate.count.warp_rows import (
     shared_atomic_turns,
     shared_traffic,
 )
-from ptx.emulate.memory.accessing_threads import AccessingThreads
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.windows import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.geometry import WARP, Geometry, Value
+from ptx.emulate.model.threads import Threads
 from ptx.isa.model import Instruction
 
 Bools = NDArray[np.bool_]
 _ATOMIC = ("atom", "red")
 _MATRICES = ("ldmatrix", "stmatrix")
 _ELSEWHERE = ((LOCAL_WINDOW, "local"), (PARAM_WINDOW, "param"), (SHARED_WINDOW, "shared"))
-
-
-class CountedThreads(AccessingThreads, Protocol):
-    """What counting must know of a fibre."""
-
-    @property
-    def count(self) -> int:
-        """How many threads it has."""
-
-    @property
-    def present(self) -> Bools | None:
-        """(n,) which elements of its arrays belong to them; None where all do."""
-
-    def recall(self, name: str) -> Value:
-        """What was remembered for this set of threads, None if nothing was."""
-
-    def remember(self, name: str, thing: Value) -> None:
-        """Remember what depends on this set of threads only."""
 
 
 class ChunkCounts:
@@ -60,28 +42,26 @@ class ChunkCounts:
 
     # What generated code calls.
 
-    def block(self, threads: CountedThreads, number: int) -> None:
+    def block(self, threads: Threads, number: int) -> None:
         """These threads execute a basic block."""
         self._launch.warps[number] += self._count_warps(threads)
         self._launch.threads[number] += threads.count
 
-    def guard(self, threads: CountedThreads, number: int, condition: Value) -> None:
+    def guard(self, threads: Threads, number: int, condition: Value) -> None:
         """Those of the threads that the condition names execute a guarded instruction."""
         self._launch.guarded[number] += self._count_true(threads, condition)
 
-    def branch(self, threads: CountedThreads, number: int, condition: Value) -> None:
+    def branch(self, threads: Threads, number: int, condition: Value) -> None:
         """Those of the threads that the condition names take a branch."""
         self.guard(threads, number, condition)
         self._add_branch(threads, number, condition)
 
-    def chosen_branch(self, threads: CountedThreads, number: int, choice: Value) -> None:
+    def chosen_branch(self, threads: Threads, number: int, choice: Value) -> None:
         """These threads go where an index or an address says."""
         self._launch.guarded[number] += threads.count
         self._add_branch(threads, number, choice)
 
-    def access(
-        self, threads: CountedThreads, addresses: Addresses, offset: int, site: Site
-    ) -> None:
+    def access(self, threads: Threads, addresses: Addresses, offset: int, site: Site) -> None:
         """These threads are about to access memory."""
         every = addresses.every(threads.n) + offset
         for space, chosen, where in _by_space(every, site):
@@ -93,7 +73,7 @@ class ChunkCounts:
     # What it finds.
 
     def _access_global(
-        self, threads: CountedThreads, chosen: Index | None, where: Rows, site: Site
+        self, threads: Threads, chosen: Index | None, where: Rows, site: Site
     ) -> None:
         rows = self._rows(threads, chosen, where)
         if site.instruction.opcode in _ATOMIC:
@@ -103,7 +83,7 @@ class ChunkCounts:
             self._launch.in_global[site] += global_traffic(rows, site.total)
 
     def _access_shared(
-        self, threads: CountedThreads, chosen: Index | None, where: Rows, site: Site
+        self, threads: Threads, chosen: Index | None, where: Rows, site: Site
     ) -> None:
         rows = self._rows(threads, chosen, where)
         if site.instruction.opcode in _MATRICES:
@@ -118,7 +98,7 @@ class ChunkCounts:
         turns = shared_atomic_turns(rows, site.total)
         self._launch.atomics[site, "shared"].add(rows, places, turns)
 
-    def _add_branch(self, threads: CountedThreads, number: int, value: Value) -> None:
+    def _add_branch(self, threads: Threads, number: int, value: Value) -> None:
         divergent = 0
         if value.ndim:
             slots, values = self._slots_of(threads), np.asarray(value)
@@ -128,14 +108,14 @@ class ChunkCounts:
         executed = self._count_warps(threads)
         self._launch.branches[number] += Branches(executed, divergent)
 
-    def _count_true(self, threads: CountedThreads, condition: Value) -> int:
+    def _count_true(self, threads: Threads, condition: Value) -> int:
         if condition.ndim == 0:
             return threads.count if condition else 0
         if threads.present is not None:
             condition = condition & threads.present
         return int(np.count_nonzero(condition))
 
-    def _count_warps(self, threads: CountedThreads) -> int:
+    def _count_warps(self, threads: Threads) -> int:
         if threads.present is not None:
             return len(_starts(self._slots_of(threads)[threads.present] >> 5))
         if threads.lanes is None:
@@ -146,11 +126,11 @@ class ChunkCounts:
             threads.remember("warps", found)
         return int(found)
 
-    def _slots_of(self, threads: CountedThreads) -> Index:
+    def _slots_of(self, threads: Threads) -> Index:
         """(n,) each thread's place among whole warps."""
         return self._slots if threads.lanes is None else self._slots[threads.lanes]
 
-    def _rows(self, threads: CountedThreads, chosen: Index | None, where: Rows) -> Rows:
+    def _rows(self, threads: Threads, chosen: Index | None, where: Rows) -> Rows:
         """A row for each warp that has one of the chosen threads."""
         if threads.lanes is None and chosen is None and self._is_dense:
             return where.reshape(-1, WARP)

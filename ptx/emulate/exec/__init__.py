@@ -1,1 +1,1 @@
-"""How generated code runs: fibres, their scheduler, and launches."""
+"""How generated code runs: the scheduler of fibres, and launches."""

@@ -6,32 +6,13 @@ memory, one frame behind another.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from ptx.emulate.exec.fibre import GONE, Fibre, Registers
-from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import InvalidCall
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.model.threads import OpenCall, Places, Registers
+from ptx.emulate.threads.fibre import GONE, Fibre
 from ptx.isa.model import Instruction
-
-Places = tuple[tuple[int, int], ...]  # offset and size of each `.param` variable of a frame
-
-
-@dataclass(frozen=True, slots=True)
-class OpenCall:
-    """What a call left behind: the caller's registers, the lanes they belong to, its stack.
-
-    `function` was called; `results`: where the caller wants its results, offsets and sizes.
-    """
-
-    registers: Registers
-    lanes: Index | None
-    stack_pointer: int
-    live: tuple[int, ...]
-    function: int
-    results: Places
 
 
 def call(

@@ -1,155 +1,75 @@
-"""A kernel's generated code: what the scheduler needs to know of each basic block."""
+"""A kernel's generated code: the facts of its basic blocks, and the functions that execute them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-import numpy as np
-
-from ptx.emulate.check.access_role import Update
-from ptx.emulate.count.counted_code import CountedCode
-from ptx.emulate.exec.block_functions import BlockFunctions
 from ptx.emulate.exec.lane.lane_code import LaneCode
-from ptx.emulate.memory.extents import Origins
-from ptx.emulate.memory.site import Site
-from ptx.emulate.memory.written import Use
-from ptx.emulate.model.geometry import Value
-from ptx.isa.model import Instruction
+from ptx.emulate.kernel_facts import KernelFacts
+from ptx.emulate.model.threads import Registers
+from ptx.emulate.threads.fibre import Fibre
+
+BlockFunction = Callable[[Fibre, Registers], int]
+_LINES = 500  # compiled at once: fewer calls of the compiler against lines that never run
 
 
-def _no_function(address: int) -> None:
-    """Finds nothing: until the kernel is written."""
+class BlockFunctions(list[BlockFunction]):
+    """The function of each block; until one of its group is called, a stand-in that compiles them.
 
-
-def _all_used(instruction: Instruction) -> tuple[Use, ...]:
-    """Tells nothing: until the kernel is written."""
-    return ()
-
-
-@dataclass(frozen=True, slots=True)
-class Late:
-    """What of a kernel's work may be done later than its instruction, or is.
+    Python's compiler takes longer than everything before it, and much of a large kernel never runs.
 
     Attributes:
-        copies: asynchronous copies, and what `wgmma` reads.
-        stores: stores that other blocks may wait to see.
+        names: what the code names; the functions' global variables.
     """
 
-    copies: bool = False
-    stores: bool = False
+    def __init__(self, kernel: str, names: dict[str, object]) -> None:
+        super().__init__()
+        self.names = names
+        self._kernel = kernel
+        self._groups: list[list[str]] = []
+        self._group: list[str] = []
+        self._first = 0
 
+    def add(self, lines: Sequence[str]) -> None:
+        """Take the next block's code."""
+        if not self._group:
+            self._first = len(self)
+            self._groups.append(self._group)
+        self._group.append(f"def b{len(self)}(f, R):\n    " + "\n    ".join(lines))
+        self.append(self._stand_in(len(self), len(self._groups) - 1, self._first))
+        if sum(map(len, self._group)) > _LINES * 40:
+            self._group = []
 
-NOTHING_LATE = Late()
+    @property
+    def source(self) -> str:
+        """All of the code."""
+        return "\n".join("\n".join(group) for group in self._groups)
 
+    def _stand_in(self, number: int, group: int, first: int) -> BlockFunction:
+        def compile_and_run(fibre: Fibre, registers: Registers) -> int:
+            self._compile(group, first)
+            return self[number](fibre, registers)
 
-def _no_origins(pointers: frozenset[int]) -> Origins:
-    """Knows nothing: until the kernel is written."""
-    return {}
+        return compile_and_run
+
+    def _compile(self, group: int, first: int) -> None:
+        """Make a group's functions; two threads that do it at once make the same."""
+        sources = self._groups[group]
+        exec(compile("\n".join(sources), f"<ptx {self._kernel}>", "exec"), self.names)
+        for number in range(first, first + len(sources)):
+            function: BlockFunction = self.names[f"b{number}"]  # type: ignore[assignment]  # made
+            self[number] = function
 
 
 @dataclass(slots=True)
-class KernelCode:
-    """The generated functions of a kernel and of what it calls; blocks are numbered through.
+class KernelCode(KernelFacts):
+    """The code of a kernel and of what it calls.
 
     Attributes:
         blocks: the Python function of each block.
-        live: registers that are live where each block begins.
-        defined: bit mask of the registers that each block writes.
-        is_pure: whether a block may run for threads that are not present.
-        last, first: an instruction of each block, for messages.
-        successors: where control may go from each block, calls apart.
-        zeros: initial registers of each function; frame_bytes: its local memory.
-        params, results: offset and size in its frame of each function's parameters and results.
-        entries: the first block of each function; names: what they are called.
-        find_function: the number of the function at an address, for calls by address, which may add
-            it to the code; None where there is none.
-        find_origins: what the addresses of each access are made from, where the parameters at these
-            offsets are pointers.
-        uses_of: what becomes of each element that an instruction loads; () where it loads none.
-        guesses: the loads, by identity, whose value a compare-and-swap checks.
-        polls: the volatile loads, by identity, that a loop repeats until their value changes.
-        updates: the loads and stores, by identity, that update a place without an atomic operation.
-        fences_narrowly: whether it has a fence that not all blocks take part in.
-        count_registers: how many of 32 bits hold what a thread needs at once, in any function.
-        stack_bytes: local memory of the deepest chain of calls that the module tells of.
-        reads_clock: whether it reads a clock, so that what it does depends on time.
-        may_be_late: what an ordered launch may do late.
-        counted: which instructions each block has, if the code counts them.
-        follows_undefined: whether it follows values of memory that nothing has written.
-        numbers: of the registers of each function, by name.
         lanes: the same for few threads, where there is such code.
     """
 
-    kernel: str
-    files: dict[int, str]
-    shared_offsets: dict[str, int]
-    shared_bytes: int
-    blocks: BlockFunctions
-    live: list[tuple[int, ...]] = field(default_factory=list)
-    defined: list[int] = field(default_factory=list)
-    is_pure: list[bool] = field(default_factory=list)
-    first: list[Instruction | None] = field(default_factory=list)
-    last: list[Instruction | None] = field(default_factory=list)
-    successors: list[tuple[int, ...]] = field(default_factory=list)
-    zeros: list[list[Value]] = field(default_factory=list)
-    frame_bytes: list[int] = field(default_factory=list)
-    params: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
-    results: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
-    entries: list[int] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-    sites: list[Site] = field(default_factory=list)
-    find_function: Callable[[int], int | None] = _no_function
-    find_origins: Callable[[frozenset[int]], Origins] = _no_origins
-    uses_of: Callable[[Instruction], tuple[Use, ...]] = _all_used
-    guesses: set[int] = field(default_factory=set)
-    polls: set[int] = field(default_factory=set)
-    updates: dict[int, Update] = field(default_factory=dict)
-    fences_narrowly: bool = False
-    calls_by_address: bool = False
-    reads_clock: bool = False
-    may_be_late: Late = NOTHING_LATE
-    is_recursive: bool = False
-    stack_bytes: int = 0
-    count_registers: Callable[[], int] = int
-    counted: CountedCode | None = None
-    follows_undefined: bool = False
-    numbers: list[Mapping[str, int]] = field(default_factory=list)
+    blocks: BlockFunctions = field(kw_only=True)
     lanes: LaneCode | None = None
-    _dtypes: dict[int, list[np.dtype[Any]]] = field(default_factory=dict)
-
-    @property
-    def may_fence_narrowly(self) -> bool:
-        """Whether it, or what it calls by address, may have a fence of less than all blocks."""
-        return self.fences_narrowly or self.calls_by_address
-
-    def dtypes(self, function: int) -> list[np.dtype[Any]]:
-        """The types of a function's registers."""
-        found = self._dtypes.get(function)
-        if found is None:
-            found = self._dtypes[function] = [value.dtype for value in self.zeros[function]]
-        return found
-
-    def reachable(self, block: int) -> set[int]:
-        """The blocks that control may come to behind a block."""
-        found: set[int] = set()
-        waiting = list(self.successors[block])
-        while waiting:
-            each = waiting.pop()
-            if each not in found:
-                found.add(each)
-                waiting += self.successors[each]
-        return found
-
-    @property
-    def loads_own_memory(self) -> bool:
-        """Whether it loads from shared or local memory, or may."""
-        return any(
-            site.instruction.opcode in ("ld", "ldu") and site.space != "global"
-            for site in self.sites
-        )
-
-    def comes_again(self, block: int) -> bool:
-        """Whether a block is part of a loop."""
-        return block in self.reachable(block)

@@ -1,212 +1,29 @@
-"""One launch of a kernel: its grid, parameters and chunks, and where in it something happened."""
+"""One launch of a kernel, executed chunk by chunk."""
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ptx.emulate.check.accessed_bytes import LaunchAccesses
-from ptx.emulate.check.chunk_races import ChunkRaces
-from ptx.emulate.check.races import RaceCheck
-from ptx.emulate.check.unwritten_reads import UnwrittenReads
-from ptx.emulate.count.chunk_counts import ChunkCounts
-from ptx.emulate.count.launch_counts import LaunchCounts
-from ptx.emulate.exec.device_model import DeviceModel
-from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.kernel_code import KernelCode
-from ptx.emulate.exec.launch_cache import LaunchCache
-from ptx.emulate.exec.limits import Limits
-from ptx.emulate.exec.resident_blocks import ResidentBlocks
 from ptx.emulate.exec.scheduler import Scheduler
-from ptx.emulate.memory.device_memory import DeviceMemory
-from ptx.emulate.memory.extents import Extents, pointer_at
-from ptx.emulate.memory.layout import aligned
-from ptx.emulate.model.clock import Clock
-from ptx.emulate.model.cluster_shape import ClusterShape
-from ptx.emulate.model.errors import Where
-from ptx.emulate.model.geometry import Dim3, Geometry, Value, geometry
-from ptx.emulate.model.types import NUMPY
-from ptx.isa.model import Instruction
-from ptx.isa.source_place import source_place
+from ptx.emulate.model.geometry import geometry
+from ptx.emulate.threads.launch_plan import LaunchPlan
+from ptx.emulate.threads.resident_blocks import ResidentBlocks
 
-_SHARED_ALIGN = 128
 _WORKSPACE_BYTES = 64
 _FIRST_TURN = 16384  # basic blocks that a chunk executes before another one may go on
 _LEAST_TURN = 256
 _CHUNK_BYTES = 256 << 20  # of shared and local memory; a chunk that needs more has fewer blocks
-_SHARE_OF_OTHERS = 16  # of the stack; makes 1 KiB, the default of CU_LIMIT_STACK_SIZE
-_MOST_TEXT = 1 << 20  # characters that are held back
 
 
-class Parameters(dict[tuple[str, int], Value]):
-    """Kernel parameters by kind and offset, read when first asked for."""
+class Launch(LaunchPlan):
+    """A launch with the code that executes it."""
 
-    def __init__(self, data: NDArray[np.uint8]) -> None:
-        super().__init__()
-        self._data = data
-
-    def __missing__(self, key: tuple[str, int]) -> Value:
-        kind, offset = key
-        dtype = np.dtype(NUMPY[kind])
-        value: Value = self._data[offset : offset + dtype.itemsize].view(dtype)[0]
-        self[key] = value
-        return value
-
-
-class Output:
-    """What a kernel prints: text for the process's standard output.
-
-    A GPU fills a buffer that the host writes out when it synchronises. So does this, so that other
-    output does not come between the parts of a line.
-    """
-
-    def __init__(self) -> None:
-        self._parts: list[str] = []
-        self._size = 0
-
-    def write(self, text: str) -> None:
-        """Add text; bytes of it come as the characters U+0000 to U+00FF."""
-        self._parts.append(text)
-        self._size += len(text)
-        if self._size > _MOST_TEXT:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write to `sys.stdout`, as it is now, what was added."""
-        text, self._parts, self._size = "".join(self._parts), [], 0
-        if text:
-            sys.stdout.write(text.encode("latin-1").decode(errors="replace"))
-
-
-class Launch:
-    """A launch in progress.
-
-    Attributes:
-        params: kernel parameters by kind and offset; param_bytes: the block they lie in.
-        shared_bytes: a block's shared memory, static and dynamic.
-        shared_stride, local_stride: distance of the windows of two blocks, of two threads.
-        reserved_start: where the part of a block's shared memory begins that the system reserves.
-        extents: how far each access may reach, where that is checked.
-        output: what they print; clock: what they read the time from.
-        cluster: how its blocks form clusters; is_cluster: whether that was asked for.
-        unwritten: what looks for reads of global memory that nothing wrote, where that is checked.
-        workspace: address of the memory by which a cooperative grid synchronises, 0 in any other.
-        lacks_workspace: whether a kernel has looked for that where there is none.
-    """
-
-    def __init__(
-        self,
-        code: KernelCode,
-        device: DeviceModel,
-        grid: Dim3,
-        block: Dim3,
-        params: bytes,
-        dynamic_shared: int,
-        limits: Limits,
-        cluster: Dim3 = (1, 1, 1),
-        reserved_shared: int = 0,
-        counts: LaunchCounts | None = None,
-    ) -> None:
-        self.code = code
-        self.device = device
-        self.memory: DeviceMemory = device.memory
-        self.clock: Clock = device.clock
-        self.grid = grid
-        self.block = block
-        self.limits = limits
-        self.dynamic_shared: int = dynamic_shared
-        padded = params.ljust(-(-len(params) // 8) * 8 + 8)
-        self.param_bytes: NDArray[np.uint8] = np.frombuffer(padded, dtype=np.uint8)
-        self.params: Parameters = Parameters(self.param_bytes)
-        self.shared_bytes: int = code.shared_bytes + dynamic_shared
-        self.reserved_start: int = aligned(self.shared_bytes, _SHARED_ALIGN)
-        if reserved_shared:
-            self.shared_bytes = self.reserved_start + reserved_shared
-        self.shared_stride: int = aligned(self.shared_bytes, _SHARED_ALIGN)
-        self.local_stride: int = aligned(_stack_bytes(code, limits), 16)
-        self._shared = np.empty(0, dtype=np.uint8)
-        self._caches: dict[int, LaunchCache] = {}
-        self.cluster: ClusterShape = ClusterShape(grid, cluster)
-        self.is_cluster: bool = cluster != (1, 1, 1)
-        self.workspace: int = 0
-        self.lacks_workspace: bool = False
-        self.output: Output = Output()
-        self._counts = counts
-        self.extents: Extents | None = self._extents() if limits.check_bounds else None
-        self.unwritten: UnwrittenReads | None = self._unwritten_reads()
-        self._races: RaceCheck | None = self._race_check()
-
-    def _unwritten_reads(self) -> UnwrittenReads | None:
-        unwritten = self.limits.unwritten
-        if unwritten is None:
-            return None
-        return UnwrittenReads(self.code.kernel, self.code.uses_of, unwritten)
-
-    def _race_check(self) -> RaceCheck | None:
-        findings, code = self.limits.findings, self.code
-        if findings is None:
-            return None
-        return RaceCheck(
-            code, self.block, self.cluster.block, self.memory, findings, self.cluster.blocks
-        )
-
-    def _extents(self) -> Extents:
-        """How far accesses may reach: the arrays that parameters point into now, and variables."""
-        params = self.param_bytes
-        pointers = frozenset(
-            offset for offset in range(0, len(params) - 7, 8) if self._is_pointer(offset)
-        )
-        # What sites remember of the last launch is not as narrow.
-        self.memory.version += 1
-        return Extents(self.code.find_origins(pointers), self.memory, params, self.shared_bytes)
-
-    def _is_pointer(self, offset: int) -> bool:
-        address = pointer_at(self.param_bytes, offset)
-        memories = (self.memory, *self.device.peers)
-        return (
-            any(each.base <= address <= each.base + each.nbytes for each in memories)
-            or self.device.host(address) is not None
-        )
-
-    def races_of(self, shape: Geometry, first: int, shared: NDArray[np.uint8]) -> ChunkRaces | None:
-        """What looks for races among blocks from number `first` on, where that is checked."""
-        races = self._races
-        return None if races is None else ChunkRaces(races, shape, first, shared)
-
-    def counts_of(self, shape: Geometry, first: int) -> ChunkCounts | None:
-        """What counts for blocks from number `first` on, in a launch that counts."""
-        if self._counts is None:
-            return None
-        return ChunkCounts(self._counts, shape, first, self.shared_stride)
-
-    def tell_accesses(self) -> None:
-        """At the end: what was accessed, if somebody compares that with other launches."""
-        races, accessed = self._races, self.limits.accessed
-        if races is None:
-            return
-        races.end()
-        if accessed is not None:
-            accessed(LaunchAccesses(races))
-
-    def cache_for(self, shape: Geometry) -> LaunchCache:
-        """What the chunks of a geometry share."""
-        found = self._caches.get(shape.blocks)
-        if found is None:
-            found = self._caches[shape.blocks] = LaunchCache(self.limits.share_from)
-        return found
-
-    def shared_memory(self, nbytes: int) -> NDArray[np.uint8]:
-        """Zeroed shared memory for the next chunk; the last one's is used again."""
-        if len(self._shared) < nbytes:
-            self._shared = np.zeros(nbytes, dtype=np.uint8)
-        else:
-            self._shared[:] = 0
-        return self._shared[:nbytes]
+    code: KernelCode
 
     def run(self, *, cooperative: bool = False) -> None:
         """Execute the grid, chunk by chunk; all blocks in one chunk if `cooperative`.
@@ -225,7 +42,8 @@ class Launch:
                 self._make_workspace(after)
             schedulers = (
                 Scheduler(
-                    ResidentBlocks(self, geometry(self.block, min(size, blocks - first)), first)
+                    ResidentBlocks(self, geometry(self.block, min(size, blocks - first)), first),
+                    self.code,
                 )
                 for first in range(0, blocks, size)
             )
@@ -269,50 +87,3 @@ class Launch:
             turn = max(turn // 2, _LEAST_TURN)
         for scheduler in unfinished:
             scheduler.run()
-
-    def where(self, fibre: Fibre, position: int, instruction: Instruction | None) -> Where:
-        """The place of the fibre's thread number `position`, which executes an instruction."""
-        lane = int(fibre.lane_numbers()[position])
-        blocks = fibre.blocks
-        return self._where(blocks.block_of(lane), blocks.thread_of(lane), instruction)
-
-    def where_of_block(self, fibre: Fibre, block: int) -> Where:
-        """The place of the fibre's first thread, at the first instruction of a block."""
-        instruction = self._first_of(block)
-        position = 0 if fibre.present is None else int(np.argmax(fibre.present))
-        lane = int(fibre.lane_numbers()[position])
-        blocks = fibre.blocks
-        return self._where(blocks.block_of(lane), blocks.thread_of(lane), instruction)
-
-    def where_in_code(self, block: int) -> Where:
-        """The first instruction of a block, by no thread in particular."""
-        return self._where(None, None, self._first_of(block))
-
-    def _first_of(self, block: int) -> Instruction | None:
-        table = self.code.first
-        return table[block] if 0 <= block < len(table) else None
-
-    def _where(
-        self, block: Dim3 | None, thread: Dim3 | None, instruction: Instruction | None
-    ) -> Where:
-        location = instruction.location if instruction is not None else None
-        file, line = source_place(location, self.code.files)
-        return Where(
-            kernel=self.code.kernel,
-            block=block,
-            thread=thread,
-            instruction=instruction.text if instruction is not None else "the branch",
-            ptx_line=instruction.line if instruction is not None else 0,
-            source_file=file,
-            source_line=line,
-        )
-
-
-def _stack_bytes(code: KernelCode, limits: Limits) -> int:
-    """What a thread needs of local memory for the kernel and all that it may call."""
-    stack = code.stack_bytes
-    if code.calls_by_address:
-        stack += limits.stack_bytes // _SHARE_OF_OTHERS
-    if code.is_recursive:
-        stack = max(stack, limits.stack_bytes)
-    return stack

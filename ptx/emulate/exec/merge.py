@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import is_, itemgetter
 
 import numpy as np
 
-from ptx.emulate.exec.calls import OpenCall, registers_of
-from ptx.emulate.exec.fibre import Fibre, Registers
-from ptx.emulate.exec.lane.row_fibres import leave_rows, merge_rows
+from ptx.emulate.exec.calls import registers_of
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.model.threads import OpenCall, Registers
+from ptx.emulate.threads.fibre import Fibre
+from ptx.emulate.threads.rows import LANE, Row
+
+_lane_of = itemgetter(LANE)
 
 
 def merge(fibres: list[Fibre], live: tuple[int, ...]) -> Fibre:
@@ -20,11 +24,11 @@ def merge(fibres: list[Fibre], live: tuple[int, ...]) -> Fibre:
     joined in the order of their lanes.
     """
     if any(fibre.rows is not None for fibre in fibres):
-        joined = merge_rows(fibres)
+        joined = _merge_rows(fibres)
         if joined is not None:
             return joined
         for fibre in fibres:
-            leave_rows(fibre, live)
+            fibre.leave_rows(live)
     base = max(fibres, key=lambda fibre: (fibre.present is not None, fibre.n))
     if base.present is None:
         return _union(fibres, live)
@@ -34,6 +38,26 @@ def merge(fibres: list[Fibre], live: tuple[int, ...]) -> Fibre:
         base.present = None
         base.token = None
     return _union([base, *strangers], live) if strangers else base
+
+
+def _merge_rows(fibres: list[Fibre]) -> Fibre | None:
+    """One fibre of all, which have rows and the same calls open; None where they have not."""
+    first = fibres[0]
+    rows: list[Row] = []
+    for fibre in fibres:
+        if fibre.rows is None or not all(map(is_, fibre.calls, first.calls)):
+            return None
+        rows += fibre.rows
+    rows.sort(key=_lane_of)
+    found = first.with_rows(rows)
+    if found.n == first.blocks.geometry.threads:
+        found.lanes = None
+    found.lineage, found.written = None, 0
+    if all(fibre.lineage is first.lineage for fibre in fibres):
+        found.lineage = first.lineage
+        for fibre in fibres:
+            found.written |= fibre.written
+    return found
 
 
 def _take_back(base: Fibre, part: Fibre, live: tuple[int, ...]) -> bool:

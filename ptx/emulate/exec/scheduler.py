@@ -7,25 +7,18 @@ place, so that a spin loop lets the thread that it waits for go on.
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
+from heapq import heapify, heappop
 
 from ptx.emulate.check.stamps import EpochsExhausted
-from ptx.emulate.exec.block_functions import BlockFunctions
-from ptx.emulate.exec.endless import EndlessWait
-from ptx.emulate.exec.fibre import GONE, Fibre
-from ptx.emulate.exec.lane.bench import Bench
+from ptx.emulate.exec.kernel_code import BlockFunctions, KernelCode
 from ptx.emulate.exec.lane.lane_runner import LaneRunner, lane_runner
+from ptx.emulate.exec.livelock import Livelock
 from ptx.emulate.exec.merge import merge
-from ptx.emulate.exec.sync.passed_by import PassedBy
+from ptx.emulate.exec.sync.skipped_barriers import SkippedBarriers
 from ptx.emulate.exec.sync.waiting import WaitingFibres
-from ptx.emulate.model.addresses import Index
-from ptx.emulate.model.errors import EndlessLoop, Runaway, StackOverflow
-
-if TYPE_CHECKING:
-    from ptx.emulate.exec.resident_blocks import ResidentBlocks
-
-Key = tuple[int, ...]
+from ptx.emulate.model.errors import EndlessLoop, Runaway
+from ptx.emulate.threads.fibre import ENDLESS, GONE, Fibre, Key, RunQueue
+from ptx.emulate.threads.resident_blocks import ResidentBlocks
 
 _PATIENCE = 2048  # steps that a waiting fibre is passed over, at first
 _LEAST_PATIENCE = 8
@@ -34,90 +27,42 @@ _CHANGE = 8  # blocks that take about as long as going from one fibre to another
 _APART = 8  # blocks that a fibre executes between two changes where threads go their own ways
 _PLACES_APART = 8  # at which others of them wait meanwhile
 _LEAST_RUN = 64  # steps that a fibre runs on for when it has waited for too long
-ENDLESS = 1 << 62
 _LONG = 65536  # work after which threads may be going round for ever
 
 
-class Scheduler:
+class Scheduler(RunQueue):
     """Runs the threads of `blocks` to their end.
 
     Attributes:
-        alive: threads that have not exited; exited: the lanes of those that have.
-        passed_by: who passes by where others wait, where that is checked.
         waiting: fibres that wait for others, or for a time.
         lanes: runs fibres of few threads, where nothing needs to look at every access.
-        bench: what the code of single threads has at hand.
-        successor: the fibre that a block's function left to run in place of its own.
-        steps: basic blocks executed so far.
-        work: the same, where a block of many threads counts more than one of few, and going from
-            one fibre to another counts, too.
     """
 
-    def __init__(self, blocks: ResidentBlocks) -> None:
-        self.blocks = blocks
-        self.alive: int = blocks.geometry.threads
-        self.exited: list[Index] = []
-        self._code = blocks.code
-        self.passed_by: PassedBy | None = (
-            PassedBy(self) if blocks.launch.limits.check_synchronisation else None
+    def __init__(self, blocks: ResidentBlocks, code: KernelCode) -> None:
+        super().__init__(blocks)
+        self._code = code
+        skipped = (
+            SkippedBarriers(code, self.alive)
+            if blocks.launch.limits.check_synchronisation
+            else None
         )
-        self._functions: PassedBy | BlockFunctions = self.passed_by or blocks.code.blocks
-        self.lanes: LaneRunner | None = lane_runner(self)
+        self._functions: SkippedBarriers | BlockFunctions = skipped or code.blocks
+        self.lanes: LaneRunner | None = None if skipped else lane_runner(self, code)
         self._few = self.lanes.most if self.lanes is not None else 0
-        self.bench: Bench | None = None
-        self.waiting: WaitingFibres = WaitingFibres(self)
-        self.successor: Fibre | None = None
-        self.steps: int = 0
-        self.work: int = 0
+        self.waiting: WaitingFibres = self._waits(skipped)
         self._counted = 0
         self._changes = 0
-        self._runnable: dict[Key, list[Fibre]] = {}
-        self._heap: list[Key] = []
         self._patience = _PATIENCE
         self._deadline = _PATIENCE
-        self._turn_end = ENDLESS
-        self._place: Key = (0,)
-        self._endless = EndlessWait(self)
+        self._endless = Livelock(self, self.waiting.timed_waits)
         self._begin()
+
+    def _waits(self, skipped: SkippedBarriers | None) -> WaitingFibres:
+        return WaitingFibres(self, skipped)
 
     def _begin(self) -> None:
         """Make the first fibres."""
         self.wait(Fibre(self, list(self._code.zeros[0]), None, self.alive), 0)
-
-    def wait(self, fibre: Fibre, block: int) -> None:
-        """Queue the fibre; it goes on at `block` when its turn comes."""
-        key = (*fibre.prefix, block)
-        fibre.tick = self.steps
-        found = self._runnable.get(key)
-        if found is None:
-            self._runnable[key] = [fibre]
-            heappush(self._heap, key)
-        else:
-            found.append(fibre)
-
-    def give_way(self) -> None:
-        """End the turn after this basic block."""
-        self._deadline = self._turn_end = self.steps
-
-    def finished(self, fibre: Fibre) -> None:
-        """The fibre's threads have exited."""
-        self.alive -= fibre.count
-        if self.alive:
-            self.exited.append(fibre.lane_numbers())
-
-    def check_stack(self, fibre: Fibre, nbytes: int) -> None:
-        """Refuse a call whose frame would leave the thread's local memory.
-
-        Raises:
-            StackOverflow: it would.
-        """
-        available = self.blocks.local_stride
-        if nbytes > available:
-            raise StackOverflow(
-                f"calls need more than the {available} bytes of local memory of a thread;"
-                " set Limits.stack_bytes higher if they are meant to nest so deep",
-                self.blocks.launch.where_of_block(fibre, self._place[-1]),
-            )
 
     def run(self, turn: int = ENDLESS) -> bool:
         """Execute all threads to their end, or about `turn` basic blocks; whether they ended.
@@ -128,18 +73,20 @@ class Scheduler:
         try:
             return self._go_on(turn)
         except EpochsExhausted as error:
-            here = self.blocks.launch.where_in_code(self._place[-1])
+            here = self.blocks.where(None, self._code.first_of(self._place[-1]))
             raise Runaway(str(error), here) from None
 
     def _go_on(self, turn: int) -> bool:
         self._turn_end = self.steps + turn
         if self.steps and self._heap:  # a turn may be shorter than the patience
-            self.waiting.resolve()
+            self._resolve()
             self._run(*self._longest_waiting(), _LEAST_RUN)
-        while self._heap or self.waiting.resolve():
+            self._run_released()
+        while self._heap or self._resolve():
             if self._heap:  # what was released may have come to its end at once
                 fibre, block, quantum = self._next()
                 self._run(fibre, block, quantum)
+                self._run_released()
                 self._changes += 1
                 if self.steps >= self._counted + _PATIENCE:
                     self._check_time(fibre, block)
@@ -148,29 +95,22 @@ class Scheduler:
         self.blocks.finish()
         return True
 
-    @property
-    def has_runnable(self) -> bool:
-        """Whether a fibre is ready to run."""
-        return bool(self._heap)
+    def _resolve(self) -> bool:
+        """Release the fibres whose wait is over; whether there were any."""
+        found = self.waiting.resolve()
+        self._run_released()
+        return found
 
-    @property
-    def next_place(self) -> Key | None:
-        """The smallest place at which a fibre waits for its turn."""
-        return self._heap[0] if self._heap else None
-
-    @property
-    def runnable(self) -> list[tuple[Key, Fibre]]:
-        """The fibres that are ready to run, with their places."""
-        return [(key, fibre) for key, fibres in self._runnable.items() for fibre in fibres]
-
-    def run_one(self, fibre: Fibre, block: int) -> None:
-        """Execute one block of a fibre whose wait is over; it then waits for its turn."""
-        fibre.written |= self._code.defined[block]
-        following = self._step(fibre, block)
-        if self.successor is not None:
-            fibre, self.successor = self.successor, None
-        if following != GONE:
-            self.wait(fibre, following)
+    def _run_released(self) -> None:
+        """Execute one block of each released fibre; it then waits for its turn."""
+        while self.released:
+            fibre, block = self.released.pop(0)
+            fibre.written |= self._code.defined[block]
+            following = self._step(fibre, block)
+            if self.successor is not None:
+                fibre, self.successor = self.successor, None
+            if following != GONE:
+                self.wait(fibre, following)
 
     def _step(self, fibre: Fibre, block: int) -> int:
         """Execute one block of a fibre."""
@@ -223,7 +163,7 @@ class Scheduler:
                 if self.steps >= self._turn_end:
                     self.wait(fibre, block)
                     return
-                if heap or self.waiting.anyone:
+                if heap or self.released or self.waiting.anyone:
                     starved = self._let_others(fibre, block)
                     if starved is None:
                         return
@@ -240,7 +180,7 @@ class Scheduler:
     def _let_others(self, fibre: Fibre, block: int) -> tuple[Fibre, int] | None:
         """After long patience: release what can be; gives the fibre that waited for too long."""
         self.wait(fibre, block)
-        self.waiting.resolve()
+        self._resolve()
         if min(each[0].tick for each in self._runnable.values()) > self.steps - self._patience:
             return None
         self._patience = max(_LEAST_PATIENCE, self._patience // 2)
@@ -271,12 +211,12 @@ class Scheduler:
             raise EndlessLoop(
                 f"{self.alive} threads go round for ever: no register and no memory of theirs"
                 f" changes any more; {fibre.count} of them are here",
-                self.blocks.launch.where_of_block(fibre, block),
+                fibre.where_of_block(block),
             )
         if self.work > limit:
             raise Runaway(
                 f"no end after {self.work} steps, which the emulator takes for an endless loop or"
                 f" recursion\n  if the kernel is only long, raise the limit of {limit}:"
                 " Limits(max_steps=...), or CUDADRV_EMULATOR_STEPS",
-                self.blocks.launch.where_of_block(fibre, block),
+                fibre.where_of_block(block),
             )

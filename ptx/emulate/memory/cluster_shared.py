@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.accessing_threads import AccessingThreads
-from ptx.emulate.memory.faults import memory_fault
 from ptx.emulate.memory.site import Site
-from ptx.emulate.model.addresses import Addresses, Index, addresses_in
+from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.model.threads import Threads
 
 OFFSET_BITS = 18  # more than the shared memory of any block
 _OFFSET_MASK = (1 << OFFSET_BITS) - 1
@@ -45,36 +44,14 @@ def rank_of(address: Value, own: Value) -> Value:
     return found.astype(np.uint32)
 
 
-def locate_remote(
-    threads: AccessingThreads,
-    addresses: Addresses,
-    offset: int,
-    site: Site,
-    memory: NDArray[np.uint8],
-) -> tuple[NDArray[Any], Index]:
-    """Elements of shared memory of any block of the cluster.
-
-    Raises:
-        MemoryFault: an address is outside of a block's memory, or misaligned, or its block is not
-            in the cluster.
-    """
-    blocks = threads.blocks
-    owner, within = owners(threads, addresses, offset, site)
-    limit = blocks.launch.shared_bytes
-    wrong = (within < 0) | (within > limit - site.end) | ((within & (site.total - 1)) != 0)
-    if wrong.any():
-        raise memory_fault(threads, addresses_in(within), 0, site, "shared", limit)
-    return memory.view(site.dtype), (owner * blocks.shared_stride + within) >> site.shift
-
-
 def owners(
-    threads: AccessingThreads, addresses: Addresses, offset: int, site: Site
+    threads: Threads, addresses: Addresses, offset: int, site: Site
 ) -> tuple[Index, NDArray[np.int64]]:
     """The place in the chunk of each thread's target block, and the offset in its shared memory.
 
     Where there is no such block the offset is the address, which is beyond any block's memory.
     """
-    blocks = threads.blocks.launch.cluster.blocks
+    blocks = threads.blocks.cluster.blocks
     cluster = blocks if blocks > 1 and _reaches_others(site) else -1
     every = addresses.every(threads.n) + offset
     rank = (every >> OFFSET_BITS) - 1

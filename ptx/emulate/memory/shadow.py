@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.memory.site import Site, used_bytes_of
-from ptx.emulate.memory.undefined_values import TrackedThreads, UndefinedValues
+from ptx.emulate.memory.undefined_values import UndefinedValues
 from ptx.emulate.memory.written import WORD, WRITTEN, Flags, Use
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import UninitialisedRead
@@ -55,7 +55,7 @@ class Shadow:
         }
 
     def note(
-        self, threads: TrackedThreads, start: int, index: Index | int, site: Site, space: str
+        self, threads: Threads, start: int, index: Index | int, site: Site, space: str
     ) -> None:
         """An access to the elements at `index` from byte `start` on, and to those of their vectors.
 
@@ -69,7 +69,7 @@ class Shadow:
         view = self._views[space].get(site.nbytes)
         if view is not None:
             elements, whole = view[start >> site.shift :], WRITTEN[site.nbytes]
-            if not reads or all((elements[k:][index] == whole).all() for k in site.parts):
+            if not reads or all((_of(elements[k:], index) == whole).all() for k in site.parts):
                 for k in range(site.count if site.writes else 0):
                     elements[k:][index] = whole
                 return
@@ -110,7 +110,7 @@ class Shadow:
         return wrong
 
     def _is_followed(
-        self, threads: TrackedThreads, wrong: NDArray[np.bool_], first: Index, site: Site,
+        self, threads: Threads, wrong: NDArray[np.bool_], first: Index, site: Site,
         space: str,
     ) -> bool:  # fmt: skip
         """Whether the values go on as undefined ones."""
@@ -124,7 +124,7 @@ class Shadow:
         )  # fmt: skip
 
     def _store(
-        self, threads: TrackedThreads, start: int, index: Index | int, site: Site, space: str
+        self, threads: Threads, start: int, index: Index | int, site: Site, space: str
     ) -> None:
         """Elements are written, but for those whose value is undefined."""
         assert self._undefined is not None
@@ -162,3 +162,9 @@ class Shadow:
             threads.where(position, site.instruction),
             address=address, nbytes=site.total, space=space,
         )  # fmt: skip
+
+
+def _of(elements: Flags, index: Index | int) -> Flags:
+    """Elements that lie within, which `take` gives sooner than an index does."""
+    found: Flags = elements.take(index, mode="clip")
+    return found

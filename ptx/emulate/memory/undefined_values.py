@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,27 +30,6 @@ _MOST_READS: Final = 1000  # that have a number of their own
 
 STORED: Final = (-1, -1)
 """Stands for what is about to be stored, so that there is something as long as there is that."""
-
-
-class _OpenCall(Protocol):
-    @property
-    def function(self) -> int:
-        """The number of the function that was called."""
-
-
-class TrackedThreads(Threads, Protocol):
-    """Threads whose registers are looked at."""
-
-    @property
-    def calls(self) -> Sequence[_OpenCall]:
-        """The calls that they are in."""
-
-    @property
-    def present(self) -> NDArray[np.bool_] | None:
-        """(n,) which of them are still there; None where all are."""
-
-    def lane_numbers(self) -> Index:
-        """(n,) the threads' numbers in the chunk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +75,7 @@ class UndefinedValues(dict[_Key, _Reads]):
         self._known: dict[tuple[Site, str], int] = {}
 
     def note_read(
-        self, threads: TrackedThreads, wrong: NDArray[np.bool_], first: Index, site: Site,
+        self, threads: Threads, wrong: NDArray[np.bool_], first: Index, site: Site,
         space: str, passed_on: _Reads | None,
     ) -> bool:  # fmt: skip
         """A load gives registers undefined values; False if that cannot be told.
@@ -138,20 +117,20 @@ class UndefinedValues(dict[_Key, _Reads]):
 
     # What generated code calls, before the instruction is executed.
 
-    def enter(self, threads: TrackedThreads, live: frozenset[int]) -> None:
+    def enter(self, threads: Threads, live: frozenset[int]) -> None:
         """A basic block begins: what is not read any more is forgotten."""
         depth, lanes = len(threads.calls), _present(threads)
         for key in list(self):
             if key[0] > depth or (key[0] == depth and key[1] not in live):
                 self._set(key, lanes, None)
 
-    def passes(self, threads: TrackedThreads, use: RegisterUse, guard: Value | None = None) -> None:
+    def passes(self, threads: Threads, use: RegisterUse, guard: Value | None = None) -> None:
         """The results depend on all that is taken."""
         lanes = _present(threads)
         self._write(threads, lanes, use, self._of(threads, lanes, use.sources), guard)
 
     def combines(
-        self, threads: TrackedThreads, use: RegisterUse, decided: Sequence[Value],
+        self, threads: Threads, use: RegisterUse, decided: Sequence[Value],
         guard: Value | None = None,
     ) -> None:  # fmt: skip
         """`and` or `or` of two; `decided` is where each of them alone decides the result."""
@@ -167,7 +146,7 @@ class UndefinedValues(dict[_Key, _Reads]):
         self._write(threads, lanes, use, _either(found), guard)
 
     def compares(
-        self, threads: TrackedThreads, use: RegisterUse, decided: Value, guard: Value | None = None
+        self, threads: Threads, use: RegisterUse, decided: Value, guard: Value | None = None
     ) -> None:
         """A comparison, joined with its last source; `decided` is where that alone decides."""
         lanes = _present(threads)
@@ -182,7 +161,7 @@ class UndefinedValues(dict[_Key, _Reads]):
         self._write(threads, lanes, use, _either([reads, by]), guard)
 
     def selects(
-        self, threads: TrackedThreads, use: RegisterUse, chosen: Value, guard: Value | None = None
+        self, threads: Threads, use: RegisterUse, chosen: Value, guard: Value | None = None
     ) -> None:
         """`selp`: the first source where `chosen`, else the second; the third is what chooses."""
         lanes = _present(threads)
@@ -194,13 +173,13 @@ class UndefinedValues(dict[_Key, _Reads]):
         )  # fmt: skip
         self._write(threads, lanes, use, taken if by is None else np.maximum(taken, by), guard)
 
-    def loads(self, threads: TrackedThreads, use: RegisterUse) -> None:
+    def loads(self, threads: Threads, use: RegisterUse) -> None:
         """A load is about to write its registers."""
         lanes = _present(threads)
         self._check(threads, lanes, use, use.address)
         self._write(threads, lanes, use, None, None)
 
-    def stores(self, threads: TrackedThreads, use: RegisterUse, *, outside: bool) -> None:
+    def stores(self, threads: Threads, use: RegisterUse, *, outside: bool) -> None:
         """A store; `outside`: to memory that other blocks see."""
         lanes = _present(threads)
         self._check(threads, lanes, use, use.address)
@@ -215,23 +194,23 @@ class UndefinedValues(dict[_Key, _Reads]):
         if stored.any():
             self[STORED] = stored
 
-    def meets(self, threads: TrackedThreads, use: RegisterUse) -> None:
+    def meets(self, threads: Threads, use: RegisterUse) -> None:
         """Lanes of a warp are about to exchange values; `use.address` names the lanes."""
         self._check(threads, _present(threads), use, use.address)
 
-    def brings(self, threads: TrackedThreads, registers: Sequence[int]) -> Value:
+    def brings(self, threads: Threads, registers: Sequence[int]) -> Value:
         """What each thread brings to an exchange: a read its value depends on, 0 for none."""
         reads = self._of(threads, _present(threads), registers)
         return np.int32(0) if reads is None else reads
 
-    def receives(self, threads: TrackedThreads, use: RegisterUse, reads: Value) -> None:
+    def receives(self, threads: Threads, use: RegisterUse, reads: Value) -> None:
         """The result of an exchange depends on `reads`, and on each thread's own sources."""
         lanes = _present(threads)
         received = np.broadcast_to(np.asarray(reads, dtype=np.int32), lanes.shape)
         own = self._of(threads, lanes, use.sources)
         self._write(threads, lanes, use, _either([received, own]), None)
 
-    def needs(self, threads: TrackedThreads, use: RegisterUse) -> None:
+    def needs(self, threads: Threads, use: RegisterUse) -> None:
         """Something else: all that it takes is needed."""
         lanes = _present(threads)
         self._check(threads, lanes, use, (*use.sources, *use.address))
@@ -239,12 +218,12 @@ class UndefinedValues(dict[_Key, _Reads]):
 
     # What accesses call.
 
-    def stored(self, threads: TrackedThreads) -> _Reads | None:
+    def stored(self, threads: Threads) -> _Reads | None:
         """(elements, n) what the store under way has of undefined values; None for nothing."""
         rows = self.get(STORED)
         return None if rows is None else rows[:, threads.lane_numbers()]
 
-    def refuse_stored(self, threads: TrackedThreads, site: Site) -> None:
+    def refuse_stored(self, threads: Threads, site: Site) -> None:
         """The store under way goes to global memory.
 
         Raises:
@@ -255,16 +234,14 @@ class UndefinedValues(dict[_Key, _Reads]):
             lanes = _present(threads)
             self._refuse(threads, lanes, rows[:, lanes].max(axis=0), site.instruction)
 
-    def _of(
-        self, threads: TrackedThreads, lanes: Index, registers: Sequence[int | None]
-    ) -> _Reads | None:
+    def _of(self, threads: Threads, lanes: Index, registers: Sequence[int | None]) -> _Reads | None:
         """For each lane a read that one of these registers depends on; None where none does."""
         depth = len(threads.calls)
         known = (self.get((depth, each)) for each in registers if each is not None)
         return _either([None if reads is None else reads[lanes] for reads in known])
 
     def _write(
-        self, threads: TrackedThreads, lanes: Index, use: RegisterUse, reads: _Reads | None,
+        self, threads: Threads, lanes: Index, use: RegisterUse, reads: _Reads | None,
         guard: Value | None,
     ) -> None:  # fmt: skip
         """Registers are written, by the threads for which the guard holds."""
@@ -297,7 +274,7 @@ class UndefinedValues(dict[_Key, _Reads]):
         known[lanes] = reads
 
     def _check(
-        self, threads: TrackedThreads, lanes: Index, use: RegisterUse,
+        self, threads: Threads, lanes: Index, use: RegisterUse,
         registers: Sequence[int | None],
     ) -> None:  # fmt: skip
         self.pop(STORED, None)
@@ -305,9 +282,7 @@ class UndefinedValues(dict[_Key, _Reads]):
         if reads is not None:
             self._refuse(threads, lanes, reads, use.instruction)
 
-    def _refuse(
-        self, threads: TrackedThreads, lanes: Index, reads: _Reads, user: Instruction
-    ) -> None:
+    def _refuse(self, threads: Threads, lanes: Index, reads: _Reads, user: Instruction) -> None:
         if not reads.any():
             return
         at = int(np.argmax(reads != 0))
@@ -326,13 +301,13 @@ class UndefinedValues(dict[_Key, _Reads]):
         )  # fmt: skip
 
 
-def _present(threads: TrackedThreads) -> Index:
+def _present(threads: Threads) -> Index:
     lanes = threads.lane_numbers()
     found: Index = lanes if threads.present is None else lanes[threads.present]
     return found
 
 
-def _of_present(threads: TrackedThreads, value: Value) -> NDArray[np.bool_]:
+def _of_present(threads: Threads, value: Value) -> NDArray[np.bool_]:
     """A value of all threads as that of those that are still there."""
     found = np.asarray(value, dtype=np.bool_)
     return found if found.ndim == 0 or threads.present is None else found[threads.present]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 Index = NDArray[np.intp]
 _SHORTEST_RUN = 64
+_FEWEST_IN_STRETCH = 8
 _min: Any = np.minimum.reduce  # NumPy's stubs do not take its own arrays here
 _max: Any = np.maximum.reduce
 _or: Any = np.bitwise_or.reduce
@@ -21,11 +22,14 @@ _or: Any = np.bitwise_or.reduce
 class Varying:
     """The part of an address that differs from lane to lane: (n,) int64 or int32.
 
-    `cached`: it lives as long as its launch; `sums`: with other such parts, by their identity.
+    `cached`: it lives as long as its launch; `sums`: with other such parts, by their identity;
+    `pattern`: its first value and a shared array relative to it; `users`: how many listed accesses
+    have it.
     """
 
     __slots__ = (
-        "_apart", "_bounds", "_indices", "_line", "_placed", "_run", "array", "cached", "sums",
+        "_apart", "_bounds", "_indices", "_line", "_placed", "_run", "_stretches", "array",
+        "cached", "pattern", "sums", "users",
     )  # fmt: skip
 
     def __init__(self, array: NDArray[Any], *, cached: bool = False) -> None:
@@ -38,6 +42,9 @@ class Varying:
         self._placed: dict[tuple[str, int], Index] = {}
         self._run: tuple[Index, int] | None = None
         self._apart: dict[tuple[int, bool], bool] = {}
+        self._stretches: dict[int, tuple[Index, Index] | None] = {}
+        self.pattern: tuple[int, Varying] | None = None
+        self.users: int = 0
 
     def bounds(self) -> tuple[int, int, int]:
         """Least value, greatest value, and the OR of all values, exact in its lowest set bit."""
@@ -80,16 +87,32 @@ class Varying:
         return found
 
     def is_apart(self, nbytes: int, start: Index | None) -> bool:
-        """Whether each value is at least so far above the one before, from each lane's own start.
-
-        Not exact: values that differ in another order give False.
-        """
+        """Whether any two values are at least so far apart, from each lane's own start."""
         key = nbytes, start is not None
         found = self._apart.get(key)
         if found is None:
             values = self.array if start is None else self.array + start
-            found = self._apart[key] = bool((values[1:] - values[:-1] >= nbytes).all())
+            found = _rises(values, nbytes)
+            if not found and int(_max(values)) - int(_min(values)) >= nbytes * (len(values) - 1):
+                found = _rises(np.sort(values), nbytes)
+            self._apart[key] = found
         return found
+
+    def stretches(self, nbytes: int) -> tuple[Index, Index] | None:
+        """Return the bounds of contiguous stretches, for accesses of so many bytes each.
+
+        None where the stretches are not much fewer than the values.
+        """
+        if nbytes not in self._stretches:
+            rises = _rises(self.array, 0)
+            values = (self.array if rises else np.sort(self.array)).astype(np.int64)
+            gaps = np.flatnonzero(values[1:] - values[:-1] > nbytes)
+            found = None
+            if len(gaps) * _FEWEST_IN_STRETCH < len(values):
+                starts = np.concatenate([values[:1], values[gaps + 1]])
+                found = starts, np.concatenate([values[gaps], values[-1:]]) + nbytes
+            self._stretches[nbytes] = found
+        return self._stretches[nbytes]
 
     def run(self, index: Index) -> int:
         """The first number of an index that counts up by one; -1 for any other."""
@@ -102,6 +125,10 @@ class Varying:
             start = -1
         self._run = (index, start)
         return start
+
+
+def _rises(values: NDArray[Any], step: int) -> bool:
+    return bool((values[1:] - values[:-1] >= step).all())
 
 
 def _line_of(array: NDArray[Any]) -> tuple[int, int] | None:
@@ -163,7 +190,12 @@ class Addresses:
         """(count,) int64: every lane's address."""
         if self.varying is None:
             return np.full(count, self._wrapped, dtype=np.int64)
-        return self.varying.array.astype(np.int64) + np.int64(self._wrapped)
+        return self.above(self.varying.array)
+
+    def above(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the base plus each value, modulo 2**64."""
+        found: NDArray[np.int64] = np.add(values, np.int64(self._wrapped), dtype=np.int64)
+        return found
 
     @property
     def _wrapped(self) -> int:

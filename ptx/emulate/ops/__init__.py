@@ -48,7 +48,7 @@ branched around, so emitters never see its guard. `ENDS`: it ends its basic bloc
 `e.leave(expression)` with what to return: the next block's number (`e.following`) or `GONE`.
 
 Memory: `where, offset, space = e.address(operand, space)` and `site = e.site(space, type, count)`
-are handed to `memory.access.load`, `store`, or, for anything else, `locate(f, where, offset,
+are handed to `access.memory_access.load`, `store`, or, for anything else, `locate(f, where, offset,
 site)`, which checks the access and gives an array and an index: an int for one common address,
 else (n,). `is_mixed` and `divide` part generic addresses of several spaces, see
 `ops/memory/atomic.py`.
@@ -70,7 +70,7 @@ barriers in `exec.sync.block_barrier.BlockBarriers` and
 `ops/warp/barrier.py`. What a whole warp must execute at one place, as
 the instructions of the tensor cores, waits by `ops.warp.lane_sync.sync_warp`.
 
-Textures and surfaces: a handle in a register names a `texture.texture.Texture` or `Image` of the
+Textures and surfaces: a handle in a register names a `memory.texture.Texture` or `Image` of the
 `DeviceModel`; `texture.handles.by_handle` finds it. `ops/texture/texture.py` calls
 `texture.texture_fetch.fetch`, which goes to `sampling` (with `texel_place`, `mipmap`, `cubemap`,
 `texels`, `filtering`); `ops/texture/surface.py` calls `texture.surface_access`. Their arithmetic is

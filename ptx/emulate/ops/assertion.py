@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import sys
 
+from ptx.emulate.access.memory_access import read_string
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import external
-from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.memory.strings import read_string
 from ptx.emulate.model.errors import AssertionFailed
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction, Symbol
 
 _MOST_LINES = 1024

@@ -9,9 +9,9 @@ import numpy as np
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import external
-from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.model.errors import InvalidCondition
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction, Symbol
 
 

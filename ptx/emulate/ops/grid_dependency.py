@@ -11,7 +11,7 @@ import numpy as np
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
-from ptx.emulate.exec.fibre import Fibre
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
 
 

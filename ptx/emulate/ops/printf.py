@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptx.emulate.access.memory_access import load, read_string
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import external
-from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.memory.access import load
 from ptx.emulate.memory.site import Site
-from ptx.emulate.memory.strings import read_string
 from ptx.emulate.model.addresses import addresses_in
 from ptx.emulate.model.errors import UnsupportedInstruction
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import width_of
 from ptx.emulate.ops.printf_format import Conversion, conversions, render
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction, Symbol
 
 _NO_FORMAT = np.int32(-1)

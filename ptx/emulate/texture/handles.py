@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from ptx.emulate.memory.texture import Image, Texture
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import (
     InvalidTextureHandle,
@@ -16,7 +17,6 @@ from ptx.emulate.model.errors import (
 )
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.threads import Threads
-from ptx.emulate.texture.texture import Image, Texture
 from ptx.isa.model import Instruction
 
 _Object = TypeVar("_Object", Texture, Image)

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ptx.emulate.memory.texture import Image, Texture
 from ptx.emulate.texture.texel_place import FRACTION, Doubles, Floats, Integers
-from ptx.emulate.texture.texture import Image, Texture
 
 Gradient = tuple[Floats, ...]  # a derivative of each coordinate
 

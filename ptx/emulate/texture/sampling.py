@@ -11,11 +11,11 @@ from functools import cached_property
 
 import numpy as np
 
+from ptx.emulate.memory.texture import AddressMode, Image, Texture
 from ptx.emulate.texture import cubemap, mipmap
 from ptx.emulate.texture.filtering import Slice, Texels, slice_reach, slice_weights, split_weight
 from ptx.emulate.texture.texel_place import FRACTION, Axis, Bools, Floats, Integers, nearest, pair
 from ptx.emulate.texture.texels import Words, as_read, blended, can_filter, stored, with_border
-from ptx.emulate.texture.texture import AddressMode, Image, Texture
 
 
 @dataclass(frozen=True)

@@ -17,18 +17,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.texture.fetching_threads import FetchingThreads
+from ptx.emulate.memory.texture import Image, Texture
 from ptx.emulate.texture.texel_place import Bools, Integers
 from ptx.emulate.texture.texels import Words
-from ptx.emulate.texture.texture import Image, Texture
 from ptx.emulate.texture.unwritten_texels import NO_BORDER, marked
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
 
 Bytes = NDArray[np.uint8]
 
 
 def check_stale_fetch(
-    threads: FetchingThreads, instruction: Instruction, texture: Texture,
+    threads: Fibre, instruction: Instruction, texture: Texture,
     fetched_of: Callable[[Texture], Words],
 ) -> None:  # fmt: skip
     """Report a thread that gets a texel which the launch has written.
@@ -51,7 +51,7 @@ def check_stale_fetch(
 
 
 def check_stale_load(
-    threads: FetchingThreads, instruction: Instruction, image: Image, words: Integers,
+    threads: Fibre, instruction: Instruction, image: Image, words: Integers,
     dtype: np.dtype[Any], inside: Bools | None, here: Integers | None,
 ) -> None:  # fmt: skip
     """Report a thread that loads from a surface what the launch has written.
@@ -69,16 +69,14 @@ def check_stale_load(
         _report(threads, instruction, image, at if here is None else int(here[at]))
 
 
-def note_stored(
-    threads: FetchingThreads, image: Image, words: Integers, dtype: np.dtype[Any]
-) -> None:
+def note_stored(threads: Fibre, image: Image, words: Integers, dtype: np.dtype[Any]) -> None:
     """The launch has written elements of an image by a surface."""
     races = threads.blocks.races
     if races is not None:
         _as(races.stored_texels(image.address, image.nbytes), dtype)[words] = 1
 
 
-def _written(threads: FetchingThreads, image: Image) -> Bytes | None:
+def _written(threads: Fibre, image: Image) -> Bytes | None:
     """Which of an image's bytes the launch has written, not 0 for those; None if it has none."""
     races = threads.blocks.races
     if races is None:
@@ -91,9 +89,7 @@ def _as(flags: Bytes, dtype: np.dtype[Any]) -> NDArray[Any]:
     return flags[: len(flags) // dtype.itemsize * dtype.itemsize].view(f"u{dtype.itemsize}")
 
 
-def _report(
-    threads: FetchingThreads, instruction: Instruction, image: Image, position: int
-) -> None:
+def _report(threads: Fibre, instruction: Instruction, image: Image, position: int) -> None:
     races = threads.blocks.races
     if races is not None:
         where = threads.where(position, instruction)

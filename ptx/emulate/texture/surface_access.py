@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.memory.texture import Image
 from ptx.emulate.model.errors import Misaligned, OutOfBounds
 from ptx.emulate.model.geometry import Value
-from ptx.emulate.texture.fetching_threads import FetchingThreads
 from ptx.emulate.texture.handles import by_handle, check_live, unsupported
 from ptx.emulate.texture.stale_texels import check_stale_load, note_stored
 from ptx.emulate.texture.texel_place import Bools, Integers
 from ptx.emulate.texture.texels import elements_of
-from ptx.emulate.texture.texture import Image
 from ptx.emulate.texture.unwritten_texels import check_load, mark_stored
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
 
 AXES = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2}
@@ -67,9 +67,7 @@ class Places:
     inside: Bools | None
 
 
-def load(
-    threads: FetchingThreads, form: SurfaceForm, handle: Value, *coordinates: Value
-) -> list[Value]:
+def load(threads: Fibre, form: SurfaceForm, handle: Value, *coordinates: Value) -> list[Value]:
     """`suld.b`: the elements of each thread's vector.
 
     Raises:
@@ -88,9 +86,7 @@ def load(
     return list(found.T)
 
 
-def store(
-    threads: FetchingThreads, form: SurfaceForm, handle: Value, axes: int, *values: Value
-) -> None:
+def store(threads: Fibre, form: SurfaceForm, handle: Value, axes: int, *values: Value) -> None:
     """`sust`: `axes` coordinates, then the elements of each thread's vector.
 
     Raises:
@@ -111,9 +107,7 @@ def store(
         note_stored(threads, image, index, elements.dtype)
 
 
-def reduce(
-    threads: FetchingThreads, form: SurfaceForm, handle: Value, axes: int, *values: Value
-) -> None:
+def reduce(threads: Fibre, form: SurfaceForm, handle: Value, axes: int, *values: Value) -> None:
     """`sured`: `axes` coordinates, then the value that each thread combines with the image.
 
     Raises:
@@ -148,7 +142,7 @@ def _rows(here: Any) -> Any:  # an index of rows
 
 
 def _images(
-    threads: FetchingThreads, form: SurfaceForm, handle: Value, coordinates: tuple[Value, ...]
+    threads: Fibre, form: SurfaceForm, handle: Value, coordinates: tuple[Value, ...]
 ) -> Any:
     """For each image that threads name: their positions, the image, their places in it."""
     surfaces = threads.device.surfaces
@@ -171,7 +165,7 @@ def _geometry(image: Image) -> str:
 
 
 def _places(
-    threads: FetchingThreads,
+    threads: Fibre,
     form: SurfaceForm,
     here: Any,
     image: Image,
@@ -241,7 +235,7 @@ def _position(here: Any, at: int) -> int:
 
 
 def _raise_outside(
-    threads: FetchingThreads,
+    threads: Fibre,
     form: SurfaceForm,
     here: Any,
     image: Image,
@@ -258,9 +252,7 @@ def _raise_outside(
     )  # fmt: skip
 
 
-def _raise_misaligned(
-    threads: FetchingThreads, form: SurfaceForm, here: Any, x: Integers, unit: int
-) -> None:
+def _raise_misaligned(threads: Fibre, form: SurfaceForm, here: Any, x: Integers, unit: int) -> None:
     at = int(np.argmax(x % unit != 0))
     raise Misaligned(
         f"misaligned surface access of {unit} bytes at byte {int(x[at])} of a row: the x coordinate"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.texture.texture import AddressMode
+from ptx.emulate.memory.texture import AddressMode
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]

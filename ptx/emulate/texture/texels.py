@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.memory.texture import Image, Texture
 from ptx.emulate.texture.filtering import Slice, Texels, blend_floats, blend_normalized
 from ptx.emulate.texture.texel_place import Bools, Floats, Integers
-from ptx.emulate.texture.texture import Image, Texture
 
 Words = NDArray[np.uint32]  # (n, channels)
 

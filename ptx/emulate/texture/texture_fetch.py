@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.memory.texture import Texture
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.texture import cubemap
-from ptx.emulate.texture.fetching_threads import FetchingThreads
 from ptx.emulate.texture.handles import by_handle, check_live, unsupported
 from ptx.emulate.texture.sampling import Fetch, gather, level_of, read, sample
 from ptx.emulate.texture.stale_texels import check_stale_fetch
 from ptx.emulate.texture.texels import Words, can_filter
-from ptx.emulate.texture.texture import Texture
 from ptx.emulate.texture.unwritten_texels import check_fetch
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
 
 CHANNELS = 4
@@ -48,9 +48,7 @@ class TextureForm:
     halves: bool
 
 
-def fetch(
-    threads: FetchingThreads, form: TextureForm, handle: Value, *values: Value
-) -> list[Value]:
+def fetch(threads: Fibre, form: TextureForm, handle: Value, *values: Value) -> list[Value]:
     """`tex` and `tld4`: four words, or two of packed halves, for each thread.
 
     `values`: the layer of an array, the coordinates, the level or the gradients, the offset.
@@ -87,7 +85,7 @@ def _rows(here: Index | None) -> Any:  # an index of rows
     return slice(None) if here is None else here
 
 
-def _check(threads: FetchingThreads, form: TextureForm, texture: Texture) -> None:
+def _check(threads: Fibre, form: TextureForm, texture: Texture) -> None:
     image = texture.levels[0]
     words = ""
     if form.geometry == "1d" and form.by_number != texture.is_linear_memory:

@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.texture.fetching_threads import FetchingThreads
+from ptx.emulate.memory.texture import Image, Texture
 from ptx.emulate.texture.texel_place import Bools, Integers
 from ptx.emulate.texture.texels import Words
-from ptx.emulate.texture.texture import Image, Texture
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
 
 NO_BORDER = (0.0, 0.0, 0.0, 0.0)
 
 
 def check_fetch(
-    threads: FetchingThreads, instruction: Instruction, texture: Texture,
+    threads: Fibre, instruction: Instruction, texture: Texture,
     fetched_of: Callable[[Texture], Words],
 ) -> None:  # fmt: skip
     """Report a thread that gets a texel which nothing has written.
@@ -69,7 +69,7 @@ def marked(image: Image, flags: NDArray[np.uint8], *, without: bool = False) -> 
 
 
 def check_load(
-    threads: FetchingThreads, instruction: Instruction, image: Image, words: Integers,
+    threads: Fibre, instruction: Instruction, image: Image, words: Integers,
     dtype: np.dtype[Any], inside: Bools | None, here: Integers | None,
 ) -> None:  # fmt: skip
     """Report a thread that loads from a surface what nothing has written.
@@ -98,9 +98,7 @@ def _flags_as(image: Image, dtype: np.dtype[Any]) -> NDArray[Any]:
     return flags[: len(flags) // dtype.itemsize * dtype.itemsize].view(dtype)
 
 
-def _report(
-    threads: FetchingThreads, instruction: Instruction, image: Image, position: int
-) -> None:
+def _report(threads: Fibre, instruction: Instruction, image: Image, position: int) -> None:
     check = threads.blocks.unwritten
     if check is not None:
         where = threads.where(position, instruction)

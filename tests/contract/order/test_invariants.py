@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import cudadrv
+from campaigns.interrupts.points import Interrupter
 from cudadrv.memory.array import AnyDeviceArray
 
-from ...attack.interrupts.points import Interrupter
 from .lab import Lab, used_bytes
 from .late_kernels import Ints, count_from
 from .test_named import N, everything_given_back
@@ -250,21 +250,20 @@ def capture_once(lab: Lab, stream: cudadrv.Stream, other: cudadrv.Stream, x: Int
 
 def test_an_interrupt_at_any_point_of_a_capture_leaves_its_streams_usable(lab: Lab) -> None:
     context = lab.contexts[0]
-    with everything_given_back(lab):
-        stream, other = context.new_stream(), context.new_stream()
-        x = stream.zeros(N, np.int32)
-        context.synchronize()
-        for number in range(1000):
-            interrupter = Interrupter(number, lambda code: code.co_filename in FILES)
-            if not interrupter.run(partial(capture_once, lab, stream, other, x)):
-                break
-            assert not stream.capturing, interrupter.place
-            assert not other.capturing, interrupter.place
-            stream.fill(x, number)
-            assert (other.to_host(x) == number).all()
-            stream.synchronize()
-        assert number > 50
-        capture_once(lab, stream, other, x)
-        stream.close()
-        other.close()
-        del stream, other, x
+    stream, other = context.new_stream(), context.new_stream()
+    x = stream.zeros(N, np.int32)
+    context.synchronize()
+    for number in range(1000):
+        interrupter = Interrupter(number, lambda code: code.co_filename in FILES)
+        if not interrupter.run(partial(capture_once, lab, stream, other, x)):
+            break
+        assert not stream.capturing, interrupter.place
+        assert not other.capturing, interrupter.place
+        stream.fill(x, number)
+        assert (other.to_host(x) == number).all()
+        stream.synchronize()
+    assert number > 50
+    capture_once(lab, stream, other, x)
+    stream.close()
+    other.close()
+    del stream, other, x

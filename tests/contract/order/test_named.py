@@ -421,6 +421,7 @@ def test_work_that_races_with_the_close_of_its_stream_is_done_or_refused(
             del stream, x, y, launcher, executable, graph, run, work, close
 
 
+@pytest.mark.slow
 def test_finalizers_of_users_may_launch_whenever_a_collection_comes() -> None:
     done = subprocess.run(
         [sys.executable, "-c", EVIL],

@@ -127,6 +127,7 @@ def test_host_memory_goes_while_another_context_captures(lab: Lab) -> None:
     assert lab.unraisable.take() == []
 
 
+@pytest.mark.slow
 def test_a_large_upload_to_a_device_leaves_no_context_on_another(two_devices: Lab) -> None:
     environment = dict(os.environ)
     if two_devices.is_emulated:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import ptx
-from tests.emulator.counted.comparison import Compared, compared, counted
-from tests.emulator.counted.record import read_records
+from campaigns.counted.comparison import Compared, compared, counted
+from campaigns.counted.record import read_records
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import textwrap
 
+import pytest
+
 from .process import run_program
 
 _C = """
@@ -77,6 +79,7 @@ def test_graphs_are_built_changed_and_replayed() -> None:
     """) == ["2 True {(0, 0)}", "2", "[6, 5, 5, 5]", "[9, 8, 8, 8]", "[5, 6, 5, 5]"]
 
 
+@pytest.mark.slow
 def test_the_block_size_of_most_threads_is_found() -> None:
     assert _told("""
         with stand_in():
@@ -107,6 +110,7 @@ def test_the_block_size_of_most_threads_is_found() -> None:
     """) == ["True", "True", "64", "True"]
 
 
+@pytest.mark.slow
 def test_a_node_takes_a_kernel_of_a_library_and_its_context() -> None:
     assert _told("""
         with stand_in(2):
@@ -129,6 +133,7 @@ def test_a_node_takes_a_kernel_of_a_library_and_its_context() -> None:
     """) == ["[6]"]
 
 
+@pytest.mark.slow
 def test_nodes_of_every_kind_do_what_they_are_told() -> None:
     assert _told("""
         with stand_in():
@@ -174,6 +179,7 @@ def test_nodes_of_every_kind_do_what_they_are_told() -> None:
     """) == ["[7, 7, 7, 7] [42]", "[3]"]
 
 
+@pytest.mark.slow
 def test_a_stream_is_recorded_behind_nodes_of_a_graph() -> None:
     assert _told("""
         with stand_in():
@@ -192,6 +198,7 @@ def test_a_stream_is_recorded_behind_nodes_of_a_graph() -> None:
     """) == ["True 1 True"]
 
 
+@pytest.mark.slow
 def test_rows_are_copied_and_arrays_described() -> None:
     assert _told("""
         with stand_in():
@@ -220,6 +227,7 @@ def test_rows_are_copied_and_arrays_described() -> None:
     """) == [*["[0, 0, 5, 6, 0, 0, 0, 0, 0, 0, 9, 10]"] * 3, "(5, 4, 3, 32, 2, 0)", "(5, 4, 32, 2)"]
 
 
+@pytest.mark.slow
 def test_managed_memory_is_advised_and_prefetched_in_both_forms() -> None:
     assert _told("""
         with stand_in(2):
@@ -235,6 +243,7 @@ def test_managed_memory_is_advised_and_prefetched_in_both_forms() -> None:
     """) == ["101"]
 
 
+@pytest.mark.slow
 def test_clusters_are_counted() -> None:
     assert _told("""
         with stand_in():
@@ -296,6 +305,7 @@ def test_memory_and_events_of_another_process_are_opened() -> None:
     """) == ["[6, 6, 6, 6]", "0 [9, 6, 6, 6]"]
 
 
+@pytest.mark.slow
 def test_a_pool_goes_to_another_process_by_a_descriptor() -> None:
     assert _told("""
         with stand_in():
@@ -317,6 +327,7 @@ def test_a_pool_goes_to_another_process_by_a_descriptor() -> None:
     """) == ["True [3, 3, 3, 3]"]
 
 
+@pytest.mark.slow
 def test_forms_of_older_versions_are_found_where_they_take_the_same() -> None:
     assert _told("""
         with stand_in():
@@ -377,6 +388,7 @@ def test_null_where_an_address_belongs_is_an_invalid_value_in_every_function() -
     """) == ["[]", "[]"]
 
 
+@pytest.mark.slow
 def test_an_allocation_without_a_place_for_its_address_takes_nothing() -> None:
     assert _told("""
         with stand_in():
@@ -389,6 +401,7 @@ def test_an_allocation_without_a_place_for_its_address_takes_nothing() -> None:
     """) == ["1", "1", "1", "True"]
 
 
+@pytest.mark.slow
 def test_results_that_the_manual_calls_optional_may_be_null() -> None:
     assert _told("""
         with stand_in():

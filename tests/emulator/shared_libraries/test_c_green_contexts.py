@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import textwrap
 
+import pytest
+
 from .process import run_program
 
 _C = """
@@ -101,6 +103,7 @@ def test_a_kernel_runs_in_a_green_context_that_c_made() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_without_a_place_for_parts_their_number_is_told() -> None:
     assert _told("""
         with stand_in():
@@ -119,6 +122,7 @@ def test_without_a_place_for_parts_their_number_is_told() -> None:
     """) == ["True", "True (1, 8) True"]
 
 
+@pytest.mark.slow
 def test_what_c_gives_wrongly_is_an_error() -> None:
     assert _told("""
         with stand_in():

@@ -4,7 +4,7 @@ import ctypes
 
 import pytest
 
-from cudadrv.emulator.shared_libraries.callbacks import guarded
+from cudadrv.emulator.shared_libraries.shared_object import guarded
 
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int)
 

@@ -66,6 +66,7 @@ def test_buffers_are_copied_in_a_batch(order: str) -> None:
     """, order, ["[[1], [2], [3]]", "[[1], [1], [1]]"])  # fmt: skip
 
 
+@pytest.mark.slow
 @ORDERS
 def test_pinned_memory_comes_from_pools(order: str) -> None:
     told("""
@@ -99,6 +100,7 @@ def test_pinned_memory_comes_from_pools(order: str) -> None:
     ])  # fmt: skip
 
 
+@pytest.mark.slow
 @ORDERS
 def test_managed_memory_is_advised_prefetched_and_discarded(order: str) -> None:
     told("""
@@ -131,6 +133,7 @@ def test_managed_memory_is_advised_prefetched_and_discarded(order: str) -> None:
     ])  # fmt: skip
 
 
+@pytest.mark.slow
 @ORDERS
 def test_graphs_are_read_and_their_nodes_updated(order: str) -> None:
     told("""
@@ -172,6 +175,7 @@ def test_graphs_are_read_and_their_nodes_updated(order: str) -> None:
     ])  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_runtime_is_told_what_to_do_instead() -> None:
     out = run_program("""
         from cuda.bindings import runtime
@@ -187,6 +191,7 @@ def test_the_runtime_is_told_what_to_do_instead() -> None:
     assert out.splitlines() == ["[500, 500]", "1 True"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["stand_in(2)", "from cuda.bindings import runtime"])
 def test_what_cuda_core_asks_the_runtime_for_is_there(first: str) -> None:
     then = "stand_in(2)" if first != "stand_in(2)" else "from cuda.bindings import runtime"
@@ -206,6 +211,7 @@ def test_what_cuda_core_asks_the_runtime_for_is_there(first: str) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_device_of_cuda_core_is_waited_for_and_has_an_address() -> None:
     told("""
         machine = stand_in()

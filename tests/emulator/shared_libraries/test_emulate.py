@@ -43,6 +43,7 @@ def test_the_status_is_the_commands_own() -> None:
     assert run(*EMULATE).status == 2
 
 
+@pytest.mark.slow
 def test_a_sitecustomize_of_the_users_runs_as_well(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("print('mine')\n")
     ended = run(
@@ -68,6 +69,7 @@ print(int(driver.cuInit(0)[0]), driver.cuDeviceGetCount()[1], sys.argv, sys.stdi
 """
 
 
+@pytest.mark.slow
 def test_a_program_has_its_own_arguments_and_input(tmp_path: Path) -> None:
     (tmp_path / "counts.py").write_text(COUNTS)
     own = ["--devices", "5", "--", "-c", "", "a b"]
@@ -81,6 +83,7 @@ def test_a_program_has_its_own_arguments_and_input(tmp_path: Path) -> None:
     assert (module.status, module.out) == (0, f"0 1 {[script, *own]} in\n"), module.err
 
 
+@pytest.mark.slow
 def test_a_program_may_come_through_the_input() -> None:
     ended = run(*EMULATE, "--devices", "2", "python", "-", "x", given=COUNTS)
     assert (ended.status, ended.out) == (0, "0 2 ['-', 'x'] \n"), ended.err
@@ -101,6 +104,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", ["fork", "spawn", "forkserver"])
 def test_processes_of_multiprocessing_have_the_devices(tmp_path: Path, start: str) -> None:
     program = tmp_path / "counts.py"
@@ -125,6 +129,7 @@ except KeyboardInterrupt:
 )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(
     ("sent", "status"), [(signal.SIGINT, 9), (signal.SIGTERM, -signal.SIGTERM)]
@@ -143,6 +148,7 @@ def test_signals_reach_the_program_and_end_its_kernel(sent: signal.Signals, stat
             process.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "name"),
     [
@@ -176,7 +182,7 @@ def test_a_python_that_cannot_import_this_library_says_so_and_runs(tmp_path: Pat
 def test_the_command_itself_imports_nothing_of_the_emulator() -> None:
     program = """
 import sys
-from cudadrv.cli.parser import make_parser
+from cudadrv.cli.command_line import make_parser
 
 make_parser("emulate")
 print([n for n in sys.modules if n.split(".")[0] in ("ptx", "numpy") or "emulator" in n])

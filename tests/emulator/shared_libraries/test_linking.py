@@ -72,6 +72,7 @@ print(doubled(link((PTX_INPUT, CALLED), (nvjitlink.InputType.LTOIR, image.data),
     assert out == "[42]\n"
 
 
+@pytest.mark.slow
 def test_a_kernel_of_ptx_calls_a_function_of_lto_ir() -> None:
     pytest.importorskip("nvidia", reason="needs nvJitLink from a package")
     out = run_program(
@@ -90,6 +91,7 @@ print(doubled(linked), sorted(name for name, each in functions.items() if each.i
     assert out == "[42] ['doubles', 'unrelated']\n"
 
 
+@pytest.mark.slow
 def test_an_input_that_is_no_ptx_is_refused_by_name() -> None:
     out = run_program(
         LINKED
@@ -108,6 +110,7 @@ except nvjitlink.nvJitLinkError as error:
     )
 
 
+@pytest.mark.slow
 def test_a_register_limit_of_the_link_reaches_the_kernels() -> None:
     out = run_program(
         LINKED
@@ -120,6 +123,7 @@ print(b".maxnreg 24" in image)
     assert out == "True\n"
 
 
+@pytest.mark.slow
 def test_blocks_of_a_grid_wait_for_each_other_by_the_device_runtime() -> None:
     out = run_program(
         LINKED
@@ -152,6 +156,7 @@ print(read(memory, 6))
     assert out == "[0, 1, 2, 1, 2, 0]\n"
 
 
+@pytest.mark.slow
 def test_machine_code_is_refused_by_its_name_also_where_the_caller_hides_the_log() -> None:
     program = """
 try:

@@ -47,6 +47,7 @@ def test_cuda_core_compiles_launches_captures_and_replays() -> None:
     assert out == "[205, 205, 205, 205] True\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not has("cuda.core"), reason="needs cuda-core")
 def test_graph_builders_of_cuda_core_have_conditions_after_other_nodes() -> None:
     out = run_program("""
@@ -76,6 +77,7 @@ def test_graph_builders_of_cuda_core_have_conditions_after_other_nodes() -> None
     assert out == "[4]\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not has("cuda.core"), reason="needs cuda-core")
 def test_cuda_core_grows_reserved_ranges() -> None:
     out = run_program("""
@@ -134,6 +136,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not has("cuda.core"), reason="needs cuda-core")
 def test_processes_of_cuda_core_share_memory_and_events(tmp_path: Path) -> None:
     program = tmp_path / "shared.py"
@@ -143,6 +146,7 @@ def test_processes_of_cuda_core_share_memory_and_events(tmp_path: Path) -> None:
     assert ended.out.splitlines() == [str(bytes([5] * 4)), f"0 {bytes([7] * 4)!r}"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not has("cuda.bindings"), reason="needs cuda-bindings")
 def test_handles_of_memory_pass_through_the_functions_of_c() -> None:
     out = run_program("""
@@ -159,6 +163,7 @@ def test_handles_of_memory_pass_through_the_functions_of_c() -> None:
     assert out == "b'cudadrv1'\n201\n1\n201\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not has("cuda.core"), reason="needs cuda-core")
 def test_kernels_copy_by_the_tensor_maps_of_cuda_core() -> None:
     out = run_program("""

@@ -26,6 +26,7 @@ def test_the_bindings_work_on_the_emulator_and_find_nothing_afterwards() -> None
     ]
 
 
+@pytest.mark.slow
 def test_a_plain_call_holds_though_nobody_keeps_what_it_gave() -> None:
     out = run_program("""
         import gc
@@ -59,6 +60,7 @@ def test_this_library_and_others_see_one_memory() -> None:
     assert out == "[1, 1, 2, 3] [1, 1, 2, 3]\n"
 
 
+@pytest.mark.slow
 def test_a_driver_that_is_loaded_is_not_replaced() -> None:
     out = run_program("""
         from cudadrv.errors import DriverSelectionError
@@ -75,6 +77,7 @@ def test_a_driver_that_is_loaded_is_not_replaced() -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_a_kernel_did_wrong_is_told_once() -> None:
     ended = run(
         "-c",
@@ -98,6 +101,7 @@ print(code.name, ok(driver.cuGetErrorString(code)).decode().splitlines()[0])
     assert "kernel misaligned" in ended.err
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_a_kernel_and_is_raised_where_it_was_called() -> None:
     out = run_program("""
         import os
@@ -119,6 +123,7 @@ def test_an_interrupt_ends_a_kernel_and_is_raised_where_it_was_called() -> None:
     assert out == "interrupted\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["immediate", "late", "random:7"])
 def test_programs_run_in_the_order_that_the_environment_asks_for(order: str) -> None:
     out = run_program(
@@ -139,6 +144,7 @@ def test_programs_run_in_the_order_that_the_environment_asks_for(order: str) -> 
     assert out == f"{order} [8]\n"
 
 
+@pytest.mark.slow
 def test_each_threads_default_stream_is_its_own_where_the_bindings_are_told_so() -> None:
     out = run_program(
         """
@@ -162,6 +168,7 @@ def test_each_threads_default_stream_is_its_own_where_the_bindings_are_told_so()
     assert out == "2 False\n"
 
 
+@pytest.mark.slow
 def test_a_function_that_is_not_emulated_is_named() -> None:
     out = run_program("""
         stand_in()
@@ -187,6 +194,7 @@ def test_a_forked_child_is_refused_as_by_the_driver() -> None:
     assert out == "3\n"
 
 
+@pytest.mark.slow
 def test_what_nobody_has_initialised_answers_so() -> None:
     out = run_program("""
         stand_in(3)
@@ -197,6 +205,7 @@ def test_what_nobody_has_initialised_answers_so() -> None:
     assert out == "CUDA_ERROR_NOT_INITIALIZED\n3\n"
 
 
+@pytest.mark.slow
 def test_a_forked_child_uses_what_its_parent_has_not_used_yet() -> None:
     out = run_program("""
         import os
@@ -217,6 +226,7 @@ def test_a_forked_child_uses_what_its_parent_has_not_used_yet() -> None:
     assert out == "[7, 7, 7, 7] [0 1]\n4 [7, 7, 7, 7] [0 1]\n"
 
 
+@pytest.mark.slow
 def test_no_second_emulator_comes_between_though_nothing_is_used_yet() -> None:
     out = run_program("""
         import cudadrv.emulator

@@ -8,24 +8,18 @@ import pytest
 
 from cudadrv.emulator import Emulator
 from cudadrv.emulator.shared_libraries.driver_table import PLAIN
-from cudadrv.emulator.shared_libraries.elf_image import MACHINES, elf_image
-from cudadrv.emulator.shared_libraries.graph_nodes import GRAPH_NODES
-from cudadrv.emulator.shared_libraries.graph_reading import GRAPH_READING
+from cudadrv.emulator.shared_libraries.graphs import GRAPHS
 from cudadrv.emulator.shared_libraries.green_contexts import GREEN_CONTEXTS
+from cudadrv.emulator.shared_libraries.handlers import Handler
 from cudadrv.emulator.shared_libraries.launching import LAUNCHING
 from cudadrv.emulator.shared_libraries.loading import LOADING
-from cudadrv.emulator.shared_libraries.memory_batches import MEMORY_BATCHES
-from cudadrv.emulator.shared_libraries.memory_forms import MEMORY_FORMS
-from cudadrv.emulator.shared_libraries.memory_pools import MEMORY_POOLS
+from cudadrv.emulator.shared_libraries.memory import MEMORY
 from cudadrv.emulator.shared_libraries.queries import QUERIES
+from cudadrv.emulator.shared_libraries.shared_object import MACHINES, elf_image
 from cudadrv.emulator.shared_libraries.signature import Signature, signature
-from cudadrv.emulator.shared_libraries.special import Handler
 from cudadrv.emulator.tensor_map_functions import FUNCTIONS
 
-TABLES = (
-    LAUNCHING, LOADING, QUERIES, MEMORY_FORMS, MEMORY_POOLS, MEMORY_BATCHES, GRAPH_NODES,
-    GRAPH_READING, GREEN_CONTEXTS,
-)  # fmt: skip
+TABLES = (LAUNCHING, LOADING, QUERIES, MEMORY, GRAPHS, GREEN_CONTEXTS)
 SPECIAL: dict[Signature, Handler] = {
     signature(f"{name} {words}"): handler for name, (words, handler) in FUNCTIONS.items()
 }

@@ -7,12 +7,13 @@ import re
 
 import pytest
 
+from campaigns.order_faults.bench import Bench as OrderBench, Body as OrderBody
+from campaigns.order_faults.programs import PROGRAMS as PROGRAMS_OF_ORDER
 from cudadrv import emulator
 from cudadrv.emulator.node_kind import NodeKind
 from cudadrv.emulator.timeline.choice import OrderName
 from cudadrv.errors import CudadrvError
-from tests.emulator.order_faults.bench import Bench as OrderBench, Body as OrderBody
-from tests.emulator.order_faults.programs import PROGRAMS as PROGRAMS_OF_ORDER
+from tests.short_cases import few
 
 from .bench import Bench, Body, N, findings_of
 from .order_model import complaint_about
@@ -34,7 +35,7 @@ FOUND_IN_PROGRAMS_OF_ORDER = (
 )  # fmt: skip
 of_each_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda body: body.__name__)
 in_each_order = pytest.mark.parametrize(
-    ("order", "seed"), [("immediate", None), ("late", None), ("random", 3)]
+    ("order", "seed"), few([("immediate", None), ("late", None), ("random", 3)], 1)
 )
 
 

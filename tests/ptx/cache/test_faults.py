@@ -152,6 +152,7 @@ def test_full_disk_costs_one_warning(tmp_path: Path) -> None:
     assert answer["origins"] == ["compiled", "compiled", "memory"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no interval timers")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a listing's end
 def test_interrupts_leave_no_lock_and_no_torn_entry(tmp_path: Path) -> None:

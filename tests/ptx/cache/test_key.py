@@ -16,6 +16,7 @@ import ptx
 from ptx import CompileOptions, Image, ImageCache, ImageOrigin, Target
 from ptx.cache import key
 from ptx.cache.toolchain import Build
+from tests.short_cases import few
 
 PLAIN = "__global__ void k(float* x) { x[0] = x[1] * x[2] + x[3]; }"
 TEMPLATE = "template <typename T> __global__ void k(T* x) { x[0] = x[1] / x[2]; }"
@@ -259,12 +260,15 @@ def test_header_beside_the_including_header_comes_first(project: Project) -> Non
 
 @pytest.mark.parametrize(
     "directive",
-    [
-        "#include NAME",
-        "#define HERE NAME\n#include HERE",
-        "#define IN(x) <x>\n#include IN(value.h)",
-        "#define NAMED <value.h>\n#define PASTED(a, b) a##b\n#include PASTED(NAM, ED)",
-    ],
+    few(
+        [
+            "#include NAME",
+            "#define HERE NAME\n#include HERE",
+            "#define IN(x) <x>\n#include IN(value.h)",
+            "#define NAMED <value.h>\n#define PASTED(a, b) a##b\n#include PASTED(NAM, ED)",
+        ],
+        1,
+    ),
 )
 def test_header_of_a_computed_name_is_part_of_the_key(project: Project, directive: str) -> None:
     source = f"{directive}\n__global__ void k(int* x) {{ *x = VALUE; }}"

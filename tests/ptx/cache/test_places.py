@@ -10,7 +10,7 @@ import pytest
 
 import ptx
 from cudadrv.cli.info import gather
-from cudadrv.runtime.calibration_store import CalibrationStore
+from cudadrv.runtime.calibration import CalibrationStore
 from ptx import CompileOptions, ImageCache, ImageOrigin, Target, image_cache
 from ptx.cache import toolchain
 from ptx.cache.folder import NoCacheFolderError, PrivateFolder, folder_from_environment, seal

@@ -103,6 +103,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 @settings(max_examples=5000 if os.environ.get("CUDADRV_LONG_TESTS") else 150, deadline=None)
 @given(pieces=st.lists(FRAGMENT, max_size=12), standard=st.sampled_from(["c++14", "c++17"]))
 def test_what_nvrtc_includes_is_always_found(

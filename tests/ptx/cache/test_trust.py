@@ -24,7 +24,7 @@ from ptx import CompileOptions, ImageCache, ImageOrigin, Target
 from ptx.cache import toolchain
 from ptx.cache.folder import PrivateFolder, UntrustedFolderError
 from ptx.cache.store import STATISTICS, Store, add_to_file
-from tests.attack.other_user import MISSING, OTHER, other_user
+from tests.ptx.cache.other_user import MISSING, OTHER, other_user
 
 if os.name == "nt":
     pytest.skip("no POSIX permissions", allow_module_level=True)

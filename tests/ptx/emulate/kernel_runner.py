@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 import ptx
 from ptx.emulate.count.launch_counts import LaunchCounts
-from ptx.emulate.exec.device_model import DeviceModel
-from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.model.order import LaunchOrder
 from ptx.emulate.program import Program
+from ptx.emulate.threads.device_model import DeviceModel
+from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
 from ptx.signature import KernelParam
 
 Dim3 = tuple[int, int, int]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import (
     BarrierDivergence,
     InvalidBranch,
@@ -18,6 +17,7 @@ from ptx.emulate.model.errors import (
     UnsupportedInstruction,
     UseAfterFree,
 )
+from ptx.emulate.threads.limits import Limits
 from tests.ptx.emulate.kernel_runner import KernelRunner, compiled, ptx_text
 
 

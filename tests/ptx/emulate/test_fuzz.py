@@ -1,13 +1,13 @@
-"""A slice of the search that `python -m tests.fuzz` goes on with, and what it found."""
+"""A slice of the search that `python -m campaigns random_ptx` goes on with, and what it found."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from ptx.emulate.exec.lane.choice import Choice, always, chosen
+from campaigns.random_ptx.search import compare, refuse, try_any
+from campaigns.report import Report
 from ptx.emulate.model.errors import OutOfBounds, UnsupportedInstruction
-from tests.fuzz.search import Report, compare, refuse, try_any
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text, run
 
 SLICE = 20
@@ -18,8 +18,7 @@ SLICE = 20
 def test_random_programs_give_the_bits_of_the_reference(first: int) -> None:
     report = Report()
     for seed in range(first, first + SLICE):
-        with chosen(always() if seed % 2 else Choice()):  # threads one by one, or as is usual
-            compare(seed, report)
+        compare(seed, report)
     assert not report.failures, report.failures[0]
 
 

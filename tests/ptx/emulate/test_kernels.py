@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ptx.emulate import ieee
-from ptx.emulate.exec.limits import Limits
+from ptx.emulate.threads.limits import Limits
 from tests.ptx.emulate.kernel_runner import KernelRunner, compiled
 
 TARGETS = ["compute_75", "compute_90", "compute_100", "compute_120"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from ptx.emulate.codegen.cfg import Block, BlockStep
-from ptx.emulate.exec.kernel_code import Late
+from ptx.emulate.kernel_facts import Late
 
 _ASYNCHRONOUS: Final = (
     "cp.async",

@@ -4,7 +4,10 @@ PTX ISA, "wgmma.wait_group": to access the registers of a product before its gro
 for is undefined; so it is with `tcgen05.ld` before `tcgen05.wait::ld`. What may be too early by the
 code alone is followed when it is executed, as whether it is depends on the way there.
 
-A copy is none: between two inline assemblies NVRTC copies what it keeps in one register in the end.
+Compilers move arithmetic over the wait, which is inline assembly without these registers. So the
+result of a pure instruction is as early as its operands, and any other instruction that reads such
+a value is reported. Triton's compiler moves stores of `tcgen05.ld` results over the wait, too: they
+are accepted before the wait, unless threads synchronise in between.
 """
 
 from __future__ import annotations
@@ -15,43 +18,64 @@ from typing import Final, NamedTuple
 from ptx.emulate.check.pending_registers import Action, PendingUse
 from ptx.emulate.check.tensor_workers import WorkerKind
 from ptx.emulate.codegen.cfg import Block, BlockStep
+from ptx.emulate.codegen.table import Effect
 from ptx.isa.model import Immediate
 
-_Numbers = frozenset[int]
-_NONE: Final[_Numbers] = frozenset()
+_LOADED: Final = -1
+_OLDEST: Final = 64  # groups; what is older counts as that old
+_Ages = Mapping[int, int]
 
 
 class _Pending(NamedTuple):
-    """The registers that may hold results which are not there.
+    """The registers that may hold unfinished results.
 
-    Attributes:
-        begun: of products whose group was not committed; committed: of others.
-        loaded: of `tcgen05.ld`.
+    `ages`: how many groups have been committed since the product, at least, or _LOADED.
     """
 
-    begun: _Numbers = _NONE
-    committed: _Numbers = _NONE
-    loaded: _Numbers = _NONE
-
-    @property
-    def every(self) -> _Numbers:
-        return self.begun | self.committed | self.loaded
+    ages: _Ages
 
     def joined(self, other: _Pending) -> _Pending:
-        return _Pending(*(one | two for one, two in zip(self, other, strict=True)))
+        found = dict(self.ages)
+        for register, age in other.ages.items():
+            found[register] = min(age, found.get(register, age))
+        return _Pending(found)
 
-    def with_copies(self, step: BlockStep) -> _Pending:
-        """A copy of any of these is as them."""
-        return _Pending(
-            *(
-                each | frozenset(step.writes) if each.intersection(step.reads) else each
-                for each in self.without(step)
-            )
-        )
+    def behind(self, step: BlockStep) -> _Pending:
+        """Return what is pending after an instruction."""
+        i, ages = step.instruction, self.ages
+        name = f"{i.opcode}.{i.modifiers[0]}" if i.modifiers else i.opcode
+        if name == "wgmma.commit_group":
+            return _Pending({
+                each: age if age == _LOADED else min(age + 1, _OLDEST)
+                for each, age in ages.items()
+            })  # fmt: skip
+        if name == "wgmma.wait_group":
+            newest = i.operands[0]
+            most = newest.value if isinstance(newest, Immediate) else _OLDEST
+            return _Pending({each: age for each, age in ages.items() if age <= most})
+        if name == "tcgen05.wait::ld":
+            return self.without_loads()
+        if _begins(step):
+            return self._with(step, 0 if i.opcode == "wgmma" else _LOADED)
+        if not ages:
+            return self
+        age = min((ages[each] for each in step.reads if each in ages), default=None)
+        return self._with(step, age if _passes_on(step) else None)
 
-    def without(self, step: BlockStep) -> _Pending:
-        """What an instruction writes has another value."""
-        return _Pending(*(each.difference(step.writes) for each in self))
+    def without_loads(self) -> _Pending:
+        """Return the results of products alone."""
+        return _Pending({each: age for each, age in self.ages.items() if age != _LOADED})
+
+    def _with(self, step: BlockStep, age: int | None) -> _Pending:
+        """Give the registers that an instruction writes this age; None for finished values."""
+        if age is None and not any(each in self.ages for each in step.writes):
+            return self
+        found = dict(self.ages)
+        for each in step.writes:
+            found.pop(each, None)
+            if age is not None:
+                found[each] = age
+        return _Pending(found)
 
 
 def pending_results(blocks: Sequence[Block], numbers: Mapping[str, int]) -> dict[int, PendingUse]:
@@ -60,24 +84,35 @@ def pending_results(blocks: Sequence[Block], numbers: Mapping[str, int]) -> dict
         return {}
     names = {number: name.split("@")[0] for name, number in numbers.items()}
     found: dict[int, PendingUse] = {}
+    awaited = _blocks_before_waits(blocks)
     for block, pending in zip(blocks, _before_blocks(blocks), strict=True):
+        is_awaited = _ends_before_wait(block, awaited)
         for step in block.steps:
-            use = _use(step, pending, names)
+            known = pending.without_loads() if is_awaited and not _begins(step) else pending
+            use = _use(step, pending, known.ages, names)
             if use is not None:
                 found[id(step.instruction)] = use
-            pending = _behind(step, pending)
+            pending = pending.behind(step)
+        if block.guard is not None:
+            number = numbers[block.guard.register.name]
+            if number in (pending.without_loads() if is_awaited else pending).ages:
+                branch = block.branch or block.skipped
+                assert branch is not None  # the guard is its own
+                found[id(branch)] = PendingUse(
+                    branch, Action.READS, "products", (number,), (), (names[number],)
+                )
     return found
 
 
 def _before_blocks(blocks: Sequence[Block]) -> list[_Pending]:
     """What may be pending where each block begins."""
-    found = [_Pending()] * len(blocks)
+    found = [_Pending({})] * len(blocks)
     waiting = list(range(len(blocks)))
     while waiting:
         block = blocks[waiting.pop()]
         after = found[block.index]
         for step in block.steps:
-            after = _behind(step, after)
+            after = after.behind(step)
         for successor in block.successors:
             joined = found[successor].joined(after)
             if joined != found[successor]:
@@ -86,42 +121,55 @@ def _before_blocks(blocks: Sequence[Block]) -> list[_Pending]:
     return found
 
 
-def _behind(step: BlockStep, pending: _Pending) -> _Pending:
-    words = step.instruction.modifiers
-    if _begins(step):
-        written = frozenset(step.writes)
-        pending = pending.without(step)
-        if step.instruction.opcode == "wgmma":
-            return pending._replace(begun=pending.begun | written)
-        return pending._replace(loaded=pending.loaded | written)
-    if step.instruction.opcode == "wgmma" and words[0] == "commit_group":
-        return pending._replace(begun=_NONE, committed=pending.committed | pending.begun)
-    if step.instruction.opcode == "wgmma" and words[0] == "wait_group":
-        (newest,) = step.instruction.operands
-        every = isinstance(newest, Immediate) and newest.value == 0
-        return pending._replace(committed=_NONE) if every else pending
-    if step.instruction.opcode == "tcgen05" and words[0] == "wait::ld":
-        return pending._replace(loaded=_NONE)
-    if not any(pending):
-        return pending
-    return pending.with_copies(step) if _is_copy(step) else pending.without(step)
+def _blocks_before_waits(blocks: Sequence[Block]) -> set[int]:
+    """The blocks from which every path reaches `tcgen05.wait::ld` before threads synchronise."""
+    found: set[int] = set()
+    while True:
+        more = {
+            block.index
+            for block in blocks
+            if block.index not in found and _comes_to_wait(block, found)
+        }
+        if not more:
+            return found
+        found |= more
 
 
-def _use(step: BlockStep, pending: _Pending, names: Mapping[int, str]) -> PendingUse | None:
-    every = pending.every
-    i = step.instruction
+def _comes_to_wait(block: Block, awaited: set[int]) -> bool:
+    first = block.steps[0] if block.steps else None
+    if first is not None and first.operation.effect is Effect.SYNCS:
+        i = first.instruction
+        return i.opcode == "tcgen05" and i.modifiers[0] == "wait::ld"
+    return _ends_before_wait(block, awaited)
+
+
+def _ends_before_wait(block: Block, awaited: set[int]) -> bool:
+    if any(step.operation.effect is Effect.ENDS for step in block.steps):
+        return False
+    successors = set(block.successors)
+    return bool(successors) and successors <= awaited
+
+
+def _use(
+    step: BlockStep, pending: _Pending, known: _Ages, names: Mapping[int, str]
+) -> PendingUse | None:
+    """`known`: those of the pending registers that no other than a pure instruction may read."""
+    i, ages = step.instruction, pending.ages
+    reads: tuple[int, ...] = tuple([each for each in dict.fromkeys(step.reads) if each in ages])
     if _begins(step):
-        action, read = Action.BEGINS, tuple(_factors(step)) if i.opcode == "wgmma" else step.reads
-    elif not every.intersection((*step.reads, *step.writes)):
+        action = Action.BEGINS
+        reads = tuple([each for each in reads if each in set(_factors(step))])
+    elif not reads and not any(each in ages for each in step.writes):
         return None
-    elif _is_copy(step):
-        action, read = Action.COPIES, step.reads
+    elif _passes_on(step):
+        action = Action.PASSES_ON
     else:
-        action, read = Action.READS, () if _is_own_memory(step) else step.reads
-    if action is not Action.COPIES:
-        read = tuple(each for each in dict.fromkeys(read) if each in every)
+        action = Action.READS
+        reads = tuple([each for each in reads if each in known])
+        if i.opcode == "st" and "local" in i.modifiers:
+            reads = ()  # code for a debugger stores every variable
     kind: WorkerKind = "loads" if i.opcode == "tcgen05" else "products"
-    return PendingUse(i, action, kind, read, step.writes, tuple(names[each] for each in read))
+    return PendingUse(i, action, kind, reads, step.writes, tuple([names[each] for each in reads]))
 
 
 def _begins(step: BlockStep) -> bool:
@@ -139,10 +187,6 @@ def _factors(step: BlockStep) -> Iterator[int]:
             yield each
 
 
-def _is_copy(step: BlockStep) -> bool:
-    return step.instruction.opcode == "mov"
-
-
-def _is_own_memory(step: BlockStep) -> bool:
-    """A store to local memory, as code for a debugger has of every variable."""
-    return step.instruction.opcode == "st" and "local" in step.instruction.modifiers
+def _passes_on(step: BlockStep) -> bool:
+    """Whether its results are as late as what it takes."""
+    return step.operation.effect is Effect.PURE

@@ -1,6 +1,6 @@
 """What the code of an instruction for a single thread is written with.
 
-Expressions are of Python numbers, as `exec/lane/rows.py` has them: an integer's bits, unsigned and
+Expressions are of Python numbers, as `threads/rows.py` has them: an integer's bits, unsigned and
 within its width; a float; a bool. An operation without such code is left to NumPy: `NoLaneCode`.
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 from ptx.emulate.codegen.constants import Constants
 from ptx.emulate.codegen.lane.lane_registers import FLOATS, LaneRegisters, NoLaneCode, held_as
 from ptx.emulate.codegen.scope import FunctionScope
-from ptx.emulate.exec.lane.rows import double_of_long, float_of_word, long_of_double
-from ptx.emulate.exec.special_registers import known_special
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.windows import LOCAL_WINDOW, PARAM_WINDOW
 from ptx.emulate.model.types import kind_of, width_of
+from ptx.emulate.threads.rows import double_of_long, float_of_word, long_of_double
+from ptx.emulate.threads.special_registers import known_special
 from ptx.isa.model import (
     FloatImmediate,
     Immediate,
@@ -223,7 +223,7 @@ class LaneEmitter(LaneRegisters):
         if found is None or "clock" in name or "timer" in name:
             self.refuse()  # a time is read once for all threads
         value = f"B.special({name[1:]!r}, R)"
-        self.before("B", "f.scheduler.bench")
+        self.before("B", "f.scheduler.lanes.memory")
         return self.temporary(f"{value} & {self.ones(kind)}")
 
     def _symbol(self, symbol: Symbol, ones: int) -> str:

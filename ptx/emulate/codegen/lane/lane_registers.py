@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from ptx.emulate.codegen.scope import FunctionScope
-from ptx.emulate.exec.lane.rows import float_of_word, word_of_float
+from ptx.emulate.threads.rows import float_of_word, word_of_float
 from ptx.isa.model import Register
 
 FLOATS = ("f32", "f64")
@@ -99,13 +99,13 @@ class LaneRegisters:
 
     def bench(self, name: str) -> str:
         """A variable that the part sets before all: an attribute of the fibre's `Bench`."""
-        self._prelude.setdefault("B", "f.scheduler.bench")
+        self._prelude.setdefault("B", "f.scheduler.lanes.memory")
         self._prelude.setdefault(name, f"B.{name}")
         return name
 
     def before(self, name: str, expression: str) -> str:
         """A variable that the part sets before all, from its `Bench` B."""
-        self._prelude.setdefault("B", "f.scheduler.bench")
+        self._prelude.setdefault("B", "f.scheduler.lanes.memory")
         self._prelude.setdefault(name, expression)
         return name
 

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ptx.emulate.exec.fibre import Fibre, Registers
-from ptx.emulate.exec.lane.rows import Row
 from ptx.emulate.memory.site import Site
+from ptx.emulate.model.threads import Registers
+from ptx.emulate.threads.fibre import Fibre
+from ptx.emulate.threads.rows import Row
 
 VectorFunction = Callable[[Fibre, Registers], int]
 GOES_ON = -3  # what a part gives that is not the last one of its block

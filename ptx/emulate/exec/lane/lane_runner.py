@@ -7,34 +7,26 @@ all of its registers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from ptx.emulate.exec.fibre import Fibre, Registers
-from ptx.emulate.exec.lane.bench import Bench
-from ptx.emulate.exec.lane.choice import choice
-from ptx.emulate.exec.lane.lane_access import Elsewhere
+from ptx.emulate.exec.kernel_code import KernelCode
 from ptx.emulate.exec.lane.lane_code import GOES_ON, LaneCode, LanePart, Loop, Part, VectorPart
-from ptx.emulate.exec.lane.row_fibres import dtypes_of, enter_rows, leave_rows, with_rows
-from ptx.emulate.exec.lane.rows import Row, column, is_held, value_of
-
-if TYPE_CHECKING:
-    from ptx.emulate.exec.scheduler import Scheduler
-
+from ptx.emulate.exec.lane.lane_memory import Elsewhere, LaneMemory
+from ptx.emulate.model.threads import Registers
+from ptx.emulate.threads.fibre import Fibre, RunQueue
+from ptx.emulate.threads.limits import FewThreads
+from ptx.emulate.threads.rows import Row, column, is_held, value_of
 
 _ROOM: Final = 4096  # blocks that a thread executes in a loop before others have their turn
 
 
-def lane_runner(scheduler: Scheduler) -> LaneRunner | None:
+def lane_runner(queue: RunQueue, code: KernelCode) -> LaneRunner | None:
     """What runs fibres of few threads; None where something needs to see every access."""
-    blocks = scheduler.blocks
-    watched = (
-        blocks.shadow, blocks.unwritten, blocks.races, blocks.counts, blocks.launch.extents,
-        scheduler.passed_by,
-    )  # fmt: skip
-    lanes = blocks.code.lanes
-    if lanes is None or any(each is not None for each in watched) or not choice().most:
+    blocks, lanes, few = queue.blocks, code.lanes, queue.blocks.launch.limits.few_threads
+    watched = (blocks.shadow, blocks.unwritten, blocks.races, blocks.counts, blocks.launch.extents)
+    if lanes is None or any(each is not None for each in watched) or not few.most:
         return None
-    return LaneRunner(scheduler, lanes)
+    return LaneRunner(queue, code, lanes, few)
 
 
 class LaneRunner:
@@ -42,16 +34,18 @@ class LaneRunner:
 
     Attributes:
         most: threads of a fibre that is one of few.
+        memory: what the code of single threads accesses, made when first used.
     """
 
-    def __init__(self, scheduler: Scheduler, lanes: LaneCode) -> None:
-        self._scheduler = scheduler
-        self._code = scheduler.blocks.code
+    def __init__(self, queue: RunQueue, code: KernelCode, lanes: LaneCode, few: FewThreads) -> None:
+        self._queue = queue
+        self._code = code
         self._lanes = lanes
-        self._choice = choice()
-        self._most = self._choice.most
+        self._few = few
+        self._most = self._few.most
         self._are_apart = False
-        self.most: int = self._choice.most_in_loop
+        self.most: int = self._few.most_in_loop
+        self.memory: LaneMemory | None = None
         if lanes.are_apart:
             self.are_apart()
 
@@ -63,7 +57,7 @@ class LaneRunner:
         if self._are_apart or self._lanes.shows_order():
             return
         self._are_apart = self._lanes.are_apart = True
-        self.most = max(self.most, self._choice.most_apart)
+        self.most = max(self.most, self._few.most_apart)
         self._most = self.most
 
     def run(self, fibre: Fibre, block: int, room: int) -> int:
@@ -72,14 +66,14 @@ class LaneRunner:
         More blocks, up to `room`, where they are a loop and no fibre waits before its end.
         """
         rows = fibre.rows
-        if rows is None or len(rows) > self._most or self._choice.random is not None:
+        if rows is None or len(rows) > self._most or self._few.switches is not None:
             rows = self._formed(fibre, block)
             if rows is None:
                 return self._code.blocks[block](fibre, fibre.regs)
         lanes, alone = self._lanes, len(rows) == 1
         parts = (lanes.alone if alone else lanes.together).get(block)
         if parts is None and not self._is_hot(block, alone=alone):
-            leave_rows(fibre, self._code.live[block])
+            fibre.leave_rows(self._code.live[block])
             return self._code.blocks[block](fibre, fibre.regs)
         if self._are_apart:
             loop = lanes.loop(block, alone=False, apart=True)
@@ -99,7 +93,7 @@ class LaneRunner:
 
     def _is_free(self, fibre: Fibre, loop: Loop) -> bool:
         """Whether no fibre waits for its turn before the end of a loop."""
-        place = self._scheduler.next_place
+        place = self._queue.next_place
         return place is None or place > (*fibre.prefix, loop.last)
 
     def _run_loop(self, fibre: Fibre, rows: list[Row], loop: Loop, block: int, room: int) -> int:
@@ -111,9 +105,9 @@ class LaneRunner:
         except Elsewhere:
             return self._stopped(fibre, rows, following, block)
         if self._are_apart:  # as one turn, lest the others seem to have waited for too long
-            self._scheduler.work += room - left - 1
+            self._queue.work += room - left - 1
         else:
-            self._scheduler.steps += room - left - 1
+            self._queue.steps += room - left - 1
         return self._split(fibre, following)
 
     def _stopped(self, fibre: Fibre, rows: list[Row], following: list[int], block: int) -> int:
@@ -121,9 +115,9 @@ class LaneRunner:
         done = len(following)
         if done:
             for part, to in zip(rows[:done], following, strict=True):
-                self._scheduler.wait(with_rows(fibre, [part]), to)
-            rest = with_rows(fibre, rows[done:])
-            self._scheduler.successor = rest
+                self._queue.wait(fibre.with_rows([part]), to)
+            rest = fibre.with_rows(rows[done:])
+            self._queue.successor = rest
             fibre, rows = rest, rows[done:]
         alone = len(rows) == 1
         parts = self._lanes.parts(block, alone=alone)
@@ -133,16 +127,17 @@ class LaneRunner:
 
     def _formed(self, fibre: Fibre, block: int) -> list[Row] | None:
         """The rows that a fibre is to have at a block."""
-        if fibre.count > self._most_at(block) or self._choice.draws_other():
-            leave_rows(fibre, self._code.live[block])
+        switches = self._few.switches
+        if fibre.count > self._most_at(block) or (switches is not None and switches()):
+            fibre.leave_rows(self._code.live[block])
             fibre.few = 0
         elif fibre.rows is None:
             fibre.few += 1
             is_hot = self._is_hot(block, alone=fibre.count == 1)
-            if is_hot and fibre.few > self._choice.settled and self._may_have_rows(fibre):
-                enter_rows(fibre, self._code.live[block])
-                if self._scheduler.bench is None:
-                    self._scheduler.bench = Bench(self._scheduler.blocks)
+            if is_hot and fibre.few > self._few.settled and self._may_have_rows(fibre):
+                fibre.enter_rows(self._code.live[block])
+                if self.memory is None:
+                    self.memory = LaneMemory(self._queue.blocks)
         return fibre.rows
 
     def _most_at(self, block: int) -> int:
@@ -155,7 +150,7 @@ class LaneRunner:
         function = fibre.calls[-1].function if fibre.calls else 0
         found = self._lanes.held.get(function)
         if found is None:
-            found = self._lanes.held[function] = all(map(is_held, dtypes_of(fibre)))
+            found = self._lanes.held[function] = all(map(is_held, fibre.register_types))
         return found
 
     def _is_hot(self, block: int, *, alone: bool) -> bool:
@@ -163,7 +158,7 @@ class LaneRunner:
         heat = self._lanes.heat
         key = (block, alone)
         found = heat[key] = heat.get(key, 0) + 1
-        return found > self._choice.heat
+        return found > self._few.heat
 
     def _run_alone(self, fibre: Fibre, row: Row, parts: tuple[Part, ...]) -> int:
         following = GOES_ON
@@ -210,13 +205,13 @@ class LaneRunner:
     def _run_vector(self, fibre: Fibre, part: VectorPart) -> int:
         """Execute instructions with NumPy."""
         if part.needs is not None and (fibre.calls or not part.returns):
-            leave_rows(fibre, part.needs)
+            fibre.leave_rows(part.needs)
             return part.function(fibre, fibre.regs)
         rows = fibre.rows
         assert rows is not None
         if not (part.reads or part.writes):
             return part.function(fibre, [])
-        dtypes = dtypes_of(fibre)
+        dtypes = fibre.register_types
         regs: Registers = [None] * len(dtypes)
         for number in part.reads:
             regs[number] = value_of([row[number] for row in rows], dtypes[number])
@@ -238,9 +233,9 @@ class LaneRunner:
         for row, block in zip(fibre.rows, following, strict=True):
             groups.setdefault(block, []).append(row)
         for block, rows in groups.items():
-            part = with_rows(fibre, rows)
+            part = fibre.with_rows(rows)
             if block == least:
-                self._scheduler.successor = part
+                self._queue.successor = part
             else:
-                self._scheduler.wait(part, block)
+                self._queue.wait(part, block)
         return least

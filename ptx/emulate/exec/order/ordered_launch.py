@@ -1,27 +1,202 @@
-"""A launch whose blocks, warps and lanes run in an order that is late, or drawn by a seed."""
+"""A launch whose blocks, warps and lanes run in an order that is late, or drawn by a seed.
+
+The grid is divided: blocks into chunks, threads of a chunk into parts. Threads that run together
+can hide what is missing between them: they write all before any reads. To run every warp by itself
+costs hundreds of times as much, so some blocks are taken apart and the others run as they always
+do.
+
+Fibres of two parts never become one: the number of its part stands in front of a fibre's place. So
+a part runs as far as it may before the next one does, unless a draw lets another one go on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import ExitStack
 from math import prod
-from typing import TYPE_CHECKING, Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.exec.kernel_code import KernelCode
 from ptx.emulate.exec.launch import Launch
-from ptx.emulate.exec.order.division import Chunk, chunks_of
-from ptx.emulate.exec.order.ordered_blocks import OrderedBlocks
-from ptx.emulate.exec.order.ordered_scheduler import OrderedScheduler
-from ptx.emulate.model.geometry import Dim3, geometry
+from ptx.emulate.exec.order.ordered_blocks import LateCopies, OrderedBlocks
+from ptx.emulate.exec.scheduler import Scheduler
+from ptx.emulate.exec.sync.skipped_barriers import SkippedBarriers
+from ptx.emulate.exec.sync.waiting import WaitingFibres
+from ptx.emulate.model.addresses import Index
+from ptx.emulate.model.clock import CountedClock
+from ptx.emulate.model.geometry import WARP, Dim3, Geometry, geometry
 from ptx.emulate.model.order import Decisions, LaunchOrder
+from ptx.emulate.threads.device_model import DeviceModel
+from ptx.emulate.threads.fibre import ENDLESS, Fibre, RunQueue
+from ptx.emulate.threads.limits import Limits
 
-if TYPE_CHECKING:
-    from ptx.emulate.exec.device_model import DeviceModel
-    from ptx.emulate.exec.kernel_code import KernelCode
-    from ptx.emulate.exec.limits import Limits
-    from ptx.emulate.model.clock import CountedClock
+_SMALL_THREADS: Final = 8192  # of a grid of which many blocks run apart
+_MOST_APART: Final = 8  # clusters that run as chunks of their own
+_PIECES: Final = 6  # that the rest of a grid whose blocks speak with each other becomes
+_MOST_GROUPS: Final = 4  # of warps in a block that runs apart
+_FEW_GROUPS: Final = 2  # where the rest of the grid is one or a few chunks
+_ALL_LANES: Final = 1 << WARP
+# Lanes by the parity of their bits: of two lanes whose numbers differ by a power of two, as in a
+# reduction, each is in another part. Halves, and every second lane.
+_PARITY: Final = 0x96696996
+_PATTERNS: Final = (_PARITY, 0xFFFF0000, 0xAAAAAAAA)
+
+
+class Chunk(NamedTuple):
+    """`blocks` thread blocks from number `first` on.
+
+    `groups`: their lanes run apart, and their warps in at most so many groups; 0: they do not.
+    """
+
+    first: int
+    blocks: int
+    groups: int
+
+
+def chunks_of(
+    blocks: int, threads: int, cluster: int, most: int, speak: bool, decisions: Decisions
+) -> list[Chunk]:
+    """The chunks of a grid, in the order in which they begin.
+
+    Blocks of `threads` threads and clusters of `cluster` blocks; `most`: blocks of a chunk.
+    `speak`: blocks may wait for what others of the launch write.
+    """
+    if blocks * threads == 1:
+        return [Chunk(0, 1, 0)]
+    clusters = blocks // cluster
+    many = speak or blocks * threads <= _SMALL_THREADS
+    if speak:
+        most = min(most, max(clusters // _PIECES, 1) * cluster)
+    apart = {each * cluster for each in _apart(clusters, many, most // cluster, decisions)}
+    edges = apart | {each + cluster for each in apart}
+    cuts = sorted(edges | set(range(0, blocks, most)) | {blocks})
+    groups = _MOST_GROUPS if many else _FEW_GROUPS
+    found = [
+        Chunk(first, end - first, groups if first in apart else 0)
+        for first, end in zip([0, *cuts], cuts, strict=False)
+        if end > first
+    ]
+    return found[::-1] if decisions.late else decisions.shuffled(found)
+
+
+def _apart(clusters: int, many: bool, most: int, decisions: Decisions) -> set[int]:
+    """The clusters that run apart: many, or one at an edge of a chunk of `most`."""
+    if many and clusters <= _MOST_APART:
+        return set(range(clusters))
+    if decisions.late:
+        count = _MOST_APART if many else 1
+        return {clusters - 1 - each * clusters // count for each in range(count)}
+    if many:
+        return {decisions.below(clusters) for _ in range(_MOST_APART)}
+    chunk = decisions.below(-(-clusters // most)) * most
+    return {min(chunk + most, clusters) - 1 if decisions.below(2) else chunk}
+
+
+def parts_of(geometry: Geometry, groups: int, decisions: Decisions) -> list[Index]:
+    """The lanes of each part of a chunk, in the order in which the parts run where they may.
+
+    Its warps form at most so many groups.
+    """
+    warp_slot = geometry.index("warp_slot")
+    warps = geometry.warps_per_block * geometry.blocks
+    groups, mask = min(warps, groups), _PARITY
+    if not decisions.late:
+        groups = 1 + decisions.below(groups)
+        kind = decisions.below(len(_PATTERNS) + 3)
+        mask = decisions.below(_ALL_LANES) if kind == len(_PATTERNS) else 0
+        mask = _PATTERNS[kind] if kind < len(_PATTERNS) else mask
+    group = np.array([decisions.below(groups) for _ in range(warps)], dtype=np.intp)
+    lane = (warp_slot % WARP).astype(np.uint64)
+    part = group[warp_slot // WARP] * 2 + (np.uint64(mask) >> lane & np.uint64(1)).astype(np.intp)
+    found = [(part == each).nonzero()[0] for each in range(2 * groups)]
+    found = [lanes for lanes in found if len(lanes)]
+    return found[::-1] if decisions.late else decisions.shuffled(found)
+
+
+_PASSED_OVER: Final = 4  # one time in so many the fibre whose turn it is is passed over
+_MOST_HIDDEN_TURNS: Final = 32  # that stores are not seen: in the end every store is
+_SHOWN: Final = 8  # one time in so many they are seen earlier
+_LONGEST_RUN: Final = 5  # and another one runs for up to 2**5 basic blocks
+
+
+class OrderedWaits(WaitingFibres):
+    """The fibres of one chunk that wait; copies that they wait for land when nothing else runs."""
+
+    def __init__(
+        self, queue: RunQueue, skipped: SkippedBarriers | None, late_copies: LateCopies
+    ) -> None:
+        super().__init__(queue, skipped)
+        self._late_copies = late_copies
+
+    def resolve(self) -> bool:
+        """Release what is complete; whether anything was.
+
+        Raises:
+            Deadlock: threads wait and nothing is left that runs, lands or is complete.
+        """
+        released = False
+        if self.timed_waits.waits:
+            released = self.block_barriers.resolve() | self.warp_sync.resolve()
+            if not released:
+                self._late_copies.land_awaited(self.timed_waits.phase_waits)
+        return super().resolve() or released
+
+
+class OrderedScheduler(Scheduler):
+    """Runs the threads of `blocks`; in parts, with at most `groups` of warps, unless that is 0."""
+
+    def __init__(self, blocks: OrderedBlocks, code: KernelCode, groups: int) -> None:
+        self._decisions = blocks.decisions
+        self._groups = groups
+        self._late_copies = blocks.late_copies
+        self._late_stores = blocks.late_stores
+        super().__init__(blocks, code)
+
+    def _waits(self, skipped: SkippedBarriers | None) -> WaitingFibres:
+        return OrderedWaits(self, skipped, self._late_copies)
+
+    def run(self, turn: int = ENDLESS) -> bool:
+        """Execute all threads to their end, or for a turn; whether they ended.
+
+        Raises:
+            EmulationFault: what the kernel did wrong.
+        """
+        self._late_stores.show()
+        ended = super().run(turn)
+        if ended:
+            self._late_copies.finish()
+        if self._late_stores.hide() > _MOST_HIDDEN_TURNS or self._decisions.early(_SHOWN):
+            self._late_stores.show()
+            self._late_stores.publish()
+        return ended
+
+    def show_stores(self) -> None:
+        """The launch is over: all of it has been stored."""
+        self._late_stores.show()
+        self._late_stores.publish()
+
+    def _begin(self) -> None:
+        if not self._groups:
+            super()._begin()
+            return
+        self._patience = 1 << 3 + self._decisions.below(8)
+        self._deadline = self._patience
+        parts = parts_of(self.blocks.geometry, self._groups, self._decisions)
+        for number, lanes in enumerate(parts):
+            fibre = Fibre(self, list(self._code.zeros[0]), lanes, len(lanes))
+            fibre.prefix = (number,)
+            self.wait(fibre, 0)
+
+    def _next(self) -> tuple[Fibre, int, int]:
+        if not self._groups or not self._decisions.early(_PASSED_OVER):
+            return super()._next()
+        keys = sorted(self._runnable)
+        key = keys[self._decisions.below(len(keys))]
+        return (*self._taken(key), 1 << self._decisions.below(_LONGEST_RUN + 1))
+
 
 _LONG_TURN: Final = 16384  # basic blocks, for blocks that do not wait for others
 _LATE_TURN: Final = 512
@@ -143,4 +318,5 @@ class OrderedLaunch(Launch):
 
     def _begun(self, chunk: Chunk) -> OrderedScheduler:
         shape = geometry(self.block, chunk.blocks)
-        return OrderedScheduler(OrderedBlocks(self, shape, chunk.first), chunk.groups)
+        blocks = OrderedBlocks(self, shape, chunk.first, self.decisions)
+        return OrderedScheduler(blocks, self.code, chunk.groups)

@@ -3,27 +3,32 @@
 A fibre that holds all threads of the chunk that are alive passes a barrier for all at once. Any
 other waits; barriers that are complete release their threads when nothing else can run, or
 before the first thread of their next phase arrives.
+
+An aligned barrier, such as `bar.sync`, must be executed by all threads of a warp at one place; what
+happens otherwise is undefined. Different warps may come from different places. CUDA asks more of
+`__syncthreads`: one place for all threads of the block that have not exited.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ptx.emulate.exec.fibre import GONE, Fibre
+from ptx.emulate.check.chunk_races import ChunkRaces
 from ptx.emulate.exec.merge import merge
-from ptx.emulate.exec.sync.barrier_places import check_blocks, check_passed_by, check_warps
-from ptx.emulate.exec.sync.thread_counts import Bools, Counts, ThreadCounts
+from ptx.emulate.exec.sync.skipped_barriers import SkippedBarriers
+from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import SynchronisationFault
-from ptx.emulate.model.geometry import WARP, Value
+from ptx.emulate.model.geometry import WARP, Geometry, Value
+from ptx.emulate.threads.fibre import GONE, Fibre, RunQueue
+from ptx.isa.model import Instruction
 
-if TYPE_CHECKING:
-    from ptx.emulate.check.chunk_races import ChunkRaces
-    from ptx.emulate.exec.scheduler import Scheduler
-    from ptx.isa.model import Instruction
-
+Bools = NDArray[np.bool_]
+Counts = NDArray[np.int64]  # (blocks of the chunk,)
+Lanes = NDArray[np.intp]
 BARRIERS = 16
 
 
@@ -40,6 +45,63 @@ class BarrierWait:
     flag: Value | None = None
 
 
+class _ThreadCounts:
+    """Counts threads of the blocks of one chunk, as barriers do: whole warps.
+
+    The last thread of a block also counts for the lanes that its warp does not have.
+    """
+
+    def __init__(self, geometry: Geometry) -> None:
+        self._geometry = geometry
+
+    def none(self) -> Counts:
+        """No thread of any block."""
+        return np.zeros(self._geometry.blocks, dtype=np.int64)
+
+    def of(self, fibre: Fibre, *, padded: bool = True) -> Counts:
+        """For how many threads of each block a fibre stands, lanes that are not there included."""
+        return self.among(np.broadcast_to(np.asarray(fibre.place("lane")), (fibre.n,)), padded)
+
+    def among(self, lanes: Lanes, padded: bool = True) -> Counts:
+        """The same for the threads of these numbers."""
+        geometry = self._geometry
+        threads = geometry.threads_per_block
+        slots = lanes // threads if geometry.blocks > 1 else np.zeros(len(lanes), dtype=np.intp)
+        counts = np.bincount(slots, minlength=geometry.blocks)
+        padding = geometry.warps_per_block * WARP - threads
+        if padding and padded:
+            last = slots[lanes - slots * threads == threads - 1]
+            counts += padding * np.bincount(last, minlength=geometry.blocks)
+        return counts
+
+    def last_to_come(self, arrivals: list[Lanes], extra: Counts) -> Bools:
+        """(threads,) who came last, as many of each block as there are too many; whole warps."""
+        geometry = self._geometry
+        late = np.zeros(geometry.threads, dtype=np.bool_)
+        left = extra.copy()
+        for lanes in reversed(arrivals):
+            warps = geometry.index("warp_slot").take(lanes) // WARP
+            for warp in np.unique(warps)[::-1]:
+                warp_lanes = lanes[warps == warp]
+                weights = self.among(warp_lanes)
+                if (weights <= left).all():
+                    left -= weights
+                    late[warp_lanes] = True
+        return late
+
+    def exited_beside(self, waiting: Iterable[Lanes], exited: Iterable[Lanes]) -> Counts:
+        """(blocks,) the exited threads of those warps that have waiting threads."""
+        geometry = self._geometry
+        warps: Lanes = geometry.index("warp_slot") // WARP
+        here = np.zeros(geometry.warps_per_block * geometry.blocks, dtype=np.bool_)
+        for lanes in waiting:
+            here[warps.take(lanes)] = True
+        counts = self.none()
+        for lanes in exited:
+            counts += self.among(lanes[here.take(warps.take(lanes))])
+        return counts
+
+
 class _Barrier:
     """One barrier of all blocks: who waits, and how many have arrived and are expected."""
 
@@ -53,11 +115,12 @@ class _Barrier:
 class BlockBarriers:
     """The barriers that threads of one chunk wait at."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-        self._blocks = scheduler.blocks
+    def __init__(self, queue: RunQueue, skipped: SkippedBarriers | None) -> None:
+        self._queue = queue
+        self._skipped = skipped
+        self._blocks = queue.blocks
         self._barriers: dict[int, _Barrier] = {}
-        self._counts = ThreadCounts(self._blocks.geometry)
+        self._counts = _ThreadCounts(self._blocks.geometry)
         self._gone: Counts = self._counts.none()
         self._exits_seen = 0
         limits = self._blocks.launch.limits
@@ -73,20 +136,20 @@ class BlockBarriers:
         `threads` are expected at barrier `which`, all that have not exited if None.
         """
         blocks = self._blocks
-        scheduler = self._scheduler
+        queue = self._queue
         is_alone = threads is None and not self._barriers and self._is_plain
-        if is_alone and fibre.count == scheduler.alive and which.ndim == 0 and which < BARRIERS:
+        if is_alone and fibre.count == queue.alive and which.ndim == 0 and which < BARRIERS:
             return block
         parts = self._alike(fibre, which, threads, blocks.code.live[block])
         if len(parts) > 1:
             for part, one, expected in parts:
                 if self.sync(part, one, expected, block) != GONE:
-                    scheduler.wait(part, block)
+                    queue.wait(part, block)
             return GONE
         instruction = blocks.code.last[block - 1]
         number, count = self._checked(parts[0], threads is None, instruction)
-        if scheduler.passed_by is not None:
-            scheduler.passed_by.arrive(block - 1, fibre.lane_numbers())
+        if self._skipped is not None:
+            self._skipped.arrive(block - 1, fibre.lane_numbers())
         if self._passes(fibre, number, count):
             if blocks.races is not None:
                 blocks.races.pass_block(fibre.lane_numbers())
@@ -124,8 +187,8 @@ class BlockBarriers:
         for part, one, expected in self._alike(fibre, which, threads, blocks.code.live[block]):
             number, count = self._checked((part, one, expected), threads is None, instruction)
             mine = flag
-            if self._scheduler.passed_by is not None:
-                self._scheduler.passed_by.arrive(block, part.lane_numbers())
+            if self._skipped is not None:
+                self._skipped.arrive(block, part.lane_numbers())
             if part is not fibre and flag.ndim:
                 mine = flag.take(np.searchsorted(fibre.lane_numbers(), part.lane_numbers()))
             entry = BarrierWait(part, block, instruction, mine)
@@ -136,7 +199,7 @@ class BlockBarriers:
             self._arrives(part, number, count, instruction).waiting.append(entry)
         return None
 
-    # Called by the scheduler.
+    # Called by the queue.
 
     @property
     def waiting(self) -> dict[int, list[BarrierWait]]:
@@ -164,11 +227,11 @@ class BlockBarriers:
     def _passes(self, fibre: Fibre, number: int, count: int | None) -> bool:
         """Whether the barrier, in every block, waits for no thread outside this fibre."""
         blocks = self._blocks
-        scheduler = self._scheduler
-        everyone = fibre.count == scheduler.alive and number not in self._barriers
+        queue = self._queue
+        everyone = fibre.count == queue.alive and number not in self._barriers
         limits = blocks.launch.limits
         strict = limits.strict_barriers or limits.check_synchronisation
-        strict = strict and scheduler.alive < blocks.geometry.threads
+        strict = strict and queue.alive < blocks.geometry.threads
         return everyone and not strict and count in (None, blocks.geometry.warps_per_block * WARP)
 
     def _arrives(
@@ -200,11 +263,11 @@ class BlockBarriers:
     def _wanted(self, barrier: _Barrier) -> Counts:
         """The threads that each block's barrier waits for."""
         blocks = self._blocks
-        scheduler = self._scheduler
+        queue = self._queue
         if not blocks.launch.limits.strict_barriers:
-            for lanes in scheduler.exited[self._exits_seen :]:
+            for lanes in queue.exited[self._exits_seen :]:
                 self._gone += self._counts.among(lanes)
-            self._exits_seen = len(scheduler.exited)
+            self._exits_seen = len(queue.exited)
         alive = blocks.geometry.warps_per_block * WARP - self._gone
         return np.where(barrier.expected > 0, barrier.expected, alive)
 
@@ -213,7 +276,7 @@ class BlockBarriers:
         arrived = barrier.arrived
         if lenient and (barrier.expected > 0).any():
             waiting = (entry.fibre.lane_numbers() for entry in barrier.waiting)
-            arrived = arrived + self._counts.exited_beside(waiting, self._scheduler.exited)
+            arrived = arrived + self._counts.exited_beside(waiting, self._queue.exited)
         complete: Bools = (arrived >= self._wanted(barrier)) & (barrier.arrived > 0)
         if not complete.any():
             return False
@@ -235,10 +298,11 @@ class BlockBarriers:
                 if found is not None:
                     into.append(found)
         limits = self._blocks.launch.limits
-        check_warps(go, sync=not limits.divergent_barriers)
-        check_passed_by(self._scheduler, go, barrier.expected == 0)
+        _check_warps(go, sync=not limits.divergent_barriers)
+        if self._skipped is not None:
+            _check_skipped(self._skipped, self._queue, go, barrier.expected == 0)
         if limits.strict_barriers and not barrier.expected[complete].any():
-            check_blocks(go)
+            _check_blocks(go)
         barrier.waiting = stay
         if self._blocks.races is not None and go:
             self._tell(self._blocks.races, number, barrier, go)
@@ -280,7 +344,7 @@ class BlockBarriers:
 
     def _release(self, entries: list[BarrierWait]) -> None:
         blocks = self._blocks
-        scheduler = self._scheduler
+        queue = self._queue
         reducing = [entry for entry in entries if entry.flag is not None]
         votes = self._votes(reducing) if reducing else None
         for place in dict.fromkeys((*e.fibre.prefix, e.block) for e in reducing):
@@ -289,10 +353,10 @@ class BlockBarriers:
             assert votes is not None
             fibre.released = True
             fibre.exchange = {"set": votes[0], "all": votes[1]}
-            scheduler.run_one(fibre, place[-1])
+            queue.released.append((fibre, place[-1]))
         for entry in entries:
             if entry.flag is None:
-                scheduler.wait(entry.fibre, entry.block)
+                queue.wait(entry.fibre, entry.block)
 
     def _votes(self, entries: list[BarrierWait]) -> tuple[Counts, Counts]:
         blocks = self._blocks.geometry.blocks
@@ -343,3 +407,103 @@ class BlockBarriers:
         if wrong:
             raise SynchronisationFault(wrong, part[0].where(0, instruction))
         return number, None if everyone else count
+
+
+def _is_aligned(entry: BarrierWait) -> bool:
+    instruction = entry.instruction
+    assert instruction is not None
+    return instruction.opcode == "bar" or "aligned" in instruction.modifiers
+
+
+def _check_warps(entries: list[BarrierWait], *, sync: bool) -> None:
+    """Refuse threads of one warp at different aligned barriers.
+
+    An H100 lets them pass at `barrier.sync`, which counts only if `sync`, and hangs at a reduction.
+
+    Raises:
+        SynchronisationFault: there are such threads.
+    """
+    chosen = [e for e in entries if _is_aligned(e) and (sync or e.flag is not None)]
+    _check(
+        chosen, "warp_slot", WARP, "threads of one warp wait at different barriers, PTX lines {}:"
+        " an aligned barrier is for all of a warp's threads, and a GPU may hang (PTX ISA,"
+        ' "barrier"; Limits.divergent_barriers lets them pass)',
+    )  # fmt: skip
+
+
+def _check_blocks(entries: list[BarrierWait]) -> None:
+    """Refuse threads of one block at different aligned barriers.
+
+    Raises:
+        SynchronisationFault: there are such threads.
+    """
+    _check(
+        [entry for entry in entries if _is_aligned(entry)], "slot", 1,
+        "threads of one block wait at different barriers, PTX lines {}: __syncthreads is for all of"
+        " a block's threads (Limits.strict_barriers asks for this)",
+    )  # fmt: skip
+
+
+def _check_skipped(
+    skipped: SkippedBarriers, queue: RunQueue, entries: list[BarrierWait], for_all: Bools
+) -> None:
+    """Refuse a barrier that others of the block went around.
+
+    They have exited, or have come to another barrier. In the blocks where it is `for_all` threads:
+    one with a count is for some.
+
+    Raises:
+        SynchronisationFault: there are such threads.
+    """
+    slots: Index = queue.blocks.geometry.index("slot")
+    nobody = np.zeros(0, dtype=np.int64)
+    exited = np.concatenate(queue.exited) if queue.exited else nobody
+    places: dict[int, list[BarrierWait]] = {}
+    for entry in entries:
+        places.setdefault(entry.block - (entry.flag is None), []).append(entry)
+    lanes = {
+        meeting: np.concatenate([entry.fibre.lane_numbers() for entry in group])
+        for meeting, group in places.items()
+    }
+    waiting = {meeting: here[for_all[slots[here]]] for meeting, here in lanes.items()}
+    elsewhere = {
+        meeting: np.concatenate([nobody, *(each for to, each in waiting.items() if to != meeting)])
+        for meeting in waiting
+    }
+    for meeting, here in waiting.items():
+        first = places[meeting][0]
+        for slot in np.unique(slots[here]):
+            for others, end in ((exited, "exited"), (elsewhere[meeting], "wait at another one")):
+                beside = others[slots[others] == slot]
+                around = skipped.who_went_around(meeting, here[slots[here] == slot], beside)
+                if len(around):
+                    thread = queue.blocks.thread_of(int(around[0]))
+                    raise SynchronisationFault(
+                        f"{len(around)} threads of the block, {thread} the first of them, went"
+                        f" around a barrier at which others wait, and {end}: the condition around"
+                        " it must be the same for all threads of the block",
+                        first.fibre.where(0, first.instruction),
+                    )
+    for meeting, others in elsewhere.items():
+        skipped.arrive(meeting, others)  # they have met those who wait there
+
+
+def _check(entries: list[BarrierWait], place: str, size: int, words: str) -> None:
+    """Refuse two entries of one group: of threads whose `place`, divided by `size`, is equal."""
+    places = {id(entry.instruction): entry for entry in entries}
+    if len(places) < 2:
+        return
+    groups: Index = entries[0].fibre.blocks.geometry.index(place) // size
+    came_from = np.zeros(int(groups.max()) + 1, dtype=np.int64)
+    for entry in entries:
+        here = groups.take(entry.fibre.lane_numbers())
+        known = came_from.take(here)
+        wrong = (known != 0) & (known != id(entry.instruction))
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            both = (places[int(known[at])].instruction, entry.instruction)
+            lines = " and ".join(str(each.line) for each in both if each is not None)
+            raise SynchronisationFault(
+                words.format(lines), entry.fibre.where(at, entry.instruction)
+            )
+        came_from[here] = id(entry.instruction)

@@ -12,13 +12,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.memory.access import load_vector, store
+from ptx.emulate.access.memory_access import load_vector, store
+from ptx.emulate.exec.sync.mbarrier import mbarriers_of
 from ptx.emulate.memory.cluster_shared import OFFSET_BITS
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.errors import Misaligned, OutOfBounds
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
 
 UNIT = 16  # sizes are multiples of it, addresses too
@@ -200,7 +201,7 @@ def clear_bulk(fibre: Fibre, target: Place, nbytes: Value) -> None:
 
 def deliver(fibre: Fibre, barrier: Place, nbytes: Value) -> None:
     """`.mbarrier::complete_tx::bytes`: the object counts the bytes that were copied."""
-    fibre.blocks.mbarriers.deliver(fibre, barrier.where, barrier.offset, barrier.site, nbytes)
+    mbarriers_of(fibre.blocks).deliver(fibre, barrier.where, barrier.offset, barrier.site, nbytes)
 
 
 def load_pieces(

@@ -6,18 +6,14 @@ Arriving and waiting are separate instructions.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.fibre import GONE, Fibre
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import SynchronisationFault
-
-if TYPE_CHECKING:
-    from ptx.emulate.exec.scheduler import Scheduler
-    from ptx.isa.model import Instruction
+from ptx.emulate.threads.fibre import GONE, Fibre, RunQueue
+from ptx.isa.model import Instruction
 
 _NEVER = -1
 
@@ -34,10 +30,10 @@ class ClusterWait:
 class ClusterBarriers:
     """One barrier for each cluster of a chunk; it is passed in numbered phases."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        blocks = scheduler.blocks
+    def __init__(self, queue: RunQueue) -> None:
+        blocks = queue.blocks
         geometry = blocks.geometry
-        self._scheduler = scheduler
+        self._queue = queue
         self._blocks = blocks
         self._of_lane: Index = geometry.index("slot") // blocks.launch.cluster.blocks
         clusters = geometry.blocks // blocks.launch.cluster.blocks
@@ -110,7 +106,7 @@ class ClusterBarriers:
                     released = True
                     self._awaited[lanes[where]] = _NEVER
                     self._pass(lanes[where])
-                    self._scheduler.wait(fibre, entry.block)
+                    self._queue.wait(fibre, entry.block)
                 else:
                     self.waiting.append(ClusterWait(fibre, entry.block, entry.instruction))
         return released
@@ -122,9 +118,9 @@ class ClusterBarriers:
     def _complete(self) -> None:
         """Begin the next phase where all threads of a cluster have arrived or exited."""
         here = self._here
-        if self._scheduler.exited:
+        if self._queue.exited:
             here = here.copy()
-            here[np.concatenate(self._scheduler.exited)] = True
+            here[np.concatenate(self._queue.exited)] = True
         full = here.reshape(len(self._phase), -1).all(axis=1)
         if full.any():
             self._phase[full] += 1

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from ptx.emulate.check.chunk_races import ChunkRaces
 from ptx.emulate.check.tensor_workers import WorkerKind
-from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.bulk_copy import Amounts, Place, copies_to_blocks
+from ptx.emulate.exec.sync.mbarrier import mbarriers_of
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.tensor_memory import COLUMNS, HALF, LANES
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.threads.fibre import Fibre
 
 
 def note_copy(
@@ -132,7 +133,7 @@ def note_counted(fibre: Fibre, where: Addresses, offset: int, site: Site) -> Non
     races = fibre.blocks.races
     if races is not None:
         races.count_copies(
-            fibre.lane_numbers(), fibre.blocks.mbarriers.places(fibre, where, offset, site)
+            fibre.lane_numbers(), mbarriers_of(fibre.blocks).places(fibre, where, offset, site)
         )
 
 
@@ -152,7 +153,7 @@ def note_wait(fibre: Fibre, pending: int, *, bulk: bool = False, reads_alone: bo
 
 def _begin(races: ChunkRaces, fibre: Fibre, barrier: Place) -> Index:
     """The objects that count; who waits for them knows what their threads have done until now."""
-    objects = fibre.blocks.mbarriers.places(fibre, barrier.where, barrier.offset, barrier.site)
+    objects = mbarriers_of(fibre.blocks).places(fibre, barrier.where, barrier.offset, barrier.site)
     races.order.arrive(fibre.lane_numbers(), "mbarrier", objects)
     return objects
 

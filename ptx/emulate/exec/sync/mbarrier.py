@@ -4,38 +4,103 @@ An object holds its phase, how many arrivals are pending in it, how many each la
 and the bytes of asynchronous copies that it still waits for, the tx-count. A phase is complete when
 both counts are zero. What memory holds is compared with what was put there, so that an object that
 was never initialised, was invalidated or was overwritten is found.
+
+The bits of an object, which PTX leaves open ("Contents of the mbarrier object"): 20 of expected and
+20 of pending arrivals, 21 of the tx-count plus 2**20, two of the phase's number. None is all zeros.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.sync.mbarrier_object import (
-    MOST_ARRIVALS,
-    MOST_BYTES,
-    Awaited,
-    Objects,
-    Words,
-    fresh,
-    is_state,
-    phase_of,
-    reduced,
-)
-from ptx.emulate.memory.access import locate
+from ptx.emulate.access.memory_access import locate
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.windows import SHARED_WINDOW, WINDOW_BYTES
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.threads.fibre import Fibre
+from ptx.emulate.threads.resident_blocks import ResidentBlocks
 
-if TYPE_CHECKING:
-    from ptx.emulate.exec.fibre import Fibre
-    from ptx.emulate.exec.resident_blocks import ResidentBlocks
-
+Words = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+MOST_ARRIVALS = (1 << 20) - 1
+MOST_BYTES = (1 << 20) - 1  # of the tx-count, of either sign
+_PENDING, _BYTES, _PHASE = 20, 40, 61
+_BIAS = 1 << 20
+_BYTES_MASK = (1 << 21) - 1
+
+
+def pending_count(state: Value) -> Value:
+    """`mbarrier.pending_count`: the pending arrivals of a state that an arrival gave."""
+    count: Value = (state >> np.uint64(_PENDING) & np.uint64(MOST_ARRIVALS)).astype(np.uint32)
+    return count
+
+
+def _fresh(counts: Words) -> Words:
+    """The bits of objects in phase 0 that expect so many arrivals."""
+    return counts | counts << _PENDING | _BIAS << _BYTES
+
+
+def _phase_of(words: Words) -> Words:
+    """The numbers of objects' phases, modulo 4."""
+    return words >> _PHASE
+
+
+def _is_state(words: Words) -> Bools:
+    """Whether bits may be a state that an arrival gave."""
+    found: Bools = (words >> _BYTES & _BYTES_MASK) != 0
+    return found
+
+
+def _reduced(words: Words, counts: Words) -> Words:
+    """Objects with so many fewer pending arrivals; they must have them."""
+    return words - (counts << _PENDING)
+
+
+class _Objects:
+    """The fields of some mbarrier objects, (k,) int64 each."""
+
+    __slots__ = ("expected", "pending", "phase", "tx")
+
+    def __init__(self, words: Words) -> None:
+        self.expected: Words = words & MOST_ARRIVALS
+        self.pending: Words = words >> _PENDING & MOST_ARRIVALS
+        self.tx: Words = (words >> _BYTES & _BYTES_MASK) - _BIAS
+        self.phase: Words = words >> _PHASE
+
+    def words(self) -> Words:
+        """The objects' bits."""
+        counts = self.expected | self.pending << _PENDING
+        return counts | (self.tx + _BIAS) << _BYTES | self.phase << _PHASE
+
+    def are_complete(self) -> Bools:
+        """(k,) whether they wait for nothing any more."""
+        found: Bools = (self.pending == 0) & (self.tx == 0)
+        return found
+
+    def complete(self) -> None:
+        """Begin the next phase of those that wait for nothing any more."""
+        done = self.are_complete()
+        self.phase = np.where(done, (self.phase + 1) & 3, self.phase)
+        self.pending = np.where(done, self.expected, self.pending)
+
+
+class Awaited:
+    """Phases that threads wait for: objects, and the bits of their phases that must change."""
+
+    __slots__ = ("at", "bits", "mask")
+
+    def __init__(self, at: Index, bits: Words, mask: int) -> None:
+        self.at: Index = at
+        self.bits: Words = bits
+        self.mask: int = mask
+
+    def part(self, positions: Index) -> Awaited:
+        """The same for some of the threads."""
+        return Awaited(self.at[positions], self.bits[positions], self.mask)
 
 
 class Mbarriers:
@@ -68,7 +133,7 @@ class Mbarriers:
                 f"is to expect {counts[position]} arrivals, not 1 to {MOST_ARRIVALS}",
             )  # fmt: skip
         self._note(fibre, at, site)
-        self._put(at, fresh(counts))
+        self._put(at, _fresh(counts))
 
     def invalidate(self, fibre: Fibre, where: Addresses, offset: int, site: Site) -> None:
         """`mbarrier.inval`: the memory is free for anything else."""
@@ -98,13 +163,13 @@ class Mbarriers:
         counts = _each(fibre, count)
         found, of = np.unique(at, return_inverse=True)
         total = np.bincount(of, counts, len(found)).astype(np.int64)
-        if (total > Objects(self._words[found]).pending).any() or (counts == 0).any():
+        if (total > _Objects(self._words[found]).pending).any() or (counts == 0).any():
             bytes_expected = None if tx is None else _each(fibre, tx)
             return self._arrive_in_turn(fibre, at, site, counts, bytes_expected, drops, completes)
-        states = reduced(words, self._before(of, counts))
+        states = _reduced(words, self._before(of, counts))
         if tx is not None:
             self._count_bytes(fibre, at, site, _each(fibre, tx))
-        objects = Objects(self._words[found])
+        objects = _Objects(self._words[found])
         objects.pending -= total
         objects.expected -= total * drops
         self._check_arrival(fibre, at, site, objects, of, completes)
@@ -124,7 +189,7 @@ class Mbarriers:
             states[position] = self._words[one[0]]
             if tx is not None:
                 self._count_bytes(fibre, one, site, tx[position : position + 1])
-            objects = Objects(self._words[one])
+            objects = _Objects(self._words[one])
             if count > objects.pending[0]:
                 raise self._fault(
                     fibre, position, site, at,
@@ -140,7 +205,7 @@ class Mbarriers:
         return states.view(np.uint64)
 
     def _check_arrival(
-        self, fibre: Fibre, at: Index, site: Site, objects: Objects, of: Index, completes: bool
+        self, fibre: Fibre, at: Index, site: Site, objects: _Objects, of: Index, completes: bool
     ) -> None:
         wrong, what = objects.expected < 0, "expects fewer arrivals than are to be dropped"
         if not completes and not wrong.any():
@@ -162,7 +227,7 @@ class Mbarriers:
         """One more arrival of each thread is pending in this phase."""
         at, _ = self._valid(fibre, where, offset, site)
         found, of = np.unique(at, return_inverse=True)
-        objects = Objects(self._words[found])
+        objects = _Objects(self._words[found])
         objects.pending += np.bincount(of, minlength=len(found))
         self._put(found, objects.words())
 
@@ -194,17 +259,17 @@ class Mbarriers:
         bits = np.broadcast_to(np.asarray(wanted), (fibre.n,)).astype(np.int64)
         if parity:
             return Awaited(at, bits & 1, 1)
-        wrong = ((phase_of(words) - phase_of(bits) & 3) > 1) | ~is_state(bits)
+        wrong = ((_phase_of(words) - _phase_of(bits) & 3) > 1) | ~_is_state(bits)
         if wrong.any():
             raise self._fault(
                 fibre, int(np.argmax(wrong)), site, at,
                 "is waited for with a state that is of neither its current nor its last phase",
             )  # fmt: skip
-        return Awaited(at, phase_of(bits), 3)
+        return Awaited(at, _phase_of(bits), 3)
 
     def has_passed(self, awaited: Awaited) -> Bools:
         """(n,) whether the phases are over."""
-        phase = phase_of(self._words[awaited.at])
+        phase = _phase_of(self._words[awaited.at])
         over: Bools = ((phase ^ awaited.bits) & awaited.mask) != 0
         return over
 
@@ -221,7 +286,7 @@ class Mbarriers:
 
     def described(self, place: int) -> str:
         """An object and its state, in words."""
-        objects = Objects(self._words[place : place + 1])
+        objects = _Objects(self._words[place : place + 1])
         address = (place << 3) % self._blocks.shared_stride
         return (
             f"the mbarrier object at shared address {address:#x} (pending arrivals"
@@ -274,7 +339,7 @@ class Mbarriers:
     def _put(self, at: Index, words: Words) -> None:
         before = self._words[at]
         if self._blocks.races is not None:
-            complete = (before != 0) & (phase_of(before) != phase_of(words))
+            complete = (before != 0) & (_phase_of(before) != _phase_of(words))
             self._blocks.races.order.complete("mbarrier", at[complete])
         self._words[at] = words
         self._memory[at] = words
@@ -283,7 +348,7 @@ class Mbarriers:
     def _count_bytes(self, fibre: Fibre, at: Index, site: Site, tx: Words) -> None:
         """Add to tx-counts, and complete phases."""
         found, of = np.unique(at, return_inverse=True)
-        objects = Objects(self._words[found])
+        objects = _Objects(self._words[found])
         after = objects.tx + np.bincount(of, tx, len(found)).astype(np.int64)
         if len(at) > 1 and ((objects.pending == 0) & (objects.tx * after < 0)).any():
             for position in range(len(at)):  # the phase is complete on the way
@@ -318,6 +383,14 @@ class Mbarriers:
             f"the mbarrier object at shared address {address:#x} {what}",
             fibre.where(position, site.instruction),
         )
+
+
+def mbarriers_of(blocks: ResidentBlocks) -> Mbarriers:
+    """The mbarrier objects of a chunk, made when first used."""
+    found = blocks.mbarriers
+    if not isinstance(found, Mbarriers):
+        found = blocks.mbarriers = Mbarriers(blocks)
+    return found
 
 
 def _each(fibre: Fibre, value: Value) -> Words:

@@ -7,20 +7,16 @@ thread of a chunk sleeps, the device's clock skips to the first one's time.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptx.emulate.exec.fibre import GONE, Fibre
 from ptx.emulate.exec.merge import merge
-from ptx.emulate.exec.sync.mbarrier_object import Awaited
+from ptx.emulate.exec.sync.mbarrier import Awaited, mbarriers_of
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.geometry import Value
-
-if TYPE_CHECKING:
-    from ptx.emulate.exec.scheduler import Scheduler
-    from ptx.isa.model import Instruction
+from ptx.emulate.threads.fibre import GONE, Fibre, RunQueue
+from ptx.isa.model import Instruction
 
 _TEST_NS = 1_000  # `test_wait` does not block; it is late, where that lets others go on
 _TRY_NS = 20_000_000  # "a system-dependent time limit"
@@ -46,10 +42,10 @@ class TimedWait:
 class TimedWaits:
     """The fibres of one chunk that wait for a time."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-        self._blocks = scheduler.blocks
-        self._clock = scheduler.blocks.launch.clock
+    def __init__(self, queue: RunQueue) -> None:
+        self._queue = queue
+        self._blocks = queue.blocks
+        self._clock = queue.blocks.launch.clock
         self._rounds = 0
         self._seen = (-1, -1)
         self.waits: list[TimedWait] = []
@@ -60,7 +56,7 @@ class TimedWaits:
         """`nanosleep`: the fibre goes on at `block` when the longest of its times is over."""
         until = self._clock.nanoseconds() + int(np.max(nanoseconds))
         instruction = self._blocks.code.last[block - 1]
-        self._scheduler.steps += _SLEEP_STEPS
+        self._queue.steps += _SLEEP_STEPS
         self.waits.append(TimedWait(fibre, block, until, instruction))
         return GONE
 
@@ -73,7 +69,7 @@ class TimedWaits:
         None where the fibre waits; then `block` is executed again. `limit` is in nanoseconds; 0 is
         that of `test_wait`, None that of `try_wait`. It `acquires` unless it is `.relaxed`.
         """
-        barriers = self._blocks.mbarriers
+        barriers = mbarriers_of(self._blocks)
         awaited = barriers.awaited(fibre, where, offset, site, wanted, parity)
         over = barriers.has_passed(awaited)
         if over.all() or fibre.released:
@@ -88,7 +84,7 @@ class TimedWaits:
         until = self._clock.nanoseconds() + (longest or self._test_limit)
         wait = TimedWait(fibre, block, until, site.instruction, awaited)
         if over.any():
-            self._scheduler.wait(self._part(wait, over.nonzero()[0]).fibre, block)
+            self._queue.wait(self._part(wait, over.nonzero()[0]).fibre, block)
             wait = self._part(wait, (~over).nonzero()[0])
         self.waits.append(wait)
         return None
@@ -121,7 +117,7 @@ class TimedWaits:
             if rest.until > now:
                 self.waits.append(rest)
             elif rest.awaited is None:
-                self._scheduler.wait(rest.fibre, rest.block)
+                self._queue.wait(rest.fibre, rest.block)
                 woken = True
             else:
                 late.append(rest)
@@ -140,10 +136,10 @@ class TimedWaits:
 
     def _is_hopeless(self) -> bool:
         """Whether only waits for phases are left, and they have ended in vain too often."""
-        seen = (self._blocks.mbarriers.version, self._scheduler.alive)
+        seen = (mbarriers_of(self._blocks).version, self._queue.alive)
         if seen != self._seen:
             self._seen, self._rounds = seen, 0
-        others = self._scheduler.has_runnable or any(each.awaited is None for each in self.waits)
+        others = self._queue.has_runnable or any(each.awaited is None for each in self.waits)
         return self._rounds > _MOST_ROUNDS and not others
 
     @property
@@ -156,14 +152,14 @@ class TimedWaits:
         awaited = wait.awaited
         if awaited is None:
             return wait
-        barriers = self._blocks.mbarriers
+        barriers = mbarriers_of(self._blocks)
         go = barriers.has_passed(awaited) | barriers.is_gone(awaited)
         if not go.any():
             return wait
         if go.all():
-            self._scheduler.wait(wait.fibre, wait.block)
+            self._queue.wait(wait.fibre, wait.block)
             return None
-        self._scheduler.wait(self._part(wait, go.nonzero()[0]).fibre, wait.block)
+        self._queue.wait(self._part(wait, go.nonzero()[0]).fibre, wait.block)
         return self._part(wait, (~go).nonzero()[0])
 
     def _part(self, wait: TimedWait, positions: Index) -> TimedWait:
@@ -179,9 +175,8 @@ class TimedWaits:
             return
         self._rounds += 1
         blocks = self._blocks
-        scheduler = self._scheduler
         for place in dict.fromkeys((*each.fibre.prefix, each.block) for each in late):
             fibres = [each.fibre for each in late if (*each.fibre.prefix, each.block) == place]
             fibre = fibres[0] if len(fibres) == 1 else merge(fibres, blocks.code.live[place[-1]])
             fibre.released = True
-            scheduler.run_one(fibre, place[-1])
+            self._queue.released.append((fibre, place[-1]))

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ptx.emulate.exec.sync.block_barrier import BlockBarriers
 from ptx.emulate.exec.sync.cluster_barrier import ClusterBarriers, ClusterWait
+from ptx.emulate.exec.sync.mbarrier import mbarriers_of
+from ptx.emulate.exec.sync.skipped_barriers import SkippedBarriers
 from ptx.emulate.exec.sync.timed_waits import TimedWaits
 from ptx.emulate.exec.sync.warp_sync import WarpSync
 from ptx.emulate.model.errors import BarrierDivergence, Deadlock
+from ptx.emulate.threads.fibre import RunQueue
 from ptx.isa.model import Instruction
 from ptx.isa.source_place import source_place
-
-if TYPE_CHECKING:
-    from ptx.emulate.exec.scheduler import Scheduler
 
 _SHOWN = 8  # groups of waiting threads that a report lists
 
@@ -24,19 +23,19 @@ _SHOWN = 8  # groups of waiting threads that a report lists
 class WaitingFibres:
     """The fibres of one chunk that wait, by what they wait for."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-        self._blocks = scheduler.blocks
-        self.block_barriers: BlockBarriers = BlockBarriers(scheduler)
-        self.warp_sync: WarpSync = WarpSync(scheduler)
+    def __init__(self, queue: RunQueue, skipped: SkippedBarriers | None) -> None:
+        self._queue = queue
+        self._blocks = queue.blocks
+        self.block_barriers: BlockBarriers = BlockBarriers(queue, skipped)
+        self.warp_sync: WarpSync = WarpSync(queue, skipped)
         self._cluster_barriers: ClusterBarriers | None = None
-        self.timed_waits: TimedWaits = TimedWaits(scheduler)
+        self.timed_waits: TimedWaits = TimedWaits(queue)
 
     @property
     def cluster_barriers(self) -> ClusterBarriers:
         """The clusters' barriers, made when first used."""
         if self._cluster_barriers is None:
-            self._cluster_barriers = ClusterBarriers(self._scheduler)
+            self._cluster_barriers = ClusterBarriers(self._queue)
         return self._cluster_barriers
 
     @property
@@ -60,7 +59,7 @@ class WaitingFibres:
         )
         if self._cluster_barriers is not None:
             released |= self._cluster_barriers.resolve()
-        if released or self._scheduler.has_runnable or not self.anyone:
+        if released or self._queue.has_runnable or not self.anyone:
             return released
         if self.timed_waits.skip_time():
             return True
@@ -92,9 +91,10 @@ class WaitingFibres:
             )
         for phase in self.timed_waits.phase_waits:
             assert phase.awaited is not None
+            object_ = mbarriers_of(blocks).described(int(phase.awaited.at[0]))
             return Deadlock(
                 f"{phase.fibre.count} threads wait for a phase that is never completed, of"
-                f" {blocks.mbarriers.described(int(phase.awaited.at[0]))}: {self._whereabouts()}",
+                f" {object_}: {self._whereabouts()}",
                 phase.fibre.where(0, phase.instruction),
             )
         lanes = self.warp_sync.waiting[0]
@@ -117,7 +117,7 @@ class WaitingFibres:
         parts = [f"{count} {place}" for place, count in counts.items()]
         if len(parts) > _SHOWN:
             parts[_SHOWN:] = [f"and others at {len(parts) - _SHOWN} more places"]
-        exited = sum(len(lanes) for lanes in self._scheduler.exited)
+        exited = sum(len(lanes) for lanes in self._queue.exited)
         return ", ".join([*parts, f"{exited} exited"])
 
     def _places(self) -> Iterator[tuple[str, int]]:

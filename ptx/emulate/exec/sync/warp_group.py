@@ -6,16 +6,14 @@ of a grid; places of lanes that take no part are empty.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import WARP, Value
-
-if TYPE_CHECKING:
-    from ptx.emulate.exec.fibre import Fibre
+from ptx.emulate.threads.fibre import Fibre
 
 Words = NDArray[np.uint32]
 Grid = NDArray[Any]  # (rows * 32,) of the type of the values that were brought

@@ -8,20 +8,17 @@ every place where their lanes wait.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.merge import merge
+from ptx.emulate.exec.sync.skipped_barriers import SkippedBarriers
 from ptx.emulate.exec.sync.warp_group import leaders
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import WARP, Value
-
-if TYPE_CHECKING:
-    from ptx.emulate.exec.scheduler import Scheduler
+from ptx.emulate.threads.fibre import Fibre, RunQueue
 
 Bools = NDArray[np.bool_]
 Words = NDArray[np.uint32]
@@ -47,9 +44,10 @@ class WarpWait:
 class WarpSync:
     """The fibres of one chunk that wait at warp instructions."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-        self._blocks = scheduler.blocks
+    def __init__(self, queue: RunQueue, skipped: SkippedBarriers | None) -> None:
+        self._queue = queue
+        self._skipped = skipped
+        self._blocks = queue.blocks
         self._gone: Words | None = None
         self._exits_seen = 0
         self.waiting: list[WarpWait] = []
@@ -71,11 +69,11 @@ class WarpSync:
             fibre.released = False
             return True
         fibre.exchange = None
-        if self._scheduler.passed_by is not None:
-            self._scheduler.passed_by.arrive(block, fibre.lane_numbers())
-            self._check_passed_by(fibre, mask, block)
+        if self._skipped is not None:
+            self._skipped.arrive(block, fibre.lane_numbers())
+            self._check_skipped(fibre, mask, block)
         if not mask.ndim and mask == _FULL:
-            if fibre.count == self._scheduler.alive:
+            if fibre.count == self._queue.alive:
                 if fibre.lanes is None and self._blocks.races is not None:
                     self._blocks.races.order.pass_warps()
                 else:
@@ -107,7 +105,7 @@ class WarpSync:
                 released = True
                 self._check_masks(ready)
                 for each in ready:
-                    self._check_passed_by(each.fibre, each.mask, each.block)
+                    self._check_skipped(each.fibre, each.mask, each.block)
                 self._release(ready)
         return released
 
@@ -162,17 +160,17 @@ class WarpSync:
                     entry.fibre.where(at, code.first[entry.block]),
                 )
 
-    def _check_passed_by(self, fibre: Fibre, mask: Value, block: int) -> None:
+    def _check_skipped(self, fibre: Fibre, mask: Value, block: int) -> None:
         """Refuse a mask that names exited lanes which went around the instruction, where asked.
 
         Raises:
             SynchronisationFault: there are such lanes.
         """
-        scheduler = self._scheduler
-        if scheduler.passed_by is None or not scheduler.exited:
+        skipped, exits = self._skipped, self._queue.exited
+        if skipped is None or not exits:
             return
         slots = self._blocks.geometry.index("warp_slot")
-        exited = np.concatenate(scheduler.exited)
+        exited = np.concatenate(exits)
         lanes = fibre.lane_numbers()
         masks = np.broadcast_to(np.asarray(mask, dtype=np.uint32), (len(lanes),))
         warps = slots[lanes] // WARP
@@ -180,7 +178,7 @@ class WarpSync:
             mine = lanes[(warps == warp) & (masks == word)]
             gone = exited[slots[exited] // WARP == warp]
             named = gone[(word >> (slots[gone] % WARP) & 1).astype(np.bool_)]
-            around = scheduler.passed_by.who_went_around(block, mine, named)
+            around = skipped.who_went_around(block, mine, named)
             if len(around):
                 raise SynchronisationFault(
                     f"the membermask {word:#010x} names {len(around)} lanes that went around this"
@@ -266,13 +264,13 @@ class WarpSync:
     def _lanes_gone(self) -> Words:
         """(warps,) lanes that have exited, or that a block's last warp does not have."""
         blocks = self._blocks
-        scheduler = self._scheduler
+        exits = self._queue.exited
         slots = blocks.geometry.index("warp_slot")
         if self._gone is None:
             self._gone = ~self._bits([slots])
-        if self._exits_seen < len(scheduler.exited):
-            fresh = scheduler.exited[self._exits_seen :]
-            self._exits_seen = len(scheduler.exited)
+        if self._exits_seen < len(exits):
+            fresh = exits[self._exits_seen :]
+            self._exits_seen = len(exits)
             self._gone = self._gone | self._bits([slots.take(lanes) for lanes in fresh])
         return self._gone
 
@@ -298,7 +296,6 @@ class WarpSync:
             lanes = np.concatenate([each.fibre.lane_numbers() for each in ready])
             masks = [np.broadcast_to(each.mask, (each.fibre.n,)) for each in ready]
             self._tell(lanes, np.concatenate(masks))
-        scheduler = self._scheduler
         exchange: dict[str, Value] | None = None
         places = dict.fromkeys((*entry.fibre.prefix, entry.block) for entry in ready)
         if len(places) > 1:
@@ -308,7 +305,7 @@ class WarpSync:
             fibre = fibres[0] if len(fibres) == 1 else merge(fibres, blocks.code.live[place[-1]])
             fibre.released = True
             fibre.exchange = exchange
-            scheduler.run_one(fibre, place[-1])
+            self._queue.released.append((fibre, place[-1]))
 
     def _exchange(self, ready: list[WarpWait]) -> dict[str, Value]:
         """For each value, (threads of the chunk,) what every released lane brought."""

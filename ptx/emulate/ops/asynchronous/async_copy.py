@@ -11,19 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.access.memory_access import load_vector, store
 from ptx.emulate.codegen.count_writer import count_access
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
-from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.exec.order.late_groups import Stage, chosen, chosen_addresses
-from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
+from ptx.emulate.exec.order.ordered_blocks import Stage, chosen, chosen_addresses, ordered_blocks
 from ptx.emulate.exec.sync.issued_copies import note_commit, note_copy, note_part, note_wait
-from ptx.emulate.memory.access import load_vector, store
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.errors import Misaligned, OutOfBounds
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.groups import group_operation
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Immediate, Instruction, Operand, Register
 
 _HINTS = (

@@ -11,20 +11,19 @@ from functools import partial
 
 import numpy as np
 
+from ptx.emulate.access.memory_access import store
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
-from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.exec.order.late_groups import Stage, chosen, without_registers
-from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
+from ptx.emulate.exec.order.ordered_blocks import Stage, chosen, ordered_blocks, without_registers
 from ptx.emulate.exec.sync.bulk_copy import Amounts, Place, clear_bulk, deliver, load_pieces
 from ptx.emulate.exec.sync.issued_copies import note_bulk, note_sent
-from ptx.emulate.memory.access import store
 from ptx.emulate.model.addresses import Index, addresses_in
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import kind_of, width_of
 from ptx.emulate.ops.asynchronous.bulk_copy import SIGNAL, place, signal
 from ptx.emulate.ops.asynchronous.late_copy import combine_later, store_later
 from ptx.emulate.ops.memory.atomic import atomic
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Immediate, Instruction
 
 _SECTION = "cp.reduce.async.bulk"

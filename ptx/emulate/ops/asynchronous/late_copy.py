@@ -9,9 +9,8 @@ from functools import partial
 
 import numpy as np
 
-from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.exec.order.late_groups import Stage, chosen, without_registers
-from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
+from ptx.emulate.access.memory_access import store
+from ptx.emulate.exec.order.ordered_blocks import Stage, chosen, ordered_blocks, without_registers
 from ptx.emulate.exec.sync.bulk_copy import (
     BulkCopy,
     Place,
@@ -20,11 +19,12 @@ from ptx.emulate.exec.sync.bulk_copy import (
     copy_masked,
     deliver,
 )
-from ptx.emulate.memory.access import store
+from ptx.emulate.exec.sync.mbarrier import mbarriers_of
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.memory.atomic import atomic
+from ptx.emulate.threads.fibre import Fibre
 
 
 def arrive_later(fibre: Fibre, where: Addresses, offset: int, site: Site, *, counted: bool) -> None:
@@ -33,7 +33,7 @@ def arrive_later(fibre: Fibre, where: Addresses, offset: int, site: Site, *, cou
     `counted`: the object waits for this arrival already, as with `.noinc`.
     """
     blocks = ordered_blocks(fibre)
-    barriers, groups = blocks.mbarriers, blocks.late_copies.copies
+    barriers, groups = mbarriers_of(blocks), blocks.late_copies.copies
     threads = without_registers(fibre)
     if not counted:
         barriers.await_arrivals(fibre, where, offset, site)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.sync.issued_copies import note_counted
-from ptx.emulate.exec.sync.mbarrier_object import pending_count
+from ptx.emulate.exec.sync.mbarrier import mbarriers_of, pending_count
 from ptx.emulate.ops.asynchronous.late_copy import arrive_later
 from ptx.isa.model import Instruction, Operand, Sink
 
@@ -16,7 +16,6 @@ _SECTION = "mbarrier"
 _HERE = ("shared", "shared::cta")
 _ANYWHERE = (*_HERE, "shared::cluster")
 _SCOPES = ("cta", "cluster")
-_OBJECTS = "f.blocks.mbarriers"
 
 
 def mbarrier_place(e: Emitter, i: Instruction, operand: Operand) -> str:
@@ -28,19 +27,23 @@ def mbarrier_place(e: Emitter, i: Instruction, operand: Operand) -> str:
     return f"{where}, {offset}, {e.site(space, 'u64', writes=True)}"
 
 
+def _objects(e: Emitter) -> str:
+    return f"{e.helper(mbarriers_of)}(f.blocks)"
+
+
 def _initialise(e: Emitter, i: Instruction) -> None:
     place, count = mbarrier_place(e, i, i.operands[0]), e.value(i.operands[1], "u32")
-    e.line(f"{_OBJECTS}.initialise(f, {place}, {count})")
+    e.line(f"{_objects(e)}.initialise(f, {place}, {count})")
 
 
 def _invalidate(e: Emitter, i: Instruction) -> None:
-    e.line(f"{_OBJECTS}.invalidate(f, {mbarrier_place(e, i, i.operands[0])})")
+    e.line(f"{_objects(e)}.invalidate(f, {mbarrier_place(e, i, i.operands[0])})")
 
 
 def _transaction(e: Emitter, i: Instruction) -> None:
     place, tx = mbarrier_place(e, i, i.operands[0]), e.value(i.operands[1], "u32")
     method = "expect" if "expect_tx" in i.modifiers else "deliver"
-    e.line(f"{_OBJECTS}.{method}(f, {place}, {tx})")
+    e.line(f"{_objects(e)}.{method}(f, {place}, {tx})")
 
 
 def _arrive(e: Emitter, i: Instruction) -> None:
@@ -60,7 +63,7 @@ def _arrive(e: Emitter, i: Instruction) -> None:
         options += ", releases=False"
     scope = next((word for word in i.modifiers if word in _SCOPES), "")
     options += f", scope={scope!r}"
-    state = e.temporary(f"{_OBJECTS}.arrive(f, {place}, {last}{options})")
+    state = e.temporary(f"{_objects(e)}.arrive(f, {place}, {last}{options})")
     e.assign(target, "b64", state)
 
 
@@ -95,9 +98,9 @@ def _arrive_for_copies(e: Emitter, i: Instruction) -> None:
     if e.late.copies:
         e.line(f"{e.helper(arrive_later)}(f, {place}, counted={'noinc' in i.modifiers})")
     elif "noinc" in i.modifiers:
-        e.line(f"{_OBJECTS}.arrive(f, {place}, {e.constant(1, 'u32')})")
+        e.line(f"{_objects(e)}.arrive(f, {place}, {e.constant(1, 'u32')})")
     else:
-        e.line(f"{_OBJECTS}.check(f, {place})")
+        e.line(f"{_objects(e)}.check(f, {place})")
 
 
 def _record(

@@ -11,15 +11,20 @@ from functools import partial
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
-from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.exec.order.late_groups import Stage
-from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
+from ptx.emulate.exec.order.ordered_blocks import Stage, ordered_blocks
 from ptx.emulate.exec.sync.bulk_copy import Place
-from ptx.emulate.exec.sync.tensor_copy import TensorStore, tensor_loads, tensor_stores
-from ptx.emulate.exec.sync.tensor_pieces import Sites, Tensor, tensor_pieces
+from ptx.emulate.exec.sync.tensor_copy import (
+    Sites,
+    Tensor,
+    TensorStore,
+    tensor_loads,
+    tensor_pieces,
+    tensor_stores,
+)
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.asynchronous.bulk_copy import SIGNAL, place, signal
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Address, Bracket, Instruction, Operand, Register, Symbol, Vector
 
 DIMENSIONS = ("1d", "2d", "3d", "4d", "5d")

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptx.emulate.access.memory_access import load_vector, store
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
-from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.bulk_copy import Place
-from ptx.emulate.memory.access import load_vector, store
 from ptx.emulate.model.addresses import addresses_in
 from ptx.emulate.model.tensor_map import FIELDS, NBYTES
 from ptx.emulate.model.types import kind_of, width_of
@@ -19,6 +18,7 @@ from ptx.emulate.ops.asynchronous.bulk_copy import place
 from ptx.emulate.ops.memory.late_store import publish, store_weak
 from ptx.emulate.ops.nothing import nothing
 from ptx.emulate.ops.warp.barrier import note_fence, note_proxy_fence
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Immediate, Instruction
 
 _SPACES = {"global": "global", "shared::cta": "shared"}

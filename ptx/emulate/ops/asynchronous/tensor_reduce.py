@@ -9,15 +9,18 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
+from ptx.emulate.access.memory_access import load
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
-from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.exec.order.late_groups import Stage
-from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
+from ptx.emulate.exec.order.ordered_blocks import Stage, ordered_blocks
 from ptx.emulate.exec.sync.bulk_copy import Place
-from ptx.emulate.exec.sync.tensor_copy import TensorWrite
-from ptx.emulate.exec.sync.tensor_pieces import Sites, Tensor, TensorPieces, tensor_pieces
-from ptx.emulate.memory.access import load
+from ptx.emulate.exec.sync.tensor_copy import (
+    Sites,
+    Tensor,
+    TensorPieces,
+    TensorWrite,
+    tensor_pieces,
+)
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import InvalidTensorMap
 from ptx.emulate.model.tensor_map import ELEMENT_TYPES
@@ -25,6 +28,7 @@ from ptx.emulate.model.types import kind_of, unsigned
 from ptx.emulate.ops.asynchronous.bulk_copy import place
 from ptx.emulate.ops.asynchronous.tensor_copy import DIMENSIONS, im2col_offsets, tensor_operand
 from ptx.emulate.ops.memory.atomic import atomic
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
 
 _HINT = "L2::cache_hint"

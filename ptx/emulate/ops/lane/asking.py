@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ptx.emulate.exec.lane.rows import column, value_of
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import NUMPY
 from ptx.emulate.ops.arithmetic.lanewise import lanewise
+from ptx.emulate.threads.rows import column, value_of
 
 
 @lru_cache(maxsize=1024)  # one entry an instruction variant: a function, its types and its options

@@ -14,12 +14,12 @@ from ptx.emulate import ieee
 from ptx.emulate.codegen.lane.lane_emitter import LaneEmitter
 from ptx.emulate.codegen.lane.lane_table import EmitLane, lane_operation
 from ptx.emulate.codegen.table import type_suffix
-from ptx.emulate.exec.lane.rows import float_of_word
 from ptx.emulate.ieee import Rounding
 from ptx.emulate.ieee.nan import F32_NAN
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.lane.asking import asked
 from ptx.emulate.ops.lane.lane_fma import fused64
+from ptx.emulate.threads.rows import float_of_word
 from ptx.isa.model import Instruction, Operand
 
 _TYPES = ("f32", "f64")

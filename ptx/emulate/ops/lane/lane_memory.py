@@ -6,11 +6,11 @@ from ptx.emulate.codegen.lane.lane_emitter import LaneEmitter
 from ptx.emulate.codegen.lane.lane_registers import held_as
 from ptx.emulate.codegen.lane.lane_table import lane_operation
 from ptx.emulate.codegen.table import type_suffix
-from ptx.emulate.exec.lane.lane_access import Elsewhere, lane_load, lane_store
-from ptx.emulate.exec.lane.rows import float_of_word, word_of_float
+from ptx.emulate.exec.lane.lane_memory import Elsewhere, lane_load, lane_store
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.types import kind_of, unsigned, width_of
 from ptx.emulate.ops.memory.load_store import space_of
+from ptx.emulate.threads.rows import float_of_word, word_of_float
 from ptx.isa.model import Address, Instruction, Operand, Register, Sink, Symbol, Vector
 
 _TYPES = (*(f"{sign}{bits}" for sign in "bus" for bits in (8, 16, 32, 64)), "f32", "f64")

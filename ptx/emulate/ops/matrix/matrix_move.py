@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.access.memory_access import load_vector, locate, store
 from ptx.emulate.codegen.count_writer import count_access
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
-from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.warp_group import Group
-from ptx.emulate.memory.access import load_vector, locate, store
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Index, addresses_in
 from ptx.emulate.model.geometry import WARP, Value
 from ptx.emulate.ops.matrix.matrix_element import plain_words
 from ptx.emulate.ops.memory.load_store import space_of
 from ptx.emulate.ops.warp.lane_sync import sync_warp
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
 
 _COUNTS = {"x1": 1, "x2": 2, "x4": 4}

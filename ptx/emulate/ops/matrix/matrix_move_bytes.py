@@ -13,18 +13,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.access.memory_access import load_vector, locate, store
 from ptx.emulate.codegen.count_writer import count_access
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
-from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.warp_group import Group
-from ptx.emulate.memory.access import load_vector, locate, store
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Index, addresses_in
 from ptx.emulate.model.geometry import WARP, Value
 from ptx.emulate.ops.matrix.matrix_element import plain_words
 from ptx.emulate.ops.matrix.matrix_move import row_address
 from ptx.emulate.ops.warp.lane_sync import sync_warp
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
 
 _ROW = 16

@@ -9,7 +9,6 @@ import numpy as np
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
-from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.warp_group import Group
 from ptx.emulate.model.geometry import WARP, Value
 from ptx.emulate.ops.matrix.matrix_arithmetic import (
@@ -28,6 +27,7 @@ from ptx.emulate.ops.matrix.matrix_fragment import (
     shape_of,
 )
 from ptx.emulate.ops.warp.lane_sync import sync_warp
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction, Operand
 
 Arithmetic = Callable[[Matrices, Matrices, Matrices, Types, tuple[str, ...]], Matrices]

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from ptx.emulate import ieee
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
-from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.warp_group import Group
 from ptx.emulate.model.errors import EmulationFault
 from ptx.emulate.model.geometry import Value
@@ -38,6 +37,7 @@ from ptx.emulate.ops.matrix.matrix_product import (
     words_of,
 )
 from ptx.emulate.ops.warp.lane_sync import sync_warp
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction, Operand, Vector
 
 Factors = NDArray[np.float64]

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
-from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.warp_group import Group
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import EmulationFault
@@ -35,6 +34,7 @@ from ptx.emulate.ops.matrix.matrix_product import (
     words_of,
 )
 from ptx.emulate.ops.warp.lane_sync import sync_warp
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Immediate, Instruction, Operand
 
 Nibbles = NDArray[np.uint32]  # (warps, 16, chunks): the two indices of each chunk of a row

@@ -23,12 +23,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.memory.access import load_vector
+from ptx.emulate.access.memory_access import load_vector
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Index, addresses_in
 from ptx.emulate.model.errors import EmulationFault
 from ptx.emulate.ops.matrix.matrix_element import WIDTHS, decoded, separate
+from ptx.emulate.threads.fibre import Fibre
 
 Matrices = NDArray[Any]  # (n, rows, k) of float64, or int64 for s32
 Numbers = NDArray[np.int64]

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
-from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
 from ptx.emulate.exec.sync.issued_copies import note_work
 from ptx.emulate.exec.sync.warp_group import Group
@@ -35,6 +34,7 @@ from ptx.emulate.ops.matrix.matrix_sparse import columns, nibbles_of, selector_o
 from ptx.emulate.ops.matrix.shared_matrix import SharedMatrix
 from ptx.emulate.ops.nothing import nothing
 from ptx.emulate.ops.warp.lane_sync import sync_warp
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Immediate, Instruction, SpecialRegister, Vector
 
 _ROWS = 16  # of a warp

@@ -9,10 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.access.memory_access import load, store
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
-from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.memory.access import load, store
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.errors import Misaligned
@@ -21,6 +20,7 @@ from ptx.emulate.ops.matrix.matrix_element import WIDTHS, element_types, held, p
 from ptx.emulate.ops.matrix.matrix_fragment import Fragment, opaque_fragment, shape_of
 from ptx.emulate.ops.memory.load_store import space_of
 from ptx.emulate.ops.warp.lane_sync import sync_warp
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
 
 _SPACES = ("global", "shared", "shared::cta")

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptx.emulate.access.memory_access import Elements, divide, locate, note_swap
 from ptx.emulate.codegen.count_writer import count_access
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
-from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.memory.access import Elements, locate, note_swap
-from ptx.emulate.memory.generic_addresses import divide, is_mixed
+from ptx.emulate.memory.generic_addresses import is_mixed
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.windows import SHARED_WINDOW, WINDOW_BYTES
 from ptx.emulate.model.addresses import Addresses, Index
@@ -22,6 +21,7 @@ from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.memory.combine import Rule, rule, same_bits
 from ptx.emulate.ops.memory.in_order import at, combine_in_order
 from ptx.emulate.ops.memory.late_store import note_write, publish, releases
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Immediate, Instruction, Vector
 
 _SPACES = {

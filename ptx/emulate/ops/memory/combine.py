@@ -12,8 +12,8 @@ from functools import lru_cache, partial
 import numpy as np
 
 from ptx.emulate import ieee
+from ptx.emulate.access.memory_access import Elements
 from ptx.emulate.ieee.formats import BF16, F16, Format
-from ptx.emulate.memory.access import Elements
 from ptx.emulate.model.geometry import Value
 
 Step = Callable[[Elements, Value, Value], Elements]

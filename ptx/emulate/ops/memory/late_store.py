@@ -10,14 +10,14 @@ from typing import Final
 
 import numpy as np
 
-from ptx.emulate.exec.fibre import Fibre
+from ptx.emulate.access.faults import SeveralMemories
+from ptx.emulate.access.memory_access import divide, locate, store
 from ptx.emulate.exec.order.ordered_blocks import OrderedBlocks, ordered_blocks
-from ptx.emulate.memory.access import locate, store
-from ptx.emulate.memory.faults import SeveralMemories
-from ptx.emulate.memory.generic_addresses import divide, is_global, is_mixed
+from ptx.emulate.memory.generic_addresses import is_global, is_mixed
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, addresses_in
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
 
 _RELEASING: Final = frozenset({"release", "acq_rel", "sc"})

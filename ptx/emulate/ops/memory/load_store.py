@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ptx.emulate.access.memory_access import load, load_vector, store
 from ptx.emulate.codegen.count_writer import count_access
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
-from ptx.emulate.memory.access import load, load_vector, store
 from ptx.emulate.memory.site import used_bytes_of, used_elements
 from ptx.emulate.model.types import kind_of, width_of
 from ptx.emulate.ops.memory.late_store import is_strong, publish, releases, store_strong, store_weak

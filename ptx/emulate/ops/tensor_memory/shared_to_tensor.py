@@ -14,9 +14,7 @@ import numpy as np
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
-from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
-from ptx.emulate.exec.order.tensor_work import Work
+from ptx.emulate.exec.order.ordered_blocks import Work, ordered_blocks
 from ptx.emulate.exec.sync.issued_copies import note_cells, note_work
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.tensor_memory import HALF, LANES
@@ -29,6 +27,7 @@ from ptx.emulate.ops.tensor_memory.tensor_operand import (
     slots,
     tensor_address,
 )
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
 
 _FORMS: Final = {"128x256b": (128, 32), "128x128b": (128, 16), "32x128b.warpx4": (32, 16)}

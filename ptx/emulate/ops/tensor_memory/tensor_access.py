@@ -19,9 +19,7 @@ from numpy.typing import NDArray
 from ptx.emulate.check.tensor_workers import WorkerKind
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
-from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.exec.order.late_groups import Stage
-from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
+from ptx.emulate.exec.order.ordered_blocks import Stage, ordered_blocks
 from ptx.emulate.exec.sync.issued_copies import note_cells
 from ptx.emulate.exec.sync.warp_group import Group
 from ptx.emulate.memory.site import Site
@@ -36,6 +34,7 @@ from ptx.emulate.ops.tensor_memory.tensor_operand import (
     tensor_address,
 )
 from ptx.emulate.ops.warp.lane_sync import sync_warp
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Immediate, Instruction, SpecialRegister, Vector
 
 Numbers = NDArray[np.intp]

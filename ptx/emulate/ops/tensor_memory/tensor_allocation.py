@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptx.emulate.access.memory_access import store
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
-from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.warp_group import Group
-from ptx.emulate.memory.access import store
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.errors import Deadlock
 from ptx.emulate.model.geometry import WARP, Value
 from ptx.emulate.ops.tensor_memory.tensor_operand import each, require_agreement, slots
 from ptx.emulate.ops.warp.lane_sync import sync_warp
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
 
 _FIRST = ".cta_group::1.sync.aligned"

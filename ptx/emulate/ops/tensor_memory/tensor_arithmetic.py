@@ -20,7 +20,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.issued_copies import note_cells, note_work
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.tensor_memory import LANES
@@ -37,6 +36,7 @@ from ptx.emulate.ops.tensor_memory.product_descriptor import (
     product_descriptor,
 )
 from ptx.emulate.ops.tensor_memory.tensor_operand import require_known_layout, slots
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
 
 _HALF: Final = 16  # lanes, and bits

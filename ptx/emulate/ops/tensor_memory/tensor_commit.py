@@ -12,15 +12,15 @@ import numpy as np
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
-from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.exec.order.late_groups import without_registers
-from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
+from ptx.emulate.exec.order.ordered_blocks import ordered_blocks, without_registers
 from ptx.emulate.exec.sync.bulk_copy import Place, ranks_named
+from ptx.emulate.exec.sync.mbarrier import mbarriers_of
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.asynchronous.mbarrier import mbarrier_place
 from ptx.emulate.ops.nothing import nothing
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
 
 
@@ -61,13 +61,13 @@ def _note(fibre: Fibre, place: Place) -> None:
     """Tell what looks for races what is handed over when all is done."""
     races = fibre.blocks.races
     if races is not None:
-        objects = fibre.blocks.mbarriers.places(fibre, place.where, place.offset, place.site)
+        objects = mbarriers_of(fibre.blocks).places(fibre, place.where, place.offset, place.site)
         races.order.arrive(fibre.lane_numbers(), "mbarrier", objects)
         races.workers.hand_over(fibre.lane_numbers(), objects)
 
 
 def _arrive(fibre: Fibre, place: Place) -> None:
-    barriers = fibre.blocks.mbarriers
+    barriers = mbarriers_of(fibre.blocks)
     where = place.where, place.offset, place.site
     barriers.arrive(fibre, *where, np.uint32(1), is_noted=True)
 

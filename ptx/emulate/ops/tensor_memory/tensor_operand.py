@@ -7,11 +7,11 @@ from typing import Final
 import numpy as np
 
 from ptx.emulate.codegen.emitter import Emitter
-from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.warp_group import Group
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import TensorMemoryFault
 from ptx.emulate.model.geometry import WARP, Value
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Address, Instruction, Operand, Register
 
 _SWIZZLES: Final = (0, 2, 4, 6)  # none, by 128, 64, 32 bytes

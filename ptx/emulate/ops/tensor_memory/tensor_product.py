@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
-from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
-from ptx.emulate.exec.order.tensor_work import Work
+from ptx.emulate.exec.order.ordered_blocks import Work, ordered_blocks
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.tensor_memory import LANES
 from ptx.emulate.model.geometry import WARP, Value
@@ -30,6 +28,7 @@ from ptx.emulate.ops.tensor_memory.tensor_arithmetic import (
     note_product,
 )
 from ptx.emulate.ops.tensor_memory.tensor_operand import one_by_one, tensor_address
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Address, Immediate, Instruction, Operand, Vector
 
 _MOST_SCALE: Final = 15

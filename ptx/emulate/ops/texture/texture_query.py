@@ -12,15 +12,15 @@ import numpy as np
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
+from ptx.emulate.memory.texture import Image
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.texture.texture import handle_of
 from ptx.emulate.texture.cubemap import FACES
 from ptx.emulate.texture.handles import by_handle
-from ptx.emulate.texture.texture import Image
 from ptx.isa.model import Instruction
 
 if TYPE_CHECKING:
-    from ptx.emulate.exec.fibre import Fibre
+    from ptx.emulate.threads.fibre import Fibre
 
 _EXTENTS = ("width", "height", "depth")
 _REFUSED = (

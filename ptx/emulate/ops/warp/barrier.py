@@ -6,10 +6,10 @@ import numpy as np
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
-from ptx.emulate.exec.fibre import Fibre
-from ptx.emulate.exec.sync.thread_counts import Counts
+from ptx.emulate.exec.sync.block_barrier import Counts
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.memory.late_store import publish, releases
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction, Operand
 
 _SECTION = "barrier"

@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.undefined_writer import BROUGHT, bring_undefined
-from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.warp_group import Group, group_of
 from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import WARP, Value
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction, Operand
 
 _ALL = 0xFFFFFFFF

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.codegen.undefined_writer import BROUGHT, follow_exchange
-from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.warp_group import Group
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import WARP, Value
 from ptx.emulate.ops.warp.lane_sync import sync_lanes
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction, Pair
 
 MODES = ("up", "down", "bfly", "idx")

@@ -10,10 +10,10 @@ import numpy as np
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.codegen.undefined_writer import BROUGHT, follow_exchange
-from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.exec.sync.warp_group import Group, group_of, packed
 from ptx.emulate.model.geometry import WARP, Value
 from ptx.emulate.ops.warp.lane_sync import brought_by_any, brought_grid, sync_lanes
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction, Pair
 
 _FULL = np.uint32(0xFFFFFFFF)

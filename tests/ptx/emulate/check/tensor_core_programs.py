@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import ptx
-
-from .truth.program import HEADER_FILE
+from campaigns.race_truth.program import HEADER_FILE
 
 _SLOT: Final = re.compile(r"⟦(\w+): ?([^⟧]*)⟧")
 _HEADER: Final = HEADER_FILE.read_text() + Path(__file__).with_name("tensor_cores.cuh").read_text()
@@ -391,7 +390,7 @@ _TENSOR = Code("a product in tensor memory", BLACKWELL, 128, _START + """
   }
   ⟦early: ⟧
   ⟦wait: async::wait(bars, 0);⟧
-  tc::after_sync();
+  ⟦after: tc::after_sync();⟧
   unsigned v[8];
   tc::load(v, d);
   ⟦loaded: tc::wait_loads();⟧
@@ -401,7 +400,13 @@ _TENSOR = Code("a product in tensor memory", BLACKWELL, 128, _START + """
   __syncthreads();
   if (warp == 0) tc::free(d);
 """, {
-    "without fences of tcgen05": {"early": "tc::after_sync();"},
+    "without a fence of tcgen05": {"after": ""},
+    "stored before the wait, as compilers do": {
+        "loaded": "tc::keep((unsigned*)out + t * 8, v); tc::wait_loads();",
+    },
+    "calculated before the wait": {
+        "loaded": "for (int i = 0; i < 8; i++) v[i] += 1; tc::wait_loads();",
+    },
 }, {
     "no proxy fence": (PROXY, {"fence": ""}),
     "proxy fence of one thread": (PROXY, {"fence": "if (t == 0) proxy_shared();"}),
@@ -410,6 +415,9 @@ _TENSOR = Code("a product in tensor memory", BLACKWELL, 128, _START + """
     "operand overwritten": (COMMIT, {"early": "__syncthreads(); a[0][t] = __float2half(0);"}),
     "loads not waited for": (RESULT, {"loaded": ""}),
     "loads not waited for, later": (RESULT, {"loaded": "__syncthreads();"}),
+    "loads that decide before the wait": (RESULT, {
+        "loaded": "if (v[1] == 7) out[0] = 1; __syncthreads(); tc::wait_loads();",
+    }),
 })  # fmt: skip
 
 _TENSOR_RING = Code("bulk copies and products in tensor memory", BLACKWELL, 192, _START + """

@@ -69,11 +69,11 @@ def test_threads_that_read_and_write_their_own_places_are_listed_as_one_step() -
 
 @pytest.mark.parametrize("write", [False, True])
 def test_other_threads_at_the_same_places_are_not_taken_for_the_same(write: bool) -> None:
-    own, lanes = _places(3, 5, 9, 20), np.arange(4)
+    own = _places(3, 5, 9, 20)
     for other in (
         _step_of(own, chunk=1),  # of other blocks
-        _step_of(own, lanes=lanes),
-        _step_of(_places(3, 5, 9, 20)),  # perhaps in another order
+        _step_of(own, lanes=np.arange(4)[::-1]),
+        _step_of(_places(3, 5, 20, 9)),
         _step_of(_places(3, 5, 5, 20)),
     ):
         accesses = LastAccesses(UNITS, in_memory, 5)
@@ -83,7 +83,7 @@ def test_other_threads_at_the_same_places_are_not_taken_for_the_same(write: bool
 
 @pytest.mark.parametrize("kind", ["read", "atomic"])
 def test_few_addresses_stay_listed_and_what_they_say_is_kept(kind: str) -> None:
-    accesses = LastAccesses(UNITS, in_memory, 5, fewest=10)
+    accesses = LastAccesses(UNITS, in_memory, 5, fewest=80)
     lists = accesses.lists_read if kind == "read" else accesses.lists_atomic
     for at in range(100):
         assert lists(_step_of(_places(at, at + 7, at + 2)))
@@ -100,3 +100,116 @@ def test_few_addresses_stay_listed_and_what_they_say_is_kept(kind: str) -> None:
     assert (kind == "atomic", 0) in told
     accesses.reset()
     assert not pair.found(np.arange(90))
+
+
+def test_threads_that_write_what_they_alone_have_read_are_listed() -> None:
+    accesses = LastAccesses(UNITS, in_memory, 5)
+    even, odd = _places(2, 4, 6, 8), _places(3, 5, 7, 9)
+    assert accesses.lists_read(_step_of(even))
+    assert accesses.lists_read(_step_of(odd))
+    lanes = np.array([0, 2])
+    assert accesses.lists_write(_step_of(_places(2, 6), lanes=lanes))
+    assert accesses.lists_write(_step_of(_places(3, 7), lanes=lanes))
+    assert accesses.lists_read(_step_of(even))
+    assert accesses.lists_read(_step_of(_places(12, 13), chunk=1))
+    assert not accesses.written(np.arange(UNITS))
+    assert not accesses.lists_read(_step_of(_places(1, 6), chunk=1))
+
+
+def test_many_may_read_what_none_writes_beside_what_they_write_themselves() -> None:
+    accesses = LastAccesses(UNITS, in_memory, 5)
+    assert accesses.lists_read(_step_of(_places(0, 2, 2, 6)))
+    assert accesses.lists_write(_step_of(_places(1, 3, 5, 7)))
+    assert accesses.lists_read(_step_of(_places(2, 4, 6, 0)))
+    assert accesses.lists_read(_step_of(_places(4, 4, 1, 4), lanes=np.array([1, 2, 0, 3])))
+    assert not accesses.lists_write(_step_of(_places(4, 9), lanes=np.array([1, 2])))
+
+
+def test_what_threads_did_alone_is_written_down_in_its_order() -> None:
+    accesses = LastAccesses(UNITS, in_memory, 5)
+    own, every = _places(2, 4, 6, 8), np.arange(UNITS)
+    assert accesses.lists_read(_step_of(own))
+    assert accesses.lists_read(_step_of(_places(3, 5, 7, 9)))
+    assert accesses.lists_write(_step_of(own))
+    accesses.settle(_step_of(own))
+    (last,) = accesses.reads.found(every)
+    assert np.flatnonzero(last).tolist() == [3, 5, 7, 9]
+    (written,) = accesses.written(every)
+    assert np.flatnonzero(written).tolist() == [2, 4, 6, 8]
+
+
+def test_after_many_attempts_in_vain_it_is_not_looked_who_is_alone() -> None:
+    accesses = LastAccesses(UNITS, in_memory, 5)
+    for _ in range(20):
+        assert accesses.lists_write(_step_of(_places(3, 5, 9, 20)))
+        assert not accesses.lists_read(_step_of(_places(20, 9, 5, 3)))
+        accesses.reset()
+    assert accesses.lists_write(_step_of(_places(3, 5, 9, 20)))
+    assert not accesses.lists_read(_step_of(_places(20, 9, 5, 3)))
+    assert not any(users.any() for users in accesses.users(2))
+
+
+class _Brute:
+    """Who has read each unit since it was written, and who wrote it, thread by thread."""
+
+    def __init__(self) -> None:
+        self.writer: dict[int, int] = {}
+        self.readers: dict[int, set[int]] = {}
+
+    def is_alone(self, threads: list[int], units: list[int], *, writes: bool) -> bool:
+        """Whether no other thread conflicts with these accesses, in this step or before."""
+        for thread, unit in zip(threads, units, strict=True):
+            others = {self.writer.get(unit, thread)}
+            if writes:
+                others |= self.readers.get(unit, set())
+            if others - {thread}:
+                return False
+        return not writes or len(set(units)) == len(units)
+
+    def note(self, threads: list[int], units: list[int], *, writes: bool) -> None:
+        """They do access them."""
+        for thread, unit in zip(threads, units, strict=True):
+            if writes:
+                self.writer[unit] = thread
+            else:
+                self.readers.setdefault(unit, set()).add(thread)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_only_what_one_thread_alone_accesses_is_listed_and_then_as_if_written_down(
+    seed: int,
+) -> None:
+    rng = np.random.default_rng(seed)
+    listing = LastAccesses(64, in_memory, 5, fewest=int(rng.choice([200, 1 << 20])))
+    eager = LastAccesses(64, in_memory, 5)
+    brute, own = _Brute(), rng.permutation(64).reshape(2, 8, 4)
+    for epoch in range(int(rng.integers(5, 40))):
+        chunk, count = int(rng.integers(2)), int(rng.integers(1, 9))
+        lanes = np.sort(rng.permutation(8)[:count])
+        words = own[chunk, lanes, int(rng.integers(4))]
+        if rng.random() < 0.1:
+            words = rng.integers(0, 64, count)
+        stamps = (np.arange(8) + 1 + (chunk << 5) << THREAD_SHIFT) + (epoch << 14)
+        one, other = (
+            Step(Moment(stamps, chunk=chunk), lanes, 0, _places(*words), 0, count, 4, 2)
+            for _ in range(2)
+        )
+        writes = bool(rng.random() < 0.4)
+        threads, units = (lanes + (chunk << 5)).tolist(), words.tolist()
+        if listing.lists_write(one) if writes else listing.lists_read(one):
+            assert brute.is_alone(threads, units, writes=writes)
+        else:
+            listing.settle(one)
+            if writes:
+                listing.write(one)
+            else:
+                listing.reads.add(one.units, one.stamps)
+        brute.note(threads, units, writes=writes)
+        if writes:
+            eager.write(other)
+        else:
+            eager.reads.add(other.units, other.stamps)
+    listing.settle(_step_of(_places(0, 63)))
+    every = np.arange(64)
+    assert np.array_equal(listing.written(every), eager.written(every))
+    assert np.array_equal(listing.reads.found(every), eager.reads.found(every))

@@ -8,6 +8,7 @@ import pytest
 import cudadrv
 import ptx
 from cudadrv import emulator
+from tests.short_cases import few
 
 SOURCE = """
 #include <cooperative_groups.h>
@@ -33,8 +34,8 @@ ARRIVE_AND_WAIT = (
 
 @pytest.mark.parametrize(
     ("before", "is_found"),
-    [("", True), ("__syncthreads();", True), ("cluster.sync();", False),
-     (ARRIVE_AND_WAIT, False), (FLAG, False)],
+    few([("", True), ("__syncthreads();", True), ("cluster.sync();", False),
+     (ARRIVE_AND_WAIT, False), (FLAG, False)], 1),
     ids=["nothing", "own barrier", "cluster barrier", "relaxed", "flag"],
 )  # fmt: skip
 def test_an_access_before_any_order_of_the_blocks_is_found(before: str, is_found: bool) -> None:

@@ -11,8 +11,8 @@ import pytest
 import ptx
 from ptx.emulate.check import clocks
 from ptx.emulate.check.findings import Finding, Findings
-from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.order import LaunchOrder
+from ptx.emulate.threads.limits import Limits
 
 from ..kernel_runner import KernelRunner
 

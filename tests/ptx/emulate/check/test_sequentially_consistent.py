@@ -10,7 +10,8 @@ import pytest
 import ptx
 from ptx.emulate.check import handover_log
 from ptx.emulate.check.findings import Finding, Findings
-from ptx.emulate.exec.limits import Limits
+from ptx.emulate.threads.limits import Limits
+from tests.short_cases import few
 
 from ..kernel_runner import KernelRunner
 
@@ -130,6 +131,7 @@ def test_what_is_put_off_is_told_as_if_it_was_not(
     assert [_lines(each) for each in found_in(kernel, 3, 64)] == late
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("blocks", "threads"), [(1, 128), (3, 64)])
 def test_threads_that_spin_for_many_locks_know_what_each_of_them_hands_over(
     blocks: int, threads: int
@@ -137,7 +139,7 @@ def test_threads_that_spin_for_many_locks_know_what_each_of_them_hands_over(
     assert found_in_locks("locks", blocks, threads) == []
 
 
-@pytest.mark.parametrize(("blocks", "threads"), [(1, 128), (3, 64)])
+@pytest.mark.parametrize(("blocks", "threads"), few([(1, 128), (3, 64)], 1))
 @pytest.mark.parametrize("kernel", ["locks_of_others", "locks_without_fence"])
 def test_a_lock_that_does_not_hand_over_the_data_is_found(
     kernel: str, blocks: int, threads: int
@@ -145,6 +147,7 @@ def test_a_lock_that_does_not_hand_over_the_data_is_found(
     assert found_in_locks(kernel, blocks, threads)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("blocks", "threads"), [(1, 128), (3, 64)])
 def test_threads_that_poll_many_places_take_over_what_is_handed_over_there_later(
     blocks: int, threads: int

@@ -7,8 +7,9 @@ import pytest
 
 import ptx
 from ptx.emulate.check.findings import Finding, Findings
-from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.order import LaunchOrder
+from ptx.emulate.threads.limits import Limits
+from tests.short_cases import few
 
 from ..kernel_runner import KernelRunner
 from .tensor_core_programs import PROGRAMS, Program, compiled
@@ -48,12 +49,12 @@ def require_report(program: Program, order: LaunchOrder | None) -> None:
         assert all(place.line is not None for place in each.places)
 
 
-@pytest.mark.parametrize("program", RIGHT, ids=named)
+@pytest.mark.parametrize("program", few(RIGHT, 10), ids=named)
 def test_a_right_program_is_not_reported(program: Program) -> None:
     assert launched(program, None)[:2] == ([], "")
 
 
-@pytest.mark.parametrize("program", FAULTY, ids=named)
+@pytest.mark.parametrize("program", few(FAULTY, 16), ids=named)
 def test_a_faulty_program_is_reported(program: Program) -> None:
     require_report(program, None)
 

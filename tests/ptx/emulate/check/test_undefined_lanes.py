@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import UninitialisedRead
+from ptx.emulate.threads.limits import Limits
 
 from ..kernel_runner import KernelRunner, ptx_text
 

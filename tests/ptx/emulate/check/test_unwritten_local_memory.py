@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import ptx
-from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import UninitialisedRead
+from ptx.emulate.threads.limits import Limits
 
 from ..kernel_runner import KernelRunner
 

@@ -9,7 +9,7 @@ import pytest
 
 import ptx
 from ptx.emulate.check.findings import Finding, Findings
-from ptx.emulate.exec.limits import Limits
+from ptx.emulate.threads.limits import Limits
 
 from ..kernel_runner import KernelRunner
 

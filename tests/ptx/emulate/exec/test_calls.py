@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 import ptx
-from ptx.emulate.exec.device_model import DeviceModel
-from ptx.emulate.exec.limits import Limits
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.model.errors import (
     InvalidCall,
@@ -18,6 +16,8 @@ from ptx.emulate.model.errors import (
     UnsupportedInstruction,
 )
 from ptx.emulate.program import Program
+from ptx.emulate.threads.device_model import DeviceModel
+from ptx.emulate.threads.limits import Limits
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 
 SOURCE = r"""
@@ -278,6 +278,7 @@ def test_an_undefined_variable_is_told_with_what_to_link() -> None:
         KernelRunner(text).program.kernel("k")
 
 
+@pytest.mark.slow
 def test_a_long_chain_of_calls_is_followed_to_its_end() -> None:
     """2,000 functions, which is more than Python's recursion allows."""
     count = 2000

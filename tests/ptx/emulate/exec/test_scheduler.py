@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import Runaway
 from ptx.emulate.model.order import LaunchOrder
+from ptx.emulate.threads.limits import Limits
 from tests.ptx.emulate.kernel_runner import KernelRunner, compiled, ptx_text
 
 CHUNKS = [1, 64, 1000, 32768]

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ptx.emulate.exec.limits import Limits
 from ptx.emulate.memory.device_memory import GRANULE, DeviceMemory
 from ptx.emulate.model.errors import BadFree, Misaligned, OutOfBounds, OutOfMemory
+from ptx.emulate.threads.limits import Limits
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text, run
 
 BASE = 1 << 40

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import ptx
-from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import OutOfBounds
+from ptx.emulate.threads.limits import Limits
 from tests.ptx.emulate.kernel_runner import KernelRunner
 
 SOURCE = pathlib.Path(__file__).with_name("bounds.cu")

@@ -7,11 +7,11 @@ import ctypes
 import numpy as np
 import pytest
 
-from ptx.emulate.exec.device_model import DeviceModel
+from ptx.emulate.access.faults import SeveralMemories
 from ptx.emulate.memory.device_memory import DeviceMemory
-from ptx.emulate.memory.faults import SeveralMemories
 from ptx.emulate.memory.host_memory import MappedHostMemory
 from ptx.emulate.model.errors import OutOfBounds
+from ptx.emulate.threads.device_model import DeviceModel
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 
 _COPY = """.reg .b32 %r<9>; .reg .b64 %rd<9>;

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import ptx
-from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import OutOfBounds, UninitialisedRead
+from ptx.emulate.threads.limits import Limits
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 
 SOURCE = r"""

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.order import LaunchOrder
 from ptx.emulate.model.tensor_map import ELEMENT_TYPES, PixelBox, TensorLayout
+from ptx.emulate.threads.limits import Limits
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 
 Bytes = NDArray[np.uint8]

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 import ptx
-from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import Runaway, UndefinedSymbol
+from ptx.emulate.threads.limits import Limits
 from tests.ptx.emulate.kernel_runner import KernelRunner
 from tests.ptx.emulate.ops.atomic_reference import simulate
 from tests.ptx.emulate.ops.corpus import compiled
+from tests.short_cases import few
 
 TARGETS = ("compute_75", "compute_90", "compute_100", "compute_120")
 N = 64  # threads
@@ -80,7 +81,7 @@ def source() -> str:
     return 'extern "C" {\n' + "\n".join(kernels) + "\n}"
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", few(TARGETS, 1))
 def test_every_overload_of_every_atomic_function(target: str) -> None:
     runner = runner_of(source(), target)
     generator = np.random.default_rng(11)
@@ -183,7 +184,7 @@ def zeros(runner: KernelRunner, count: int = 1, dtype: str = "i4") -> int:
     return runner.put(np.zeros(count, dtype))
 
 
-@pytest.mark.parametrize("target", ["compute_75", "compute_90", "compute_120"])
+@pytest.mark.parametrize("target", few(["compute_75", "compute_90", "compute_120"], 1))
 class TestWaiting:
     def test_the_maximum_of_floats_by_swaps(self, target: str) -> None:
         runner, x = loops(target), np.random.default_rng(0).standard_normal(5000).astype("f4")

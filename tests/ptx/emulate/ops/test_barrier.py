@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import ptx
-from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import BarrierDivergence, SynchronisationFault
+from ptx.emulate.threads.limits import Limits
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 
 HEAD = """.reg .pred %p<9>; .reg .b32 %r<20>; .reg .b64 %rd<9>; .shared .align 4 .b32 s[256];

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import (
     EmulationFault,
     Misaligned,
@@ -15,6 +14,7 @@ from ptx.emulate.model.errors import (
     UnsupportedInstruction,
     UseAfterFree,
 )
+from ptx.emulate.threads.limits import Limits
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 
 HEAD = """.reg .pred %p<9>; .reg .b16 %rs<5>; .reg .b32 %r<20>; .reg .b64 %rd<20>;

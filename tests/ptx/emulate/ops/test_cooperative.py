@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import LaunchError, OutOfBounds, SynchronisationFault, Trap
+from ptx.emulate.threads.limits import Limits
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 from tests.ptx.emulate.ops.corpus import runner_of
+from tests.short_cases import few
 
 VARIANTS = [
     ("compute_75", False), ("compute_90", False), ("compute_90", True), ("compute_120", False),
@@ -31,7 +32,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(11)
 
 
-@pytest.mark.parametrize("grid", [1, 7, 40])
+@pytest.mark.parametrize("grid", few([1, 7, 40], 2))
 def test_a_stencil_that_synchronises_the_grid(
     runner: KernelRunner, rng: np.random.Generator, grid: int
 ) -> None:

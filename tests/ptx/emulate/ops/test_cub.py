@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 
 from tests.ptx.emulate.kernel_runner import KernelRunner
 from tests.ptx.emulate.ops.corpus import runner_of
+from tests.short_cases import few
 
 Rows = NDArray[np.int32]  # (blocks, threads)
 
 
-@pytest.fixture(params=["compute_75", "compute_120"])
+@pytest.fixture(params=few(["compute_75", "compute_120"], 1))
 def runner(request: pytest.FixtureRequest) -> KernelRunner:
     return runner_of("cub.cu", request.param)
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from tests.ptx.emulate.kernel_runner import KernelRunner
 from tests.ptx.emulate.ops.corpus import text_of
+from tests.short_cases import few
 
 Floats = NDArray[Any]
 TARGETS = ["compute_75", "compute_90", "compute_100", "compute_120"]
@@ -88,11 +89,14 @@ def launch(on: KernelRunner, name: str, a: Floats, b: Floats, rows: int, dtype: 
 
 @pytest.mark.parametrize(
     ("target", "fast", "debug"),
-    [
-        *((target, False, False) for target in TARGETS),
-        ("compute_120", True, False),
-        ("compute_120", False, True),
-    ],
+    few(
+        [
+            *((target, False, False) for target in TARGETS),
+            ("compute_120", True, False),
+            ("compute_120", False, True),
+        ],
+        1,
+    ),
 )
 def test_every_kernel_of_the_corpus_loads(target: str, fast: bool, debug: bool) -> None:
     program = runner(target, fast, debug).program

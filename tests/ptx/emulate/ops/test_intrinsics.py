@@ -17,6 +17,7 @@ import ptx
 from tests.ptx.emulate.kernel_runner import KernelRunner
 from tests.ptx.emulate.ops.assembly import Rows, sample_rows
 from tests.ptx.emulate.ops.bit_reference import as_signed, clamped, fns, prmt, typed
+from tests.short_cases import few
 
 TARGETS = ("compute_75", "compute_90", "compute_100", "compute_120")
 MASK32 = 0xFFFFFFFF
@@ -246,7 +247,7 @@ def run(runner: KernelRunner, number: int, rows: Rows) -> list[int]:
     return [int(value) for value in runner.get(out, len(rows), np.uint32)]
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", few(TARGETS, 2))
 def test_intrinsics_give_what_python_integers_give(target: str) -> None:
     # Every kernel has the same variables, of which an expression uses some.
     options = ptx.CompileOptions(target=ptx.Target.ptx(target), extra=("-w",))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ptx.emulate.check.findings import Findings
-from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.order import LaunchOrder
+from ptx.emulate.threads.limits import Limits
 from tests.ptx.emulate.ops.tensor_device import STORE, WAIT, Device, arrive, load, noise
 
 ORDERS = [LaunchOrder("late"), *(LaunchOrder("random", seed) for seed in range(6))]

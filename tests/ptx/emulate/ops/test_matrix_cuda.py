@@ -16,12 +16,13 @@ from ptx.emulate.model.errors import Misaligned
 from tests.ptx.emulate.kernel_runner import KernelRunner
 from tests.ptx.emulate.ops.corpus import runner_of
 from tests.ptx.emulate.ops.matrix_lanes import packed
+from tests.short_cases import few
 
 TARGETS = ["compute_75", "compute_90", "compute_100"]
 M, N, K = 48, 80, 64
 
 
-@pytest.fixture(params=TARGETS)
+@pytest.fixture(params=few(TARGETS, 2))
 def any_runner(request: pytest.FixtureRequest) -> KernelRunner:
     return runner_of("matrices.cu", request.param)
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import (
     Deadlock,
     EmulationFault,
@@ -17,7 +16,9 @@ from ptx.emulate.model.errors import (
     SynchronisationFault,
     UnsupportedInstruction,
 )
+from ptx.emulate.threads.limits import Limits
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
+from tests.short_cases import few
 
 HEAD = """.reg .pred %p<9>; .reg .b32 %r<20>; .reg .b64 %rd<20>;
     .shared .align 8 .b64 m[4];
@@ -259,10 +260,10 @@ def test_sleep_lets_the_clocks_go_on() -> None:
     assert column(body) == [11]
 
 
-@pytest.mark.parametrize("wait", [
+@pytest.mark.parametrize("wait", few([
     "mbarrier.test_wait.shared.b64 %p2, [m], %rd3", "mbarrier.try_wait.shared.b64 %p2, [m], %rd3",
     "mbarrier.try_wait.parity.shared.b64 %p2, [m], 0, 500",
-])  # fmt: skip
+], 1))  # fmt: skip
 @pytest.mark.parametrize("sleep", ["", "nanosleep.u32 20;"])
 def test_a_phase_that_never_ends_is_a_deadlock(wait: str, sleep: str) -> None:
     body = f"""@!%p1 bra GO; mbarrier.init.shared.b64 [m], 33; GO: bar.sync 0;

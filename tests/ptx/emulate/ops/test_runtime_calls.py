@@ -9,7 +9,6 @@ import sys
 import numpy as np
 import pytest
 
-from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import (
     AssertionFailed,
     EmulationFault,
@@ -20,6 +19,7 @@ from ptx.emulate.model.errors import (
     UnsupportedInstruction,
     UseAfterFree,
 )
+from ptx.emulate.threads.limits import Limits
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 from tests.ptx.emulate.ops.corpus import TARGETS, runner_of
 

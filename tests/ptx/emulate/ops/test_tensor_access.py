@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import (
     OutOfBounds,
     SynchronisationFault,
@@ -15,6 +14,7 @@ from ptx.emulate.model.errors import (
     UnsupportedInstruction,
 )
 from ptx.emulate.model.order import LaunchOrder
+from ptx.emulate.threads.limits import Limits
 from tests.ptx.emulate.ops.tensor_text import launched, runner_of, with_columns
 
 NOTHING = np.zeros(1, np.uint32)

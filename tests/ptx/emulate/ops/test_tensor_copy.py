@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import (
     EmulationFault,
     InvalidTensorMap,
@@ -19,6 +18,7 @@ from ptx.emulate.model.errors import (
     UnsupportedInstruction,
 )
 from ptx.emulate.model.tensor_map import PixelBox
+from ptx.emulate.threads.limits import Limits
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 from tests.ptx.emulate.ops.tensor_device import (
     BACK,

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.limits import Limits
 from ptx.emulate.model.errors import (
     OutOfBounds,
     TensorMemoryFault,
@@ -16,6 +15,7 @@ from ptx.emulate.model.errors import (
     UnsupportedInstruction,
 )
 from ptx.emulate.model.order import LaunchOrder
+from ptx.emulate.threads.limits import Limits
 from tests.ptx.emulate.ops.tensor_layout import descriptor, instruction_word, k_major, mn_major
 from tests.ptx.emulate.ops.tensor_products import (
     COMMIT,

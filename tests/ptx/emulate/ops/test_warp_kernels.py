@@ -8,7 +8,7 @@ import operator
 import numpy as np
 import pytest
 
-from ptx.emulate.exec.limits import Limits
+from ptx.emulate.threads.limits import Limits
 from tests.ptx.emulate.kernel_runner import KernelRunner
 from tests.ptx.emulate.ops.corpus import TARGETS, runner_of
 

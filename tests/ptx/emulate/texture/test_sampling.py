@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ptx.emulate.memory.device_memory import DeviceMemory
+from ptx.emulate.memory.texture import AddressMode, Image, Texture
 from ptx.emulate.texture import cubemap
 from ptx.emulate.texture.filtering import (
     Slice,
@@ -17,7 +18,6 @@ from ptx.emulate.texture.filtering import (
 )
 from ptx.emulate.texture.mipmap import asked_level, gradient_level
 from ptx.emulate.texture.texel_place import Axis, nearest, pair
-from ptx.emulate.texture.texture import AddressMode, Image, Texture
 
 BYTE = st.integers(0, 255)
 

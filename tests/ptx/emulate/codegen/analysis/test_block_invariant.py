@@ -7,7 +7,7 @@ import pytest
 
 from ptx.emulate.codegen.analysis.block_invariant import dominators, invariant_definitions
 from ptx.emulate.codegen.cfg import CfgBuilder, find_live_registers
-from ptx.emulate.exec.limits import Limits
+from ptx.emulate.threads.limits import Limits
 from ptx.isa import parse
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 

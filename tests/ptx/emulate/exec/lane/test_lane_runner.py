@@ -14,10 +14,9 @@ from benchmarks.emulator.device import Device
 from benchmarks.emulator.narrow import narrow_cases
 from benchmarks.emulator.narrow_kernels import SOURCE
 from ptx.emulate import EmulationFault, Limits, UseAfterFree
-from ptx.emulate.exec.lane.choice import Choice, always, chosen, drawn, never
+from ptx.emulate.threads.limits import FewThreads
+from tests.ptx.emulate.few_threads import ALWAYS, NEVER, USUAL, drawn
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
-
-USUAL = Choice()
 
 
 def _small(case: Case) -> Case:
@@ -34,10 +33,9 @@ CASES = [_small(case) for case in narrow_cases()]
 def test_few_threads_compute_the_same_in_each_form(case: Case) -> None:
     device = Device("compute_90", source=SOURCE)
     results = []
-    for choice in (never(), USUAL, USUAL, drawn(3)):
+    for limits in (NEVER, USUAL, USUAL, drawn(3)):
         launch, values = device.prepare(case)
-        with chosen(choice):
-            launch()
+        launch(limits=limits)
         results.append([np.asarray(value).tobytes() for value in values()])
     assert all(result == results[0] for result in results)
 
@@ -51,8 +49,7 @@ def test_threads_that_go_their_own_ways_compute_the_same() -> None:
     for apart in (False, True):
         lanes.are_apart = apart
         launch, values = device.prepare(case)
-        with chosen(replace(USUAL, heat=0, settled=0) if apart else never()):
-            launch()
+        launch(limits=Limits(few_threads=FewThreads(heat=0, settled=0)) if apart else NEVER)
         results.append([np.asarray(value).tobytes() for value in values()])
     assert results[0] == results[1]
     assert any(key[2] and loop for key, loop in lanes.loops.items())
@@ -79,9 +76,9 @@ def test_a_fault_says_the_same_in_each_form(step: str, threads: int) -> None:
     texts = []
     runner = KernelRunner(ptx_text(body, ".param .u64 p0"))
     place = runner.put(np.zeros(400, np.uint8))
-    for choice in (never(), USUAL, always(), drawn(2)):
-        with chosen(choice), pytest.raises(EmulationFault) as caught:
-            runner.launch("k", 1, threads, place)
+    for limits in (NEVER, USUAL, ALWAYS, drawn(2)):
+        with pytest.raises(EmulationFault) as caught:
+            runner.launch("k", 1, threads, place, limits=limits)
         texts.append((type(caught.value), str(caught.value)))
     assert all(text == texts[0] for text in texts)
 
@@ -96,11 +93,10 @@ def test_what_a_store_of_one_thread_changes_the_next_load_of_another_sees() -> N
     add.u32 k, k, 1; setp.lt.u32 p, k, 200; @p bra again;
     ret;"""
     results = []
-    for choice in (never(), USUAL, always(), drawn(4)):
+    for limits in (NEVER, USUAL, ALWAYS, drawn(4)):
         runner = KernelRunner(ptx_text(body, ".param .u64 p0"))
         place = runner.put(np.arange(8, dtype=np.uint32))
-        with chosen(choice):
-            runner.launch("k", 1, 8, place)
+        runner.launch("k", 1, 8, place, limits=limits)
         results.append(runner.get(place, 8, np.uint32).tolist())
     assert all(result == results[0] for result in results)
 
@@ -108,10 +104,10 @@ def test_what_a_store_of_one_thread_changes_the_next_load_of_another_sees() -> N
 def test_an_endless_loop_of_one_thread_meets_the_limit_in_each_form() -> None:
     body = """.reg .u32 k; .reg .pred p;
     again: add.u32 k, k, 1; setp.ne.u32 p, k, 0; @p bra again; ret;"""
-    for choice in (never(), USUAL):
+    for limits in (NEVER, USUAL):
         runner = KernelRunner(ptx_text(body))
-        with chosen(choice), pytest.raises(EmulationFault, match="no end after"):
-            runner.launch("k", 1, 1, limits=Limits(max_steps=100_000))
+        with pytest.raises(EmulationFault, match="no end after"):
+            runner.launch("k", 1, 1, limits=replace(limits, max_steps=100_000))
 
 
 def test_memory_that_was_freed_is_out_of_reach_of_code_that_knew_it() -> None:
@@ -122,11 +118,10 @@ def test_memory_that_was_freed_is_out_of_reach_of_code_that_knew_it() -> None:
     ret;"""
     runner = KernelRunner(ptx_text(body, ".param .u64 p0"))
     place = runner.put(np.zeros(8, np.uint32))
-    with chosen(always()):
-        runner.launch("k", 1, 1, place)
-        runner.memory.free(place)
-        with pytest.raises(UseAfterFree):
-            runner.launch("k", 1, 1, place)
+    runner.launch("k", 1, 1, place, limits=ALWAYS)
+    runner.memory.free(place)
+    with pytest.raises(UseAfterFree):
+        runner.launch("k", 1, 1, place, limits=ALWAYS)
 
 
 WAITS = r"""
@@ -157,17 +152,16 @@ def _waits() -> str:
     return made
 
 
-@pytest.mark.parametrize("choice", [never(), USUAL, always(), drawn(1), drawn(2)])
+@pytest.mark.parametrize("limits", [NEVER, USUAL, ALWAYS, drawn(1), drawn(2)])
 @pytest.mark.parametrize(
     ("kernel", "threads"), [("asleep", 3), ("asleep", 40), ("at_a_barrier", 64)]
 )
 def test_what_was_computed_before_a_wait_is_there_after_it(
-    kernel: str, threads: int, choice: Choice
+    kernel: str, threads: int, limits: Limits
 ) -> None:
     runner = KernelRunner(_waits())
     a, o = (runner.put(np.zeros(threads, dtype=np.int32)) for _ in range(2))
-    with chosen(choice):
-        runner.launch(kernel, 1, threads, a, o, 40)
+    runner.launch(kernel, 1, threads, a, o, 40, limits=limits)
     total = wanted = 0
     for k in range(40):
         wanted, total = (wanted * 3 + total) % 2**32, total + k + 1

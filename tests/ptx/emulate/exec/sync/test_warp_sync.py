@@ -7,9 +7,9 @@ import pytest
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
-from ptx.emulate.exec.fibre import Fibre
 from ptx.emulate.model.errors import Deadlock
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import ptx
-from ptx.emulate.exec.limits import DEFAULT_LIMITS, Limits
 from ptx.emulate.model.errors import (
     BarrierDivergence,
     Deadlock,
@@ -17,7 +16,9 @@ from ptx.emulate.model.errors import (
     EndlessLoop,
     SynchronisationFault,
 )
+from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
 from tests.ptx.emulate.kernel_runner import KernelRunner
+from tests.short_cases import few
 
 SOURCE = pathlib.Path(__file__).with_name("patterns.cu")
 WRONG: dict[str, tuple[type[EmulationFault], str]] = {
@@ -75,7 +76,7 @@ def run(target: str, name: str, wrong: int, limits: Limits = DEFAULT_LIMITS) -> 
     )
 
 
-@pytest.mark.parametrize("target", ["compute_90", "compute_100"])
+@pytest.mark.parametrize("target", few(["compute_90", "compute_100"], 12))
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_synchronisation_is_a_fault_and_its_right_twin_runs(name: str, target: str) -> None:
     run(target, name, 0)

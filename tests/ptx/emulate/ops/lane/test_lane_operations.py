@@ -9,9 +9,10 @@ import pytest
 from numpy.typing import NDArray
 
 from ptx.emulate.codegen.lane.lane_table import lane_operations
-from ptx.emulate.exec.lane.choice import always, chosen, drawn, never
 from ptx.isa.model import TYPE_BYTES
+from tests.ptx.emulate.few_threads import ALWAYS, NEVER, drawn
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
+from tests.short_cases import few
 
 _WORDS = {
     2: [0, 1, 2, 0x7FFF, 0x8000, 0xFFFF, 0x1234],
@@ -115,17 +116,16 @@ def _results(form: str, suffix: str) -> list[bytes]:
     count = min(values.shape[1], 576)
     places = [runner.put(np.ascontiguousarray(row[:count])) for row in values]
     outputs = [runner.put(np.zeros(32 * count, np.uint8)) for _ in range(3)]
-    for out, choice in zip(outputs, (never(), always(), drawn(5)), strict=True):
+    for out, limits in zip(outputs, (NEVER, ALWAYS, drawn(5)), strict=True):
         for _ in range(2):  # at first no load knows its memory, and all threads go the long way
-            with chosen(choice):
-                runner.launch("k", 1, count, *places, out)
+            runner.launch("k", 1, count, *places, out, limits=limits)
     return [runner.get(out, 32 * count, np.uint8).tobytes() for out in outputs]
 
 
 _PURE = sorted({name for name, suffix in lane_operations() if name not in _NO_RESULT})
 
 
-@pytest.mark.parametrize("name", _PURE)
+@pytest.mark.parametrize("name", few(_PURE, 12))
 def test_code_for_single_threads_gives_the_bits_of_numpy(name: str) -> None:
     suffixes = [suffix for each, suffix in lane_operations() if each == name and suffix != "pred"]
     if len(suffixes) > 40:  # of conversions and `set`: each of one width with each of another

@@ -1,0 +1,150 @@
+"""Arrays in memory that processes of one host share.
+
+The memory has no name in any folder. Another process of the same user opens it through the file
+number that it has in the process that made it (proc(5), /proc/PID/fd). The system frees it when
+both processes have ended, however they end. `multiprocessing.shared_memory` has names, which stay
+when a process is killed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import mmap
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import CudadrvError
+from ..memory.copy_threads import Share, under_way, work_together
+from ..memory.dtypes import AnyArray
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+
+CAN_SHARE: Final = hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd")
+"""Whether the system has such memory: Linux."""
+MAX_REUSED_BYTES: Final = 256 << 20
+"""The largest segment that is kept for further calls; a larger one would hold much memory."""
+PAGE_BYTES: Final = 4096
+"""An array begins on a page of its own, as copies to the device then do."""
+_MIN_THREADED_BYTES: Final = 4 << 20  # fewer are copied sooner than another thread wakes
+_CHUNK_BYTES: Final = 2 << 20
+
+
+class NotSharedError(CudadrvError):
+    """Shared memory belongs to another host, or its process has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedArrays:
+    """Where the bytes of some arrays are, for another process.
+
+    Attributes:
+        path: the file of the segment.
+        name: the segment's name; file numbers are reused, names are not.
+        spans: the offset and size of each array.
+    """
+
+    path: str
+    name: str
+    spans: tuple[tuple[int, int], ...]
+
+    def within(self, memory: Bytes) -> list[Bytes]:
+        """The arrays, in the mapped memory of their segment."""
+        return [memory[start : start + nbytes] for start, nbytes in self.spans]
+
+    def mapped(self) -> Bytes:
+        """Map the whole segment of another process.
+
+        Raises:
+            NotSharedError: that process is on another host, or has ended.
+        """
+        try:
+            name = os.readlink(self.path)
+            number = os.open(self.path, os.O_RDWR) if self.name in name else -1
+        except OSError as error:
+            raise NotSharedError(f"opening shared memory: {error}") from error
+        if number < 0:
+            raise NotSharedError(f"{self.path} is {name} now")
+        try:
+            return _mapped(number, 0)
+        finally:
+            os.close(number)
+
+
+class Segment:
+    """Shared memory of the process that makes it.
+
+    Raises:
+        OSError: the system has not enough memory.
+    """
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
+        self._name = f"cudadrv-{secrets.token_hex(8)}"
+        self._number = os.memfd_create(self._name)
+        # Too little memory is an error here, and no SIGBUS at the first write.
+        os.posix_fallocate(self._number, 0, nbytes)
+        self._bytes = _mapped(self._number, nbytes)
+
+    def __del__(self) -> None:
+        # Memory that another process has mapped stays until that process unmaps it.
+        if hasattr(self, "_number"):
+            os.close(self._number)
+
+    def put(self, arrays: Sequence[Bytes]) -> SharedArrays:
+        """Copy arrays into the segment, one after the other."""
+        spans: list[tuple[int, int]] = []
+        start = 0
+        for array in arrays:
+            copy_items(self._bytes[start : start + array.size], array)
+            spans.append((start, array.size))
+            start += -(-array.size // PAGE_BYTES) * PAGE_BYTES
+        path = f"/proc/{os.getpid()}/fd/{self._number}"
+        return SharedArrays(path, self._name, tuple(spans))
+
+    def arrays(self, shared: SharedArrays) -> list[Bytes]:
+        """The arrays that `put` has placed here, as they are now."""
+        return shared.within(self._bytes)
+
+
+def copy_items(to: AnyArray, of: object) -> None:
+    """Do ``to[...] = of``, with several threads for large arrays."""
+    if (
+        isinstance(of, np.ndarray)
+        and of.nbytes >= _MIN_THREADED_BYTES
+        and (to.dtype, to.shape) == (of.dtype, of.shape)
+        and not to.dtype.hasobject
+        and to.flags.c_contiguous
+        and of.flags.c_contiguous
+    ):
+        _copy_bytes(to.reshape(-1).view(np.uint8), of.reshape(-1).view(np.uint8))
+    else:
+        to[...] = of  # NumPy releases the interpreter's lock meanwhile
+
+
+def _copy_bytes(to: Bytes, of: Bytes) -> None:
+    numbers = itertools.count()
+    chunks = -(-of.size // _CHUNK_BYTES)
+
+    def work() -> None:
+        while (number := next(numbers)) < chunks:
+            start = number * _CHUNK_BYTES
+            to[start : start + _CHUNK_BYTES] = of[start : start + _CHUNK_BYTES]
+
+    share = Share()
+    try:
+        under_way.append(share)  # no interrupt comes before it, nor before it is taken out
+        work_together(work, min(share.threads, chunks))
+    finally:
+        under_way.remove(share)
+
+
+def _mapped(number: int, nbytes: int) -> Bytes:
+    """Map shared memory with all its pages at once, which is faster than one page fault each."""
+    flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
+    return np.frombuffer(mmap.mmap(number, nbytes, flags=flags), np.uint8)

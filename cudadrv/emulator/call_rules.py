@@ -1,0 +1,304 @@
+"""What driver calls share: where an operation goes, what waits for it, what captures forbid.
+
+An operation runs at its call, is queued, or is recorded by a capture. CUDA Driver API, "API
+synchronization behavior", says which calls wait; under "immediate" only the work of nested calls is
+ever pending. CUDA Programming Guide, "Prohibited and Unhandled Operations", and
+cuThreadExchangeStreamCaptureMode say what captures forbid; the codes, and which calls invalidate,
+were measured with driver 580.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Iterable
+from functools import partial
+
+from ptx.emulate.model.grid_dependency import GridDependency
+
+from ..driver._api import CUresult, CUstreamCaptureMode
+from .contexts import Context
+from .device_state import DeviceState
+from .driver_state import DriverState
+from .events import Event
+from .host_memory import HostRange
+from .node_kind import NodeKind, Run
+from .refusal import Refusal
+from .streams import Capture, Stream
+from .timeline.host_watch import OrderWarning
+from .timeline.operation import Operation
+
+
+class CallRules(DriverState):
+    """Runs, queues or records operations, waits, and refuses what would break a capture."""
+
+    def _submit(
+        self,
+        stream: Stream,
+        kind: NodeKind,
+        run: Run,
+        host: tuple[HostRange, ...] = (),
+        *,
+        dependency: GridDependency | None = None,
+        is_early: bool = False,
+    ) -> Operation | None:
+        """Run or queue an operation, or record it if the stream is capturing.
+
+        `host` is the host memory that it uses, as far as that is known; for the others see
+        `Timeline.submit`. Gives what was queued.
+        """
+        capture = stream.capture
+        if capture is None:
+            if self._captures:
+                self._refuse_if_implicit(stream)
+            if self._accesses is not None:
+                run = self._accesses.timed(stream, kind, run, host)
+            timeline = self._timeline
+            if timeline is not None:
+                return timeline.submit(
+                    stream, kind, run, host=host, dependency=dependency, is_early=is_early
+                )
+            self._queued.execute(stream, run)
+            return None
+        with self._lock:
+            self._refuse_if_invalid(capture)
+            capture.add(stream, kind, run, host=host)
+        return None
+
+    @staticmethod
+    def _refuse_if_invalid(capture: Capture) -> None:
+        if capture.invalid:
+            raise Refusal(
+                CUresult.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+                "an earlier error invalidated the capture that the stream takes part in",
+            )
+
+    def _invalidate(self, captures: Iterable[Capture], code: CUresult, text: str) -> Refusal:
+        """Invalidate captures, and give the refusal to raise."""
+        for capture in captures:
+            capture.invalid = True
+        return Refusal(code, text)
+
+    def _refuse_if_implicit(self, stream: Stream, *, invalidates: bool = True) -> None:
+        """The legacy stream would wait for a capturing stream that blocks with it.
+
+        That makes the capture invalid, but for a call that only asks.
+        """
+        if not stream.is_legacy:
+            return
+        with self._lock:
+            waiting = [
+                capture
+                for capture in self._captures
+                if any(s.is_blocking and s.context is stream.context for s in capture.streams)
+            ]
+            if waiting:
+                raise self._invalidate(
+                    waiting if invalidates else (),
+                    CUresult.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
+                    "the legacy stream would depend on a stream that is capturing and was not "
+                    "created with CU_STREAM_NON_BLOCKING",
+                )
+
+    def _refuse_unsafe(self) -> None:
+        """Refuse a call that may synchronise while a capture forbids such calls.
+
+        It does if this thread began it and its mode is not relaxed, or any thread began it in
+        global mode; less if the thread has said so (cuThreadExchangeStreamCaptureMode).
+        """
+        if not self._captures:
+            return
+        own, wants = threading.get_ident(), self._thread.capture_mode
+        if wants == CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED:
+            return
+        minds_others = wants == CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL
+        with self._lock:
+            forbidding = [
+                capture
+                for capture in self._captures
+                if (
+                    capture.mode == CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL
+                    and (minds_others or capture.thread == own)
+                )
+                or (
+                    capture.mode == CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+                    and capture.thread == own
+                )
+            ]
+            if forbidding:
+                raise self._invalidate(
+                    forbidding,
+                    CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+                    "the call may synchronise, which the mode of a capture in progress forbids; "
+                    "the capture is now invalid",
+                )
+
+    def _refuse_in_capture(self, stream: Stream) -> None:
+        """Refuse a call that a capturing stream does not take, in any mode."""
+        capture = stream.capture
+        if capture is None:
+            return
+        with self._lock:
+            self._refuse_if_invalid(capture)
+            raise self._invalidate(
+                [capture],
+                CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+                "the stream is capturing, which does not allow the call; the capture is now "
+                "invalid",
+            )
+
+    def _refuse_sync_in_capture(self, context: Context) -> None:
+        """Refuse to synchronise a context that has a capturing stream, whatever the mode."""
+        with self._lock:
+            own = [
+                capture
+                for capture in self._captures
+                if any(stream.context is context for stream in capture.streams)
+            ]
+            if own:
+                raise self._invalidate(
+                    own,
+                    CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+                    "a stream of the context is capturing, which does not allow to synchronise; "
+                    "the capture is now invalid",
+                )
+        self._refuse_unsafe()
+
+    def _drop_capture(self, stream: Stream) -> None:
+        """Give up the capture of a stream that is going away."""
+        with self._lock:
+            capture = stream.capture
+            if capture is None:
+                return
+            capture.invalid = True
+            is_over = capture.origin is stream
+            if is_over:
+                self._end(capture)
+        if is_over:
+            self._give_up(capture)
+
+    def _give_up(self, capture: Capture) -> None:
+        """There will be no graph of a capture that has ended."""
+        capture.abandon()
+        if not capture.is_into:
+            self._graphs.pop(capture.graph.handle, None)
+
+    def _end(self, capture: Capture) -> None:
+        """End a capture; `_lock` is held."""
+        capture.end()
+        self._captures.discard(capture)
+
+    @property
+    def repeated_by(self) -> str:
+        """What makes a program run in this order again, as a sentence."""
+        return self._order.repeated_by
+
+    def finish(self) -> None:
+        """Run what is still queued, as at the end of a session; what fails is warned of."""
+        if self._timeline is None:
+            return
+        for device in self._devices:
+            broken = device.fault
+            self._thread.within_a_call(partial(self._finish_device, device))
+            if device.fault is not None and device.fault is not broken:
+                warnings.warn(
+                    f"what was still queued on device {device.ordinal} failed, which no call could "
+                    f"say: {device.fault.text}",
+                    OrderWarning,
+                    stacklevel=2,
+                )
+
+    def _finish_device(self, device: DeviceState) -> None:
+        """Let all work of a device end; its errors are for the next call."""
+        timeline = self._timeline
+        if timeline is not None:
+            timeline.need(timeline.tails_of(device))
+        self._host_has_waited(device)
+
+    def _finish_context(self, context: Context) -> None:
+        """Likewise of a context."""
+        timeline = self._timeline
+        if timeline is not None:
+            timeline.need(timeline.tails_of(context))
+        self._host_has_waited(context)
+
+    def _host_has_waited(self, waited: Stream | Context | DeviceState | None) -> None:
+        """What follows comes after this, or after all if None, where accesses are compared."""
+        if self._accesses is not None:
+            self._accesses.host_waits_for(waited)
+
+    def _finish_context_of(self, handle: int) -> None:
+        """Let the work end of the context in which something was made, before it is freed.
+
+        The driver waits for no other context then: measured. What another one still does with it
+        goes wrong.
+        """
+        context = self._contexts.get(handle)
+        if context is not None:
+            self._finish_context(context)
+
+    def _wait_for_context(self, context: Context) -> None:
+        """Wait for all work of a context.
+
+        Raises:
+            Refusal: some of it failed.
+        """
+        timeline = self._timeline
+        if timeline is not None:
+            self._wait_for(timeline.tails_of(context), context)
+        self._host_has_waited(context)
+        self._synchronised(context)
+
+    def _wait_for_stream(self, stream: Stream) -> None:
+        """Wait for a stream, and for what it would wait for.
+
+        Raises:
+            Refusal: some of it failed.
+        """
+        timeline = self._timeline
+        if timeline is not None:
+            self._wait_for(timeline.tails(stream), stream.context)
+        self._host_has_waited(stream)
+        self._synchronised(stream.context)
+
+    def _wait_for(self, operations: Iterable[Operation], context: Context) -> None:
+        self._queued.need(operations)
+        self._usable(context)
+        self._late_errors.raise_kept(context)
+
+    def _let_others_see(self, event: Event) -> None:
+        """Let a record be reached that other processes may wait for: nothing of theirs can do it.
+
+        So an event that is shared is always reached here; its waits elsewhere need no more.
+        """
+        if event.is_shared and event.operation is not None:
+            need = partial(self._queued.need, [event.operation])
+            if self._thread.is_nested:
+                self._thread.after_this_call(partial(self._thread.within_a_call, need))
+            else:
+                need()
+
+    def _is_pending(self, operations: Iterable[Operation], context: Context) -> bool:
+        """Whether something of it is not done; asking again and again comes to an end.
+
+        Raises:
+            Refusal: some of it failed.
+        """
+        if self._queued.query(operations):
+            return False
+        self._usable(context)
+        return True
+
+    def _synchronised(self, context: Context) -> None:
+        """Unused memory above the pool's threshold goes back; what was not executed is told.
+
+        Raises:
+            Refusal: an operation was not executed.
+        """
+        self._late_errors.raise_kept(context)
+        with context.device.lock:
+            for pool in tuple(context.device.account.pools.values()):
+                pool.synchronised()
+        if self._host_pools.by_handle:
+            with self._lock:
+                self._host_pools.synchronised()

@@ -1,0 +1,375 @@
+"""Kernels as functions, their launches and occupancy, and calls of functions of the host.
+
+CUDA Driver API: "Execution Control", "Occupancy". A captured launch copies its parameters when it
+is captured.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from ptx.emulate.model.grid_dependency import GridDependency
+
+from ...driver._api import (
+    CUfunction,
+    CUfunction_attribute,
+    CUlaunchAttributeID,
+    CUlaunchConfig,
+    CUlimit,
+    CUmodule,
+    CUresult,
+    CUstream,
+)
+from ..call_rules import CallRules
+from ..functions import attribute_of, blocks_per_sm, parameter_of, registers_of, set_attribute
+from ..graphs import Work
+from ..host_memory import HostRange
+from ..launch import KernelCall, check, execute, execute_in_turns, read_parameters
+from ..modules import NO_CLUSTER, Function, Shape
+from ..node_kind import NodeKind, Run
+from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
+from .call import call
+from .library import function_of
+
+if TYPE_CHECKING:
+    from ptx.emulate.exec.order.ordered_launch import Turns
+
+
+_STACK: Final = int(CUlimit.CU_LIMIT_STACK_SIZE)
+_EARLY: Final = CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+_NEEDS_EVENT: Final = (
+    CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT,
+    CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT,
+    CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE,
+)
+
+
+class ExecutionCalls(CallRules):
+    """Kernels as functions, their launches, and calls of functions of the host."""
+
+    @call(1)
+    def cuFuncGetName(self, hfunc: CUfunction, /) -> tuple[CUresult, bytes]:
+        """The kernel's name in the PTX."""
+        if not int(hfunc):
+            raise invalid_value("the function is null")
+        return SUCCESS, function_of(self, hfunc).name.encode()
+
+    @call(1)
+    def cuFuncGetAttribute(
+        self, attrib: CUfunction_attribute, hfunc: CUfunction, /
+    ) -> tuple[CUresult, int]:
+        """An attribute; registers are an estimate."""
+        return SUCCESS, attribute_of(function_of(self, hfunc), int(attrib))
+
+    @call()
+    def cuFuncSetAttribute(
+        self, hfunc: CUfunction, attrib: CUfunction_attribute, value: int, /
+    ) -> tuple[CUresult]:
+        """Set what can be set: the dynamic shared memory limit is what a launch may use."""
+        set_attribute(function_of(self, hfunc), int(attrib), value)
+        return OK
+
+    @call(2)
+    def cuFuncGetParamInfo(
+        self, func: CUfunction, param_index: int, /
+    ) -> tuple[CUresult, int, int]:
+        """Offset and size of a parameter."""
+        if not int(func):
+            raise invalid_value("the function is null")
+        return SUCCESS, *parameter_of(function_of(self, func), param_index)
+
+    @call(1)
+    def cuOccupancyMaxPotentialClusterSize(
+        self, func: CUfunction, config: CUlaunchConfig, /
+    ) -> tuple[CUresult, int]:
+        """The most blocks of a cluster; the threads and memory of a block do not matter here."""
+        function = function_of(self, func)
+        self._current()
+        most = function.module.context.device.profile.architecture.max_cluster
+        return SUCCESS, 16 if function.non_portable and most else most
+
+    @call(1)
+    def cuOccupancyMaxActiveClusters(
+        self, func: CUfunction, config: CUlaunchConfig, /
+    ) -> tuple[CUresult, int]:
+        """Clusters that fit on the device, whose multiprocessors are one group here."""
+        function = function_of(self, func)
+        self._current()
+        width, height, depth = function.cluster
+        size = width * height * depth
+        for attribute in config.attrs[: config.numAttrs]:
+            if attribute.id == CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+                extents = attribute.value.clusterDim
+                size = extents.x * extents.y * extents.z
+        if not size:
+            raise invalid_value("the configuration has no clusters")
+        device = function.module.context.device
+        blocks = blocks_per_sm(
+            device.attributes,
+            config.blockDimX * config.blockDimY * config.blockDimZ,
+            registers_of(function, device),
+            function.signature.shared_bytes + config.sharedMemBytes,
+        )
+        return SUCCESS, blocks * device.profile.sm_count // size
+
+    @call(1)
+    def cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        self, func: CUfunction, block_size: int, dynamic_smem_size: int, /
+    ) -> tuple[CUresult, int]:
+        """Blocks that fit on a multiprocessor; 0 if a block could not be launched."""
+        function = function_of(self, func)
+        self._current()
+        if block_size < 1:
+            raise invalid_value(f"a block of {block_size} threads")
+        if dynamic_smem_size > function.max_dynamic:
+            return SUCCESS, 0
+        device = function.module.context.device
+        return SUCCESS, blocks_per_sm(
+            device.attributes,
+            block_size,
+            registers_of(function, device),
+            function.signature.shared_bytes + dynamic_smem_size,
+        )
+
+    @call(1)
+    def cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+        self, func: CUfunction, block_size: int, dynamic_smem_size: int, flags: int, /
+    ) -> tuple[CUresult, int]:
+        """The same; the flag of caching overrides has no effect."""
+        if flags & ~1:
+            raise invalid_value(f"invalid occupancy flags {flags:#x}")
+        return self.cuOccupancyMaxActiveBlocksPerMultiprocessor(func, block_size, dynamic_smem_size)
+
+    @call(1)
+    def cuOccupancyAvailableDynamicSMemPerBlock(
+        self, func: CUfunction, num_blocks: int, block_size: int, /
+    ) -> tuple[CUresult, int]:
+        """Dynamic shared memory that each block may have where so many are on a multiprocessor."""
+        function = function_of(self, func)
+        if num_blocks < 1 or block_size < 1:
+            raise invalid_value(f"{num_blocks} blocks of {block_size} threads")
+        low, high = 0, function.max_dynamic
+        while low < high:
+            middle = (low + high + 1) // 2
+            code, blocks = self.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                func, block_size, middle
+            )
+            if code:
+                return code, blocks
+            low, high = (middle, high) if blocks >= num_blocks else (low, middle - 1)
+        return SUCCESS, low
+
+    @call(1)
+    def cuFuncGetParamCount(self, func: CUfunction, /) -> tuple[CUresult, int]:
+        """How many parameters a kernel has."""
+        return SUCCESS, len(function_of(self, func).signature.params)
+
+    @call(1)
+    def cuFuncGetModule(self, hfunc: CUfunction, /) -> tuple[CUresult, CUmodule]:
+        """The module that it is of."""
+        return SUCCESS, CUmodule(function_of(self, hfunc).module.handle)
+
+    @call()
+    def cuFuncSetCacheConfig(self, hfunc: CUfunction, config: int, /) -> tuple[CUresult]:
+        """Which memory a kernel prefers; without effect."""
+        function_of(self, hfunc)
+        if not 0 <= int(config) <= 3:
+            raise invalid_value(f"there is no cache configuration {int(config)}")
+        return OK
+
+    @call()
+    def cuLaunchCooperativeKernel(
+        self,
+        f: CUfunction,
+        grid_dim_x: int,
+        grid_dim_y: int,
+        grid_dim_z: int,
+        block_dim_x: int,
+        block_dim_y: int,
+        block_dim_z: int,
+        shared_mem_bytes: int,
+        h_stream: CUstream,
+        kernel_params: int,
+        /,
+    ) -> tuple[CUresult]:
+        """Launch a kernel whose blocks may wait for each other."""
+        shape = Shape(
+            (grid_dim_x, grid_dim_y, grid_dim_z),
+            (block_dim_x, block_dim_y, block_dim_z),
+            shared_mem_bytes,
+            cooperative=True,
+        )
+        self._launch(f, shape, h_stream, kernel_params, 0)
+        return OK
+
+    @call()
+    def cuLaunchKernel(
+        self,
+        f: CUfunction,
+        grid_dim_x: int,
+        grid_dim_y: int,
+        grid_dim_z: int,
+        block_dim_x: int,
+        block_dim_y: int,
+        block_dim_z: int,
+        shared_mem_bytes: int,
+        h_stream: CUstream,
+        kernel_params: int,
+        extra: int,
+        /,
+    ) -> tuple[CUresult]:
+        """Launch a kernel."""
+        shape = Shape(
+            (grid_dim_x, grid_dim_y, grid_dim_z),
+            (block_dim_x, block_dim_y, block_dim_z),
+            shared_mem_bytes,
+        )
+        self._launch(f, shape, h_stream, kernel_params, extra)
+        return OK
+
+    @call()
+    def cuLaunchKernelEx(
+        self, config: CUlaunchConfig, f: CUfunction, kernel_params: int, extra: int, /
+    ) -> tuple[CUresult]:
+        """Launch a kernel, cooperatively or in clusters if attributes ask for it.
+
+        Attributes that only hint at scheduling have no effect; those with events are not supported.
+        """
+        cooperative, cluster, is_early = False, NO_CLUSTER, False
+        for attribute in config.attrs[: config.numAttrs]:
+            if attribute.id == CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+                cooperative = bool(attribute.value.cooperative)
+            elif attribute.id == CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+                extents = attribute.value.clusterDim
+                cluster = (extents.x, extents.y, extents.z)
+            elif attribute.id == _EARLY:
+                is_early = bool(attribute.value.programmaticStreamSerializationAllowed)
+            elif attribute.id in _NEEDS_EVENT:
+                raise Refusal(
+                    CUresult.CUDA_ERROR_NOT_SUPPORTED,
+                    f"the emulator takes no launch attribute {int(attribute.id)}",
+                )
+        shape = Shape(
+            (config.gridDimX, config.gridDimY, config.gridDimZ),
+            (config.blockDimX, config.blockDimY, config.blockDimZ),
+            config.sharedMemBytes,
+            cooperative,
+            cluster,
+        )
+        self._launch(f, shape, config.hStream, kernel_params, extra, is_early=is_early)
+        return OK
+
+    def _launch(
+        self, handle: CUfunction, shape: Shape, h_stream: CUstream, kernel_params: int, extra: int,
+        *, is_early: bool = False,
+    ) -> None:  # fmt: skip
+        stream = self._stream(h_stream)
+        function = function_of(self, handle, stream.context)
+        context = function.module.context
+        if stream.context is not context:
+            raise invalid_handle(
+                f"invalid resource handle: kernel {function.shown} and the stream belong to "
+                "different contexts"
+            )
+        try:
+            shape = _checked(function, shape)
+            ready = KernelCall(function, shape, read_parameters(function, kernel_params, extra))
+        except Refusal:
+            if stream.capture is not None:
+                stream.capture.invalid = True
+            raise
+        queued = stream.capture is None and self._timeline is not None
+        dependency = GridDependency() if queued else None
+        run = _running(self, ready, dependency)
+        host = () if self._accesses is None else _host_memory_of(self, ready.parameters)
+        if stream.capture is None:
+            self._submit(
+                stream, NodeKind.KERNEL, run, host, dependency=dependency, is_early=is_early
+            )
+        else:
+            work = Work(NodeKind.KERNEL, run, host=host, launch=ready)
+            with self._lock:
+                self._refuse_if_invalid(stream.capture)
+                stream.capture.add_work(stream, work)
+
+    @call()
+    def cuLaunchHostFunc(self, h_stream: CUstream, fn: int, user_data: int, /) -> tuple[CUresult]:
+        """Call a function of the host at this point of the stream."""
+        stream = self._stream(h_stream)
+        function, argument = int(fn), int(user_data)
+        if not function:
+            raise invalid_value("the host function is null")
+        self._submit(stream, NodeKind.HOST, lambda: self._thread.call_host(function, argument))
+        if stream.capture is not None:
+            stream.capture.tell(stream, host_params(function, argument))
+        return OK
+
+
+def _running(driver: CallRules, ready: KernelCall, dependency: GridDependency | None = None) -> Run:
+    """What runs a kernel."""
+    function, limits = ready.function, driver.limits
+    shape, parameters = ready.shape, ready.parameters
+    device = function.module.context.device
+    if driver._accesses is not None:
+        limits = replace(limits, accessed=driver._accesses.launched)
+    stack = function.module.context.settings.get(_STACK)
+    if stack:
+        limits = replace(limits, stack_bytes=stack)
+
+    def run() -> Turns | None:
+        order = driver._order.of_launch(driver._launches)
+        if order is None:
+            execute(function, shape, parameters, device, limits)
+            return None
+        own = limits if dependency is None else replace(limits, dependency=dependency)
+        turns = execute_in_turns(function, shape, parameters, device, own, order)
+        return turns if dependency is None else _after_what_is_ahead(turns, dependency)
+
+    return run
+
+
+def _host_memory_of(driver: CallRules, parameters: bytes) -> tuple[HostRange, ...]:
+    """The memory of the host that parameters may point to; whether it is used, nobody knows."""
+    words = struct.unpack_from(f"{len(parameters) // 8}Q", parameters)
+    found = {piece.address: piece for word in words if (piece := driver._host.find(word))}
+    return tuple(
+        HostRange(piece.address, piece.nbytes, is_written=False, piece=piece, is_watched=False)
+        for piece in found.values()
+    )
+
+
+def kernel_work(driver: CallRules, function: Function, shape: Shape, parameters: bytes) -> Work:
+    """What a node does that launches a kernel.
+
+    Raises:
+        Refusal: as the launch would.
+    """
+    ready = KernelCall(function, _checked(function, shape), parameters)
+    host = () if driver._accesses is None else _host_memory_of(driver, parameters)
+    return Work(NodeKind.KERNEL, _running(driver, ready), host=host, launch=ready)
+
+
+def _after_what_is_ahead(turns: Turns, dependency: GridDependency) -> Turns:
+    """The turns of a launch, which has not ended before the one that it depends on has."""
+    yield from turns
+    while not dependency.may_go_on:
+        yield True
+
+
+def _checked(function: Function, shape: Shape) -> Shape:
+    """The shape of a launch that the driver would take, with the clusters of the kernel's own.
+
+    Raises:
+        Refusal: it would not.
+    """
+    if shape.cluster == NO_CLUSTER and any(function.cluster):
+        shape = replace(shape, cluster=function.cluster)
+    check(function, shape, function.module.context.device)
+    return shape
+
+
+def host_params(function: int, argument: int) -> bytes:
+    """A CUDA_HOST_NODE_PARAMS."""
+    return struct.pack("<QQ", function, argument)

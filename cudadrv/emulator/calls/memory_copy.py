@@ -1,0 +1,431 @@
+"""Copies: of bytes, of boxes, between contexts, in batches.
+
+CUDA Driver API: "Memory Management", "API synchronization behavior". Copies without a stream run in
+the legacy stream. The copies of a batch have no order among each other, so they are queued last
+first. The codes were measured with driver 580 on two devices and on one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Final
+
+from ...driver._api import (
+    CUDA_MEMCPY3D,
+    CUDA_MEMCPY3D_BATCH_OP,
+    CUDA_MEMCPY3D_PEER,
+    CUcontext,
+    CUdeviceptr,
+    CUmemcpy3DOperand,
+    CUmemcpyAttributes,
+    CUresult,
+    CUstream,
+)
+from ..call_rules import CallRules
+from ..copies import (
+    LEGACY,
+    Box,
+    BoxCopy,
+    BoxSide,
+    Move,
+    copy_boxes,
+    copy_bytes,
+    host_side,
+    look_at,
+    move_of_box,
+    move_of_bytes,
+    side_in_array,
+)
+from ..device_state import DeviceState
+from ..node_kind import NodeKind
+from ..refusal import OK, Refusal, invalid_value
+from ..streams import LEGACY_HANDLE, Stream
+from .call import call
+
+_IN_STREAM, _DURING_CALL, _ANY_TIME = 1, 2, 3  # CUmemcpySrcAccessOrder
+_POINTER, _ARRAY = 1, 2  # CUmemcpy3DOperandType
+_FLAGS: Final = 1  # CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE
+
+
+class CopyCalls(CallRules):
+    """Copies."""
+
+    @call()
+    def cuMemcpyHtoDAsync(
+        self, dst_device: CUdeviceptr, src_host: int, byte_count: int, h_stream: CUstream, /
+    ) -> tuple[CUresult]:
+        """Host to device."""
+        self._refuse_by_context(byte_count, int(dst_device))
+        copy_bytes(self, int(dst_device), src_host, byte_count, h_stream, from_host=True)
+        return OK
+
+    @call()
+    def cuMemcpyDtoHAsync(
+        self, dst_host: int, src_device: CUdeviceptr, byte_count: int, h_stream: CUstream, /
+    ) -> tuple[CUresult]:
+        """Device to host."""
+        self._refuse_by_context(byte_count, int(src_device))
+        copy_bytes(self, dst_host, int(src_device), byte_count, h_stream, to_host=True)
+        return OK
+
+    @call()
+    def cuMemcpyDtoDAsync(
+        self,
+        dst_device: CUdeviceptr,
+        src_device: CUdeviceptr,
+        byte_count: int,
+        h_stream: CUstream,
+        /,
+    ) -> tuple[CUresult]:
+        """Device to device, also between devices."""
+        self._refuse_by_context(byte_count, int(dst_device), int(src_device))
+        copy_bytes(self, int(dst_device), int(src_device), byte_count, h_stream)
+        return OK
+
+    @call()
+    def cuMemcpyPeerAsync(
+        self,
+        dst_device: CUdeviceptr,
+        dst_context: CUcontext,
+        src_device: CUdeviceptr,
+        src_context: CUcontext,
+        byte_count: int,
+        h_stream: CUstream,
+        /,
+    ) -> tuple[CUresult]:
+        """Between contexts; the pointers say on which devices, null contexts are fine."""
+        self._refuse_dead(dst_context, src_context)
+        copy_bytes(self, int(dst_device), int(src_device), byte_count, h_stream)
+        return OK
+
+    def _refuse_dead(self, *contexts: CUcontext) -> None:
+        """Refuse contexts that are destroyed or broken; null ones are fine."""
+        for context in contexts:
+            if int(context):
+                self._usable(self._context(context))
+
+    @call()
+    def cuMemcpy3DAsync(self, copy: CUDA_MEMCPY3D | None, h_stream: CUstream, /) -> tuple[CUresult]:
+        """Copy `WidthInBytes` of `Height` rows of `Depth` slices; an empty box copies nothing."""
+        self._submit_box(copy, h_stream)
+        return OK
+
+    @call()
+    def cuMemcpy3DPeerAsync(
+        self, copy: CUDA_MEMCPY3D_PEER | None, h_stream: CUstream, /
+    ) -> tuple[CUresult]:
+        """The same between contexts; the pointers say on which devices, null contexts are fine."""
+        if copy is not None:
+            self._refuse_dead(copy.dstContext, copy.srcContext)
+        self._submit_box(copy, h_stream)
+        return OK
+
+    def _submit_box(self, copy: BoxCopy | None, h_stream: CUstream) -> None:
+        if copy is None:
+            raise invalid_value("the copy's parameters are null")
+        copy_boxes(self, copy, self._stream(h_stream))
+
+    def _refuse_by_context(self, nbytes: int, *addresses: int) -> None:
+        """Refuse memory that the driver does not take with what is current.
+
+        The stream does not matter. Memory of a pool, and what is mapped into a range, must be
+        within reach of the current context's device. Without a context all is taken but for bytes
+        over the border of two mappings: measured with driver 580 on two devices and on one.
+        """
+        stack = self._thread.stack
+        own = stack[-1].device if stack else None
+        for address in addresses:
+            device = self._device_of(address)
+            if device is None or device is own:
+                continue
+            with device.lock:
+                mapped = _mapping_at(device, address)
+                found = device.memory.find(address)
+                piece = None if found is None else device.pieces.get(found.address)
+            if own is None:
+                if mapped is not None and address + nbytes > mapped[0] + mapped[1]:
+                    raise invalid_value(
+                        f"{nbytes} bytes at {address:#x} go over the border of two mappings, "
+                        "while no context is current"
+                    )
+            elif mapped or (piece and piece.pool and own.ordinal not in piece.pool.peers):
+                what = "mapped memory" if mapped else "memory of a pool"
+                raise invalid_value(
+                    f"{what} of device {device.ordinal} was given while a context of "
+                    f"device {own.ordinal} is current, which cannot reach it"
+                )
+
+    @call()
+    def cuMemcpyHtoD(
+        self, dst_device: CUdeviceptr, src_host: int, byte_count: int, /
+    ) -> tuple[CUresult]:
+        """Host to device."""
+        self._refuse_by_context(byte_count, int(dst_device))
+        self._copy_and_wait(int(dst_device), src_host, byte_count, from_host=True)
+        return OK
+
+    @call()
+    def cuMemcpyDtoH(
+        self, dst_host: int, src_device: CUdeviceptr, byte_count: int, /
+    ) -> tuple[CUresult]:
+        """Device to host."""
+        self._refuse_by_context(byte_count, int(src_device))
+        self._copy_and_wait(dst_host, int(src_device), byte_count, to_host=True)
+        return OK
+
+    @call()
+    def cuMemcpyDtoD(
+        self, dst_device: CUdeviceptr, src_device: CUdeviceptr, byte_count: int, /
+    ) -> tuple[CUresult]:
+        """Device to device; the host does not wait for it."""
+        self._refuse_by_context(byte_count, int(dst_device), int(src_device))
+        copy_bytes(self, int(dst_device), int(src_device), byte_count, LEGACY)
+        return OK
+
+    @call()
+    def cuMemcpyPeer(
+        self,
+        dst_device: CUdeviceptr,
+        dst_context: CUcontext,
+        src_device: CUdeviceptr,
+        src_context: CUcontext,
+        byte_count: int,
+        /,
+    ) -> tuple[CUresult]:
+        """Between contexts; the host does not wait for it."""
+        self._refuse_dead(dst_context, src_context)
+        copy_bytes(self, int(dst_device), int(src_device), byte_count, LEGACY)
+        return OK
+
+    @call()
+    def cuMemcpy3D(self, copy: CUDA_MEMCPY3D | None, /) -> tuple[CUresult]:
+        """A box of bytes."""
+        self._queued.refuse_to_wait(self._stream(LEGACY))
+        self._submit_box(copy, LEGACY)
+        self._wait_for_stream(self._stream(LEGACY))
+        return OK
+
+    @call()
+    def cuMemcpyAsync(
+        self, dst: CUdeviceptr, src: CUdeviceptr, byte_count: int, h_stream: CUstream, /
+    ) -> tuple[CUresult]:
+        """From wherever the one address lies to wherever the other does."""
+        copy_bytes(self, int(dst), int(src), byte_count, h_stream, to_host=True, from_host=True)
+        return OK
+
+    @call()
+    def cuMemcpy(self, dst: CUdeviceptr, src: CUdeviceptr, byte_count: int, /) -> tuple[CUresult]:
+        """The same, and the host waits for it."""
+        self._copy_and_wait(int(dst), int(src), byte_count, to_host=True, from_host=True)
+        return OK
+
+    def _copy_and_wait(
+        self, dst: int, src: int, nbytes: int, *, to_host: bool = False, from_host: bool = False
+    ) -> None:
+        """Copy in the legacy stream, and wait for that."""
+        if nbytes > 0:
+            self._queued.refuse_to_wait(self._stream(LEGACY))
+        copy_bytes(self, dst, src, nbytes, LEGACY, to_host=to_host, from_host=from_host)
+        if nbytes > 0:
+            self._wait_for_stream(self._stream(LEGACY))
+
+    @call()
+    def cuMemcpyBatchAsync(
+        self,
+        dsts: Sequence[CUdeviceptr] | None,
+        srcs: Sequence[CUdeviceptr] | None,
+        sizes: Sequence[int],
+        count: int,
+        attrs: Sequence[CUmemcpyAttributes] | None,
+        attrs_idxs: Sequence[int],
+        num_attrs: int,
+        h_stream: CUstream,
+        /,
+    ) -> tuple[CUresult]:
+        """Copy several ranges; the attributes from `attrs_idxs[k]` on are `attrs[k]`."""
+        stream = self._stream_of_batch(h_stream)
+        if not dsts or not srcs or not 0 < count <= min(len(dsts), len(srcs), len(sizes)):
+            raise invalid_value(f"a batch of {count} copies lacks targets, sources or sizes")
+        starts = first_ones("attrsIdxs", attrs_idxs, attrs or (), num_attrs, count)
+        orders = [0] * count
+        for (start, end), each in zip(pairwise((*starts, count)), attrs or (), strict=False):
+            orders[start:end] = [_order_of(each)] * (end - start)
+        if min(sizes[:count]) <= 0:
+            raise invalid_value(f"copy {sizes.index(min(sizes[:count]))} of a batch has no bytes")
+        moves = [
+            (move_of_bytes(self, int(dst), int(src), size, to_host=True, from_host=True), order)
+            for dst, src, size, order in zip(dsts, srcs, sizes, orders, strict=False)
+        ]
+        self._submit_batch(stream, moves)
+        return OK
+
+    @call()
+    def cuMemcpyWithAttributesAsync(
+        self, dst: CUdeviceptr, src: CUdeviceptr, size: int, attr: CUmemcpyAttributes | None,
+        h_stream: CUstream, /,
+    ) -> tuple[CUresult]:  # fmt: skip
+        """Copy one range, whose attributes say when the source may be read."""
+        stream = self._stream_of_batch(h_stream)
+        if attr is None:
+            raise invalid_value("the attributes of the copy are null")
+        order = _order_of(attr)
+        if size > 0:
+            move = move_of_bytes(self, int(dst), int(src), size, to_host=True, from_host=True)
+            self._submit_ordered(stream, move, order)
+        return OK
+
+    @call()
+    def cuMemcpy3DBatchAsync(
+        self,
+        num_ops: int,
+        op_list: Sequence[CUDA_MEMCPY3D_BATCH_OP] | None,
+        flags: int,
+        h_stream: CUstream,
+        /,
+    ) -> tuple[CUresult]:
+        """Copy several boxes of memory or of arrays."""
+        stream = self._stream_of_batch(h_stream)
+        if not op_list or not 0 < num_ops <= len(op_list) or flags:
+            raise invalid_value(f"a batch of {num_ops} copies with flags {flags:#x}")
+        moves = [(self._box_of(each), _order_of(each)) for each in op_list[:num_ops]]
+        self._submit_batch(stream, moves)
+        return OK
+
+    @call()
+    def cuMemcpy3DWithAttributesAsync(
+        self, op: CUDA_MEMCPY3D_BATCH_OP | None, flags: int, h_stream: CUstream, /
+    ) -> tuple[CUresult]:
+        """Copy one box, with what says when the source may be read."""
+        stream = self._stream_of_batch(h_stream)
+        if op is None or flags:
+            raise invalid_value("the copy is null" if op is None else f"flags {flags:#x}")
+        self._submit_ordered(stream, self._box_of(op), _order_of(op))
+        return OK
+
+    def _stream_of_batch(self, handle: CUstream) -> Stream:
+        if int(handle) in (0, LEGACY_HANDLE):
+            raise invalid_value("such a copy needs a stream other than the legacy one")
+        stream = self._stream(handle)
+        if stream.capture is not None:
+            self._refuse_if_invalid(stream.capture)
+            raise Refusal(
+                CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+                "a graph takes no such copy; the capture goes on, as with driver 580",
+            )
+        return stream
+
+    def _submit_batch(self, stream: Stream, moves: Sequence[tuple[Move, int]]) -> None:
+        for move, _ in moves:
+            look_at(move, later=False)
+        for move, order in reversed(moves):
+            self._submit_ordered(stream, move, order)
+
+    def _submit_ordered(self, stream: Stream, move: Move, order: int) -> None:
+        """Queue a copy whose source may be read as `order` says, and wait for nothing.
+
+        What may be read before its stream gets there is read at the call, so that a missing wait is
+        found; but of the host's memory that is promised to stay as it is, which is watched.
+        """
+        if self._timeline is None:
+            self._submit(stream, NodeKind.COPY, partial(move.run, False, None))
+            return
+        of = host_side(self, *move.source, is_written=False)
+        to = host_side(self, *move.target, is_written=True)
+        address, _ = look_at(move, later=False)
+        staged = None
+        if order == _DURING_CALL or (order == _ANY_TIME and of.range is None):
+            nbytes = move.source[2]
+            staged = ctypes.create_string_buffer(ctypes.string_at(address, nbytes), nbytes)
+        read = None if staged is not None else of.range
+        used = tuple(each for each in (read, to.range) if each is not None)
+        self._submit(stream, NodeKind.COPY, partial(move.run, True, staged), used)
+
+    def _box_of(self, op: CUDA_MEMCPY3D_BATCH_OP) -> Move:
+        """A copy of a box, whose extents are elements: of an array's size, else bytes."""
+        extent = int(op.extent.width), int(op.extent.height), int(op.extent.depth)
+        if 0 in extent:
+            raise invalid_value(f"a copy of {extent} (width, height, depth) elements")
+        sizes = {self._element_bytes(side) for side in (op.src, op.dst)} - {0}
+        if len(sizes) > 1:
+            raise invalid_value(f"arrays of elements of {sizes} bytes are not copied to each other")
+        nbytes = sizes.pop() if sizes else 1
+        box = extent[0] * nbytes, extent[1], extent[2]
+        source, target = (self._side_of(side, nbytes, box) for side in (op.src, op.dst))
+        return move_of_box(self, source, target, box)
+
+    def _element_bytes(self, side: CUmemcpy3DOperand) -> int:
+        """Of the array that it is; 0 of a pointer."""
+        if _kind_of(side) != _ARRAY:
+            return 0
+        array = self._arrays.get(int(side.op.array.array))
+        return 0 if array is None else array.layout.texel_bytes
+
+    def _side_of(self, side: CUmemcpy3DOperand, nbytes: int, box: Box) -> BoxSide:
+        if _kind_of(side) == _ARRAY:
+            within = side.op.array
+            at = int(within.offset.x) * nbytes, int(within.offset.y), int(within.offset.z)
+            return side_in_array(self, within.array, 0, at, box)
+        given = side.op.ptr
+        width, height, _ = box
+        row = int(given.rowLength) * nbytes or width
+        rows = int(given.layerHeight) or height
+        address = int(given.ptr)
+        if not address or row < width or rows < height:
+            raise invalid_value(
+                f"rows of {row} bytes and layers of {rows} rows at {address:#x} do not hold a box "
+                f"of {box} (bytes, rows, slices)"
+            )
+        return BoxSide(address, row, row * rows, any_host=True)
+
+
+def _mapping_at(device: DeviceState, address: int) -> tuple[int, int] | None:
+    """The address and size of what is mapped there into a reserved range."""
+    for found in device.reservations.values():
+        if found.holds(address, 1):
+            return found.piece_at(address)
+    return None
+
+
+def _kind_of(side: CUmemcpy3DOperand) -> int:
+    try:
+        kind = int(side.type)
+    except ValueError:
+        kind = 0
+    if kind not in (_POINTER, _ARRAY):
+        raise invalid_value("a side of a copy is a pointer or an array")
+    return kind
+
+
+def _order_of(given: CUmemcpyAttributes | CUDA_MEMCPY3D_BATCH_OP) -> int:
+    """When the source may be read."""
+    try:
+        order = int(given.srcAccessOrder)
+    except ValueError:
+        order = 0
+    if order not in (_IN_STREAM, _DURING_CALL, _ANY_TIME):
+        raise invalid_value(f"srcAccessOrder {order} says not when a source may be read: 1, 2 or 3")
+    if int(given.flags) & ~_FLAGS:
+        raise invalid_value(f"invalid flags of a copy {int(given.flags):#x}")
+    return order
+
+
+def first_ones(
+    what: str, starts: Sequence[int], each: Sequence[object], number: int, count: int
+) -> Sequence[int]:
+    """Where in a batch of `count` each of `number` attributes begins to apply.
+
+    Raises:
+        Refusal: CUDA_ERROR_INVALID_VALUE, if they do not begin with 0 and grow.
+    """
+    if not 0 < number <= min(len(each), len(starts), count):
+        raise invalid_value(f"{number} attributes for a batch of {count}")
+    found = starts[:number]
+    grows = all(one < next_one for one, next_one in pairwise(found))
+    if found[0] or not grows or found[-1] >= count:
+        raise invalid_value(
+            f"{what} is {list(found)}: it begins with 0, grows, and is below {count}"
+        )
+    return found

@@ -1,0 +1,207 @@
+"""Fills of rows of memory with one value.
+
+CUDA Driver API: "Memory Management", cuMemsetD8Async and the like.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from typing import Final, NamedTuple
+
+from ...driver._api import CUdeviceptr, CUresult, CUstream
+from ..call_rules import CallRules
+from ..copies import LEGACY, host_side, lock_of, note_move, place_of
+from ..device_state import DeviceState
+from ..node_kind import NodeKind
+from ..refusal import OK, invalid_value
+from ..streams import Stream
+from .call import call
+
+_PARAMS: Final = struct.Struct("<QQIIQQQ")  # CUDA_MEMSET_NODE_PARAMS_v2
+
+
+class Rows(NamedTuple):
+    """What is filled.
+
+    Attributes:
+        elements: how many a row has.
+        height: how many rows there are.
+        pitch: bytes from a row to the next; of a single one it does not matter.
+    """
+
+    elements: int
+    height: int = 1
+    pitch: int = 0
+
+
+class FillCalls(CallRules):
+    """Fills; those without a stream run in the legacy stream."""
+
+    @call()
+    def cuMemsetD8(self, dst_device: CUdeviceptr, uc: int, n: int, /) -> tuple[CUresult]:
+        """Set `n` bytes; the host does not wait for device memory."""
+        fill_rows(self, int(dst_device), uc, 1, Rows(n), self._stream(LEGACY))
+        return OK
+
+    @call()
+    def cuMemsetD16(self, dst_device: CUdeviceptr, us: int, n: int, /) -> tuple[CUresult]:
+        """Set `n` 16-bit values."""
+        fill_rows(self, int(dst_device), us, 2, Rows(n), self._stream(LEGACY))
+        return OK
+
+    @call()
+    def cuMemsetD32(self, dst_device: CUdeviceptr, ui: int, n: int, /) -> tuple[CUresult]:
+        """Set `n` 32-bit values."""
+        fill_rows(self, int(dst_device), ui, 4, Rows(n), self._stream(LEGACY))
+        return OK
+
+    @call()
+    def cuMemsetD8Async(
+        self, dst_device: CUdeviceptr, uc: int, n: int, h_stream: CUstream, /
+    ) -> tuple[CUresult]:
+        """Set `n` bytes."""
+        fill_rows(self, int(dst_device), uc, 1, Rows(n), self._stream(h_stream))
+        return OK
+
+    @call()
+    def cuMemsetD16Async(
+        self, dst_device: CUdeviceptr, us: int, n: int, h_stream: CUstream, /
+    ) -> tuple[CUresult]:
+        """Set `n` 16-bit values at a multiple of 2."""
+        fill_rows(self, int(dst_device), us, 2, Rows(n), self._stream(h_stream))
+        return OK
+
+    @call()
+    def cuMemsetD32Async(
+        self, dst_device: CUdeviceptr, ui: int, n: int, h_stream: CUstream, /
+    ) -> tuple[CUresult]:
+        """Set `n` 32-bit values at a multiple of 4."""
+        fill_rows(self, int(dst_device), ui, 4, Rows(n), self._stream(h_stream))
+        return OK
+
+    @call()
+    def cuMemsetD2D8Async(
+        self,
+        dst_device: CUdeviceptr,
+        dst_pitch: int,
+        uc: int,
+        width: int,
+        height: int,
+        h_stream: CUstream,
+        /,
+    ) -> tuple[CUresult]:
+        """Set `width` bytes of each of `height` rows, which begin `dst_pitch` bytes apart."""
+        fill_rows(
+            self, int(dst_device), uc, 1, Rows(width, height, dst_pitch), self._stream(h_stream)
+        )
+        return OK
+
+    @call()
+    def cuMemsetD2D16Async(
+        self,
+        dst_device: CUdeviceptr,
+        dst_pitch: int,
+        us: int,
+        width: int,
+        height: int,
+        h_stream: CUstream,
+        /,
+    ) -> tuple[CUresult]:
+        """The same of 16-bit values, at multiples of 2."""
+        fill_rows(
+            self, int(dst_device), us, 2, Rows(width, height, dst_pitch), self._stream(h_stream)
+        )
+        return OK
+
+    @call()
+    def cuMemsetD2D32Async(
+        self,
+        dst_device: CUdeviceptr,
+        dst_pitch: int,
+        ui: int,
+        width: int,
+        height: int,
+        h_stream: CUstream,
+        /,
+    ) -> tuple[CUresult]:
+        """The same of 32-bit values, at multiples of 4."""
+        fill_rows(
+            self, int(dst_device), ui, 4, Rows(width, height, dst_pitch), self._stream(h_stream)
+        )
+        return OK
+
+
+def _refuse_if_shut(
+    driver: CallRules, device: DeviceState | None, address: int, stream: Stream
+) -> None:
+    """Refuse memory of the host that the stream's device may not reach."""
+    piece = driver._host.find(address) if device is None else None
+    ordinal = stream.context.device.ordinal
+    if piece is not None and not piece.is_open_to(ordinal):
+        raise invalid_value(
+            f"{address:#x} is memory of a pool that cuMemPoolSetAccess has not opened to "
+            f"device {ordinal}"
+        )
+
+
+def fill_rows(
+    driver: CallRules, address: int, value: int, width: int, rows: Rows, stream: Stream
+) -> None:
+    """Fill rows of memory in the order of a stream, or record that."""
+    if not 0 <= value < 1 << 8 * width:
+        raise OverflowError(f"{value} does not fit in {width} unsigned bytes")
+    count, height, pitch = rows
+    if count <= 0 or height <= 0:
+        return
+    if address % width:
+        raise invalid_value(f"{address:#x} is not a multiple of {width}")
+    nbytes = width * count
+    if height == 1:
+        pitch = nbytes
+    elif pitch % width or pitch < nbytes:
+        raise invalid_value(
+            f"rows of {nbytes} bytes cannot begin {pitch} bytes apart: a pitch is a multiple "
+            f"of {width} and no less than a row"
+        )
+    device, span = driver._device_of(address), pitch * (height - 1) + nbytes
+    _refuse_if_shut(driver, device, address, stream)
+    ranges = [(address + row * pitch, nbytes) for row in range(height)]
+    if pitch == nbytes:
+        ranges = [(address, span)]
+    pattern = value.to_bytes(width, "little")
+    recording = stream.capture is not None
+    later = recording or driver._timeline is not None
+
+    def run() -> None:
+        with lock_of(device):
+            place = place_of(driver, device, address, span, False, later)
+            for start, length in ranges:
+                _set(place + start - address, pattern, length)
+                if device is not None:
+                    device.memory.mark_written(start, length)
+        note_move(driver, (device, []), (device, ranges))
+
+    if not later:
+        driver._submit(stream, NodeKind.SET, run)
+        return
+    with lock_of(device):
+        place_of(driver, device, address, span, False, recording)
+    target = host_side(driver, device, address, span, is_written=True)
+    driver._submit(stream, NodeKind.SET, run, () if target.range is None else (target.range,))
+    if stream.capture is not None:
+        told = (address, rows.pitch, value, width, count, height, stream.context.handle)
+        stream.capture.tell(stream, _PARAMS.pack(*told))
+
+
+def _set(place: int, pattern: bytes, nbytes: int) -> None:
+    """Repeat a pattern over host memory: whole bytes at once, others by doubling."""
+    if len(set(pattern)) == 1:
+        ctypes.memset(place, pattern[0], nbytes)
+        return
+    done = len(pattern)
+    ctypes.memmove(place, pattern, done)
+    while done < nbytes:
+        more = min(done, nbytes - done)
+        ctypes.memmove(place + done, place, more)
+        done += more

@@ -1,0 +1,608 @@
+"""Memory that is allocated and freed in the order of a stream, and its pools.
+
+CUDA Driver API: "Stream Ordered Memory Allocator".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Final
+
+from ptx.emulate.memory.file_pages import CAN_SHARE, whole_pages
+
+from ...driver._api import (
+    CUdevice,
+    CUdeviceptr,
+    CUmemAccess_flags,
+    CUmemAccessDesc,
+    CUmemAllocationHandleType,
+    CUmemAllocationType,
+    CUmemLocationType,
+    CUmemoryPool,
+    CUmemPool_attribute,
+    CUresult,
+    CUstream,
+    cuuint64_t,
+)
+from ..call_rules import CallRules
+from ..device_state import DeviceState, GraphMemory, Owner, Piece
+from ..host_memory import HostPiece
+from ..node_kind import NodeKind
+from ..pools import Location, Pool, PoolPlace, PoolProperties
+from ..refusal import OK, SUCCESS, Refusal, invalid_value, not_supported
+from ..shared_file import SharedFile
+from ..streams import Capture, Stream
+from ..timeline.freed_memory import FreedMemory
+from .call import call
+
+_THRESHOLD: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
+_RESERVED: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
+_RESERVED_HIGH: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)
+_USED: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
+_USED_HIGH: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_HIGH)
+# What a pool was made with, which the bindings of CUDA 12 have no names for.
+_TYPE, _HANDLE_TYPES, _LOCATION, _LOCATION_TYPE, _MOST, _DECOMPRESSES = range(9, 15)
+_PINNED: Final = int(CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED)
+_MANAGED: Final = 2  # CU_MEM_ALLOCATION_TYPE_MANAGED
+_NO_HANDLES: Final = int(CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_NONE)
+DESCRIPTORS: Final = int(CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+_NO_ACCESS: Final = int(CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE)
+_READ_AND_WRITE: Final = int(CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+_ANYWHERE: Final = 0  # CU_MEM_LOCATION_TYPE_NONE
+DEVICE: Final = int(CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE)
+HOST: Final = int(CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST)
+HOST_NUMA: Final = int(CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST_NUMA)
+HOST_NUMA_CURRENT: Final = 4  # CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT
+_THE_HOST: Final = -1  # among the ordinals of who may access a pool
+
+
+class StreamOrderedMemoryCalls(CallRules):
+    """Stream-ordered memory, and memory pools."""
+
+    @call(1)
+    def cuMemAllocAsync(self, bytesize: int, h_stream: CUstream, /) -> tuple[CUresult, CUdeviceptr]:
+        """Memory of the pool in use on the stream's device; no bytes give null (measured).
+
+        In a capture it becomes a node, and the memory is the graph's.
+        """
+        stream = self._stream(h_stream)
+        device = stream.context.device
+        return SUCCESS, self._allocate_of(device, device.pool_in_use, stream, bytesize)
+
+    @call(1)
+    def cuMemAllocFromPoolAsync(
+        self, bytesize: int, pool: CUmemoryPool, h_stream: CUstream, /
+    ) -> tuple[CUresult, CUdeviceptr]:
+        """The same of a pool."""
+        stream = self._stream(h_stream)
+        device, found = self._pool(pool)
+        if found.is_foreign:
+            raise invalid_value("the pool is another process's, which alone has memory of it")
+        if device is None:
+            return SUCCESS, self._allocate_of_host(found, stream, bytesize)
+        return SUCCESS, self._allocate_of(device, found, stream, bytesize)
+
+    def _allocate_of(
+        self, device: DeviceState, pool: Pool, stream: Stream, bytesize: int
+    ) -> CUdeviceptr:
+        if stream.capture is not None:
+            return CUdeviceptr(self._allocate_in(stream.capture, stream, bytesize))
+        if self._captures:
+            self._refuse_if_implicit(stream)
+            self._refuse_unsafe()
+        if bytesize <= 0:
+            return CUdeviceptr(0)
+        if self._freed is not None:
+            piece = self._freed.allocate(device, stream, bytesize, pool)
+        else:
+            with device.lock:
+                piece = device.allocate(bytesize, Owner.POOL, pool=pool)
+        if self._accesses is not None:
+            self._accesses.allocated(stream, piece.address, bytesize)
+        return CUdeviceptr(piece.address)
+
+    def _allocate_in(self, capture: Capture, stream: Stream, nbytes: int) -> int:
+        self._refuse_if_invalid(capture)
+        if nbytes <= 0:
+            return 0
+        memory = GraphMemory(stream.context.device, nbytes)
+        try:
+            with self._lock:
+                self._refuse_if_invalid(capture)
+                capture.add(stream, NodeKind.ALLOC, memory.allocate, memory)
+        except Refusal:
+            memory.release()
+            raise
+        return memory.piece.address
+
+    @call()
+    def cuMemFreeAsync(self, dptr: CUdeviceptr, h_stream: CUstream, /) -> tuple[CUresult]:
+        """Free memory; in a capture, only what the same capture allocated.
+
+        The stream is any of the device; driver 580 takes another device's too, and then nothing
+        orders the free after the memory's uses.
+        """
+        stream = self._stream(h_stream)
+        address = int(dptr)
+        if stream.capture is not None:
+            self._free_in(stream.capture, stream, address)
+            return OK
+        if self._captures:
+            self._refuse_if_implicit(stream)
+        if address:
+            host = self._host.find(address)
+            if host is not None and host.pool is not None:
+                free_of_host_pool(self, address, stream)
+                return OK
+            device = self._device_of(address)
+            if device is not None and device is not stream.context.device:
+                raise invalid_value(
+                    f"{address:#x} is memory of device {device.ordinal}, the stream is of device "
+                    f"{stream.context.device.ordinal}"
+                )
+            free_device_memory(self, address, stream)
+        return OK
+
+    def _free_in(self, capture: Capture, stream: Stream, address: int) -> None:
+        with self._lock:
+            self._refuse_if_invalid(capture)
+            freed = {id(n.memory) for n in capture.graph.nodes if n.kind is NodeKind.FREE}
+            for node in capture.graph.nodes:
+                memory = node.memory
+                if (
+                    node.kind is NodeKind.ALLOC
+                    and memory is not None
+                    and memory.piece.address == address
+                    and id(memory) not in freed
+                ):
+                    capture.add(stream, NodeKind.FREE, memory.free, memory)
+                    return
+        if address:
+            raise invalid_value(
+                f"{address:#x} was not allocated in this capture, so the graph cannot free it"
+            )
+
+    @call(1)
+    def cuMemPoolCreate(
+        self, pool_props: PoolProperties | None, /
+    ) -> tuple[CUresult, CUmemoryPool]:
+        """A pool, which takes `maxSize` bytes at most if that is not 0.
+
+        It is of a device's memory, of page-locked memory of the host, or of managed memory, whose
+        place is where it would rather be.
+        """
+        if pool_props is None:
+            raise invalid_value("the properties of the pool are null")
+        self._refuse_unsafe()
+        try:
+            kind, handles = int(pool_props.allocType), int(pool_props.handleTypes)
+            place = self._place_of_pools(pool_props.location, kind)
+        except ValueError as error:
+            raise invalid_value(f"the properties of the pool: {error}") from None
+        most = int(pool_props.maxSize)
+        if handles not in (_NO_HANDLES, DESCRIPTORS):
+            raise not_supported("the emulator shares pools by POSIX file descriptors alone")
+        if not self._is_of_device(place):
+            return SUCCESS, CUmemoryPool(self._pool_of_host(place, handles, most).handle)
+        device = self._device_at(place.number)
+        pool = Pool(next(self._handles), most)
+        if handles == DESCRIPTORS:
+            pool.file = shared_file("pool", device, device.profile.total_memory)
+        with device.lock:
+            device.account.pools[pool.handle] = pool
+        return SUCCESS, CUmemoryPool(pool.handle)
+
+    def _pool_of_host(self, place: PoolPlace, handles: int, most: int) -> Pool:
+        if place.is_managed and (handles or most):
+            raise invalid_value("a pool of managed memory has no limit, and is not shared")
+        if place.kind == HOST and handles:
+            raise invalid_value("only a pool of a NUMA node of the host is shared")
+        if handles:
+            raise not_supported(
+                "the emulator shares pools of devices, and none of page-locked memory: make the "
+                "pool without handle types"
+            )
+        with self._lock:
+            return self._host_pools.made(place, most)
+
+    @call()
+    def cuMemPoolDestroy(self, pool: CUmemoryPool, /) -> tuple[CUresult]:
+        """Destroy a pool; what it gave stays until it is freed. Those of the beginning stay."""
+        device, found = self._pool(pool)
+        self._refuse_unsafe()
+        if device is None:
+            with self._lock:
+                if self._host_pools.is_default(found):
+                    raise invalid_value("a default pool cannot be destroyed")
+                self._host_pools.destroy(found)
+            return OK
+        if found is device.pool:
+            raise invalid_value("a device's default pool cannot be destroyed")
+        with device.lock:
+            if device.pool_in_use is found:
+                device.pool_in_use = device.pool
+            device.account.destroy(found)
+        return OK
+
+    @call(1)
+    def cuMemPoolGetAccess(
+        self, mem_pool: CUmemoryPool, location: Location | None, /
+    ) -> tuple[CUresult, CUmemAccess_flags]:
+        """What access a device has to a pool, or the host to one of its memory.
+
+        To a pool of managed memory that is what cuMemPoolSetAccess said, though everybody reaches
+        its memory: measured with driver 580.
+        """
+        owner, pool = self._pool(mem_pool)
+        if location is None:
+            raise invalid_value("access to a pool is asked for of a device")
+        if owner is None and int(location.type) in (HOST, HOST_NUMA):
+            is_open = not _is_managed(pool) or _THE_HOST in pool.peers
+        elif location.type != CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE:
+            raise invalid_value("access to a pool is asked for of a device")
+        else:
+            device = self._device_at(location.id)
+            is_open = device is owner or device.ordinal in pool.peers
+        return SUCCESS, CUmemAccess_flags(_READ_AND_WRITE if is_open else _NO_ACCESS)
+
+    @call()
+    def cuMemPoolTrimTo(self, pool: CUmemoryPool, min_bytes_to_keep: int, /) -> tuple[CUresult]:
+        """Give unused memory back, down to `min_bytes_to_keep`."""
+        device, account = self._pool(pool)
+        self._refuse_unsafe()
+        with self._lock_of_pool(device):
+            account.trim(min_bytes_to_keep)
+        return OK
+
+    @call()
+    def cuMemPoolSetAttribute(
+        self, pool: CUmemoryPool, attr: CUmemPool_attribute, value: cuuint64_t, /
+    ) -> tuple[CUresult]:
+        """The threshold, a reuse policy, or 0 to reset a high-water mark."""
+        device, account = self._pool(pool)
+        number, new = int(attr), int(value)
+        with self._lock_of_pool(device):
+            if number == _THRESHOLD:
+                account.threshold = new
+            elif number in account.reuse:
+                account.reuse[number] = int(new != 0)
+            elif number == _RESERVED_HIGH and new == 0:
+                account.reserved_high = account.reserved
+            elif number == _USED_HIGH and new == 0:
+                account.used_high = account.used
+            else:
+                raise invalid_value(f"pool attribute {number} cannot be set to {new}")
+        return OK
+
+    @call(1)
+    def cuMemPoolGetAttribute(
+        self, pool: CUmemoryPool, attr: CUmemPool_attribute | int, /
+    ) -> tuple[CUresult, cuuint64_t]:
+        """A policy, an account, or what the pool was made with."""
+        device, account = self._pool(pool)
+        place = self._place_of_pool(device, account)
+        values = {
+            **account.reuse,
+            _THRESHOLD: account.threshold,
+            _RESERVED: account.reserved,
+            _RESERVED_HIGH: account.reserved_high,
+            _USED: account.used,
+            _USED_HIGH: account.used_high,
+            _TYPE: _MANAGED if place.is_managed else _PINNED,
+            _HANDLE_TYPES: DESCRIPTORS if account.file and not account.is_foreign else _NO_HANDLES,
+            _LOCATION: place.number,
+            _LOCATION_TYPE: place.kind,
+            _MOST: account.most,
+            _DECOMPRESSES: 0,
+        }
+        value = values.get(int(attr))
+        if value is None:
+            raise invalid_value(f"the emulator keeps no pool attribute {int(attr)}")
+        return SUCCESS, cuuint64_t(value)
+
+    @call()
+    def cuMemPoolSetAccess(
+        self, pool: CUmemoryPool, map: Sequence[CUmemAccessDesc], count: int, /
+    ) -> tuple[CUresult]:
+        """Let other devices access the pool's memory, or not; its own device always does.
+
+        The codes were measured with driver 580 on two H200s, but for devices that are no peers.
+        """
+        owner, opened = self._pool(pool)
+        self._refuse_unsafe()
+        if count > len(map):
+            raise invalid_value(f"{count} descriptors of access, of which {len(map)} were given")
+        asked = [self._access(owner, opened, each) for each in map[:count]]
+        with self._lock_of_pool(owner):
+            for ordinal, is_granted in asked:
+                if is_granted:
+                    opened.peers.add(ordinal)
+                else:
+                    opened.peers.discard(ordinal)
+        return OK
+
+    def _access(
+        self, owner: DeviceState | None, pool: Pool, asked: CUmemAccessDesc
+    ) -> tuple[int, bool]:
+        """The ordinal of who shall have access, and whether."""
+        flags, kind = int(asked.flags), int(asked.location.type)
+        if flags not in (_NO_ACCESS, _READ_AND_WRITE):
+            raise not_supported(f"access to a pool is none or to read and write, not {flags}")
+        if owner is None and kind in (HOST, HOST_NUMA):
+            if flags == _NO_ACCESS and not _is_managed(pool):
+                raise not_supported("the host has access to its own memory")
+            return _THE_HOST, bool(flags)
+        if kind != DEVICE:
+            raise not_supported("access to a pool of a device is given to devices")
+        device = self._device_at(asked.location.id)
+        if device is owner and flags == _NO_ACCESS:
+            raise Refusal(
+                CUresult.CUDA_ERROR_INVALID_DEVICE, "a pool's own device has access to it"
+            )
+        if owner not in (None, device) and flags and not owner.can_be_reached_by(device):
+            raise Refusal(
+                CUresult.CUDA_ERROR_INVALID_DEVICE,
+                f"device {device.ordinal} cannot access memory of device {owner.ordinal}",
+            )
+        return device.ordinal, bool(flags)
+
+    def _lock_of_pool(self, device: DeviceState | None) -> AbstractContextManager[object]:
+        """What guards the account of a device's pool, or of one of the host."""
+        return self._lock if device is None else device.lock
+
+    def _place_of_pools(self, location: Location | None, typename: int) -> PoolPlace:
+        """What a location and a type of allocation mean.
+
+        The codes were measured with driver 580.
+
+        Raises:
+            Refusal: there are no pools of that.
+        """
+        if location is None:
+            raise invalid_value("the location of the pool is null")
+        kind, number = int(location.type), int(location.id)
+        is_managed = int(typename) == _MANAGED
+        if not is_managed and int(typename) != _PINNED:
+            raise invalid_value(f"memory of type {int(typename)} has no pool")
+        if kind == DEVICE:
+            if not 0 <= number < len(self._devices):
+                raise invalid_value(f"there is no device {number} of {len(self._devices)}")
+            return PoolPlace(kind, number, is_managed)
+        if kind == HOST_NUMA and number:
+            raise invalid_value(f"the emulated host has NUMA node 0, and no node {number}")
+        if kind in (HOST, HOST_NUMA) or (is_managed and kind in (_ANYWHERE, HOST_NUMA_CURRENT)):
+            return PoolPlace(kind, 0, is_managed)
+        raise invalid_value(f"there are no pools of memory at locations of type {kind}")
+
+    def _place_of_chosen_pools(self, location: Location | None, typename: int) -> PoolPlace:
+        """The same, of a place that has a pool in use: that of a thread is not one."""
+        if location is not None and int(location.type) == HOST_NUMA_CURRENT:
+            raise not_supported("the NUMA node of a thread has no pool in use: name the node")
+        return self._place_of_pools(location, typename)
+
+    @staticmethod
+    def _is_of_device(place: PoolPlace) -> bool:
+        return place.kind == DEVICE and not place.is_managed
+
+    @staticmethod
+    def _place_of_pool(device: DeviceState | None, pool: Pool) -> PoolPlace:
+        if device is not None:
+            return PoolPlace(DEVICE, device.ordinal)
+        assert pool.place is not None
+        return pool.place
+
+    @call(1)
+    def cuDeviceGetDefaultMemPool(self, dev: CUdevice, /) -> tuple[CUresult, CUmemoryPool]:
+        """The pool that a device has from the beginning."""
+        return SUCCESS, CUmemoryPool(self._device(dev).pool.handle)
+
+    @call(1)
+    def cuDeviceGetMemPool(self, dev: CUdevice, /) -> tuple[CUresult, CUmemoryPool]:
+        """The pool that cuMemAllocAsync takes from."""
+        return SUCCESS, CUmemoryPool(self._device(dev).pool_in_use.handle)
+
+    @call()
+    def cuDeviceSetMemPool(self, dev: CUdevice, pool: CUmemoryPool, /) -> tuple[CUresult]:
+        """Let cuMemAllocAsync take from another pool of the device."""
+        self._use_pool(PoolPlace(DEVICE, self._device(dev).ordinal), pool)
+        return OK
+
+    @call(1)
+    def cuMemGetDefaultMemPool(
+        self, location: Location | None, typename: int, /
+    ) -> tuple[CUresult, CUmemoryPool]:
+        """The pool that a place has from the beginning for a kind of memory."""
+        place = self._place_of_chosen_pools(location, typename)
+        if self._is_of_device(place):
+            return SUCCESS, CUmemoryPool(self._device_at(place.number).pool.handle)
+        with self._lock:
+            return SUCCESS, CUmemoryPool(self._host_pools.default(place).handle)
+
+    @call(1)
+    def cuMemGetMemPool(
+        self, location: Location | None, typename: int, /
+    ) -> tuple[CUresult, CUmemoryPool]:
+        """The pool in use for a place and a kind of memory."""
+        place = self._place_of_chosen_pools(location, typename)
+        return SUCCESS, CUmemoryPool(self._pool_in_use(place).handle)
+
+    @call()
+    def cuMemSetMemPool(
+        self, location: Location | None, typename: int, pool: CUmemoryPool, /
+    ) -> tuple[CUresult]:
+        """Choose a pool for the place and the kind of memory that it was made for."""
+        self._use_pool(self._place_of_chosen_pools(location, typename), pool)
+        return OK
+
+    def _pool_in_use(self, place: PoolPlace) -> Pool:
+        if self._is_of_device(place):
+            return self._device_at(place.number).pool_in_use
+        with self._lock:
+            return self._host_pools.in_use(place)
+
+    def _use_pool(self, place: PoolPlace, handle: CUmemoryPool) -> None:
+        device, pool = self._pool(handle)
+        if pool.is_foreign:
+            raise invalid_value("a pool of another process gives no memory here")
+        if self._place_of_pool(device, pool) != place:
+            raise invalid_value("a pool is used for the place and the kind of memory it is of")
+        if device is not None:
+            device.pool_in_use = pool
+            return
+        with self._lock:
+            self._host_pools.use(place, pool)
+
+    def _allocate_of_host(self, pool: Pool, stream: Stream, nbytes: int) -> CUdeviceptr:
+        """An address at once; no bytes give null, as of a device's pool."""
+        if stream.capture is not None:
+            raise Refusal(
+                CUresult.CUDA_ERROR_NOT_SUPPORTED,
+                "the emulator's graphs allocate memory of devices alone: allocate this before the "
+                "capture",
+            )
+        if self._captures:
+            self._refuse_if_implicit(stream)
+            self._refuse_unsafe()
+        if nbytes <= 0:
+            return CUdeviceptr(0)
+        piece = self._host_piece(pool, nbytes)
+        if self._accesses is not None:
+            self._accesses.allocated(stream, piece.address, nbytes)
+        return CUdeviceptr(piece.address)
+
+    def _host_piece(self, pool: Pool, nbytes: int) -> HostPiece:
+        place = pool.place
+        assert place is not None
+        ordinal = place.number if place.kind == DEVICE else 0
+        with self._lock:
+            if not self._host_pools.take(pool, nbytes):
+                raise Refusal(
+                    CUresult.CUDA_ERROR_OUT_OF_MEMORY,
+                    f"out of memory: {nbytes} bytes asked for of a pool of {pool.most} bytes",
+                )
+            try:
+                piece = self._host.allocate(nbytes, 0, ordinal, managed=place.is_managed, pool=pool)
+            except (OSError, ValueError, OverflowError) as error:
+                self._host_pools.give(pool, nbytes)
+                raise Refusal(
+                    CUresult.CUDA_ERROR_OUT_OF_MEMORY,
+                    f"out of memory: {nbytes} bytes of host memory asked for ({error})",
+                ) from error
+        return piece
+
+
+def free_device_memory(driver: CallRules, address: int, stream: Stream | None = None) -> None:
+    """Free memory, in the order of a stream if one is given."""
+    device = driver._device_of(address)
+    if device is None:
+        raise invalid_value(f"cannot free {address:#x}: it is no device address")
+    if device.fault is not None:
+        raise Refusal(device.fault.code, device.fault.text, device.fault.cause)
+    driver._refuse_unsafe()
+    if driver._accesses is not None:
+        with device.lock:
+            found = _freeable(device, address)
+        if stream is not None:
+            driver._accesses.freed(stream, address, found.nbytes)
+        elif found.owner is Owner.GRAPH:
+            driver._finish_device(device)
+        elif found.owner is Owner.POOL:
+            driver._accesses.freed(None, address, found.nbytes)
+        else:
+            driver._finish_context_of(found.context)
+    if stream is not None and driver._freed is not None:
+        _free_in_order(driver._freed, device, address, stream)
+        return
+    if driver._timeline is not None:
+        with device.lock:
+            piece = _freeable(device, address)
+        if piece.owner is Owner.GRAPH:
+            driver._finish_device(device)
+        elif piece.owner is not Owner.POOL:  # for that cuMemFree waits for nothing: measured
+            driver._finish_context_of(piece.context)
+    with device.lock:
+        piece = _freeable(device, address)
+        if piece.graph is not None:
+            piece.graph.free()
+        else:
+            device.free(piece)
+
+
+def _free_in_order(freed: FreedMemory, device: DeviceState, address: int, stream: Stream) -> None:
+    """Free memory when the stream gets there."""
+    with device.lock:
+        piece = _freeable(device, address)
+        if piece.graph is not None:
+            piece.graph.free_later()
+        else:
+            device.drop(piece)
+    if piece.graph is not None:
+        freed.free_of_graph(piece.graph, stream)
+    else:
+        freed.free(device, piece, stream)
+
+
+def _freeable(device: DeviceState, address: int) -> Piece:
+    """The allocation to free; the lock is held.
+
+    Raises:
+        Refusal: CUDA_ERROR_INVALID_VALUE, if none begins there.
+    """
+    piece = device.pieces.get(address)
+    if piece is None:
+        raise invalid_value(f"cannot free {address:#x}: {device.why_not_free(address)}")
+    if piece.owner is Owner.OPENED:
+        raise invalid_value(
+            f"cannot free {address:#x}: it is another process's; cuIpcCloseMemHandle closes it"
+        )
+    return piece
+
+
+def _is_managed(pool: Pool) -> bool:
+    return pool.place is not None and pool.place.is_managed
+
+
+def shared_file(kind: str, device: DeviceState, nbytes: int) -> SharedFile:
+    """A file for what other processes may have.
+
+    Raises:
+        Refusal: the system has none.
+    """
+    if not CAN_SHARE:
+        raise not_supported("the emulator shares memory between processes on Linux alone")
+    try:
+        return SharedFile.made(kind, device.uuid, whole_pages(nbytes))
+    except OSError as error:
+        raise Refusal(CUresult.CUDA_ERROR_OPERATING_SYSTEM, f"making a file: {error}") from error
+
+
+def free_of_host_pool(driver: CallRules, address: int, stream: Stream | None = None) -> None:
+    """Free memory, in the order of a stream if one is given; without one nothing is waited for.
+
+    So it is with memory of a device's pool: measured.
+    """
+    driver._refuse_unsafe()
+    with driver._lock:
+        piece = driver._host.of_pool(address)
+        if piece is None:
+            raise invalid_value(
+                f"cannot free {address:#x}: it was freed before, or lies inside an allocation"
+            )
+        driver._host.leave(piece)
+    if driver._accesses is not None:
+        driver._accesses.freed(stream, address, piece.nbytes)
+    timeline = driver._timeline
+    if stream is None or timeline is None:
+        _leave_pool(driver, piece)
+    else:
+        leaving = partial(_leave_pool, driver, piece)
+        timeline.submit(stream, NodeKind.FREE, leaving, always=True)
+
+
+def _leave_pool(driver: CallRules, piece: HostPiece) -> None:
+    with driver._lock:
+        driver._host.leave_for_good(piece)
+        if piece.pool is not None:
+            driver._host_pools.give(piece.pool, piece.nbytes)

@@ -1,0 +1,403 @@
+"""What a pointer is, and what is told of managed memory.
+
+CUDA Driver API: "Unified Addressing", cuStreamAttachMemAsync. Managed memory is everywhere at once,
+so that a prefetch moves nothing; what is discarded has any content until it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from typing import Final
+
+from ...driver._api import (
+    CUcontext,
+    CUdeviceptr,
+    CUmem_advise,
+    CUmemoryPool,
+    CUmemorytype,
+    CUpointer_attribute,
+    CUresult,
+    CUstream,
+)
+from ..call_rules import CallRules
+from ..device_state import DeviceState, Owner
+from ..host_memory import HostPiece, HostRange, Somewhere, Told
+from ..memory_patterns import FREED, fill
+from ..node_kind import NodeKind
+from ..pools import Location
+from ..refusal import OK, SUCCESS, Refusal, invalid_value
+from ..streams import LEGACY_HANDLE, Stream
+from .call import call
+from .memory_copy import first_ones
+from .stream_ordered_memory import DEVICE, HOST, HOST_NUMA
+
+# The attributes that cuPointerGetAttributes gives, for what is no memory of the driver's.
+_NULLS: Final[dict[int, object]] = {
+    int(getattr(CUpointer_attribute, f"CU_POINTER_ATTRIBUTE_{name}")): null
+    for name, null in {
+        "CONTEXT": CUcontext(0),
+        "MEMORY_TYPE": 0,
+        "DEVICE_POINTER": CUdeviceptr(0),
+        "HOST_POINTER": 0,
+        "SYNC_MEMOPS": False,
+        "BUFFER_ID": 0,
+        "IS_MANAGED": False,
+        "DEVICE_ORDINAL": 0,
+        "IS_LEGACY_CUDA_IPC_CAPABLE": False,
+        "RANGE_START_ADDR": CUdeviceptr(0),
+        "RANGE_SIZE": 0,
+        "MAPPED": False,
+        "ALLOWED_HANDLE_TYPES": 0,
+        "IS_GPU_DIRECT_RDMA_CAPABLE": False,
+        "MEMPOOL_HANDLE": CUmemoryPool(0),
+    }.items()
+}
+_HOST_NUMA_CURRENT: Final = 4  # CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT
+_CPU: Final = -1  # CU_DEVICE_CPU
+_TO_STREAM: Final = 4  # CU_MEM_ATTACH_SINGLE
+_ATTACH_TO: Final = (1, 2, _TO_STREAM)  # globally, to the host; CU_MEM_ATTACH_GLOBAL, _HOST
+_SET_READ_MOSTLY: Final = int(CUmem_advise.CU_MEM_ADVISE_SET_READ_MOSTLY)
+_UNSET_READ_MOSTLY: Final = int(CUmem_advise.CU_MEM_ADVISE_UNSET_READ_MOSTLY)
+_PREFER: Final = int(CUmem_advise.CU_MEM_ADVISE_SET_PREFERRED_LOCATION)
+_PREFER_NOTHING: Final = int(CUmem_advise.CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION)
+_ACCESSED: Final = int(CUmem_advise.CU_MEM_ADVISE_SET_ACCESSED_BY)
+_NOT_ACCESSED: Final = int(CUmem_advise.CU_MEM_ADVISE_UNSET_ACCESSED_BY)
+_Range = tuple[HostPiece, int, int]
+"""Managed memory, and a part of it: the first byte and how many."""
+_NOWHERE: Final = -2  # CU_DEVICE_INVALID
+_READ_MOSTLY, _PREFERRED, _ACCESSED_BY, _PREFETCHED = 1, 2, 3, 4  # CUmem_range_attribute
+# The bindings of CUDA 12 have no names for some of these.
+_PREFERRED_TYPE, _PREFERRED_ID, _PREFETCHED_TYPE, _PREFETCHED_ID = 5, 6, 7, 8
+_INT_BYTES: Final = 4
+
+
+class UnifiedAddressingCalls(CallRules):
+    """Attributes of pointers; moving managed memory, and advice for it."""
+
+    @call(1)
+    def cuPointerGetAttributes(
+        self, num_attributes: int, attributes: Sequence[CUpointer_attribute], ptr: int, /
+    ) -> tuple[CUresult, list[object]]:
+        """What the memory at an address is, in the Python types of cuda.bindings.
+
+        By the manual it does not fail for what is no memory of the driver's: nulls are given then,
+        and for what the memory has no value of.
+        """
+        if not 0 < num_attributes <= len(attributes):
+            raise invalid_value(f"{num_attributes} of {len(attributes)} attributes were asked for")
+        address = int(ptr)
+        values = self._pointer_attributes(address) or _NULLS
+        asked = [int(attribute) for attribute in attributes[:num_attributes]]
+        for number in asked:
+            if number not in _NULLS:
+                raise invalid_value(f"cuPointerGetAttributes knows no pointer attribute {number}")
+        return SUCCESS, [values[number] for number in asked]
+
+    def _pointer_attributes(self, address: int) -> dict[int, object] | None:
+        host = self._host.find(address)
+        if host is not None:
+            return _of_host_memory(host, address)
+        device = self._device_of(address)
+        return None if device is None else self._of_device_memory(device, address)
+
+    def _of_device_memory(self, device: DeviceState, address: int) -> dict[int, object] | None:
+        with device.lock:
+            found = device.memory.find(address)
+            if found is None:
+                return None
+            piece = device.pieces.get(found.address)
+        if piece is not None and piece.graph is not None and not piece.graph.live:
+            return None
+        pooled = piece is not None and piece.owner is Owner.POOL
+        return {
+            # Of pool memory driver 580 says ordinal 0, wherever it lies.
+            **_common_attributes(
+                address, found.address, found.nbytes, 0 if pooled else device.ordinal
+            ),
+            int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_CONTEXT): CUcontext(
+                piece.context if piece is not None else self._owner_of_variable(found.address)
+            ),
+            int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE): int(
+                CUmemorytype.CU_MEMORYTYPE_DEVICE
+            ),
+            int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_BUFFER_ID): (
+                0 if piece is None else piece.number
+            ),
+            int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE): (
+                piece is not None and piece.owner is Owner.PLAIN
+            ),
+            int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE): CUmemoryPool(
+                piece.pool.handle if piece is not None and piece.pool is not None else 0
+            ),
+        }
+
+    def _owner_of_variable(self, address: int) -> int:
+        """The context of the module whose variable starts at an address."""
+        for module in list(self._modules.values()):
+            if module.holds(address):
+                return module.context.handle
+        return 0
+
+    @call()
+    def cuMemPrefetchAsync(
+        self, dev_ptr: CUdeviceptr, count: int, location: Location, flags: int, h_stream: CUstream,
+        /,
+    ) -> tuple[CUresult]:  # fmt: skip
+        """Say where managed memory is used next; here it is everywhere at once."""
+        self._refuse_to_record(self._stream(h_stream))
+        found = self._managed(int(dev_ptr), count)
+        place = self._place_of(location)
+        if flags:
+            raise invalid_value(f"invalid flags of a prefetch {flags:#x}")
+        self._tell(found, lambda told: replace(told, prefetched=place))
+        return OK
+
+    @call()
+    def cuMemPrefetchBatchAsync(
+        self, dptrs: Sequence[CUdeviceptr] | None, sizes: Sequence[int], count: int,
+        prefetch_locs: Sequence[Location] | None, prefetch_loc_idxs: Sequence[int],
+        num_prefetch_locs: int, flags: int, h_stream: CUstream, /,
+    ) -> tuple[CUresult]:  # fmt: skip
+        """The same of several ranges; from `prefetch_loc_idxs[k]` on to `prefetch_locs[k]`."""
+        _, ranges = self._batch(dptrs, sizes, count, flags, h_stream)
+        places = self._places(prefetch_locs, prefetch_loc_idxs, num_prefetch_locs, count)
+        self._tell_of_places(ranges, places)
+        return OK
+
+    @call()
+    def cuMemDiscardBatchAsync(
+        self, dptrs: Sequence[CUdeviceptr] | None, sizes: Sequence[int], count: int, flags: int,
+        h_stream: CUstream, /,
+    ) -> tuple[CUresult]:  # fmt: skip
+        """Let several ranges have any content from here on in a stream, until they are written."""
+        stream, ranges = self._batch(dptrs, sizes, count, flags, h_stream)
+        self._discard(stream, ranges)
+        return OK
+
+    @call()
+    def cuMemDiscardAndPrefetchBatchAsync(
+        self, dptrs: Sequence[CUdeviceptr] | None, sizes: Sequence[int], count: int,
+        prefetch_locs: Sequence[Location] | None, prefetch_loc_idxs: Sequence[int],
+        num_prefetch_locs: int, flags: int, h_stream: CUstream, /,
+    ) -> tuple[CUresult]:  # fmt: skip
+        """Both."""
+        stream, ranges = self._batch(dptrs, sizes, count, flags, h_stream)
+        places = self._places(prefetch_locs, prefetch_loc_idxs, num_prefetch_locs, count)
+        self._discard(stream, ranges)
+        self._tell_of_places(ranges, places)
+        return OK
+
+    @call()
+    def cuMemAdvise(
+        self, dev_ptr: CUdeviceptr, count: int, advice: CUmem_advise | int, location: Location, /
+    ) -> tuple[CUresult]:
+        """Say how managed memory is used; here that changes nothing but what is told of it."""
+        self._current()
+        found, number = self._managed(int(dev_ptr), count), int(advice)
+        change = self._advice(number, location)
+        self._tell(found, change)
+        return OK
+
+    def _advice(self, number: int, location: Location) -> Callable[[Told], Told]:
+        if number in (_SET_READ_MOSTLY, _UNSET_READ_MOSTLY):
+            return lambda told: replace(told, is_read_mostly=number == _SET_READ_MOSTLY)
+        if number == _PREFER_NOTHING:
+            return lambda told: replace(told, preferred=None)
+        place = self._place_of(location)
+        if number == _PREFER:
+            # On a host of one NUMA node that is the host: measured with driver 580.
+            preferred = place if place.kind == DEVICE else Somewhere(HOST, 0)
+            return lambda told: replace(told, preferred=preferred)
+        if number not in (_ACCESSED, _NOT_ACCESSED):
+            raise invalid_value(f"there is no advice {number}")
+        if place.kind not in (DEVICE, HOST):
+            raise invalid_value("memory is accessed by a device or the host, not by a NUMA node")
+        by = frozenset((place.number if place.kind == DEVICE else _CPU,))
+        if number == _ACCESSED:
+            return lambda told: replace(told, accessed_by=told.accessed_by | by)
+        return lambda told: replace(told, accessed_by=told.accessed_by - by)
+
+    @call()
+    def cuStreamAttachMemAsync(
+        self, h_stream: CUstream, dptr: CUdeviceptr, length: int, flags: int, /
+    ) -> tuple[CUresult]:
+        """Say which stream uses managed memory; here every stream may at all times."""
+        self._stream(h_stream)
+        piece, _, _ = self._managed(int(dptr), length or 1)
+        if flags not in _ATTACH_TO or length not in (0, piece.nbytes):
+            raise invalid_value(
+                f"attaching {length} of {piece.nbytes} bytes with flags {flags:#x}: managed "
+                "memory is attached as a whole, globally (1), to the host (2) or a stream (4)"
+            )
+        if flags == _TO_STREAM and int(h_stream) in (0, 1):
+            raise invalid_value("no managed memory is attached to the default stream alone")
+        return OK
+
+    def _refuse_to_record(self, stream: Stream) -> None:
+        if stream.capture is not None:
+            raise Refusal(
+                CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "a graph moves no managed memory"
+            )
+
+    def _batch(
+        self,
+        dptrs: Sequence[CUdeviceptr] | None,
+        sizes: Sequence[int],
+        count: int,
+        flags: int,
+        handle: CUstream,
+    ) -> tuple[Stream, list[_Range]]:
+        if int(handle) in (0, LEGACY_HANDLE):
+            raise invalid_value("a batch needs a stream other than the legacy default stream")
+        stream = self._stream(handle)
+        self._refuse_to_record(stream)
+        if not dptrs or not 0 < count <= min(len(dptrs), len(sizes)) or flags:
+            raise invalid_value(f"a batch of {count} ranges with flags {flags:#x}")
+        given = zip(dptrs[:count], sizes, strict=False)
+        return stream, [self._managed(int(address), nbytes) for address, nbytes in given]
+
+    def _places(
+        self, given: Sequence[Location] | None, starts: Sequence[int], number: int, count: int
+    ) -> list[Somewhere]:
+        """A place for each range of a batch."""
+        starts = first_ones("prefetchLocIdxs", starts, given or (), number, count)
+        found: list[Somewhere] = []
+        for (start, end), each in zip(pairwise((*starts, count)), given or (), strict=False):
+            found += [self._place_of(each)] * (end - start)
+        return found
+
+    def _tell_of_places(self, ranges: Sequence[_Range], places: Sequence[Somewhere]) -> None:
+        for found, place in zip(ranges, places, strict=True):
+            self._tell(found, partial(_prefetched, place))
+
+    def _tell(self, found: _Range, change: Callable[[Told], Told]) -> None:
+        piece, offset, nbytes = found
+        assert piece.told is not None  # it is managed memory
+        with self._lock:
+            piece.told.change(offset, nbytes, change)
+
+    def _discard(self, stream: Stream, ranges: Sequence[_Range]) -> None:
+        for piece, offset, nbytes in ranges:
+            run = partial(self._discarded, piece, offset, nbytes)
+            used = HostRange(piece.address + offset, nbytes, True, piece, self._accesses is None)
+            self._submit(stream, NodeKind.SET, run, (used,))
+
+    def _discarded(self, piece: HostPiece, offset: int, nbytes: int) -> None:
+        if self._timeline is not None:
+            fill(piece.address + offset, nbytes, FREED)
+        if self._accesses is not None:
+            self._accesses.moved((), [(piece.address + offset, nbytes)])
+
+    def _managed(self, address: int, count: int) -> _Range:
+        """The managed memory that some bytes are of."""
+        piece = self._host.find(address)
+        if piece is None or not piece.managed or count <= 0:
+            raise invalid_value(f"{count} bytes at {address:#x} are no managed memory")
+        if address + count > piece.address + piece.nbytes:
+            raise invalid_value(
+                f"{count} bytes at {address:#x} go beyond the {piece.nbytes} bytes of managed "
+                f"memory at {piece.address:#x}"
+            )
+        return piece, address - piece.address, count
+
+    def _place_of(self, location: Location) -> Somewhere:
+        try:
+            kind = int(location.type)
+        except ValueError:
+            kind = 0
+        if kind == DEVICE:
+            return Somewhere(kind, self._device_at(location.id).ordinal)
+        if kind == HOST_NUMA and location.id:
+            raise invalid_value(f"the emulated host has NUMA node 0, and no node {location.id}")
+        if kind not in (HOST, HOST_NUMA, _HOST_NUMA_CURRENT):
+            raise invalid_value(f"managed memory is on a device or the host, not at type {kind}")
+        return Somewhere(kind, 0)
+
+    @call(1)
+    def cuMemRangeGetAttribute(
+        self, data_size: int, attribute: int, dev_ptr: CUdeviceptr, count: int, /
+    ) -> tuple[CUresult, int | list[int]]:
+        """What was said of all of a range; of a part alone it counts as not said."""
+        return SUCCESS, self._attribute_of_range(data_size, int(attribute), dev_ptr, count)
+
+    @call(1)
+    def cuMemRangeGetAttributes(
+        self, data_sizes: Sequence[int], attributes: Sequence[int] | None, num_attributes: int,
+        dev_ptr: CUdeviceptr, count: int, /,
+    ) -> tuple[CUresult, list[int | list[int]]]:  # fmt: skip
+        """Several attributes of a range."""
+        if not attributes or not 0 < num_attributes <= min(len(attributes), len(data_sizes)):
+            raise invalid_value(f"{num_attributes} attributes of a range were asked for")
+        given = zip(data_sizes[:num_attributes], attributes, strict=False)
+        return SUCCESS, [
+            self._attribute_of_range(nbytes, int(each), dev_ptr, count) for nbytes, each in given
+        ]
+
+    def _attribute_of_range(
+        self, nbytes: int, attribute: int, address: CUdeviceptr, count: int
+    ) -> int | list[int]:
+        piece, offset, _ = self._managed(int(address), count)
+        assert piece.told is not None  # it is managed memory
+        with self._lock:
+            told = piece.told.of(offset, count)
+        most = nbytes if attribute == _ACCESSED_BY else _INT_BYTES
+        if nbytes % _INT_BYTES or not 0 < nbytes <= most:
+            raise invalid_value(f"attribute {attribute} of a range has no {nbytes} bytes")
+        if attribute == _READ_MOSTLY:
+            return int(all(each.is_read_mostly for each in told))
+        if attribute == _ACCESSED_BY:
+            by = frozenset.intersection(*(each.accessed_by for each in told))
+            room = nbytes // _INT_BYTES
+            return [*sorted(by, key=lambda n: (n < 0, n)), *[_NOWHERE] * room][:room]
+        if attribute in (_PREFERRED, _PREFERRED_TYPE, _PREFERRED_ID):
+            places = {each.preferred for each in told}
+        elif attribute in (_PREFETCHED, _PREFETCHED_TYPE, _PREFETCHED_ID):
+            places = {each.prefetched for each in told}
+        else:
+            raise invalid_value(f"there is no attribute {attribute} of a range")
+        place = places.pop() if len(places) == 1 else None
+        return _number_of(attribute, place)
+
+
+def _common_attributes(address: int, start: int, nbytes: int, ordinal: int) -> dict[int, object]:
+    return {
+        **_NULLS,
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_POINTER): CUdeviceptr(address),
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL): ordinal,
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_RANGE_START_ADDR): CUdeviceptr(start),
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_RANGE_SIZE): nbytes,
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MAPPED): True,
+    }
+
+
+def _of_host_memory(piece: HostPiece, address: int) -> dict[int, object]:
+    kind = CUmemorytype.CU_MEMORYTYPE_DEVICE if piece.managed else CUmemorytype.CU_MEMORYTYPE_HOST
+    return {
+        **_common_attributes(address, piece.address, piece.nbytes, piece.ordinal),
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_CONTEXT): CUcontext(piece.context),
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE): int(kind),
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_HOST_POINTER): address,
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_BUFFER_ID): piece.number,
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_MANAGED): piece.managed,
+        int(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE): CUmemoryPool(
+            0 if piece.pool is None else piece.pool.handle
+        ),
+    }
+
+
+def _prefetched(place: Somewhere, told: Told) -> Told:
+    return replace(told, prefetched=place)
+
+
+def _number_of(attribute: int, place: Somewhere | None) -> int:
+    if attribute in (_PREFERRED_TYPE, _PREFETCHED_TYPE):
+        return 0 if place is None else place.kind  # CU_MEM_LOCATION_TYPE_INVALID
+    if place is None:
+        return _NOWHERE
+    if place.kind == DEVICE:
+        return place.number
+    is_node = place.kind != HOST and attribute in (_PREFERRED_ID, _PREFETCHED_ID)
+    return place.number if is_node else _CPU

@@ -1,0 +1,510 @@
+"""What a copy does: where the host finds its sides, what is checked, and when it runs.
+
+CUDA Driver API: "Memory Management", cuMemcpy3DAsync. Unified addressing: a device pointer may
+stand where a host pointer does, and pinned host memory where a device pointer does. Ranges are
+checked against the allocation they lie in; what is checked of boxes, and how, was measured with
+driver 580 on an H100.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..driver._api import (
+    CUDA_MEMCPY3D,
+    CUDA_MEMCPY3D_PEER,
+    CUarray,
+    CUdeviceptr,
+    CUmemorytype,
+    CUstream,
+)
+from .arrays import Array
+from .call_rules import CallRules
+from .device_state import DeviceState
+from .host_memory import HostRange
+from .node_kind import NodeKind
+from .refusal import invalid_value
+from .streams import LEGACY_HANDLE, Stream
+
+Ranges = tuple[DeviceState | None, list[tuple[int, int]]]
+"""Addresses and sizes, on a device or the host."""
+End = tuple[DeviceState | None, int, int]
+"""One end of a copy: its device, or None for the host, its address, and its size in bytes."""
+Staged = ctypes.Array[ctypes.c_char]
+"""What the driver took over from pageable memory."""
+_HOST, _DEVICE = 1, 2  # CUmemorytype
+_COPY: Final = struct.Struct("<4Qi4x6Q4Qi4x6Q3Q")  # CUDA_MEMCPY3D
+BoxCopy: TypeAlias = CUDA_MEMCPY3D | CUDA_MEMCPY3D_PEER
+_COPY_BYTES: Final = 200  # sizeof(CUDA_MEMCPY3D), and of CUDA_MEMCPY3D_PEER
+_CONTEXTS: Final = (64, 152)  # of contexts in the latter, where the former has nothing
+Box: TypeAlias = tuple[int, int, int]
+"""Bytes of a row, rows, slices."""
+LEGACY: Final = CUstream(LEGACY_HANDLE)
+
+
+@dataclass(frozen=True, slots=True)
+class HostSide:
+    """What a side of a copy is on the host; nothing of device memory.
+
+    Attributes:
+        is_pageable: whether the driver knows nothing of the memory.
+    """
+
+    range: HostRange | None
+    is_pageable: bool
+
+
+_ON_DEVICE: Final = HostSide(None, False)
+
+
+class Move(NamedTuple):
+    """What a copy is going to do.
+
+    Attributes:
+        places: refuses what cannot be moved, and gives where the host finds source and target; told
+            whether that is done later than the call. Locks are held.
+        run: moves, from what is given if the source was staged.
+        source, target: where from, and where to.
+    """
+
+    places: Callable[[bool], tuple[int, int]]
+    run: Callable[[bool, Staged | None], None]
+    source: End
+    target: End
+
+
+@dataclass(frozen=True, slots=True)
+class BoxSide:
+    """One side of a copy: where its box begins, and the steps to the next row and slice in bytes.
+
+    Attributes:
+        array: the array that it lies in; its address may then be anything that was copied before.
+        any_host: whether ordinary memory of the host will do.
+    """
+
+    address: int
+    row: int
+    slice: int
+    array: Array | None = None
+    any_host: bool = False
+
+    def span(self, box: Box) -> int:
+        """Bytes from the first to the last of the box."""
+        width, height, depth = box
+        return (depth - 1) * self.slice + (height - 1) * self.row + width
+
+    def ranges(self, box: Box) -> list[tuple[int, int]]:
+        """Addresses and sizes of the rows; one where they follow each other."""
+        width, height, depth = box
+        if self.span(box) == width * height * depth:
+            return [(self.address, self.span(box))]
+        return [
+            (self.address + z * self.slice + y * self.row, width)
+            for z in range(depth)
+            for y in range(height)
+        ]
+
+    def rows(self, memory: memoryview, box: Box) -> NDArray[np.uint8]:
+        """(depth, height, width) the bytes of the box in memory that begins where it does."""
+        width, height, depth = box
+        return np.ndarray((depth, height, width), np.uint8, memory, 0, (self.slice, self.row, 1))
+
+
+def copy_bytes(
+    driver: CallRules,
+    dst: int,
+    src: int,
+    nbytes: int,
+    h_stream: CUstream,
+    *,
+    to_host: bool = False,
+    from_host: bool = False,
+) -> None:
+    """Copy bytes in the order of a stream, or record that."""
+    stream = driver._stream(h_stream)
+    if nbytes > 0:
+        move = move_of_bytes(driver, dst, src, nbytes, to_host=to_host, from_host=from_host)
+        _submit_move(driver, stream, move)
+        if stream.capture is not None:
+            _tell_of_copy(stream, _flat(move))
+
+
+def _tell_of_copy(stream: Stream, copy: bytes) -> None:
+    """Say what was recorded: a CUDA_MEMCPY_NODE_PARAMS with this CUDA_MEMCPY3D."""
+    if stream.capture is not None:
+        stream.capture.tell(stream, struct.pack("<8xQ", stream.context.handle) + copy)
+
+
+def move_of_bytes(
+    driver: CallRules, dst: int, src: int, nbytes: int, *, to_host: bool, from_host: bool
+) -> Move:
+    """A copy of bytes; `to_host` and `from_host` say that any memory of the host will do."""
+    dst_device, src_device = driver._device_of(dst), driver._device_of(src)
+
+    if not from_host:
+        _refuse_host_pool(driver, src_device, src)
+    if not to_host:
+        _refuse_host_pool(driver, dst_device, dst)
+
+    def places(later: bool) -> tuple[int, int]:
+        return (
+            place_of(driver, src_device, src, nbytes, from_host, later),
+            place_of(driver, dst_device, dst, nbytes, to_host, later),
+        )
+
+    def run(later: bool, staged: Staged | None) -> None:
+        first, second = locks_of(dst_device, src_device)
+        with first, second:
+            of, to = places(later)
+            ctypes.memmove(to, of if staged is None else staged, nbytes)
+            if dst_device is not None:
+                flags = _flags_of(driver, src_device, src, nbytes)
+                _copy_flags(dst_device, dst, flags, nbytes)
+        note_move(driver, (src_device, [(src, nbytes)]), (dst_device, [(dst, nbytes)]))
+
+    return Move(places, run, (src_device, src, nbytes), (dst_device, dst, nbytes))
+
+
+def _submit_move(driver: CallRules, stream: Stream, move: Move) -> None:
+    """Move bytes in the order of a stream, and wait where the driver does."""
+    _, run, source, target = move
+    recording = stream.capture is not None
+    if driver._timeline is None and not recording:
+        operation = driver._submit(stream, NodeKind.COPY, lambda: run(False, None))
+        if operation is not None:  # another thread's nested call has just queued something
+            driver._wait_for([operation], stream.context)
+        _wait_if_it_blocks(driver, stream, source, target)
+        return
+    look_at(move, later=recording)
+    of = host_side(driver, *source, is_written=False)
+    to = host_side(driver, *target, is_written=True)
+    staged = None
+    if not recording and of.is_pageable:
+        staged = ctypes.create_string_buffer(ctypes.string_at(*source[1:]))
+    _submit_copy(driver, stream, lambda: run(True, staged), of, to)
+
+
+def _wait_if_it_blocks(
+    driver: CallRules,
+    stream: Stream,
+    source: End,
+    target: End,
+) -> None:
+    """A copy that ran at its call has let the host wait, by the rules of `_submit_copy`."""
+    if target[0] is None and (source[0] is None or driver._host.find(target[1]) is None):
+        driver._host_has_waited(stream)
+
+
+def note_move(driver: CallRules, read: Ranges, written: Ranges) -> None:
+    """A copy or a fill has read and written these, where accesses are compared."""
+    if driver._accesses is None:
+        return
+    known = [
+        [r for r in ranges if device is not None or driver._host.find(r[0]) is not None]
+        for device, ranges in (read, written)
+    ]
+    driver._accesses.moved(*known)
+
+
+def host_side(
+    driver: CallRules, device: DeviceState | None, address: int, nbytes: int, *, is_written: bool
+) -> HostSide:
+    """What a copy uses of the host's memory, and whether the driver knows that.
+
+    Where races are looked for, what the host does to memory that it knows is one of them.
+    """
+    if device is not None:
+        return _ON_DEVICE
+    piece = driver._host.find(address)
+    is_watched = piece is None or driver._accesses is None
+    return HostSide(HostRange(address, nbytes, is_written, piece, is_watched), piece is None)
+
+
+def _flags_of(
+    driver: CallRules, device: DeviceState | None, address: int, nbytes: int
+) -> NDArray[np.uint8] | None:
+    """Which bytes of a copy's source were written; None where all count as written."""
+    if device is not None:
+        return device.flags(address, nbytes)
+    piece = driver._host.find(address)
+    if piece is None or piece.written is None:
+        return None
+    return piece.written.settled(address - piece.address, nbytes)
+
+
+def _submit_copy(
+    driver: CallRules, stream: Stream, run: Callable[[], None], source: HostSide, target: HostSide
+) -> None:
+    """Queue or record a copy.
+
+    What comes from pageable memory was staged, and is watched in a graph only. A copy to
+    pageable memory returns once it is complete, and so does one within the host (CUDA Driver
+    API, "API synchronization behavior").
+    """
+    recording = stream.capture is not None
+    used = tuple(
+        replace(
+            side.range,
+            is_watched=side.range.is_watched and (recording or not side.is_pageable),
+        )
+        for side in (source, target)
+        if side.range is not None
+    )
+    waits = not recording and (target.is_pageable or len(used) == 2)
+    if waits:
+        driver._queued.refuse_to_wait(stream)
+    operation = driver._submit(stream, NodeKind.COPY, run, used)
+    if operation is not None and waits:
+        driver._wait_for([operation], stream.context)
+        driver._host_has_waited(stream)
+
+
+def place_of(
+    driver: CallRules,
+    device: DeviceState | None,
+    address: int,
+    nbytes: int,
+    any_host: bool,
+    later: bool,
+) -> int:
+    """Where the host finds a range; locks are held.
+
+    Of what runs later than its call, or in a graph, the call has looked whether a graph's
+    memory is allocated.
+
+    Raises:
+        Refusal: CUDA_ERROR_INVALID_VALUE, if the range does not lie in one allocation.
+    """
+    if device is not None:
+        return device.place(address, nbytes, in_graph=later)
+    piece = driver._host.find(address)
+    if piece is not None:
+        if address + nbytes > piece.address + piece.nbytes:
+            raise invalid_value(
+                f"{nbytes} bytes at {address:#x} go beyond the pinned host memory of "
+                f"{piece.nbytes} bytes at {piece.address:#x}"
+            )
+        return address
+    if not any_host:
+        raise invalid_value(f"{address:#x} is neither device memory nor pinned host memory")
+    if not address:
+        raise invalid_value("the host pointer is null")
+    return address
+
+
+def _flat(move: Move) -> bytes:
+    """A copy of bytes as a CUDA_MEMCPY3D of one row."""
+    sides: list[int] = []
+    for device, address, _ in (move.source, move.target):
+        host, on_device = (address, 0) if device is None else (0, address)
+        sides += (0, 0, 0, 0, _HOST if device is None else _DEVICE, host, on_device, 0, 0, 0, 0)
+    return _COPY.pack(*sides, move.source[2], 1, 1)
+
+
+def look_at(move: Move, *, later: bool) -> tuple[int, int]:
+    """Where the host finds source and target of a copy.
+
+    Raises:
+        Refusal: it cannot be made.
+    """
+    first, second = locks_of(move.source[0], move.target[0])
+    with first, second:
+        return move.places(later)
+
+
+def _copy_flags(to: DeviceState, dst: int, flags: NDArray[np.uint8] | None, nbytes: int) -> None:
+    """What was not written at the source is not at the target."""
+    written = to.memory.written
+    if written is None:
+        return
+    if flags is None:
+        written.mark(dst - to.memory.base, nbytes)
+    else:
+        written.put(dst - to.memory.base, flags)
+
+
+def locks_of(
+    one: DeviceState | None, other: DeviceState | None
+) -> tuple[AbstractContextManager[object], AbstractContextManager[object]]:
+    """The locks of the devices, in the order of ordinals, for one `with`.
+
+    It takes no lock itself, so that an exception between two lines cannot lose one.
+    """
+    if one is other:
+        other = None
+    if one is not None and other is not None and one.ordinal > other.ordinal:
+        one, other = other, one
+    return lock_of(one), lock_of(other)
+
+
+def lock_of(device: DeviceState | None) -> AbstractContextManager[object]:
+    """The lock of a device, or of the host, which needs none."""
+    return nullcontext() if device is None else device.lock
+
+
+def copy_boxes(driver: CallRules, copy: BoxCopy, stream: Stream) -> None:
+    """Copy a box in the order of a stream, or record that."""
+    box = int(copy.WidthInBytes), int(copy.Height), int(copy.Depth)
+    if 0 in box:
+        return
+    source, target = _source_of(driver, copy, box), _target_of(driver, copy, box)
+    _submit_move(driver, stream, move_of_box(driver, source, target, box))
+    if stream.capture is not None:
+        told = bytearray(ctypes.string_at(copy.getPtr(), _COPY_BYTES))
+        for at in _CONTEXTS:
+            told[at : at + 8] = bytes(8)
+        _tell_of_copy(stream, bytes(told))
+
+
+def move_of_box(driver: CallRules, source: BoxSide, target: BoxSide, box: Box) -> Move:
+    """A copy of a box from one side to the other."""
+    devices = driver._device_of(source.address), driver._device_of(target.address)
+
+    def places(later: bool) -> tuple[int, int]:
+        return (
+            _place_of_side(driver, source, devices[0], box, later),
+            _place_of_side(driver, target, devices[1], box, later),
+        )
+
+    def run(later: bool, staged: Staged | None) -> None:
+        first, second = locks_of(*devices)
+        with first, second:
+            of, to = places(later)
+            if staged is not None:
+                of = ctypes.addressof(staged)
+            _copy_box(of, source, to, target, box)
+            flags = _flags_of(driver, devices[0], source.address, source.span(box))
+            _copy_flags_of_box(flags, source, devices[1], target, box)
+        note_move(driver, (devices[0], source.ranges(box)), (devices[1], target.ranges(box)))
+
+    of = devices[0], source.address, source.span(box)
+    to = devices[1], target.address, target.span(box)
+    return Move(places, run, of, to)
+
+
+def _source_of(driver: CallRules, copy: BoxCopy, box: Box) -> BoxSide:
+    at = int(copy.srcXInBytes), int(copy.srcY), int(copy.srcZ)
+    try:
+        kind = copy.srcMemoryType
+    except ValueError as error:
+        raise invalid_value(f"the kind of the source: {error}") from None
+    if kind == CUmemorytype.CU_MEMORYTYPE_ARRAY:
+        return side_in_array(driver, copy.srcArray, int(copy.srcLOD), at, box)
+    pitch, height = int(copy.srcPitch), int(copy.srcHeight)
+    return _in_memory(kind, int(copy.srcHost), copy.srcDevice, pitch, height, at, box)
+
+
+def _target_of(driver: CallRules, copy: BoxCopy, box: Box) -> BoxSide:
+    at = int(copy.dstXInBytes), int(copy.dstY), int(copy.dstZ)
+    try:
+        kind = copy.dstMemoryType
+    except ValueError as error:
+        raise invalid_value(f"the kind of the destination: {error}") from None
+    if kind == CUmemorytype.CU_MEMORYTYPE_ARRAY:
+        return side_in_array(driver, copy.dstArray, int(copy.dstLOD), at, box)
+    pitch, height = int(copy.dstPitch), int(copy.dstHeight)
+    return _in_memory(kind, int(copy.dstHost), copy.dstDevice, pitch, height, at, box)
+
+
+def side_in_array(driver: CallRules, handle: CUarray, level: int, at: Box, box: Box) -> BoxSide:
+    """The side of a copy that lies in an array."""
+    array = driver._arrays.get(int(handle))
+    if array is None:
+        raise invalid_value(f"{int(handle):#x} is no live array")
+    if level:
+        raise invalid_value(f"level {level} of an array that is not mipmapped")
+    layout = array.layout
+    row = layout.width * layout.texel_bytes
+    whole = row, layout.rows, layout.slices
+    if any(start + n > most for start, n, most in zip(at, box, whole, strict=True)):
+        raise invalid_value(
+            f"a box of {box} (bytes, rows, slices) at {at} goes beyond the array of {whole}"
+        )
+    x, y, z = at
+    step = row * layout.rows
+    return BoxSide(array.address + z * step + y * row + x, row, step, array)
+
+
+def _place_of_side(
+    driver: CallRules, side: BoxSide, device: DeviceState | None, box: Box, recording: bool
+) -> int:
+    if side.array is not None and side.array.destroyed:
+        raise invalid_value("the array of the copy was destroyed")
+    if not side.any_host:
+        _refuse_host_pool(driver, device, side.address)
+    return place_of(driver, device, side.address, side.span(box), side.any_host, recording)
+
+
+def _in_memory(
+    kind: CUmemorytype,
+    host: int,
+    device: CUdeviceptr,
+    pitch: int,
+    height: int,
+    at: Box,
+    box: Box,
+) -> BoxSide:
+    (x, y, z), (width, rows, slices) = at, box
+    pitch = pitch or x + width
+    height = height or y + rows
+    if x + width > pitch or (y + rows > height and (slices > 1 or z)):
+        raise invalid_value(
+            f"a box of {box} (bytes, rows, slices) at {at} goes beyond rows of {pitch} bytes and "
+            f"slices of {height} rows"
+        )
+    is_host = kind == CUmemorytype.CU_MEMORYTYPE_HOST
+    address = host if is_host else int(device)
+    if not address:
+        raise invalid_value("the pointer of one side of the copy is null")
+    any_host = kind != CUmemorytype.CU_MEMORYTYPE_DEVICE
+    start = address + z * pitch * height + y * pitch + x
+    return BoxSide(start, pitch, pitch * height, any_host=any_host)
+
+
+def _copy_box(of: int, source: BoxSide, to: int, target: BoxSide, box: Box) -> None:
+    width, height, depth = box
+    packed = width * height * depth
+    if source.span(box) == target.span(box) == packed:
+        ctypes.memmove(to, of, packed)
+        return
+    written, read = (
+        side.rows(memoryview((ctypes.c_ubyte * side.span(box)).from_address(address)), box)
+        for address, side in ((to, target), (of, source))
+    )
+    np.copyto(written, read)
+
+
+def _copy_flags_of_box(
+    read: NDArray[np.uint8] | None,
+    source: BoxSide,
+    to: DeviceState | None,
+    target: BoxSide,
+    box: Box,
+) -> None:
+    """What was not written at the source is not at the target."""
+    if to is None or to.memory.written is None:
+        return
+    flags = to.memory.written.of(target.address - to.memory.base, target.span(box))
+    target.rows(flags.data, box)[...] = 1 if read is None else source.rows(read.data, box)
+    to.memory.written.version += 1
+
+
+def _refuse_host_pool(driver: CallRules, device: DeviceState | None, address: int) -> None:
+    """Refuse page-locked memory of a pool as the device's side of a copy.
+
+    So does driver 580, whoever has access; managed memory of a pool it takes.
+    """
+    piece = driver._host.find(address) if device is None else None
+    if piece is not None and piece.pool is not None and not piece.managed:
+        raise invalid_value(
+            f"{address:#x} is page-locked memory of a pool: copy with cuMemcpyAsync, or name "
+            "it as the host's side of cuMemcpyHtoDAsync or cuMemcpyDtoHAsync"
+        )

@@ -1,0 +1,588 @@
+"""One emulated device at run time: its memory, its accounts, its state.
+
+The driver's allocations in it are `Piece`s. `GraphMemory` is taken by graphs (CUDA Driver API,
+cuDeviceGetGraphMemAttribute), `PhysicalMemory` has no address until it is mapped (cuMemCreate).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from hashlib import blake2b
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.memory.device_memory import GRANULE, DeviceMemory
+from ptx.emulate.memory.file_pages import PAGE
+from ptx.emulate.memory.reservation import Reservation
+from ptx.emulate.model.errors import EmulationFault, OutOfMemory
+from ptx.emulate.threads.device_model import DeviceModel
+
+from ..driver._api import CUresult
+from .memory_patterns import FREED, FRESH, fill
+from .origin import caller
+from .pools import DeviceAccount, Pool
+from .profiles import MAX_DEVICES, MAX_TOTAL_MEMORY, EmulatedDevice, device_attributes
+from .refusal import Failure, Refusal, invalid_value
+from .shared_file import SharedFile, SharedPages
+
+if TYPE_CHECKING:
+    from .counters import Counters
+_T = TypeVar("_T")
+# As the driver aligns (measured); the manual promises any variable's alignment.
+_ALIGNMENT = 512
+# Device addresses lie above what a host gives a process (2**48) and below what a float64 holds
+# exactly (2**53). Each emulator takes a part of its own, so that a pointer that outlives one is
+# not mistaken for a pointer of the next.
+_LOWEST_BASE = 1 << 48
+_EMULATOR_SPAN = MAX_TOTAL_MEMORY * MAX_DEVICES
+_EMULATOR_SPANS = ((1 << 52) - _LOWEST_BASE) // _EMULATOR_SPAN
+
+
+class Owner(Enum):
+    """Which of the driver's allocators a piece of device memory came from."""
+
+    PLAIN = "cuMemAlloc"
+    POOL = "cuMemAllocAsync"
+    GRAPH = "cuMemAllocAsync in a graph"
+    ARRAY = "cuArray3DCreate"
+    MIPMAP = "cuMipmappedArrayCreate"
+    OPENED = "cuIpcOpenMemHandle"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A live allocation as the driver sees it.
+
+    Attributes:
+        held: bytes with the allocator's rounding.
+        context: handle of the context that owns it; 0 for what comes from a pool.
+        number: CU_POINTER_ATTRIBUTE_BUFFER_ID, unique on the device.
+        graph: of a GRAPH one.
+        pool: of a POOL one.
+        is_foreign: whether it is another process's, and is only mapped here.
+    """
+
+    address: int
+    nbytes: int
+    held: int
+    owner: Owner
+    context: int
+    number: int
+    graph: GraphMemory | None = None
+    pool: Pool | None = None
+    is_foreign: bool = False
+
+
+@dataclass(slots=True)
+class PhysicalMemory:
+    """What cuMemCreate gives.
+
+    Attributes:
+        mapped_at: where it is mapped; 0 where it is not.
+        references: how many have its handle; without one it goes once it is mapped nowhere.
+        content: its bytes while it is mapped nowhere and was before; a file has them itself.
+        file: where it is, if other processes may have it.
+        is_foreign: whether it is another process's, and takes none of this device's memory.
+    """
+
+    nbytes: int
+    mapped_at: int = 0
+    references: int = 1
+    content: NDArray[np.uint8] | None = None
+    file: SharedFile | None = None
+    is_foreign: bool = False
+
+    def map(self, memory: DeviceMemory, address: int) -> None:
+        """Be there."""
+        self.mapped_at = address
+        if self.content is not None:
+            memory.data[address - memory.base :][: self.nbytes] = self.content
+            memory.mark_written(address, self.nbytes)
+            self.content = None
+
+    def unmap(self, memory: DeviceMemory) -> None:
+        """Be there no more."""
+        if self.references and self.file is None:
+            self.content = memory.data[self.mapped_at - memory.base :][: self.nbytes].copy()
+        self.mapped_at = 0
+
+    def settle(self, memory: DeviceMemory) -> bool:
+        """Give it back to its device if nobody has it; whether nobody does."""
+        if self.references or self.mapped_at:
+            return False
+        if not self.is_foreign:
+            memory.used_bytes -= self.nbytes
+        if self.file is not None:
+            self.file.close()
+        return True
+
+
+class GraphAccount:
+    """Bytes that graphs use now, and those that launches have allocated and nobody has trimmed.
+
+    Whoever asks holds the device's lock.
+
+    Attributes:
+        used_high, reserved_high: the most since they were reset.
+    """
+
+    def __init__(self) -> None:
+        self.used_high: int = 0
+        self.reserved_high: int = 0
+
+    @staticmethod
+    def now(pieces: Iterable[Piece]) -> tuple[int, int]:
+        """What is used, and what is reserved, of all allocations of the device."""
+        used = reserved = 0
+        for piece in pieces:
+            if piece.graph is not None and piece.graph.is_reserved:
+                reserved += piece.nbytes
+                used += piece.nbytes if piece.graph.live else 0
+        return used, reserved
+
+    def note(self, pieces: Iterable[Piece]) -> None:
+        """Something was allocated."""
+        used, reserved = self.now(pieces)
+        self.used_high = max(self.used_high, used)
+        self.reserved_high = max(self.reserved_high, reserved)
+
+    @staticmethod
+    def trim(pieces: Iterable[Piece]) -> None:
+        """Keep what is used alone."""
+        for piece in pieces:
+            if piece.graph is not None and not piece.graph.live:
+                piece.graph.is_reserved = False
+
+
+@dataclass(eq=False, slots=True)
+class GraphMemory:
+    """An allocation recorded by a capture.
+
+    The bytes are taken when it is captured, and given back when neither the graph nor an
+    executable of it is left and the memory is free.
+
+    Attributes:
+        live: allocated by a launch and not freed since.
+        is_reserved: whether a launch has allocated it, and nothing was trimmed since.
+        owners: the graph and its executables, counted.
+    """
+
+    device: DeviceState
+    nbytes: int
+    live: bool = False
+    is_reserved: bool = False
+    owners: int = 1
+    piece: Piece = field(init=False)
+
+    def __post_init__(self) -> None:
+        with self.device.lock:
+            self.piece = self.device.allocate(self.nbytes, Owner.GRAPH, graph=self)
+
+    def allocate(self) -> None:
+        """What the allocation node does."""
+        with self.device.lock:
+            self.refuse_if_live()
+            self.mark_live()
+            self.device.begin(self.piece)
+
+    def mark_live(self) -> None:
+        """It is allocated; the device's high-water marks follow."""
+        with self.device.lock:
+            self.live = self.is_reserved = True
+            self.device.graph_account.note(self.device.pieces.values())
+
+    def refuse_if_live(self) -> None:
+        """What a launch checks first.
+
+        Raises:
+            Refusal: CUDA_ERROR_INVALID_VALUE, if an earlier launch's memory was not freed.
+        """
+        if self.live:
+            raise invalid_value(
+                f"the graph's allocation at {self.piece.address:#x} from an earlier launch was "
+                "not freed"
+            )
+
+    def fill(self, pattern: int) -> None:
+        """Write a pattern, as the nodes do where there is a timeline."""
+        with self.device.lock:
+            self.device.fill(self.piece, pattern)
+
+    def free(self) -> None:
+        """What the free node does, and a free outside the graph.
+
+        Raises:
+            Refusal: CUDA_ERROR_INVALID_VALUE, if it is not allocated.
+        """
+        with self.device.lock:
+            self._end()
+            self._give_back()
+
+    def free_later(self) -> None:
+        """Memory is no longer its user's; `freed` is called when the stream gets there.
+
+        Raises:
+            Refusal: CUDA_ERROR_INVALID_VALUE, if it is not allocated.
+        """
+        with self.device.lock:
+            self._end()
+            self.owners += 1
+
+    def _end(self) -> None:
+        """It is no longer its user's; the lock is held."""
+        if not self.live:
+            raise invalid_value(f"the graph's memory at {self.piece.address:#x} is not allocated")
+        self.live = False
+
+    def freed(self) -> None:
+        """The stream has got there."""
+        with self.device.lock:
+            if not self.live:
+                self.device.fill(self.piece, FREED)
+            self.release()
+
+    def retain(self) -> None:
+        """One owner more."""
+        with self.device.lock:
+            self.owners += 1
+
+    def release(self) -> None:
+        """One owner fewer."""
+        with self.device.lock:
+            self.owners -= 1
+            self._give_back()
+
+    def _give_back(self) -> None:
+        if self.owners == 0 and not self.live:
+            self.device.free(self.piece)
+
+
+def _nobody(fault: EmulationFault) -> None:
+    """Nobody wants to know of faults."""
+
+
+class DeviceState:
+    """One emulated device.
+
+    What changes memory or runs a kernel holds `lock`; with two devices, in the order of ordinals.
+    A collection meanwhile may call finalizers in the same thread, which free memory; `run_alone`
+    keeps those frees until the memory is in order again.
+
+    Attributes:
+        ordinal: its place among the devices that are visible; `number` that among all.
+        fault: what broke the device: from then on all calls on its contexts return that code.
+        account: what its memory is taken for.
+        pool: its own one, which it has from the beginning.
+        pool_in_use: that of cuMemAllocAsync.
+        graph_account: what of its memory graphs take.
+        pieces: live allocations by address; module variables are not among them.
+        opened: address and count of openings, by context and handle of another process's memory.
+        counters: where its launches are counted, each everywhere; none unless asked for.
+        has_patterns: whether fresh and freed memory hold patterns.
+        others: the emulator's other devices.
+        note_fault: told of each fault of a kernel.
+    """
+
+    def __init__(self, profile: EmulatedDevice, ordinal: int, base: int, pool_handle: int) -> None:
+        self.profile = profile
+        self.ordinal = ordinal
+        self.number: int = ordinal
+        self.attributes: dict[int, int] = device_attributes(profile, ordinal)
+        self.lock: threading.RLock = threading.RLock()
+        self.memory: DeviceMemory = DeviceMemory(base, profile.total_memory)
+        self.host_address: int = self.memory.data.ctypes.data
+        self.model: DeviceModel = DeviceModel(
+            memory=self.memory,
+            compute_capability=profile.compute_capability,
+            sm_count=profile.sm_count,
+            max_shared_per_block=profile.architecture.shared_per_block_optin,
+            threads_per_sm=profile.architecture.threads_per_sm,
+            blocks_per_sm=profile.architecture.blocks_per_sm,
+            shared_per_sm=profile.architecture.shared_per_sm,
+            clock_khz=profile.clock_khz,
+        )
+        self.pool: Pool = Pool(pool_handle)
+        self.pool_in_use: Pool = self.pool
+        self.account: DeviceAccount = DeviceAccount(self.memory, profile.total_memory, self.pool)
+        self.graph_account: GraphAccount = GraphAccount()
+        self.reservations: dict[int, Reservation] = {}
+        self.physical: dict[int, PhysicalMemory] = {}
+        self.shared: SharedPages = SharedPages(self.memory)
+        self.opened: dict[tuple[int, bytes], tuple[int, int]] = {}
+        self.fault: Failure | None = None
+        self.pieces: dict[int, Piece] = {}
+        self._numbered = 0
+        self._is_busy = False
+        self._leaving: deque[Piece] = deque()
+        self.has_patterns = False
+        self.others: tuple[DeviceState, ...] = ()
+        self.counters: tuple[Counters, ...] = ()
+        self.note_fault: Callable[[EmulationFault], None] = _nobody
+
+    def run_alone(self, work: Callable[[], _T]) -> _T:
+        """Do `work`, then the frees that finalizers called meanwhile; the lock is held."""
+        if self._is_busy:
+            return work()
+        try:
+            self._is_busy = True
+            return work()
+        finally:
+            self._is_busy = False
+            self._settle()
+
+    def _settle(self) -> None:
+        """Give the memory back that was freed."""
+        while self._leaving:
+            piece = self._leaving.popleft()
+            try:
+                self._is_busy = True
+                self._free(piece)
+            finally:
+                self._is_busy = False
+            self.account.give(piece.nbytes, piece.held, piece.pool)
+
+    def _free(self, piece: Piece) -> None:
+        """Give memory back, which keeps its place from others for a while."""
+        if piece.is_foreign:
+            self.opened = {k: each for k, each in self.opened.items() if each[0] != piece.address}
+            self.shared.remove(piece.address, piece.nbytes)
+            return
+        if self.has_patterns:
+            self.fill(piece, FREED)
+        if piece.pool is not None and piece.pool.file is not None:
+            self.shared.hide(piece.address, piece.held)
+        self.memory.free(piece.address)
+
+    def share(self, piece: Piece) -> tuple[SharedFile, int]:
+        """Let other processes open an allocation; gives the file and the place. The lock is held.
+
+        Raises:
+            OSError: the system refused.
+        """
+        return self.shared.share(piece.address, piece.nbytes, self.uuid)
+
+    def open(
+        self,
+        file: SharedFile,
+        offset: int,
+        nbytes: int,
+        owner: Owner,
+        *,
+        context: int = 0,
+        pool: Pool | None = None,
+    ) -> Piece:
+        """Memory of another process, which takes none of this one; the lock is held.
+
+        Raises:
+            Refusal: CUDA_ERROR_OUT_OF_MEMORY: there are no addresses for it, or the system refused.
+        """
+
+        def add() -> int:
+            try:
+                origin = f"memory of another process, {owner.value}"
+                return self.shared.add(file, offset, nbytes, origin)
+            except (OutOfMemory, OSError) as error:
+                raise self._out_of_memory(nbytes) from error
+
+        address = self.run_alone(add)
+        if pool is not None:
+            pool.take(nbytes, 0, 0)
+        self._numbered += 1
+        piece = Piece(
+            address, nbytes, 0, owner, context, self._numbered, pool=pool, is_foreign=True
+        )
+        self.pieces[address] = piece
+        return piece
+
+    def begin(self, piece: Piece) -> None:
+        """Nothing has written this memory yet, whoever had it before."""
+        if self.memory.written is not None:
+            self.memory.written.begin(piece.address - self.memory.base, piece.nbytes)
+
+    def flags(self, address: int, nbytes: int) -> NDArray[np.uint8] | None:
+        """Which of some bytes were written, where that is checked."""
+        written = self.memory.written
+        return None if written is None else written.of(address - self.memory.base, nbytes)
+
+    def fill(self, piece: Piece, pattern: int) -> None:
+        """Write a pattern over memory that nothing has written yet, or that is free."""
+        self.begin(piece)
+        fill(self.host_address + (piece.address - self.memory.base), piece.nbytes, pattern)
+
+    @property
+    def uuid(self) -> bytes:
+        """16 bytes that differ from device to device and are the same in every run."""
+        seed = f"{self.profile.name}/{self.number}".encode()
+        return blake2b(seed, digest_size=16).digest()
+
+    @property
+    def pci_bus_id(self) -> str:
+        """Domain, bus, device and function, such as "0000:01:00.0"."""
+        return f"0000:{self.number + 1:02x}:00.0"
+
+    def holds(self, address: int) -> bool:
+        """Whether an address lies in this device's memory."""
+        return 0 <= address - self.memory.base < self.memory.nbytes
+
+    def can_be_reached_by(self, other: DeviceState) -> bool:
+        """Whether kernels of another device can be given access to this one's memory."""
+        return self is not other and self.profile.peer_access and other.profile.peer_access
+
+    def allocate(
+        self,
+        nbytes: int,
+        owner: Owner,
+        *,
+        context: int = 0,
+        graph: GraphMemory | None = None,
+        pool: Pool | None = None,
+    ) -> Piece:
+        """Take memory; the lock is held. Of a pool it comes where one is given, or by its owner.
+
+        Raises:
+            Refusal: CUDA_ERROR_OUT_OF_MEMORY, with the request and what is free.
+        """
+        if owner is Owner.POOL and pool is None:
+            pool = self.pool
+        return self.run_alone(lambda: self._allocate(nbytes, owner, context, graph, pool))
+
+    def _allocate(
+        self, nbytes: int, owner: Owner, context: int, graph: GraphMemory | None, pool: Pool | None
+    ) -> Piece:
+        before = self.memory.used_bytes
+        if nbytes > self.account.capacity:
+            raise self._out_of_memory(nbytes)
+        place = caller()
+        origin = f"{owner.value} at {place}" if place else owner.value
+        file = None if pool is None else pool.file
+        unit = GRANULE if file is None else PAGE
+        try:
+            address = self.memory.allocate(nbytes, origin=origin, alignment=_ALIGNMENT, unit=unit)
+        except OutOfMemory as error:
+            raise self._out_of_memory(nbytes) from error
+        held = self.memory.used_bytes - before
+        if not self.account.take(nbytes, held, pool):
+            self.memory.free(address)
+            raise self._out_of_memory(nbytes)
+        if file is not None:
+            self.shared.show(address, held, file, address - self.memory.base)
+        self._numbered += 1
+        piece = Piece(address, nbytes, held, owner, context, self._numbered, graph, pool)
+        self.pieces[address] = piece
+        if self.has_patterns and owner not in (Owner.POOL, Owner.GRAPH):
+            self.fill(piece, FRESH)
+        return piece
+
+    def hand_over(self, piece: Piece) -> Piece:
+        """Give memory a new owner, who gets it when the former one's free is reached."""
+        self._numbered += 1
+        new = self.pieces[piece.address] = replace(piece, number=self._numbered)
+        return new
+
+    def _out_of_memory(self, nbytes: int) -> Refusal:
+        return Refusal(
+            CUresult.CUDA_ERROR_OUT_OF_MEMORY, self.account.refusal(nbytes, self.ordinal)
+        )
+
+    def free(self, piece: Piece) -> None:
+        """Give memory back; the lock is held."""
+        self.drop(piece)
+        self.give_back(piece)
+
+    def drop(self, piece: Piece) -> None:
+        """Memory has no owner any more; the lock is held."""
+        del self.pieces[piece.address]
+
+    def give_back(self, piece: Piece) -> None:
+        """Give memory back that has no owner; the lock is held."""
+        self._leaving.append(piece)
+        if not self._is_busy:
+            self._settle()
+
+    def why_not_free(self, address: int) -> str:
+        """Why nothing can be freed at an address."""
+        inside = self.memory.find(address)
+        if inside is not None and inside.address == address:
+            return f"{inside} does not belong to the driver's allocators"
+        if inside is not None:
+            return f"it lies inside the allocation of {inside}"
+        freed = self.memory.find_freed(address)
+        if freed is not None and freed.address == address:
+            return f"the allocation of {freed} was freed before"
+        return "nothing was allocated there"
+
+    def place(self, address: int, nbytes: int, *, in_graph: bool = False) -> int:
+        """Where a range of device memory lies in the host's memory.
+
+        Memory of a graph counts only while it is allocated, or for what is recorded (`in_graph`).
+
+        Raises:
+            Refusal: CUDA_ERROR_INVALID_VALUE, if the range does not lie in one live allocation.
+        """
+        found = self.memory.find(address)
+        if found is None:
+            freed = self.memory.find_freed(address)
+            nearest = self.memory.nearest(address)
+            raise invalid_value(
+                f"{address:#x} is not in a live allocation of device {self.ordinal}; "
+                + (f"it was in {freed}, now freed" if freed else f"the nearest is {nearest}")
+            )
+        if address + nbytes > found.end:
+            raise invalid_value(
+                f"{nbytes} bytes at {address:#x} go beyond the allocation of {found}"
+            )
+        piece = self.pieces.get(found.address)
+        if piece is not None and piece.graph is not None and not (in_graph or piece.graph.live):
+            raise invalid_value(f"the graph's memory at {address:#x} is not allocated")
+        return self.host_address + (address - self.memory.base)
+
+
+def device_states(
+    devices: Iterable[EmulatedDevice], serial: int, handles: Iterator[int]
+) -> tuple[DeviceState, ...]:
+    """The devices of the emulator of a number, each with addresses and a pool of its own."""
+    base = _LOWEST_BASE + serial % _EMULATOR_SPANS * _EMULATOR_SPAN
+    return tuple(
+        DeviceState(profile, ordinal, base + ordinal * MAX_TOTAL_MEMORY, next(handles))
+        for ordinal, profile in enumerate(devices)
+    )
+
+
+class LentMemory:
+    """The allocations that are in use, and those that are kept for later, of some devices.
+
+    What is taken back is known at once, though queued work may still use it; so it serves only
+    where operations run at their call.
+    """
+
+    def __init__(self, devices: Sequence[DeviceState]) -> None:
+        self._devices = devices
+
+    def lend(self, address: int, nbytes: int) -> None:
+        """These bytes are in use: an allocation, or a part of one that is an array of its own."""
+        for device in self._devices:
+            if device.holds(address):
+                memory = device.memory
+                memory.given_back.pop(address, None)
+                if memory.at(address) is None:
+                    with device.lock:
+                        allocation = memory.find(address)
+                    if allocation is not None:
+                        memory.parts[address] = allocation, nbytes
+
+    def take_back(self, address: int) -> None:
+        """What was lent at an address is not in use any more, though nothing is freed.
+
+        It may come from a finalizer, and takes no lock.
+        """
+        for device in self._devices:
+            if device.holds(address):
+                allocation = device.memory.at(address)
+                if allocation is not None:
+                    device.memory.given_back[address] = allocation

@@ -1,0 +1,475 @@
+"""The state behind the emulated driver: devices, handles, threads; and how a call finds them.
+
+Locks:
+
+- `DriverState._lock`, one an emulator. It guards captures and the streams and events in them,
+  references to user objects, how many executables a graph has, how often a primary context is
+  retained, whether a context is destroyed, the table of host memory and its pools, and planned
+  faults. It is held over bookkeeping only.
+- `Timeline._lock`, one an emulator. It guards the queues, and is held over bookkeeping only. An
+  operation runs without it, in the thread of a call that needs it.
+- `ConcurrentAccesses._lock`, one an emulator that looks for races. It guards what operations
+  accessed, is held over bookkeeping only, and taken at the end of a launch under its device's lock.
+- `DeviceState.lock`, one a device. It guards the device's memory, its pool, the state of graphs'
+  memory, arrays while they are destroyed, and modules while they are placed or generated. A kernel
+  runs under it, so calls on its device wait for it; one that is queued gives it back after each of
+  its turns.
+
+The tables of handles need no lock: each look-up or removal is one operation of a dict, and where a
+removal must be the only one it is done under the lock of what is removed. Handles are numbers that
+are never given again, so that a dead one names nothing. Only a primary context has one handle for
+ever, as on a GPU.
+
+Order: no call takes one of these locks while it holds another, but for a copy between two devices
+and a kernel that reaches memory of others, which take theirs in the order of ordinals. No lock is
+held while a host function or the destructor of a user object runs. Both kinds are re-entrant,
+because a collection may call finalizers at any allocation, in a thread that holds one. What they
+give back is put off until the call has ended (`CallingThread.begin_call`): so no thread that holds
+a device's lock waits for another's. What a kernel prints is written to `sys.stdout` under its
+device's lock.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from ptx.emulate.check.findings import Found
+from ptx.errors import PtxError
+
+from .. import border
+from ..driver._api import (
+    CUarray,
+    CUcontext,
+    CUdevice,
+    CUevent,
+    CUgraph,
+    CUgraphExec,
+    CUgraphNode,
+    CUmemoryPool,
+    CUresult,
+    CUstream,
+    HostAccesses,
+)
+from ..errors import ArgumentValueError
+from .checks import Checks
+from .contexts import Context
+from .device_state import DeviceState, LentMemory, device_states
+from .events import Event
+from .graphs import Conditions
+from .host_memory import HostMemory
+from .leaks import LeakWatch
+from .node_kind import NodeKind
+from .pools import HostPools
+from .profiles import MAX_DEVICES, EmulatedDevice
+from .refusal import Refusal, invalid_handle, invalid_value
+from .streams import LEGACY_HANDLE, PER_THREAD_HANDLE, Capture, Stream
+from .thread import CallingThread
+from .timeline.choice import Order
+from .timeline.concurrent_accesses import ConcurrentAccesses
+from .timeline.freed_memory import FreedMemory
+from .timeline.late_errors import LateErrors
+from .timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    from ptx.emulate.memory.host_memory import MappedHostMemory
+    from ptx.emulate.threads.limits import Limits
+
+    from .arrays import Array, MipmappedArray
+    from .executables import Executable
+    from .fault_injection import ScheduledFault
+    from .graphs import Graph, Node, UserObject
+    from .modules import Function, Library, LibraryKernel, Module, PendingLink
+    from .pools import Pool
+    from .sm_resources import SmRange
+
+
+_WORK: Final = (NodeKind.KERNEL, NodeKind.COPY, NodeKind.SET, NodeKind.HOST)
+
+
+class DriverState:
+    """State and look-ups that the groups of driver functions share."""
+
+    _serials: ClassVar[Iterator[int]] = itertools.count()
+
+    def __init__(
+        self,
+        devices: Sequence[EmulatedDevice],
+        driver_version: tuple[int, int],
+        checks: Checks,
+        order: Order,
+    ) -> None:
+        _check_properties(devices, driver_version)
+        serial = next(self._serials)
+        # Those of other emulators have other serial numbers, so that a foreign one is refused.
+        self._handles = itertools.count((serial + 1) << 32, 16)
+        # Context handles end in 8, so a destroyed context is recognised without storing it.
+        self._first_context = self._next_context = (serial + 1) << 32 | 8
+        self._contexts: dict[int, Context] = {}
+        # By ordinal.
+        self._primaries: dict[int, Context] = {}
+        self._streams: dict[int, Stream] = {}
+        # By context and thread; 0 is no thread, but the legacy stream.
+        self._default_streams: dict[tuple[Context, int], Stream] = {}
+        self._captures: set[Capture] = set()
+        self._events: dict[int, Event] = {}
+        self._modules: dict[int, Module] = {}
+        self._libraries: dict[int, Library] = {}
+        self._kernels: dict[int, LibraryKernel] = {}
+        self._links: dict[int, PendingLink] = {}
+        self._green: dict[int, Context] = {}
+        self._descriptions: dict[int, tuple[SmRange, ...]] = {}
+        self._functions: dict[int, Function] = {}
+        self._graphs: dict[int, Graph] = {}
+        self._nodes: dict[int, Node] = {}
+        self._conditions = Conditions()
+        self._executables: dict[int, Executable] = {}
+        self._user_objects: dict[int, UserObject] = {}
+        self._arrays: dict[int, Array] = {}
+        self._mipmapped_arrays: dict[int, MipmappedArray] = {}
+        # Textures and surfaces themselves are in the models of their devices.
+        self._texture_owners: dict[int, Context] = {}
+        self._devices = device_states(devices, serial, self._handles)
+        self._all_devices = self._devices
+        self._follows_environment = False
+        self._driver_version = driver_version
+        self.checks = checks
+        self.limits: Limits = checks.limits
+        self._thread = CallingThread()
+        self._lock = threading.RLock()
+        self._late_errors = LateErrors(order)
+        self._order = order
+        self._is_immediate = order.name == "immediate"
+        self._queued = Timeline(order, self._late_errors, self._thread)
+        self._freed = None if self._is_immediate else FreedMemory(self._queued)
+        self._launches = itertools.count()
+        self._pid: int | None = None
+        self._schedule: dict[str, list[ScheduledFault]] = {}
+        self._host = HostMemory()
+        self._host_pools = HostPools(self._handles)
+        self._accesses = self._concurrent_accesses()
+        self._connect_devices()
+        watches = "bounds" in checks.names and self._is_immediate
+        self.memory_watch: LentMemory | None = LentMemory(self._devices) if watches else None
+        self._leaks = self._watch() if "leak" in checks.names else None
+
+    def _concurrent_accesses(self) -> ConcurrentAccesses | None:
+        """What looks for races among operations, where that is checked."""
+        findings = self.limits.findings
+        if findings is None:
+            return None
+        return ConcurrentAccesses(
+            findings, self._allocation_at, self._host, is_late=not self._is_immediate
+        )
+
+    @property
+    def _timeline(self) -> Timeline | None:
+        """Where operations are queued; None where each runs at its call.
+
+        Under "immediate" a nested call queues, and others do until that is done.
+        """
+        queued = self._queued
+        return None if self._is_immediate and queued.is_unused else queued
+
+    def _connect_devices(self) -> None:
+        """Let host and devices know of each other, and of what is checked."""
+        has_patterns = not self._is_immediate
+        has_flags = self.limits.unwritten is not None
+        self._host.has_patterns = has_patterns
+        self._host.has_flags = has_flags
+        for device in self._devices:
+            device.model.host = partial(self._reachable_host_memory, device)
+            device.model.set_condition = self._conditions.set
+            device.others = tuple(each for each in self._devices if each is not device)
+            device.has_patterns = has_patterns
+            device.note_fault = self.checks.note
+            if self._accesses is not None:
+                device.memory.allocated = self._accesses.born
+            if has_flags:
+                device.memory.watch_writes()
+
+    def _reachable_host_memory(self, device: DeviceState, address: int) -> MappedHostMemory | None:
+        """The host memory at an address, as kernels of a device reach it."""
+        return self._host.reachable(address, device.ordinal)
+
+    def _watch(self) -> LeakWatch:
+        """Watch all tables from now on."""
+        leaks = LeakWatch()
+        self._streams = leaks.handles("stream", self._streams)
+        self._events = leaks.handles("event", self._events)
+        self._modules = leaks.handles("module", self._modules)
+        self._graphs = leaks.handles("graph", self._graphs)
+        self._executables = leaks.handles("executable graph", self._executables)
+        self._arrays = leaks.handles("array", self._arrays)
+        self._mipmapped_arrays = leaks.handles("mipmapped array", self._mipmapped_arrays)
+        self._texture_owners = leaks.handles("texture or surface", self._texture_owners)
+        self._host.pieces = leaks.host_memory(self._host.pieces)
+        for device in self._devices:
+            device.pieces = leaks.memory(device.pieces)
+        return leaks
+
+    @property
+    def host_accesses(self) -> HostAccesses | None:
+        """What is told of arrays that the host itself reads: for races, and in any late order."""
+        if self._accesses is None and not self._is_immediate:
+            return self._queued
+        return self._accesses
+
+    @property
+    def devices(self) -> tuple[EmulatedDevice, ...]:
+        """The devices, by ordinal."""
+        return tuple(device.profile for device in self._devices)
+
+    @property
+    def order(self) -> str:
+        """The order of operations: "immediate", "late", or "random:" and the seed."""
+        return str(self._order)
+
+    @property
+    def findings(self) -> tuple[Found, ...]:
+        """What the checks found wrong with the program (`check`), without what is suppressed.
+
+        What the host did to memory that queued copies were still to use is among it whatever is
+        checked; that is told by an `OrderWarning` as well.
+        """
+        return self.checks.found(self._queued.findings)
+
+    @property
+    def unused_suppressions(self) -> tuple[str, ...]:
+        """The lines of the file of suppressions that no finding has met, with their places."""
+        return self.checks.suppressions.unused
+
+    def look_for_leaks(self) -> None:
+        """Take what is there now as leaks, where that is checked; `findings` has them then.
+
+        On a broken device nothing can be given back, so that nothing is said.
+        """
+        if self._leaks is not None and not any(device.fault for device in self._devices):
+            self.checks.leaks = list(self._leaks.left())
+
+    @property
+    def executed(self) -> tuple[str, ...]:
+        """The last operations that ran, in their order; nothing under "immediate"."""
+        return () if self._is_immediate else tuple(self._queued.executed)
+
+    @property
+    def queued(self) -> tuple[str, ...]:
+        """Kernels, copies, fills and host functions that have not run, in the order of their calls.
+
+        Each with the place of its call; a copy to the host also with what its destination holds
+        until then. Nothing under "immediate", and of a broken device, which runs nothing more.
+        """
+        return tuple(
+            each.text for each in self._queued.pending()
+            if each.kind in _WORK and each.stream.context.device.fault is None
+        )  # fmt: skip
+
+    @property
+    def last_fault(self) -> PtxError | None:
+        """The typed error behind this thread's last failed call, or None.
+
+        A kernel's `ptx.emulate.EmulationFault`, also for the calls that fail after it; the
+        `UnsupportedInstruction`, `UnsupportedTarget`, `SizeLimitExceeded` or `PtxSyntaxError` for
+        which a kernel or module was refused. It has no traceback.
+        """
+        failure = self._thread.failure
+        return None if failure is None else failure.cause
+
+    def _enter(self, name: str, always: bool) -> None:
+        """What every call checks first."""
+        if not always and self._pid != os.getpid():
+            raise Refusal(
+                CUresult.CUDA_ERROR_NOT_INITIALIZED,
+                "cuInit was not called"
+                if self._pid is None
+                else f"initialization error: the driver was initialised in process {self._pid} "
+                "before the fork",
+            )
+        if self._thread.runs_host_function and not always:
+            raise Refusal(
+                CUresult.CUDA_ERROR_NOT_PERMITTED,
+                f"a host function in a stream makes no CUDA calls, and this one called {name}",
+            )
+        scheduled = self._schedule.get(name)
+        if scheduled:
+            with self._lock:
+                due = [fault for fault in scheduled if fault.count()]
+                if due:
+                    raise due[0].strike()
+
+    def _device(self, handle: CUdevice) -> DeviceState:
+        return self._device_at(int(handle))
+
+    def _device_at(self, ordinal: int) -> DeviceState:
+        if not 0 <= ordinal < len(self._devices):
+            raise Refusal(
+                CUresult.CUDA_ERROR_INVALID_DEVICE,
+                f"invalid device ordinal: {ordinal} of {len(self._devices)} devices",
+            )
+        return self._devices[ordinal]
+
+    def _device_named(self, uuid: bytes) -> DeviceState:
+        for device in self._devices:
+            if device.uuid == uuid:
+                return device
+        raise Refusal(CUresult.CUDA_ERROR_INVALID_DEVICE, "it is of a device that is none of these")
+
+    def _device_of(self, address: int) -> DeviceState | None:
+        """The device whose memory an address lies in."""
+        for device in self._devices:
+            if device.holds(address):
+                return device
+        return None
+
+    def _allocation_at(self, address: int) -> tuple[int, str] | None:
+        """The allocation that holds an address: where it begins, and what it is."""
+        device = self._device_of(address)
+        if device is not None:
+            with device.lock:
+                found = device.memory.find(address) or device.memory.find_freed(address)
+            return None if found is None else (found.address, str(found))
+        piece = self._host.find(address)
+        if piece is None:
+            return None
+        kind = "managed" if piece.managed else "page-locked"
+        return piece.address, f"{piece.nbytes} bytes of {kind} memory at {piece.address:#x}"
+
+    def _context_handle(self) -> int:
+        """A handle for a new context; `_lock` is held."""
+        handle = self._next_context
+        self._next_context += 16
+        return handle
+
+    def _context(self, handle: CUcontext) -> Context:
+        """The context of a handle; of those that are destroyed only a primary one."""
+        number = int(handle)
+        found = self._contexts.get(number)
+        if found is None:
+            if number & 15 == 8 and self._first_context <= number < self._next_context:
+                raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
+            raise Refusal(
+                CUresult.CUDA_ERROR_INVALID_CONTEXT, f"{int(handle):#x} is no context's handle"
+            )
+        return found
+
+    def _usable(self, context: Context) -> Context:
+        """The context, if calls may still use it."""
+        if context.destroyed:
+            raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
+        fault = context.device.fault
+        if fault is not None:
+            raise Refusal(fault.code, fault.text, fault.cause)
+        return context
+
+    def _top(self) -> Context:
+        """The calling thread's current context, dead or alive."""
+        stack = self._thread.stack
+        if not stack:
+            raise Refusal(
+                CUresult.CUDA_ERROR_INVALID_CONTEXT, "no context is current to this thread"
+            )
+        top = stack[-1]
+        # A primary context keeps its handle where another one takes its place.
+        return self._primaries[top.device.ordinal] if top.primary else top
+
+    def _current(self) -> Context:
+        """The calling thread's current context, usable."""
+        return self._usable(self._top())
+
+    def _stream(self, handle: CUstream) -> Stream:
+        """The stream of a handle, usable; 0, 1 and 2 mean the current context's own."""
+        number = int(handle)
+        if number <= 2:
+            context = self._current()
+            return self._default_stream(context, number)
+        stream = self._streams.get(number)
+        if stream is None:
+            raise invalid_handle(f"invalid resource handle: {number:#x} is no live stream")
+        self._usable(stream.context)
+        return stream
+
+    def _default_stream(self, context: Context, number: int) -> Stream:
+        """A context's legacy stream, or its stream of the calling thread."""
+        if number < PER_THREAD_HANDLE:
+            number, thread = LEGACY_HANDLE, 0
+        else:
+            thread = threading.get_ident()
+        stream = self._default_streams.get((context, thread))
+        if stream is None:
+            new = Stream(number, context, flags=0, priority=0)
+            stream = self._default_streams.setdefault((context, thread), new)
+        return stream
+
+    def _event(self, handle: CUevent) -> Event:
+        """The event of a handle, usable."""
+        number = int(handle)
+        event = self._events.get(number)
+        if event is None:
+            if not number:
+                raise invalid_handle("invalid resource handle: the event is null")
+            # Measured: the driver returns this, not INVALID_HANDLE, for a destroyed event.
+            raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, f"{number:#x} is no live event")
+        self._usable(event.context)
+        return event
+
+    def _array(self, handle: CUarray) -> Array:
+        """The array of a handle, usable."""
+        number = int(handle)
+        array = self._arrays.get(number)
+        if array is None:
+            if not number:
+                raise invalid_handle("invalid resource handle: the array is null")
+            # Measured: as for events.
+            raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, f"{number:#x} is no live array")
+        self._usable(array.context)
+        return array
+
+    def _graph(self, handle: CUgraph) -> Graph:
+        graph = self._graphs.get(int(handle))
+        if graph is None:
+            raise invalid_value(f"{int(handle):#x} is no live graph")
+        return graph
+
+    def _node(self, handle: CUgraphNode) -> Node:
+        found = self._nodes.get(int(handle))
+        if found is None:
+            raise invalid_value(f"{int(handle):#x} is no live node of a graph")
+        return found
+
+    def _handle_of(self, node: Node) -> CUgraphNode:
+        """The handle of a node, made when it is first asked for."""
+        if not node.handle:
+            node.handle = next(self._handles)
+            self._nodes[node.handle] = node
+        return CUgraphNode(node.handle)
+
+    def _executable(self, handle: CUgraphExec) -> Executable:
+        executable = self._executables.get(int(handle))
+        if executable is None:
+            raise invalid_value(f"{int(handle):#x} is no live executable graph")
+        return executable
+
+    def _pool(self, handle: CUmemoryPool) -> tuple[DeviceState | None, Pool]:
+        """A pool, and the device whose memory it has; None of the host's."""
+        number = int(handle)
+        for device in self._devices:
+            pool = device.account.pools.get(number)
+            if pool is not None and pool.is_open:
+                return device, pool
+        pool = self._host_pools.by_handle.get(number)
+        if pool is not None and pool.is_open:
+            return None, pool
+        raise invalid_value(f"{number:#x} is no memory pool")
+
+
+def _check_properties(devices: Sequence[EmulatedDevice], driver_version: tuple[int, int]) -> None:
+    """Raise unless there may be such an emulator."""
+    if not 0 <= len(devices) <= MAX_DEVICES:
+        raise ArgumentValueError(f"{len(devices)} devices asked for: at most {MAX_DEVICES} will do")
+    versions = border.several("an emulator's driver_version", driver_version, int)
+    if len(versions) != 2:
+        raise ArgumentValueError(f"driver_version is {driver_version}: give (major, minor)")

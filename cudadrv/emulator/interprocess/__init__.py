@@ -1,1 +1,0 @@
-"""What emulators of several processes of one host share, and the handles that name it."""

@@ -1,0 +1,234 @@
+"""Files in memory that processes of one host share, and the pages of devices that lie in them.
+
+A `SharedFile` has no name in any folder: another process of the same user is given its descriptor,
+or opens it by the number that it has in the process that made it (proc(5), /proc/PID/fd). So it is
+gone when the last process that has it open or mapped has closed it or has ended, however it ended.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import re
+import secrets
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.memory.device_memory import DeviceMemory
+from ptx.emulate.memory.file_pages import PAGE, hide_file, show_file, whole_pages
+
+_PREFIX: Final = "cudadrv"
+_NAME: Final = re.compile(rf"/memfd:{_PREFIX}-(\w+)-([0-9a-f]{{32}})-([0-9a-f]{{32}})\b")
+_AT_ONCE: Final = (16 << 20) // PAGE
+_MADV_REMOVE: Final = 9  # Linux; named in mmap only there
+
+
+@dataclass(frozen=True, slots=True)
+class FileName:
+    """What a file is called, so that another file is not taken for it.
+
+    Attributes:
+        kind: what it is for: "pool", "memory", "mapped" or "event".
+        token: no other file has it.
+        device: the UUID of the device that it is of.
+    """
+
+    kind: str
+    token: bytes
+    device: bytes
+
+    @classmethod
+    def new(cls, kind: str, device: bytes) -> FileName:
+        """A name that no other file has."""
+        return cls(kind, secrets.token_bytes(16), device)
+
+    @classmethod
+    def read(cls, link: str) -> FileName | None:
+        """The name of what a link of /proc points to; None where it is no such file."""
+        found = _NAME.match(link)
+        if found is None:
+            return None
+        kind, token, device = found.groups()
+        return cls(kind, bytes.fromhex(token), bytes.fromhex(device))
+
+    def __str__(self) -> str:
+        return f"{_PREFIX}-{self.kind}-{self.token.hex()}-{self.device.hex()}"
+
+
+class SharedFile:
+    """An open file.
+
+    Attributes:
+        name: what it is called.
+        number: its descriptor in this process; -1 once it is closed.
+    """
+
+    def __init__(self, name: FileName, number: int) -> None:
+        self.name: FileName = name
+        self.number: int = number
+
+    @classmethod
+    def made(cls, kind: str, device: bytes, nbytes: int = 0) -> SharedFile:
+        """A new file, whose pages are there when they are first written.
+
+        Raises:
+            OSError: the system has no more files.
+        """
+        name = FileName.new(kind, device)
+        self = cls(name, os.memfd_create(str(name)))
+        os.ftruncate(self.number, nbytes)
+        return self
+
+    @classmethod
+    def of_descriptor(cls, number: int, kind: str) -> SharedFile | None:
+        """The file of a descriptor, which stays its owner's; None if it is no such file."""
+        return cls._opened(f"/proc/self/fd/{number}", kind)
+
+    @classmethod
+    def of_process(cls, process: int, number: int, kind: str, token: bytes) -> SharedFile | None:
+        """A file of another process; None if that has ended or closed it."""
+        found = cls._opened(f"/proc/{process}/fd/{number}", kind)
+        return found if found is not None and found.name.token == token else None
+
+    @classmethod
+    def _opened(cls, path: str, kind: str) -> SharedFile | None:
+        try:
+            number = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            return None
+        # The name of what was opened: another file may have had the number since.
+        name = FileName.read(os.readlink(f"/proc/self/fd/{number}"))
+        if name is None or name.kind != kind:
+            os.close(number)
+            return None
+        return cls(name, number)
+
+    @property
+    def nbytes(self) -> int:
+        """Its size."""
+        return os.fstat(self.number).st_size
+
+    def duplicate(self) -> int:
+        """One more descriptor, which is the caller's."""
+        return os.dup(self.number)
+
+    def close(self) -> None:
+        """Close it here; what is mapped stays. Idempotent."""
+        number, self.number = self.number, -1
+        if number >= 0:
+            os.close(number)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class SharedPages:
+    """The pages of one device that lie in files. Who calls holds the device's lock.
+
+    Memory of a pool that is shared has pages of its own. What is shared later, once it was
+    allocated, may have a page together with others: so all such memory is in one file, where it is
+    as far from the beginning as from that of the device, and its pages stay there.
+
+    Attributes:
+        file: what was shared later; None before there is any.
+    """
+
+    def __init__(self, memory: DeviceMemory) -> None:
+        self._memory: Final = memory
+        self.file: SharedFile | None = None
+        self._is_in_file: NDArray[np.bool_] = np.zeros(0, np.bool_)
+
+    def share(self, address: int, nbytes: int, device: bytes) -> tuple[SharedFile, int]:
+        """Let other processes have an allocation; gives the file, and where it is there.
+
+        Raises:
+            OSError: the system refused.
+        """
+        memory, at = self._memory, address - self._memory.base
+        if self.file is None:
+            size = whole_pages(memory.nbytes)
+            self._is_in_file = np.zeros(size // PAGE, np.bool_)
+            self.file = SharedFile.made("memory", device, size)
+        first, end = at // PAGE, whole_pages(at + nbytes) // PAGE
+        if end * PAGE > memory.nbytes:
+            raise OSError(errno.EINVAL, "the device's memory ends in the middle of a page")
+        for start in range(first, end, _AT_ONCE):
+            self._move(start, min(start + _AT_ONCE, end), self.file)
+        return self.file, at
+
+    def _move(self, first: int, end: int, file: SharedFile) -> None:
+        """Let some pages be those of the file, with what is in them.
+
+        Few at once, as they are there twice meanwhile.
+        """
+        outside = ~self._is_in_file[first:end]
+        if not outside.any():
+            return
+        start, size = first * PAGE, (end - first) * PAGE
+        words = self._memory.data[start : start + size].view(np.uint64).reshape(-1, PAGE // 8)
+        outside &= np.bitwise_or.reduce(words, axis=1) != 0  # what reads as zero takes no memory
+        if outside.any():
+            with mmap.mmap(file.number, size, offset=start) as pages:
+                there = np.frombuffer(pages, np.uint64).reshape(words.shape)
+                there[outside] = words[outside]
+                del there  # before the pages
+        show_file(self._memory, self._memory.base + start, size, file.number, start)
+        self._is_in_file[first:end] = True
+
+    def show(self, address: int, size: int, file: SharedFile, offset: int) -> None:
+        """Let whole pages be those of a file.
+
+        Raises:
+            OSError: the system refused.
+        """
+        show_file(self._memory, address, size, file.number, offset)
+        self._forget(address, size)
+
+    def hide(self, address: int, size: int) -> None:
+        """Let whole pages be the process's own; who has them elsewhere keeps what is in them."""
+        hide_file(self._memory, address, size)
+        self._forget(address, size)
+
+    def _forget(self, address: int, size: int) -> None:
+        """Let the file have nothing where these pages were: what moves there next finds zeros."""
+        start = address - self._memory.base
+        here = self._is_in_file[start // PAGE : (start + size) // PAGE]
+        if self.file is None or not here.any():
+            return
+        here[:] = False
+        with mmap.mmap(self.file.number, size, offset=start) as pages:
+            pages.madvise(_MADV_REMOVE)
+
+    def add(self, file: SharedFile, offset: int, nbytes: int, origin: str) -> int:
+        """Memory of another process, which takes addresses here and no memory; gives the address.
+
+        Raises:
+            OutOfMemory: there are not so many addresses in one piece.
+            OSError: the system refused.
+        """
+        start = offset // PAGE * PAGE
+        size = whole_pages(offset + nbytes) - start
+        where = self._memory.reserve(size, PAGE)
+        try:
+            self.show(where, size, file, start)
+        except OSError:
+            self._memory.unreserve(where, size)
+            raise
+        address = where + offset - start
+        self._memory.show(address, nbytes, origin)
+        self._memory.mark_written(address, nbytes)  # by whom, that process knows
+        if self._memory.allocated is not None:
+            self._memory.allocated(address)  # what was done to the place before, is another's
+        return address
+
+    def remove(self, address: int, nbytes: int) -> None:
+        """Have memory of another process no more."""
+        where = self._memory.base + (address - self._memory.base) // PAGE * PAGE
+        size = whole_pages(address - where + nbytes)
+        self._memory.hide(address)
+        self.hide(where, size)
+        self._memory.unreserve(where, size)

@@ -1,0 +1,397 @@
+"""Graphs: their nodes, and what they are made of."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable
+from typing import Final
+
+from ...driver._api import CUgraphNodeParams, CUgraphNodeType, CUkernelNodeAttrValue
+from ..emulator import Emulator
+from .handlers import (
+    INVALID_VALUE,
+    Handler,
+    Handlers,
+    call,
+    passed_on,
+    put_bytes,
+    put_size,
+    sizes_at,
+)
+
+GRAPHS: Final = Handlers()
+_PARAMS_BYTES: Final = 256  # sizeof(CUgraphNodeParams), of which a union begins at 16
+_KERNEL_BYTES, _COPY_BYTES, _FILL_BYTES, _HOST_BYTES, _ALLOC_BYTES = 72, 200, 40, 16, 120
+_ADDRESS_OFFSET: Final = 112  # of dptr in CUDA_MEM_ALLOC_NODE_PARAMS
+_EDGE_BYTES: Final = 8  # sizeof(CUgraphEdgeData); all edges are ordinary ones, zeros
+_Type = CUgraphNodeType
+_UNION: Final = 16
+_VALUE_BYTES: Final = 64  # sizeof(CUkernelNodeAttrValue)
+
+
+@GRAPHS("cuGraphAddNode 12020 >size size size size size")
+def add_node(api: Emulator, result: int, graph: int, after: int, count: int, params: int) -> int:
+    """Add a node of any kind; what it allocates or runs is put into the parameters."""
+    seen = CUgraphNodeParams(_ptr=params) if params else None
+    given = (graph, sizes_at(after, count), None, count, seen)
+    return passed_on(api, "cuGraphAddNode", given, result)
+
+
+@GRAPHS("cuGraphAddNode_v2 12030 >size size size size size size")
+def add_node_with_edges(
+    api: Emulator, result: int, graph: int, after: int, edges: int, count: int, params: int
+) -> int:
+    """The same; edges are ordinary ones."""
+    return add_node(api, result, graph, after, count, params)
+
+
+@GRAPHS("cuGraphNodeSetParams 12020 size size")
+def change_node(api: Emulator, node: int, params: int) -> int:
+    """Let a node do the same kind of thing with other parameters."""
+    seen = CUgraphNodeParams(_ptr=params) if params else None
+    return int(call(api, "cuGraphNodeSetParams", node, seen)[0])
+
+
+@GRAPHS("cuGraphExecNodeSetParams 12020 size size size")
+def change_step(api: Emulator, executable: int, node: int, params: int) -> int:
+    """The same in an executable."""
+    seen = CUgraphNodeParams(_ptr=params) if params else None
+    return int(call(api, "cuGraphExecNodeSetParams", executable, node, seen)[0])
+
+
+@GRAPHS("cuGraphKernelNodeSetAttribute 11000 size int size")
+def set_node_attribute(api: Emulator, node: int, attribute: int, value: int) -> int:
+    """Let a kernel's node launch cooperatively, or in clusters."""
+    seen = CUkernelNodeAttrValue(_ptr=value) if value else None
+    return int(call(api, "cuGraphKernelNodeSetAttribute", node, attribute, seen)[0])
+
+
+def _kernel(params: int) -> bytes:
+    return ctypes.string_at(params, _KERNEL_BYTES)
+
+
+def _copy(params: int, context: int) -> bytes:
+    return struct.pack("<iiQ", 0, 0, context) + ctypes.string_at(params, _COPY_BYTES)
+
+
+def _fill(params: int, context: int) -> bytes:
+    return ctypes.string_at(params, _FILL_BYTES) + struct.pack("<Q", context)
+
+
+def _host(params: int) -> bytes:
+    return ctypes.string_at(params, _HOST_BYTES)
+
+
+def _handle(value: int) -> bytes:
+    return struct.pack("<Q", value)
+
+
+class _Kind:
+    """The functions of one kind of node.
+
+    Args:
+        number: of the kind, a CUgraphNodeType.
+        read: makes what the caller gave the bytes of the union in CUgraphNodeParams.
+    """
+
+    def __init__(self, number: int, read: Callable[..., bytes]) -> None:
+        self._number = number
+        self._read = read
+
+    def _params(self, given: tuple[int, ...]) -> ctypes.Array[ctypes.c_char]:
+        head = struct.pack("<i12x", int(self._number))
+        return ctypes.create_string_buffer(head + self._read(*given), _PARAMS_BYTES)
+
+    def add(
+        self, api: Emulator, result: int, graph: int, after: int, count: int, *given: int
+    ) -> int:
+        """Add a node."""
+        if given and not given[0]:
+            return INVALID_VALUE
+        memory = self._params(given)
+        return add_node(api, result, graph, after, count, ctypes.addressof(memory))
+
+    def change(self, api: Emulator, node: int, *given: int) -> int:
+        """Change one; of a copy or a fill in the current context."""
+        if not given[0]:
+            return INVALID_VALUE
+        needs_context = self._read in (_copy, _fill)
+        memory = self._params((*given, 0) if needs_context else given)
+        return change_node(api, node, ctypes.addressof(memory))
+
+    def change_step(self, api: Emulator, executable: int, node: int, *given: int) -> int:
+        """Change one of an executable."""
+        if not given[0]:
+            return INVALID_VALUE
+        memory = self._params(given)
+        return change_step(api, executable, node, ctypes.addressof(memory))
+
+
+_KERNEL: Final = _Kind(_Type.CU_GRAPH_NODE_TYPE_KERNEL, _kernel)
+_COPY: Final = _Kind(_Type.CU_GRAPH_NODE_TYPE_MEMCPY, _copy)
+_FILL: Final = _Kind(_Type.CU_GRAPH_NODE_TYPE_MEMSET, _fill)
+_HOST: Final = _Kind(_Type.CU_GRAPH_NODE_TYPE_HOST, _host)
+_CHILD: Final = _Kind(_Type.CU_GRAPH_NODE_TYPE_GRAPH, _handle)
+_RECORD: Final = _Kind(_Type.CU_GRAPH_NODE_TYPE_EVENT_RECORD, _handle)
+_WAIT: Final = _Kind(_Type.CU_GRAPH_NODE_TYPE_WAIT_EVENT, _handle)
+_FREE: Final = _Kind(_Type.CU_GRAPH_NODE_TYPE_MEM_FREE, _handle)
+
+for _line, _function in (
+    ("cuGraphAddKernelNode_v2 12000 >size size size size size", _KERNEL.add),
+    ("cuGraphKernelNodeSetParams_v2 12000 size size", _KERNEL.change),
+    ("cuGraphExecKernelNodeSetParams_v2 12000 size size size", _KERNEL.change_step),
+    ("cuGraphAddMemcpyNode 10000 >size size size size size size", _COPY.add),
+    ("cuGraphMemcpyNodeSetParams 10000 size size", _COPY.change),
+    ("cuGraphExecMemcpyNodeSetParams 10020 size size size size", _COPY.change_step),
+    ("cuGraphAddMemsetNode 10000 >size size size size size size", _FILL.add),
+    ("cuGraphMemsetNodeSetParams 10000 size size", _FILL.change),
+    ("cuGraphExecMemsetNodeSetParams 10020 size size size size", _FILL.change_step),
+    ("cuGraphAddHostNode 10000 >size size size size size", _HOST.add),
+    ("cuGraphHostNodeSetParams 10000 size size", _HOST.change),
+    ("cuGraphExecHostNodeSetParams 10020 size size size", _HOST.change_step),
+    ("cuGraphAddChildGraphNode 10000 >size size size size size", _CHILD.add),
+    ("cuGraphAddEventRecordNode 11010 >size size size size size", _RECORD.add),
+    ("cuGraphAddEventWaitNode 11010 >size size size size size", _WAIT.add),
+    ("cuGraphAddMemFreeNode 11040 >size size size size size", _FREE.add),
+):
+    GRAPHS(_line)(_function)
+
+
+@GRAPHS("cuGraphAddEmptyNode 10000 >size size size size")
+def add_empty_node(api: Emulator, result: int, graph: int, after: int, count: int) -> int:
+    """Add a node that does nothing."""
+    kind = _Kind(_Type.CU_GRAPH_NODE_TYPE_EMPTY, bytes)
+    return kind.add(api, result, graph, after, count)
+
+
+@GRAPHS("cuGraphAddMemAllocNode 11040 >size size size size &byte")
+def add_allocation(
+    api: Emulator, result: int, graph: int, after: int, count: int, params: int
+) -> int:
+    """Add a node that allocates; the address is put into the parameters."""
+    memory = ctypes.create_string_buffer(
+        struct.pack("<i12x", int(_Type.CU_GRAPH_NODE_TYPE_MEM_ALLOC))
+        + ctypes.string_at(params, _ALLOC_BYTES),
+        _PARAMS_BYTES,
+    )
+    code = add_node(api, result, graph, after, count, ctypes.addressof(memory))
+    put_bytes(params + _ADDRESS_OFFSET, memory.raw[16 + _ADDRESS_OFFSET : 24 + _ADDRESS_OFFSET])
+    return code
+
+
+@GRAPHS("cuGraphAddDependencies 10000 size size size size")
+def add_edges(api: Emulator, graph: int, first: int, then: int, count: int) -> int:
+    """Let nodes come after others."""
+    pairs = sizes_at(first, count), sizes_at(then, count)
+    return int(call(api, "cuGraphAddDependencies", graph, *pairs, None, count)[0])
+
+
+@GRAPHS("cuGraphAddDependencies_v2 12030 size size size size size")
+def add_ordinary_edges(
+    api: Emulator, graph: int, first: int, then: int, edges: int, count: int
+) -> int:
+    """The same; edges are ordinary ones."""
+    return add_edges(api, graph, first, then, count)
+
+
+@GRAPHS("cuGraphRemoveDependencies 10000 size size size size")
+def remove_edges(api: Emulator, graph: int, first: int, then: int, count: int) -> int:
+    """Let nodes come after others no more."""
+    pairs = sizes_at(first, count), sizes_at(then, count)
+    return int(call(api, "cuGraphRemoveDependencies", graph, *pairs, None, count)[0])
+
+
+@GRAPHS("cuGraphRemoveDependencies_v2 12030 size size size size size")
+def remove_ordinary_edges(
+    api: Emulator, graph: int, first: int, then: int, edges: int, count: int
+) -> int:
+    """The same; edges are ordinary ones."""
+    return remove_edges(api, graph, first, then, count)
+
+
+@GRAPHS("cuGraphGetEdges 10000 size size size &size")
+def edges(api: Emulator, graph: int, first: int, then: int, count: int) -> int:
+    """The edges of a graph as far as there is room for them, or how many there are."""
+    return edges_with_data(api, graph, first, then, 0, count)
+
+
+@GRAPHS("cuGraphGetEdges_v2 12030 size size size size &size")
+def edges_with_data(api: Emulator, graph: int, first: int, then: int, data: int, count: int) -> int:
+    """The same; what lies behind the last edge becomes zeros (manual)."""
+    room = ctypes.c_size_t.from_address(count).value if first or then else 0
+    code, befores, afters, _, found = call(api, "cuGraphGetEdges", graph, room)
+    if not code:
+        for place, handles in ((first, befores), (then, afters)):
+            padded = [*map(int, handles or ()), *[0] * (room - len(handles or ()))]
+            put_bytes(place, struct.pack(f"<{len(padded)}Q", *padded))
+        put_bytes(data, bytes(_EDGE_BYTES * room))
+        put_size(count, found)
+    return int(code)
+
+
+@GRAPHS("cuStreamBeginCaptureToGraph 12030 stream size size size size int")
+def capture_to_graph(
+    api: Emulator, stream: int, graph: int, after: int, edges: int, count: int, mode: int
+) -> int:
+    """Record what follows in a stream into a graph that is there."""
+    nodes = sizes_at(after, count)
+    given = (stream, graph, nodes, None, count, mode)
+    return int(call(api, "cuStreamBeginCaptureToGraph", *given)[0])
+
+
+@GRAPHS("cuStreamUpdateCaptureDependencies 11030 stream size size uint")
+def change_tip(api: Emulator, stream: int, after: int, count: int, flags: int) -> int:
+    """Say after which nodes the next operation of a capture comes."""
+    given = (stream, sizes_at(after, count), None, count, flags)
+    return int(call(api, "cuStreamUpdateCaptureDependencies", *given)[0])
+
+
+@GRAPHS("cuStreamUpdateCaptureDependencies_v2 12030 stream size size size uint")
+def change_tip_with_edges(
+    api: Emulator, stream: int, after: int, edges: int, count: int, flags: int
+) -> int:
+    """The same; edges are ordinary ones."""
+    return change_tip(api, stream, after, count, flags)
+
+
+@GRAPHS("cuGraphNodeGetParams 13020 size >byte")
+def node_params(api: Emulator, node: int, result: int) -> int:
+    """The parameters of a node of any kind."""
+    return _put_params(api, node, result, 0, _PARAMS_BYTES)
+
+
+def _put_params(api: Emulator, node: int, result: int, first: int, nbytes: int) -> int:
+    """Some of the bytes of a CUgraphNodeParams."""
+    code, params = call(api, "cuGraphNodeGetParams", node)
+    if not code:
+        put_bytes(result, ctypes.string_at(int(params.getPtr()) + first, nbytes))
+    return int(code)
+
+
+def _of_kind(kind: CUgraphNodeType, first: int, nbytes: int) -> Handler:
+    """What gives the parameters of nodes of one kind, and refuses the others."""
+
+    def answer(api: Emulator, node: int, result: int) -> int:
+        code, found = call(api, "cuGraphNodeGetType", node)
+        if code:
+            return int(code)
+        return _put_params(api, node, result, first, nbytes) if found == kind else INVALID_VALUE
+
+    return answer
+
+
+for _line, _kind, _first, _nbytes in (
+    ("cuGraphKernelNodeGetParams 10000", _Type.CU_GRAPH_NODE_TYPE_KERNEL, _UNION, 56),
+    ("cuGraphKernelNodeGetParams_v2 12000", _Type.CU_GRAPH_NODE_TYPE_KERNEL, _UNION, 72),
+    ("cuGraphMemcpyNodeGetParams 10000", _Type.CU_GRAPH_NODE_TYPE_MEMCPY, _UNION + 16, 200),
+    ("cuGraphMemsetNodeGetParams 10000", _Type.CU_GRAPH_NODE_TYPE_MEMSET, _UNION, 40),
+    ("cuGraphHostNodeGetParams 10000", _Type.CU_GRAPH_NODE_TYPE_HOST, _UNION, 16),
+    ("cuGraphMemAllocNodeGetParams 11040", _Type.CU_GRAPH_NODE_TYPE_MEM_ALLOC, _UNION, 120),
+    ("cuGraphMemFreeNodeGetParams 11040", _Type.CU_GRAPH_NODE_TYPE_MEM_FREE, _UNION, 8),
+    ("cuGraphEventRecordNodeGetEvent 11010", _Type.CU_GRAPH_NODE_TYPE_EVENT_RECORD, _UNION, 8),
+    ("cuGraphEventWaitNodeGetEvent 11010", _Type.CU_GRAPH_NODE_TYPE_WAIT_EVENT, _UNION, 8),
+):
+    GRAPHS(f"{_line} size >byte")(_of_kind(_kind, _first, _nbytes))
+
+
+@GRAPHS("cuGraphChildGraphNodeGetGraph 10000 size >size")
+def child_graph(api: Emulator, node: int, result: int) -> int:
+    """The graph of a node that is a child graph."""
+    return passed_on(api, "cuGraphChildGraphNodeGetGraph", (node,), result)
+
+
+@GRAPHS("cuGraphNodeFindInClone 10000 >size size size")
+def find_in_clone(api: Emulator, result: int, node: int, clone: int) -> int:
+    """The node of a clone that was made of a node."""
+    return passed_on(api, "cuGraphNodeFindInClone", (node, clone), result)
+
+
+def _list(
+    ask: Callable[[int], tuple[int, int, list[object] | None]], result: int, count: int
+) -> int:
+    """Put nodes where the caller wants them; what lies behind the last becomes null (manual)."""
+    room = ctypes.c_size_t.from_address(count).value if result else 0
+    code, number, nodes = ask(room)
+    if not code:
+        for at in range(room if result else 0):
+            put_size(result + 8 * at, nodes[at] if nodes and at < len(nodes) else 0)
+        put_size(count, number)
+    return code
+
+
+def _neighbours(name: str, api: Emulator, node: int, result: int, count: int) -> int:
+    def ask(room: int) -> tuple[int, int, list[object] | None]:
+        code, nodes, _, number = call(api, name, node, room)
+        return int(code), number, nodes
+
+    return _list(ask, result, count)
+
+
+@GRAPHS("cuGraphNodeGetDependencies 10000 size size &size")
+def dependencies(api: Emulator, node: int, result: int, count: int) -> int:
+    """The nodes that one comes after."""
+    return _neighbours("cuGraphNodeGetDependencies", api, node, result, count)
+
+
+@GRAPHS("cuGraphNodeGetDependencies_v2 12030 size size size &size")
+def dependencies_with_edges(api: Emulator, node: int, result: int, edges: int, count: int) -> int:
+    """The same; edges are ordinary ones."""
+    return _with_edges(dependencies(api, node, result, count), edges, count)
+
+
+@GRAPHS("cuGraphNodeGetDependentNodes 10000 size size &size")
+def dependents(api: Emulator, node: int, result: int, count: int) -> int:
+    """The nodes that come after one."""
+    return _neighbours("cuGraphNodeGetDependentNodes", api, node, result, count)
+
+
+@GRAPHS("cuGraphNodeGetDependentNodes_v2 12030 size size size &size")
+def dependents_with_edges(api: Emulator, node: int, result: int, edges: int, count: int) -> int:
+    """The same; edges are ordinary ones."""
+    return _with_edges(dependents(api, node, result, count), edges, count)
+
+
+def _with_edges(code: int, edges: int, count: int) -> int:
+    if not code and edges:
+        put_bytes(edges, bytes(_EDGE_BYTES * ctypes.c_size_t.from_address(count).value))
+    return code
+
+
+@GRAPHS("cuGraphGetRootNodes 10000 size size &size")
+def roots(api: Emulator, graph: int, result: int, count: int) -> int:
+    """The nodes of a graph that come after none."""
+
+    def ask(room: int) -> tuple[int, int, list[object] | None]:
+        code, nodes, number = call(api, "cuGraphGetRootNodes", graph, room)
+        return int(code), number, nodes
+
+    return _list(ask, result, count)
+
+
+@GRAPHS("cuGraphKernelNodeGetAttribute 11000 size int >byte")
+def node_attribute(api: Emulator, node: int, attribute: int, result: int) -> int:
+    """How a kernel's node launches."""
+    code, value = call(api, "cuGraphKernelNodeGetAttribute", node, attribute)
+    if not code:
+        put_bytes(result, ctypes.string_at(int(value.getPtr()), _VALUE_BYTES))
+    return int(code)
+
+
+@GRAPHS("cuGraphKernelNodeCopyAttributes 11000 size size")
+def copy_attributes(api: Emulator, target: int, source: int) -> int:
+    """Let a kernel's node launch as another one does."""
+    return int(call(api, "cuGraphKernelNodeCopyAttributes", target, source)[0])
+
+
+@GRAPHS("cuDeviceGetGraphMemAttribute 11040 int int >size")
+def graph_memory(api: Emulator, device: int, attribute: int, result: int) -> int:
+    """Bytes that graphs take."""
+    return passed_on(api, "cuDeviceGetGraphMemAttribute", (device, attribute), result)
+
+
+@GRAPHS("cuDeviceSetGraphMemAttribute 11040 int int &size")
+def reset_graph_memory(api: Emulator, device: int, attribute: int, value: int) -> int:
+    """Reset a high-water mark."""
+    number = ctypes.c_size_t.from_address(value).value
+    return int(call(api, "cuDeviceSetGraphMemAttribute", device, attribute, number)[0])

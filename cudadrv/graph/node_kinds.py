@@ -1,0 +1,171 @@
+"""The kinds of graph nodes whose work can be replaced, in their graph or in an executable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from .. import border
+from ..driver._api import CUgraphNode, CUresult
+from ..driver.event import Event
+from ..launch.config import LaunchConfig
+from ..launch.module import Kernel
+from ..memory.array import DeviceArray
+from ..memory.host_copy import ArrayOrBuffer, HostArray
+from .executable import ExecBox, GraphExec
+from .graph_core import GraphCore
+from .node import GraphNode, NodeKind
+from .node_work import (
+    NodeWork,
+    copy_work,
+    event_work,
+    fill_work,
+    host_work,
+    kernel_work,
+)
+
+_ScalarT = TypeVar("_ScalarT", bound=np.generic)
+
+
+class _Changeable(GraphNode):
+    """A node whose work can be replaced, in its graph and in executables."""
+
+    __slots__ = ()
+
+    def _set(self, work: NodeWork) -> None:
+        box = self.graph._box
+        api = box.api
+
+        def change(handle: CUgraphNode) -> tuple[CUresult]:
+            # Without a current context, the driver of CUDA 13.0 ends the process at a kernel's.
+            (code,) = box.context.call(api.cuGraphNodeSetParams, handle, work.params)
+            for attribute, value in () if code else work.attributes:
+                (code,) = api.cuGraphKernelNodeSetAttribute(handle, attribute, value)
+                if code:
+                    break
+            return (code,)
+
+        self._change(work.needs, change)
+
+    def _set_in(self, executable: GraphExec, work: NodeWork) -> None:
+        border.instance("GraphNode.update_in: executable", executable, GraphExec)
+        handle = self.handle
+
+        def change(box: ExecBox) -> CUresult:
+            set_params = box.api.cuGraphExecNodeSetParams
+            (code,) = box.context.call(set_params, box.raw, handle, work.params)
+            return code
+
+        executable._change(self, work.needs, change)
+
+
+class KernelNode(_Changeable):
+    """A node that launches a kernel."""
+
+    __slots__ = ()
+
+    def update(self, kernel: Kernel, config: LaunchConfig, *args: object) -> None:
+        """Launch another kernel in executables that are instantiated from now on.
+
+        Raises:
+            ArgumentError: an argument has the wrong count, type, range or memory space.
+            LaunchConfigError: the device or the kernel cannot run the configuration.
+        """
+        self._set(kernel_work(self.graph.context, kernel, config, args))
+
+    def update_in(
+        self, executable: GraphExec, kernel: Kernel, config: LaunchConfig, *args: object
+    ) -> None:
+        """Launch another kernel in one executable of the graph, from its next launch on.
+
+        Clusters and cooperation stay as the graph has them.
+
+        Raises:
+            ArgumentError: an argument has the wrong count, type, range or memory space.
+            LaunchConfigError: the device or the kernel cannot run the configuration.
+            InvalidValueError: the executable was made of another graph.
+        """
+        self._set_in(executable, kernel_work(self.graph.context, kernel, config, args))
+
+
+class CopyNode(_Changeable):
+    """A node that copies."""
+
+    __slots__ = ()
+
+    def update(self, dst: ArrayOrBuffer | HostArray, src: ArrayOrBuffer | HostArray) -> None:
+        """Copy between other arrays in executables that are instantiated from now on."""
+        self._set(copy_work(self.graph.context, dst, src))
+
+    def update_in(
+        self,
+        executable: GraphExec,
+        dst: ArrayOrBuffer | HostArray,
+        src: ArrayOrBuffer | HostArray,
+    ) -> None:
+        """Copy between other arrays in one executable of the graph, from its next launch on."""
+        self._set_in(executable, copy_work(self.graph.context, dst, src))
+
+
+class FillNode(_Changeable):
+    """A node that fills."""
+
+    __slots__ = ()
+
+    def update(self, dst: ArrayOrBuffer, value: object) -> None:
+        """Fill another array in executables that are instantiated from now on."""
+        self._set(fill_work(self.graph.context, dst, value))
+
+    def update_in(self, executable: GraphExec, dst: ArrayOrBuffer, value: object) -> None:
+        """Fill another array in one executable of the graph, from its next launch on."""
+        self._set_in(executable, fill_work(self.graph.context, dst, value))
+
+
+class HostNode(_Changeable):
+    """A node that calls a function of the host."""
+
+    __slots__ = ()
+
+    def update(self, function: Callable[..., object], *args: object) -> None:
+        """Call another function in executables that are instantiated from now on."""
+        self._set(host_work(function, args))
+
+    def update_in(
+        self, executable: GraphExec, function: Callable[..., object], *args: object
+    ) -> None:
+        """Call another function in one executable of the graph, from its next launch on."""
+        self._set_in(executable, host_work(function, args))
+
+
+class EventNode(_Changeable):
+    """A node that records an event, or waits for one."""
+
+    __slots__ = ()
+
+    def update(self, event: Event) -> None:
+        """Use another event in executables that are instantiated from now on."""
+        self._set(self._work(event))
+
+    def update_in(self, executable: GraphExec, event: Event) -> None:
+        """Use another event in one executable of the graph, from its next launch on."""
+        self._set_in(executable, self._work(event))
+
+    def _work(self, event: Event) -> NodeWork:
+        records = self.kind is NodeKind.RECORD
+        return event_work(self.graph.context, event, records=records)
+
+
+class AllocNode(GraphNode, Generic[_ScalarT]):
+    """A node that allocates memory, at the same address at each launch.
+
+    Attributes:
+        array: the memory.
+    """
+
+    __slots__ = ("array",)
+
+    def __init__(self, graph: GraphCore, handle: CUgraphNode, array: DeviceArray[_ScalarT]) -> None:
+        super().__init__(graph, handle)
+        self.array: DeviceArray[_ScalarT] = array

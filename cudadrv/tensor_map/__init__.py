@@ -1,1 +1,0 @@
-"""Tensor maps: device arrays as the tensor memory accelerator copies them."""

@@ -1,0 +1,274 @@
+"""Slow paths of memory accesses: the exact check, and the message of a fault."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.memory.device_memory import Allocation
+from ptx.emulate.memory.extents import Span, outside
+from ptx.emulate.memory.site import Memory, Site
+from ptx.emulate.memory.windows import PARAM_WINDOW, WINDOW_BYTES
+from ptx.emulate.model.addresses import Addresses, Index
+from ptx.emulate.model.errors import (
+    EmulationFault,
+    MemoryFault,
+    Misaligned,
+    OutOfBounds,
+    UseAfterFree,
+    Where,
+)
+from ptx.emulate.threads.device_model import DeviceModel
+from ptx.emulate.threads.fibre import Fibre
+
+
+class SeveralMemories(EmulationFault):
+    """One access reaches memories of several devices or the host; each address is valid.
+
+    `groups` are positions of the threads that reach the same memory. Loads and stores go on with
+    one group after another; what has to be done in the threads' order stops here.
+    """
+
+    def __init__(self, where: Where, groups: list[Index]) -> None:
+        self.groups = groups
+        super().__init__(
+            f"one instruction reaches {len(groups)} memories, of several devices or the host;"
+            " only loads and stores are emulated then",
+            where,
+        )
+
+
+class InParameters(EmulationFault):
+    """A global read reaches the kernel's parameters, whose window is a part of the global one.
+
+    Loads go on there; what else reads global memory stops here.
+    """
+
+    def __init__(self, where: Where) -> None:
+        super().__init__(
+            "a global access by the generic address of a parameter; only loads are emulated there",
+            where,
+        )
+
+
+def find_memory(threads: Fibre, addresses: Addresses, offset: int, site: Site) -> Memory:
+    """The memory that holds all addresses, found in the allocation table.
+
+    The site remembers the allocation where one holds them all.
+
+    Raises:
+        MemoryFault: a lane's address is in no live allocation, or misaligned.
+        SeveralMemories: the lanes' addresses are in allocations of several memories.
+        InParameters: they are in the window of the kernel's parameters.
+    """
+    launch = threads.blocks.launch
+    version = launch.memory.version
+    low = addresses.lowest() + offset + site.first
+    high = addresses.highest() + offset + site.end
+    memory = _memory_of(low, launch.device)
+    if memory is not launch.memory:
+        site.is_elsewhere = True
+    spans = launch.extents.of(site, "global") if launch.extents is not None else ()
+    allocation = None if memory is None else memory.find(low)
+    is_one = allocation is not None and high <= allocation.end
+    if (
+        memory is not None
+        and allocation is not None
+        and is_one
+        and _are_aligned(addresses, offset, site)
+        and (not spans or _hold(spans, low, high))
+    ):
+        # A peer's table changes under another version.
+        if memory is launch.memory and len(spans) < 2:
+            start, end = allocation.address, allocation.end
+            for span in spans:
+                start, end = max(start, span.start), min(end, span.end)
+            least, end = start - site.first, end - site.end
+            site.bounds = (least, end + site.total, version, memory)
+        return memory
+    every = addresses.every(threads.n if addresses.varying is not None else 1) + offset
+    misaligned = (every & (site.total - 1)) != 0
+    if spans:
+        check_spans(threads, spans, every, site, "global")
+    if memory is None:
+        inside: NDArray[np.bool_] = np.zeros(len(every), dtype=np.bool_)
+    else:
+        inside = np.ones(len(every), np.bool_) if is_one else _inside(memory, every, site)
+        if inside.all() and not misaligned.any():
+            return memory
+    is_of_parameters = PARAM_WINDOW <= low < high <= PARAM_WINDOW + WINDOW_BYTES
+    raise _wrong(threads, every, site, inside, misaligned, is_of_parameters)
+
+
+def _are_aligned(addresses: Addresses, offset: int, site: Site) -> bool:
+    """Whether the low bits of all addresses are 0, as far as their parts tell."""
+    bits = 0 if addresses.varying is None else addresses.varying.bounds()[2]
+    return not (bits | addresses.base + offset) & (site.total - 1)
+
+
+def _hold(spans: tuple[Span, ...], low: int, high: int) -> bool:
+    """Whether one of the spans holds all bytes from `low` to below `high`."""
+    return any(not s.is_given_back and s.start <= low and high <= s.end for s in spans)
+
+
+def _wrong(
+    threads: Fibre,
+    every: NDArray[np.int64],
+    site: Site,
+    inside: NDArray[np.bool_],
+    misaligned: NDArray[np.bool_],
+    is_of_parameters: bool,
+) -> Exception:
+    """Why no memory was found; told to the access, or the fault of the first lane."""
+    if is_of_parameters and not site.writes:
+        return InParameters(threads.where(0, site.instruction))
+    if not inside.all() and not misaligned.any():
+        groups = _groups(threads.blocks.launch.device, every, site)
+        if len(groups) > 1:
+            return SeveralMemories(threads.where(0, site.instruction), groups)
+    at = int(np.argmax(~inside)) if not inside.all() else int(np.argmax(misaligned))
+    return _global_fault(threads, at, int(every[at]), site, inside=bool(inside[at]))
+
+
+def check_spans(
+    threads: Fibre, spans: tuple[Span, ...], every: NDArray[np.int64], site: Site,
+    space: str,
+) -> None:  # fmt: skip
+    """Refuse an access beyond what its address was made from.
+
+    Raises:
+        OutOfBounds: a lane's is.
+    """
+    found = outside(spans, every, site)
+    if found is None:
+        return
+    at, span = found
+    address = int(every[at])
+    access = f"{'write' if site.writes else 'read'} of {site.total} bytes"
+    distance = address - span.end if address >= span.start else span.start - address
+    side = "behind" if address >= span.start else "before"
+    side = f"{distance} bytes {side}" if distance >= 0 else "across the end of"
+    wrong = UseAfterFree if span.is_given_back else OutOfBounds
+    if span.is_given_back:
+        side = "in"
+    raise wrong(
+        f"out-of-bounds {access} at {space} address {address % (1 << 64):#x}",
+        threads.where(at, site.instruction), address=address, nbytes=site.total, space=space,
+        nearest=f"it is {side} {span.words}",
+    )  # fmt: skip
+
+
+def _memory_of(address: int, device: DeviceModel) -> Memory | None:
+    for memory in (device.memory, *device.peers):
+        if memory.base <= address < memory.base + memory.nbytes:
+            return memory
+    return device.host(address)
+
+
+def _groups(device: DeviceModel, every: NDArray[np.int64], site: Site) -> list[Index]:
+    """Positions of the addresses of each memory; [] unless every address is in an allocation."""
+    left = np.ones(len(every), dtype=np.bool_)
+    found: list[Index] = []
+    while left.any():
+        memory = _memory_of(int(every[np.argmax(left)]) + site.first, device)
+        if memory is None:
+            return []
+        here = left & _inside(memory, every, site)
+        if not here[np.argmax(left)]:
+            return []
+        found.append(here.nonzero()[0])
+        left &= ~here
+    return found
+
+
+def _inside(memory: Memory, every: NDArray[np.int64], site: Site) -> NDArray[np.bool_]:
+    starts, ends = memory.bounds()
+    if not len(starts):
+        return np.zeros(len(every), dtype=np.bool_)
+    found = np.searchsorted(starts, every + site.first, side="right") - 1
+    inside: NDArray[np.bool_] = (found >= 0) & (every <= ends[np.maximum(found, 0)] - site.end)
+    return inside
+
+
+def _global_fault(
+    threads: Fibre, position: int, address: int, site: Site, *, inside: bool
+) -> MemoryFault:
+    launch = threads.blocks.launch
+    address %= 1 << 64  # shown as the pointer is, whatever its sign as a signed number
+    memory = _memory_of(address, launch.device) or launch.memory
+    where = threads.where(position, site.instruction)
+    access = f"{'write' if site.writes else 'read'} of {site.total} bytes at {address:#x}"
+    if inside:
+        return Misaligned(
+            f"misaligned {access}, which is no multiple of {site.total}",
+            where, address=address, nbytes=site.total, space="global",
+        )  # fmt: skip
+    freed = memory.find_freed(address)
+    nearest = memory.nearest(address)
+    if freed is not None and not _is_overrun(memory, launch.param_bytes, address, nearest):
+        return UseAfterFree(
+            f"{access} after it was freed", where, address=address, nbytes=site.total,
+            space="global", nearest=f"it belonged to the allocation of {freed}",
+        )  # fmt: skip
+    words = "no memory is allocated" if address else "this is a null pointer"
+    if nearest is not None and address:
+        distance = (
+            address - nearest.end if address >= nearest.address else address - nearest.address
+        )
+        side = f"{distance} bytes behind" if distance >= 0 else f"{-distance} bytes before"
+        if nearest.address <= address < nearest.end:
+            is_whole = address + site.total <= nearest.end
+            side = "the device has no access to" if is_whole else "across the end of"
+        words = f"{side} the nearest allocation of {nearest}"
+    return OutOfBounds(
+        f"out-of-bounds {access}", where, address=address, nbytes=site.total, space="global",
+        nearest=words,
+    )  # fmt: skip
+
+
+def _is_overrun(
+    memory: Memory, params: NDArray[np.uint8], address: int, nearest: Allocation | None
+) -> bool:
+    """Whether a kernel that reaches what was freed rather ran out of live memory beside it.
+
+    So it is where it was given a pointer into that, and no farther away than that is long; but not
+    where it was given a pointer into what was freed.
+    """
+    if nearest is None or not -nearest.nbytes <= address - nearest.address < 2 * nearest.nbytes:
+        return False
+    words = params[: len(params) // 8 * 8].view(np.uint64).tolist()
+    stale = [w for w in words if memory.find(w) is None and memory.find_freed(w) is not None]
+    return not stale and any(nearest.address <= word < nearest.end for word in words)
+
+
+def memory_fault(
+    threads: Fibre, addresses: Addresses, offset: int, site: Site, space: str, limit: int
+) -> MemoryFault:
+    """The fault of the first lane that is outside a window of `limit` bytes, or misaligned."""
+    every = addresses.every(threads.n) + offset
+    outside = (every < -site.first) | (every > limit - site.end)
+    at = int(np.argmax(outside)) if outside.any() else int(np.argmax(every & (site.total - 1) != 0))
+    address = int(every[at])
+    where = threads.where(at, site.instruction)
+    access = f"{'write' if site.writes else 'read'} of {site.total} bytes"
+    if outside[at]:
+        forgotten = space == "shared" and threads.blocks.launch.dynamic_shared == 0
+        return OutOfBounds(
+            f"out-of-bounds {access} at {space} address {address:#x}; this {_OWNER[space]}"
+            f" {limit} bytes of {space} memory",
+            where, address=address, nbytes=site.total, space=space,
+            nearest=_NO_DYNAMIC if forgotten else "",
+        )  # fmt: skip
+    if site.writes and space == "param":
+        return OutOfBounds(
+            f"{access} at param address {address:#x}; a kernel's parameters are read-only",
+            where, address=address, nbytes=site.total, space=space,
+        )  # fmt: skip
+    return Misaligned(
+        f"misaligned {access} at {space} address {address:#x}, no multiple of {site.total}",
+        where, address=address, nbytes=site.total, space=space,
+    )  # fmt: skip
+
+
+_NO_DYNAMIC = "arrays of extern __shared__ have as many bytes as shared_bytes of the launch, here 0"
+_OWNER = {"shared": "block has", "local": "thread has", "param": "kernel has"}

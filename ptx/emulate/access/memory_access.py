@@ -1,0 +1,389 @@
+"""Accesses to memory: where an element lies, whether the access is allowed, and its value.
+
+Each instruction that touches memory has a `Site`, which remembers the last allocation that it hit.
+The allocation table is asked only when that one does not hold all of its addresses.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.access.faults import (
+    InParameters,
+    SeveralMemories,
+    check_spans,
+    find_memory,
+    memory_fault,
+)
+from ptx.emulate.memory.cluster_shared import owners
+from ptx.emulate.memory.generic_addresses import WINDOWS, in_window, is_mixed
+from ptx.emulate.memory.site import Memory, Site
+from ptx.emulate.memory.windows import NEAR_WINDOW, PARAM_WINDOW
+from ptx.emulate.model.addresses import Addresses, Index, addresses_in, same_address
+from ptx.emulate.model.geometry import Value
+from ptx.emulate.threads.fibre import Fibre
+from ptx.isa.model import Instruction
+
+_STRING_STEP = 64
+_LONGEST_STRING = 1 << 20
+Elements = NDArray[Any]  # of the type that the access has
+Located = tuple[Elements, Index | int]
+Group = tuple[Index, Fibre, Addresses]  # positions, just these threads, their addresses
+
+
+def locate(
+    threads: Fibre,
+    addresses: Addresses,
+    offset: int,
+    site: Site,
+    values: tuple[Value, ...] = (),
+    *,
+    is_access: bool = True,
+) -> Located:
+    """The elements of an access: an array, and one index into it for all lanes or one for each.
+
+    `addresses` must lie in one space; `divide` splits generic addresses that do not. `values` are
+    those that are about to be stored. Without `is_access` the place alone is asked for.
+
+    Raises:
+        MemoryFault: an address is out of bounds, freed or misaligned.
+    """
+    space = site.space
+    if space == "generic":
+        space, addresses = in_window(addresses, offset)
+    blocks = threads.blocks
+    if space == "param":
+        return _params(threads, addresses, offset, site)
+    if space == "global":
+        if blocks.undefined and site.writes:
+            blocks.undefined.refuse_stored(threads, site)
+        elements, index = _global(threads, addresses, offset, site, values)
+    else:
+        elements, index = _per_thread(threads, addresses, offset, site, space)
+    if blocks.races is not None and is_access:
+        blocks.races.note(threads, space, addresses, offset, site, values)
+    if blocks.shadow is not None and space != "global":
+        memory = blocks.shared if space == "shared" else blocks.local
+        start = elements.ctypes.data - memory.ctypes.data
+        blocks.shadow.note(threads, start, index, site, space)
+    return elements, index
+
+
+def note_swap(threads: Fibre, addresses: Addresses, offset: int, site: Site, wrote: Value) -> None:
+    """A compare-and-swap is done, by those of these threads which found what they wanted."""
+    space = site.space
+    if space == "generic":
+        space, addresses = in_window(addresses, offset)
+    if threads.blocks.races is not None:
+        threads.blocks.races.note(threads, space, addresses, offset, site, wrote=wrote)
+
+
+def _global(
+    threads: Fibre,
+    addresses: Addresses,
+    offset: int,
+    site: Site,
+    values: tuple[Value, ...],
+) -> Located:
+    memory = _checked(threads, addresses, offset, site)
+    elements = memory.view(site.dtype)
+    start = addresses.base + offset - memory.base
+    varying = addresses.varying
+    first = 0
+    index: Index | int = start >> site.shift
+    if varying is not None:
+        least, _, bits = varying.bounds()
+        if start < 0 or least < 0 or (bits | start) & (site.nbytes - 1):
+            every: Index = varying.array + np.int64(start)
+            index = every >> site.shift
+        else:
+            first, index = start >> site.shift, varying.index(site.shift)
+    unwritten = threads.blocks.unwritten
+    if unwritten is not None:
+        unwritten.note(threads, memory, first, index, site, values)
+    return elements[first:] if first else elements, index
+
+
+def _in_line(
+    threads: Fibre,
+    addresses: Addresses,
+    offset: int,
+    site: Site,
+    values: tuple[Value, ...] = (),
+) -> list[Elements] | None:
+    """Views of the elements of each thread's vector, where addresses rise by one step."""
+    line = addresses.varying.line() if addresses.varying is not None else None
+    if line is None or site.space != "global":
+        return None
+    memory = _checked(threads, addresses, offset, site)
+    if threads.blocks.races is not None:
+        threads.blocks.races.note(threads, "global", addresses, offset, site, values)
+    first, step = line
+    start = (addresses.base + offset + first - memory.base) >> site.shift
+    step >>= site.shift
+    stop = start + step * (threads.n - 1) + 1
+    if threads.blocks.unwritten is not None:
+        index = slice(0, stop - start, step)
+        threads.blocks.unwritten.note(threads, memory, start, index, site, values)
+    elements = memory.view(site.dtype)
+    return [elements[start + k : stop + k : step] for k in site.parts]
+
+
+def _checked(threads: Fibre, addresses: Addresses, offset: int, site: Site) -> Memory:
+    """The memory that holds global addresses; within the site's bounds no table is asked.
+
+    Raises:
+        MemoryFault: an address is out of bounds, freed or misaligned.
+    """
+    base = addresses.base + offset
+    varying = addresses.varying
+    if varying is None:
+        low = high = base
+        bits = base
+    else:
+        least, greatest, bits = varying.bounds()
+        low, high = base + least, base + greatest
+        bits |= base
+    least_known, end_known, version, known = site.bounds
+    if (
+        low < least_known
+        or high + site.total > end_known
+        or bits & (site.total - 1)
+        or version != threads.blocks.launch.memory.version
+        or known is None
+    ):
+        return find_memory(threads, addresses, offset, site)
+    return known
+
+
+def _params(threads: Fibre, addresses: Addresses, offset: int, site: Site) -> Located:
+    params = threads.blocks.launch.param_bytes
+    low = addresses.lowest() + offset + site.first
+    high = addresses.highest() + offset + site.end
+    if site.writes or low < 0 or high > len(params):
+        raise memory_fault(threads, addresses, offset, site, "param", len(params))
+    elements = params.view(site.dtype)
+    if addresses.varying is None:
+        return elements, (addresses.base + offset) >> site.shift
+    return elements, (addresses.every(threads.n) + offset) >> site.shift
+
+
+def _per_thread(
+    threads: Fibre, addresses: Addresses, offset: int, site: Site, space: str
+) -> Located:
+    """Shared and local memory, where each thread's part starts at another place of the array."""
+    blocks = threads.blocks
+    base = addresses.base + offset
+    varying = addresses.varying
+    shift = site.shift
+    if space == "shared":
+        limit, memory = blocks.launch.shared_bytes, blocks.shared
+    else:
+        limit, memory = blocks.local_stride, blocks.local
+    least, greatest, bits = (0, 0, 0) if varying is None else varying.bounds()
+    if base + least < 0 or base + greatest + site.total > limit or (bits | base) & (site.total - 1):
+        if space == "shared":
+            return _locate_remote(threads, addresses, offset, site, memory)
+        raise_if_wrong(threads, addresses, offset, site, space, limit)
+    extents = blocks.launch.extents
+    if extents is not None:
+        spans = extents.of(site, space)
+        low, high = base + least + site.first, base + greatest + site.end
+        if spans and not any(span.start <= low and high <= span.end for span in spans):
+            check_spans(threads, spans, addresses.every(threads.n) + offset, site, space)
+    elements = memory.view(site.dtype)
+    if space == "shared" and blocks.geometry.blocks == 1:
+        if varying is None:
+            return elements, base >> shift
+        return elements, (addresses.every(threads.n) + offset) >> shift
+    start = threads.start_index(space, shift)
+    if varying is None:
+        return elements[base >> shift :], start
+    if base >= 0 and least >= 0 and not bits & (site.nbytes - 1):
+        return elements[base >> shift :], varying.placed(space, shift, start)
+    return elements, ((addresses.every(threads.n) + offset) >> shift) + start
+
+
+def _locate_remote(
+    threads: Fibre,
+    addresses: Addresses,
+    offset: int,
+    site: Site,
+    memory: NDArray[np.uint8],
+) -> Located:
+    """Elements of shared memory of any block of the cluster.
+
+    Raises:
+        MemoryFault: an address is outside of a block's memory, or misaligned, or its block is not
+            in the cluster.
+    """
+    blocks = threads.blocks
+    owner, within = owners(threads, addresses, offset, site)
+    limit = blocks.launch.shared_bytes
+    wrong = (within < 0) | (within > limit - site.end) | ((within & (site.total - 1)) != 0)
+    if wrong.any():
+        raise memory_fault(threads, addresses_in(within), 0, site, "shared", limit)
+    return memory.view(site.dtype), (owner * blocks.shared_stride + within) >> site.shift
+
+
+def raise_if_wrong(
+    threads: Fibre, addresses: Addresses, offset: int, site: Site, space: str, limit: int
+) -> None:
+    """The exact check, lane by lane, after the quick one failed.
+
+    Raises:
+        MemoryFault: a lane is outside the window of `limit` bytes, or misaligned.
+    """
+    every = addresses.every(threads.n) + offset
+    wrong = (every < -site.first) | (every > limit - site.end)
+    wrong |= (every & (site.total - 1)) != 0
+    if wrong.any():
+        raise memory_fault(threads, addresses, offset, site, space, limit)
+
+
+def divide(threads: Fibre, addresses: Addresses, offset: int) -> list[Group]:
+    """Lanes grouped by the space that their generic addresses lie in.
+
+    Each group gives its positions, just these threads (without registers) and their addresses
+    without the offset.
+    """
+    every = addresses.every(threads.n)
+    edges = [edge for _, at in WINDOWS for edge in (at - NEAR_WINDOW, at + NEAR_WINDOW)]
+    groups = np.searchsorted(edges, every + offset, side="right")
+    groups[groups % 2 == 0] = 0  # between windows, all of which is global
+    return _parts(threads, every, [(groups == group).nonzero()[0] for group in np.unique(groups)])
+
+
+def _parts(threads: Fibre, every: NDArray[np.int64], groups: list[Index]) -> list[Group]:
+    return [(each, threads.subset(each, ()), addresses_in(every[each])) for each in groups]
+
+
+def divide_into(threads: Fibre, addresses: Addresses, groups: list[Index]) -> list[Group]:
+    """Lanes in groups that are known, such as those that reach memories of several devices."""
+    return _parts(threads, addresses.every(threads.n), groups)
+
+
+def load(threads: Fibre, addresses: Addresses, offset: int, site: Site) -> Value:
+    """`ld`: the value, a scalar where all threads read the same place."""
+    return load_vector(threads, addresses, offset, site)[0]
+
+
+def load_vector(threads: Fibre, addresses: Addresses, offset: int, site: Site) -> list[Value]:
+    """`ld.vN`: the elements of the vector that are used."""
+    if site.space == "generic" and is_mixed(addresses, offset):
+        return _load_parts(threads, divide(threads, addresses, offset), offset, site)
+    try:
+        return _load(threads, addresses, offset, site)
+    except SeveralMemories as several:
+        return _load_parts(threads, divide_into(threads, addresses, several.groups), offset, site)
+    except InParameters:
+        there = Site(site.instruction, "param", site.kind, site.count, writes=False)
+        return _load(threads, addresses.moved(-PARAM_WINDOW), offset, there)
+
+
+def _load_parts(threads: Fibre, parts: list[Group], offset: int, site: Site) -> list[Value]:
+    results = [np.empty(threads.n, dtype=site.dtype) for _ in site.parts]
+    for positions, part, where in parts:
+        for result, value in zip(results, load_vector(part, where, offset, site), strict=True):
+            result[positions] = value
+    return list(results)
+
+
+def _load(threads: Fibre, addresses: Addresses, offset: int, site: Site) -> list[Value]:
+    unwritten = threads.blocks.unwritten
+    if unwritten is None:
+        return _loaded(threads, addresses, offset, site)
+    unwritten.begin()
+    return unwritten.take(_loaded(threads, addresses, offset, site))
+
+
+def _loaded(threads: Fibre, addresses: Addresses, offset: int, site: Site) -> list[Value]:
+    lines = _in_line(threads, addresses, offset, site)
+    if lines is not None:
+        return [line.copy() for line in lines]
+    elements, index = locate(threads, addresses, offset, site)
+    count = site.count
+    if not isinstance(index, np.ndarray):
+        return [elements[index + k] for k in site.parts]
+    run = -1 if addresses.varying is None or count > 1 else addresses.varying.run(index)
+    if run >= 0:
+        return [elements[run : run + threads.n].copy()]
+    if count == 1:
+        return [elements.take(index, mode="clip")]
+    return [elements[k:].take(index, mode="clip") for k in site.parts]
+
+
+def store(threads: Fibre, addresses: Addresses, offset: int, site: Site, *values: Value) -> None:
+    """`st`: where several threads write one place, the last thread's value stays."""
+    if site.space == "generic" and is_mixed(addresses, offset):
+        _store_parts(divide(threads, addresses, offset), offset, site, values)
+        return
+    try:
+        _store(threads, addresses, offset, site, values)
+    except SeveralMemories as several:
+        _store_parts(divide_into(threads, addresses, several.groups), offset, site, values)
+
+
+def _store_parts(parts: list[Group], offset: int, site: Site, values: tuple[Value, ...]) -> None:
+    for positions, part, where in parts:
+        chosen = [value.take(positions) if value.ndim else value for value in values]
+        store(part, where, offset, site, *chosen)
+
+
+def _store(
+    threads: Fibre,
+    addresses: Addresses,
+    offset: int,
+    site: Site,
+    values: tuple[Value, ...],
+) -> None:
+    lines = _in_line(threads, addresses, offset, site, values)
+    if lines is not None:
+        for line, value in zip(lines, values, strict=True):
+            line[:] = value
+        return
+    elements, index = locate(threads, addresses, offset, site, values)
+    if not isinstance(index, np.ndarray):
+        for k, value in enumerate(values):
+            elements[index + k] = value[-1] if value.ndim else value
+        return
+    run = -1 if addresses.varying is None or site.count > 1 else addresses.varying.run(index)
+    if run >= 0:
+        elements[run : run + threads.n] = values[0]
+        return
+    for k, value in enumerate(values):
+        elements[k:][index] = value
+
+
+def read_string(threads: Fibre, position: int, address: int, instruction: Instruction) -> str:
+    """The characters at a thread's generic address, one for each byte, up to a zero.
+
+    Raises:
+        MemoryFault: it runs out of the memory that it lies in.
+    """
+    thread = threads.subset(np.array([position], dtype=np.intp), ())
+    site = Site(instruction, "generic", "u8", 1, writes=False)
+    memory = threads.blocks.launch.memory
+    allocation = memory.find(address)
+    if allocation is not None:
+        start = address - memory.base
+        data = memory.data[start : allocation.end - memory.base]
+        for first in range(0, len(data), _STRING_STEP):
+            zeros = np.flatnonzero(data[first : first + _STRING_STEP] == 0)
+            if len(zeros):
+                return data[: first + int(zeros[0])].tobytes().decode("latin-1")
+        address = allocation.end  # no end within it: the read past it is the fault
+    found: list[int] = []
+    while len(found) < _LONGEST_STRING:
+        byte = int(np.ravel(load(thread, _at(address + len(found)), 0, site))[0])
+        if not byte:
+            break
+        found.append(byte)
+    return bytes(found).decode("latin-1")
+
+
+def _at(address: int) -> Addresses:
+    return same_address(address) if address < 1 << 63 else addresses_in(np.uint64(address))

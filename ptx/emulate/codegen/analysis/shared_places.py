@@ -1,0 +1,264 @@
+"""Accesses by which threads share a place on purpose: speculative reads, polls, updates.
+
+- A speculative read: a compare-and-swap checks its value before anything comes of it.
+- A poll: a loop repeats a volatile load until its value changes.
+- An update: a volatile or relaxed store of what was made of a volatile or relaxed load of the same
+  place.
+
+`Places` finds which instructions of a function access the same place, by what their addresses are
+made of.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from ptx.emulate.check.access_role import is_atomic_or_volatile
+from ptx.emulate.codegen.cfg import Block, BlockStep
+from ptx.emulate.codegen.table import Effect
+from ptx.emulate.kernel_facts import Update
+from ptx.isa.model import Address, Instruction, Operand, Register
+
+# What gives the same where it is given the same, as an address is computed.
+_ARITHMETIC: Final = frozenset({"add", "sub", "mul", "mad", "shl", "cvt", "and", "or"})
+_MOST_DEEP: Final = 16
+
+Value: TypeAlias = tuple[object, ...]
+"""What a value is made of; equal ones are equal wherever they are computed."""
+
+
+class Place(NamedTuple):
+    """An address: what its base is made of, and the offset from there."""
+
+    base: Value
+    offset: int
+
+
+class Places:
+    """The places of a function's accesses.
+
+    An address may be computed twice, as one of global memory and as a generic one. Both are one
+    place, if all that they are made of is written by one instruction alone: what a loop counts may
+    have gone on between them.
+    """
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self._writers: dict[str, list[Instruction]] = defaultdict(list)
+        self._values: dict[str, Value | None] = {}
+        for block in blocks:
+            for step in block.steps:
+                for operand in step.instruction.operands[: step.operation.writes]:
+                    if isinstance(operand, Register):
+                        self._writers[operand.name].append(step.instruction)
+
+    def of(self, instruction: Instruction) -> Place | None:
+        """Where an instruction accesses memory; None if it does not."""
+        for operand in instruction.operands:
+            if isinstance(operand, Address):
+                return Place(self._base(operand.base), operand.offset)
+        return None
+
+    def _base(self, base: Operand | None) -> Value:
+        value = self._value(base, 0) if isinstance(base, Register) else None
+        return (base,) if value is None else value
+
+    def _value(self, operand: Operand, depth: int) -> Value | None:
+        """What an operand is made of; None where that may change from use to use."""
+        if not isinstance(operand, Register):
+            return (operand,)
+        if operand.name not in self._values:
+            self._values[operand.name] = None  # what is made of itself may change
+            if depth < _MOST_DEEP:
+                self._values[operand.name] = self._made(operand, depth)
+        return self._values[operand.name]
+
+    def _made(self, register: Register, depth: int) -> Value | None:
+        writers = self._writers[register.name]
+        if len(writers) != 1 or writers[0].guard is not None:
+            return None
+        (writer,) = writers
+        opcode, sources = writer.opcode, writer.operands[1:]
+        if opcode == "cvta" and "global" in writer.modifiers:
+            return self._value(sources[0], depth + 1)
+        if opcode == "mov" and len(sources) == 1 and isinstance(sources[0], Register):
+            return self._value(sources[0], depth + 1)
+        if opcode not in _ARITHMETIC:
+            return (register.name,)
+        values = [self._value(each, depth + 1) for each in sources]
+        if None in values:
+            return None
+        return (opcode, writer.modifiers, *values)
+
+
+def guessed_reads(blocks: Sequence[Block]) -> set[int]:
+    """The loads of a function, by identity, behind which each way comes to a compare-and-swap.
+
+    It has the same address. The value that was loaded is a guess then: where it is old, the swap
+    fails and gives the present one. A load that may decide that there is nothing to swap is none.
+    """
+    swaps = [step.instruction for block in blocks for step in block.steps if _is_swap(step)]
+    if not swaps:
+        return set()
+    places = Places(blocks)
+    swapped = {places.of(each) for each in swaps}
+    return {
+        id(step.instruction)
+        for block in blocks
+        for at, step in enumerate(block.steps)
+        if step.instruction.opcode == "ld"
+        and (place := places.of(step.instruction)) in swapped
+        and _is_checked(blocks, block, at + 1, _Swaps(places, place))
+    }
+
+
+class _Swaps:
+    """The compare-and-swaps of a place."""
+
+    def __init__(self, places: Places, place: Place | None) -> None:
+        self._places = places
+        self._place = place
+
+    def any_of(self, steps: Iterable[BlockStep]) -> bool:
+        """Whether one of these is one."""
+        return any(
+            _is_swap(each) and self._places.of(each.instruction) == self._place for each in steps
+        )
+
+
+def _is_checked(blocks: Sequence[Block], block: Block, start: int, swaps: _Swaps) -> bool:
+    if swaps.any_of(block.steps[start:]):
+        return True
+    waiting, known = [block], {block.index}
+    while waiting:
+        here = waiting.pop()
+        following = list(here.successors)
+        if not following and here.steps[-1].instruction.opcode != "trap":
+            return False  # the function ends, and nothing was swapped
+        for each in following:
+            if each not in known and not swaps.any_of(blocks[each].steps):
+                known.add(each)
+                waiting.append(blocks[each])
+    return True
+
+
+def _is_swap(step: BlockStep) -> bool:
+    return "cas" in step.instruction.modifiers
+
+
+_PASSED_ON: Final = frozenset({"mov", "cvt"})
+_IDEMPOTENT: Final = frozenset({"or", "and", "min", "max", "selp"})
+Writers = dict[int, list[BlockStep]]
+
+
+def updates_of(blocks: Sequence[Block], first: int) -> dict[int, Update]:
+    """The loads and stores of such updates, by identity; places are numbered from `first` on.
+
+    `p[0] = p[0] + 1` is one, as the sum is made of what was loaded. A flag that is polled and then
+    set is none.
+    """
+    strong = [
+        step
+        for block in blocks
+        for step in block.steps
+        if step.instruction.opcode in ("ld", "st") and is_atomic_or_volatile(step.instruction)
+    ]
+    loads = [step for step in strong if step.instruction.opcode == "ld"]
+    stores = [step for step in strong if step.instruction.opcode == "st"]
+    found: dict[int, Update] = {}
+    if not loads or not stores:
+        return found
+    writers, places = writers_of(blocks), Places(blocks)
+    numbers: dict[object, int] = {}
+    for store in stores:
+        place, value = places.of(store.instruction), store.instruction.operands[-1]
+        if not isinstance(value, Register):
+            continue
+        sources, last = sources_of(writers, store.reads[-1])
+        used = [s for s in loads if id(s) in sources and places.of(s.instruction) == place]
+        if used:
+            number = numbers.setdefault(place, first + len(numbers))
+            update = Update(number, is_idempotent=last <= _IDEMPOTENT)
+            found |= {id(each.instruction): update for each in (*used, store)}
+    return found
+
+
+def writers_of(blocks: Sequence[Block]) -> Writers:
+    """What writes each register."""
+    found: Writers = defaultdict(list)
+    for block in blocks:
+        for step in block.steps:
+            for register in step.writes:
+                found[register].append(step)
+    return found
+
+
+def sources_of(writers: Writers, register: int) -> tuple[set[int], set[str]]:
+    """By what a register's value is made, by identity, as far as loads; the last opcodes of it."""
+    found: set[int] = set()
+    last: set[str] = set()
+    waiting = [(register, True)]
+    while waiting:
+        each, is_last = waiting.pop()
+        for step in writers.get(each, ()):
+            if id(step) in found:
+                continue
+            found.add(id(step))
+            opcode = step.instruction.opcode
+            passes_on = is_last and opcode in _PASSED_ON
+            if is_last and not passes_on:
+                last.add(opcode)
+            if step.operation.effect is Effect.PURE:
+                waiting += [(read, passes_on) for read in step.reads]
+    return found, last
+
+
+def polls_of(blocks: Sequence[Block], numbers: Mapping[str, int]) -> set[int]:
+    """The volatile loads, by identity, on which a branch out of a loop around them depends.
+
+    Those of global memory are left out. `numbers`: of the registers, by name.
+    """
+    loads = [
+        (block, step)
+        for block in blocks
+        for step in block.steps
+        if step.instruction.opcode == "ld"
+        and "volatile" in step.instruction.modifiers
+        and "global" not in step.instruction.modifiers
+    ]
+    if not loads:
+        return set()
+    writers = writers_of(blocks)
+    reached: dict[int, set[int]] = {}
+    sources: dict[int, set[int]] = {}
+    found: set[int] = set()
+
+    def leads_to(start: int, end: int) -> bool:
+        if start not in reached:
+            reached[start] = _reached(blocks, start)
+        return start == end or end in reached[start]
+
+    for block, load in loads:
+        for each in blocks:
+            if each.guard is None or not leads_to(block.index, each.index):
+                continue
+            comes_back = [leads_to(next_one, block.index) for next_one in each.successors]
+            if not any(comes_back) or all(comes_back):
+                continue
+            if each.index not in sources:
+                sources[each.index], _ = sources_of(writers, numbers[each.guard.register.name])
+            if id(load) in sources[each.index]:
+                found.add(id(load.instruction))
+    return found
+
+
+def _reached(blocks: Sequence[Block], start: int) -> set[int]:
+    """The blocks that control may come to from the end of one."""
+    found: set[int] = set()
+    waiting = [start]
+    while waiting:
+        new = set(blocks[waiting.pop()].successors) - found
+        found |= new
+        waiting += new
+    return found

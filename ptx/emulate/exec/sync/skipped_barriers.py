@@ -1,0 +1,160 @@
+"""Threads that go around a barrier, or an instruction of a warp, at which others wait for them.
+
+Once they have exited nobody waits for them any more (PTX ISA, "barrier"), so that a GPU goes on.
+But CUDA asks that a condition around `__syncthreads()` be the same for all threads of the block
+(CUDA Programming Guide, "Synchronization Functions"), and that all threads which a mask names
+execute the instruction, unless they have exited. A thread that returns early is right by that. One
+that goes around the instruction and on, to code that the others come to behind it, is not.
+
+For each such instruction there is a first block behind it that threads can come to without it.
+Each thread's visits there are counted, less the times that it executed the instruction, or met
+those who did at a barrier of another place: warps may do so in the branches of an if. Who waits has
+one less than who has just gone on, and two less than who went around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.exec.kernel_code import BlockFunction, KernelCode
+from ptx.emulate.model.addresses import Index
+from ptx.emulate.model.threads import Registers
+from ptx.emulate.threads.fibre import Fibre
+
+_MEETINGS: Final = frozenset({"bar", "barrier", "shfl", "vote", "match", "redux", "elect"})
+_ENDS: Final = frozenset({"ret", "exit"})
+_WENT_AROUND: Final = 2
+
+
+class SkippedBarriers:
+    """The visits of a chunk's threads behind each instruction where they meet."""
+
+    def __init__(self, code: KernelCode, threads: int) -> None:
+        self._code = code
+        self._visits: dict[int, NDArray[np.int32]] = {}
+        self._behind: dict[int, list[int]] = {}
+        for meeting, behind in _meetings(code).items():
+            self._visits[meeting] = np.zeros(threads, dtype=np.int32)
+            self._behind.setdefault(behind, []).append(meeting)
+
+    def __getitem__(self, block: int) -> BlockFunction:
+        """The function of a block, which counts who comes by."""
+        if block not in self._behind:
+            return self._code.blocks[block]
+
+        def count_and_run(fibre: Fibre, registers: Registers) -> int:
+            if not fibre.released:  # else it has been here, and waited
+                lanes = fibre.lane_numbers()
+                here = lanes if fibre.present is None else lanes[fibre.present]
+                for meeting in self._behind[block]:
+                    self._add(meeting, here, 1)
+            return self._code.blocks[block](fibre, registers)
+
+        return count_and_run
+
+    def arrive(self, meeting: int, lanes: Index) -> None:
+        """These threads execute the instruction of a block, or meet those who do."""
+        if meeting in self._visits:
+            self._add(meeting, lanes, -1)
+
+    def _add(self, meeting: int, lanes: Index, count: int) -> None:
+        visits = self._visits[meeting]
+        if len(lanes) == len(visits):  # several times as fast
+            visits += count
+        else:
+            visits[lanes] += count
+
+    def who_went_around(self, meeting: int, waiting: Index, others: Index) -> Index:
+        """Which of some other threads went around an instruction at which these wait."""
+        visits = self._visits.get(meeting)
+        if visits is None or not len(waiting):
+            return others[:0]
+        return others[visits[others] >= int(visits[waiting].min()) + _WENT_AROUND]
+
+
+def _meetings(code: KernelCode) -> dict[int, int]:
+    """For each block where threads meet, the first one behind it that they may come to without."""
+    following = _following(code.successors)
+    found: dict[int, int] = {}
+    for block, (first, last) in enumerate(zip(code.first, code.last, strict=True)):
+        if not any(each is not None and each.opcode in _MEETINGS for each in (first, last)):
+            continue
+        without = _reached(code, max(e for e in code.entries if e <= block), block)
+        behind = following[block]
+        while behind >= 0 and behind not in without:
+            behind = following[behind]
+        if behind >= 0 and not _is_end(code, behind):
+            found[block] = behind
+    return found
+
+
+def _is_end(code: KernelCode, block: int) -> bool:
+    """Whether a block only ends the thread; or may be executed again, so that it cannot count."""
+    first, last = code.first[block], code.last[block]
+    if first is None:
+        return False
+    return (first is last and first.opcode in _ENDS) or first.opcode == "mbarrier"
+
+
+def _reached(code: KernelCode, entry: int, without: int) -> set[int]:
+    """The blocks that control may come to from an entry, without going through a block."""
+    found = {without}
+    waiting = [entry]
+    while waiting:
+        block = waiting.pop()
+        if block not in found:
+            found.add(block)
+            waiting += code.successors[block]
+    return found - {without}
+
+
+def _following(successors: Sequence[tuple[int, ...]]) -> list[int]:
+    """For each block the next one that control comes to in any case; -1 where there is none.
+
+    Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm", from the end.
+    """
+    end = len(successors)
+    before: list[list[int]] = [[] for _ in range(end + 1)]
+    for block, targets in enumerate(successors):
+        for target in targets or (end,):
+            before[target].append(block)
+    order, number = _postorder(before, end)
+    next_of = {end: end}
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(order[:-1]):
+            known = [each for each in successors[block] or (end,) if each in next_of]
+            found = known[0]
+            for other in known[1:]:
+                while found != other:
+                    while number[found] < number[other]:
+                        found = next_of[found]
+                    while number[other] < number[found]:
+                        other = next_of[other]
+            if next_of.get(block) != found:
+                next_of[block] = found
+                changed = True
+    return [-1 if next_of.get(block, end) == end else next_of[block] for block in range(end)]
+
+
+def _postorder(edges: Sequence[Sequence[int]], root: int) -> tuple[list[int], dict[int, int]]:
+    """The nodes that a root leads to, each behind those that it leads to; and their numbers."""
+    order: list[int] = []
+    seen = {root}
+    stack = [(root, iter(edges[root]))]
+    while stack:
+        node, rest = stack[-1]
+        for each in rest:
+            if each not in seen:
+                seen.add(each)
+                stack.append((each, iter(edges[each])))
+                break
+        else:
+            stack.pop()
+            order.append(node)
+    return order, {node: at for at, node in enumerate(order)}

@@ -1,0 +1,199 @@
+"""Facts of a kernel's code: its basic blocks, functions and accesses, without the code itself."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ptx.emulate.memory.extents import Origins
+from ptx.emulate.memory.site import Site
+from ptx.emulate.memory.written import Use
+from ptx.emulate.model.geometry import Value
+from ptx.emulate.model.threads import Places
+from ptx.isa.model import Instruction
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What a load and a store are that update a place by strong accesses, without an atomic one.
+
+    Attributes:
+        place: its number in the kernel.
+        is_idempotent: whether nothing is lost where another thread stores the same.
+    """
+
+    place: int
+    is_idempotent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """What of a kernel's work may be done later than its instruction, or is.
+
+    Attributes:
+        copies: asynchronous copies, and what `wgmma` reads.
+        stores: stores that other blocks may wait to see.
+    """
+
+    copies: bool = False
+    stores: bool = False
+
+
+NOTHING_LATE = Late()
+
+
+@dataclass(slots=True)
+class CountedCode:
+    """The instructions of each block of code that counts, by the block's number.
+
+    Attributes:
+        of_warps: those that every warp executes which comes to the block.
+        of_threads: those that every thread executes which comes to the block.
+        guarded: those whose threads are counted by themselves, as a guard leaves some of them out.
+    """
+
+    of_warps: defaultdict[int, list[Instruction]] = field(default_factory=lambda: defaultdict(list))
+    of_threads: defaultdict[int, list[Instruction]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    guarded: list[Instruction] = field(default_factory=list)
+
+    def begin(self, block: int) -> None:
+        """Write a block, anew where a function that had this number was refused halfway."""
+        self.of_warps[block] = []
+        self.of_threads[block] = []
+
+    def add(self, block: int, instruction: Instruction) -> None:
+        """All that come to the block execute this."""
+        self.of_warps[block].append(instruction)
+        self.of_threads[block].append(instruction)
+
+    def add_guarded(self, block: int, instruction: Instruction) -> int:
+        """All warps that come to the block execute this; its number among `guarded`."""
+        self.of_warps[block].append(instruction)
+        self.guarded.append(instruction)
+        return len(self.guarded) - 1
+
+
+def _no_function(address: int) -> None:
+    """Finds nothing: until the kernel is written."""
+
+
+def _no_origins(pointers: frozenset[int]) -> Origins:
+    """Knows nothing: until the kernel is written."""
+    return {}
+
+
+def _all_used(instruction: Instruction) -> tuple[Use, ...]:
+    """Tells nothing: until the kernel is written."""
+    return ()
+
+
+@dataclass(slots=True)
+class KernelFacts:
+    """A kernel and the functions that it calls; their basic blocks are numbered through.
+
+    Attributes:
+        live: registers that are live where each block begins.
+        defined: bit mask of the registers that each block writes.
+        is_pure: whether a block may run for threads that are not present.
+        last, first: an instruction of each block, for messages.
+        successors: where control may go from each block, calls apart.
+        zeros: initial registers of each function; frame_bytes: its local memory.
+        params, results: offset and size in its frame of each function's parameters and results.
+        entries: the first block of each function; names: what they are called.
+        find_function: the number of the function at an address, for calls by address, which may add
+            it to the code; None where there is none.
+        find_origins: what the addresses of each access are made from, where the parameters at these
+            offsets are pointers.
+        uses_of: what becomes of each element that an instruction loads; () where it loads none.
+        guesses: the loads, by identity, whose value a compare-and-swap checks.
+        polls: the volatile loads, by identity, that a loop repeats until their value changes.
+        updates: the loads and stores, by identity, that update a place without an atomic operation.
+        fences_narrowly: whether it has a fence that not all blocks take part in.
+        count_registers: how many of 32 bits hold what a thread needs at once, in any function.
+        stack_bytes: local memory of the deepest chain of calls that the module tells of.
+        reads_clock: whether it reads a clock, so that what it does depends on time.
+        may_be_late: what an ordered launch may do late.
+        counted: which instructions each block has, if the code counts them.
+        follows_undefined: whether it follows values of memory that nothing has written.
+        numbers: of the registers of each function, by name.
+    """
+
+    kernel: str
+    files: dict[int, str]
+    shared_offsets: dict[str, int]
+    shared_bytes: int
+    live: list[tuple[int, ...]] = field(default_factory=list)
+    defined: list[int] = field(default_factory=list)
+    is_pure: list[bool] = field(default_factory=list)
+    first: list[Instruction | None] = field(default_factory=list)
+    last: list[Instruction | None] = field(default_factory=list)
+    successors: list[tuple[int, ...]] = field(default_factory=list)
+    zeros: list[list[Value]] = field(default_factory=list)
+    frame_bytes: list[int] = field(default_factory=list)
+    params: list[Places] = field(default_factory=list)
+    results: list[Places] = field(default_factory=list)
+    entries: list[int] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    sites: list[Site] = field(default_factory=list)
+    find_function: Callable[[int], int | None] = _no_function
+    find_origins: Callable[[frozenset[int]], Origins] = _no_origins
+    uses_of: Callable[[Instruction], tuple[Use, ...]] = _all_used
+    guesses: set[int] = field(default_factory=set)
+    polls: set[int] = field(default_factory=set)
+    updates: dict[int, Update] = field(default_factory=dict)
+    fences_narrowly: bool = False
+    calls_by_address: bool = False
+    reads_clock: bool = False
+    may_be_late: Late = NOTHING_LATE
+    is_recursive: bool = False
+    stack_bytes: int = 0
+    count_registers: Callable[[], int] = int
+    counted: CountedCode | None = None
+    follows_undefined: bool = False
+    numbers: list[Mapping[str, int]] = field(default_factory=list)
+    _dtypes: dict[int, list[np.dtype[Any]]] = field(default_factory=dict)
+
+    @property
+    def may_fence_narrowly(self) -> bool:
+        """Whether it, or what it calls by address, may have a fence of less than all blocks."""
+        return self.fences_narrowly or self.calls_by_address
+
+    def dtypes(self, function: int) -> list[np.dtype[Any]]:
+        """The types of a function's registers."""
+        found = self._dtypes.get(function)
+        if found is None:
+            found = self._dtypes[function] = [value.dtype for value in self.zeros[function]]
+        return found
+
+    def first_of(self, block: int) -> Instruction | None:
+        """The first instruction of a block; None where there is none."""
+        return self.first[block] if 0 <= block < len(self.first) else None
+
+    def reachable(self, block: int) -> set[int]:
+        """The blocks that control may come to behind a block."""
+        found: set[int] = set()
+        waiting = list(self.successors[block])
+        while waiting:
+            each = waiting.pop()
+            if each not in found:
+                found.add(each)
+                waiting += self.successors[each]
+        return found
+
+    @property
+    def loads_own_memory(self) -> bool:
+        """Whether it loads from shared or local memory, or may."""
+        return any(
+            site.instruction.opcode in ("ld", "ldu") and site.space != "global"
+            for site in self.sites
+        )
+
+    def comes_again(self, block: int) -> bool:
+        """Whether a block is part of a loop."""
+        return block in self.reachable(block)

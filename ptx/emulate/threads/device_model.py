@@ -1,0 +1,79 @@
+"""What the emulator knows of a device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ptx.emulate.memory.device_heap import DeviceHeap
+from ptx.emulate.memory.device_memory import DeviceMemory
+from ptx.emulate.memory.host_memory import MappedHostMemory
+from ptx.emulate.memory.layout import CodeAddresses
+from ptx.emulate.memory.peer_memory import PeerMemory
+from ptx.emulate.memory.texture import Image, Texture
+from ptx.emulate.model.clock import Clock, CountedClock
+
+
+def no_host_memory(address: int) -> MappedHostMemory | None:
+    """Finds nothing: for a device whose kernels reach no host memory."""
+    return None
+
+
+def no_condition(handle: int, value: int) -> bool:
+    """Knows none: for a device without graphs."""
+    return False
+
+
+@dataclass(slots=True)
+class DeviceModel:
+    """One emulated device, as far as kernels can see it.
+
+    Attributes:
+        memory: its global memory.
+        peers: memories of other devices that kernels here may access.
+        host: finds the page-locked host memory that holds an address.
+        threads_per_sm, blocks_per_sm, shared_per_sm: what a multiprocessor holds at once.
+        clock_khz: rate of `%clock` against time.
+        set_condition: gives a condition of a graph its value, by handle; False if there is none.
+        textures, surfaces: what kernels read and write through handles of 64 bits, by handle.
+        code_addresses: those of the functions of all its modules.
+        heap: what `malloc` in kernels takes from.
+        clock: what its time registers count; counted_clock: in an ordered launch.
+    """
+
+    memory: DeviceMemory
+    compute_capability: tuple[int, int] = (9, 0)
+    sm_count: int = 132
+    warp_size: int = 32
+    max_shared_per_block: int = 232448
+    max_threads_per_block: int = 1024
+    threads_per_sm: int = 2048
+    blocks_per_sm: int = 32
+    shared_per_sm: int = 233472
+    clock_khz: int = 1_980_000
+    peers: Sequence[DeviceMemory | PeerMemory] = ()
+    host: Callable[[int], MappedHostMemory | None] = no_host_memory
+    set_condition: Callable[[int, int], bool] = no_condition
+    textures: dict[int, Texture] = field(default_factory=dict)
+    surfaces: dict[int, Image] = field(default_factory=dict)
+    code_addresses: CodeAddresses = field(init=False)
+    heap: DeviceHeap = field(init=False)
+    clock: Clock = field(init=False)
+    counted_clock: CountedClock = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.code_addresses = CodeAddresses(self.memory.base)
+        self.heap = DeviceHeap(self.memory)
+        self.clock = Clock(self.clock_khz)
+        self.counted_clock = CountedClock(self.clock_khz)
+
+    def resident_blocks(self, threads: int, shared_bytes: int) -> int:
+        """How many blocks the device holds at once, as far as threads and shared memory say.
+
+        Registers are not counted: how many a kernel needs is known to the driver's compiler only.
+        """
+        warps = -(-threads // self.warp_size)
+        each = min(self.blocks_per_sm, self.threads_per_sm // (warps * self.warp_size))
+        if shared_bytes:
+            each = min(each, self.shared_per_sm // shared_bytes)
+        return each * self.sm_count

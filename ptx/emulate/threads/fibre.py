@@ -1,0 +1,373 @@
+"""Fibres: sets of threads that execute together, each with its own registers, and their queue.
+
+A fibre's registers are a list by register number; a value is a NumPy scalar where all its threads
+agree, else an array with one element a thread. Arrays are never changed in place once they are in a
+register, so fibres may share them. A fibre of few threads may have rows instead (`rows.py`).
+"""
+
+from __future__ import annotations
+
+from heapq import heappush
+from typing import Any
+
+import numpy as np
+
+from ptx.emulate.model.addresses import Index
+from ptx.emulate.model.errors import InvalidBranch, StackOverflow, Trap, Where
+from ptx.emulate.model.geometry import Value
+from ptx.emulate.model.threads import Bools, Registers, Threads
+from ptx.emulate.threads.device_model import DeviceModel
+from ptx.emulate.threads.resident_blocks import ResidentBlocks
+from ptx.emulate.threads.rows import LANE, LOCAL, SHARED, Row, column, value_of
+from ptx.isa.model import Instruction
+
+Key = tuple[int, ...]  # a fibre's place: the blocks of its open calls, then its own block
+
+GONE = -1  # what a basic block returns when its fibre does not go on
+ENDLESS = 1 << 62
+
+_UNSET: Value = np.uint32(0)
+_KEEP_SHARE = 0.75  # a running fibre keeps its arrays while this share of their lanes is present
+_LAZY_SHARE = 0.25  # a waiting one, while this share is
+
+
+class RunQueue:
+    """The fibres of a chunk that are ready to run, and how far the chunk is.
+
+    Attributes:
+        alive: threads that have not exited; exited: the lanes of those that have.
+        successor: the fibre that a block's function left to run in place of its own.
+        steps: basic blocks executed so far.
+        work: the same, where a block of many threads counts more than one of few, and going from
+            one fibre to another counts, too.
+        released: fibres whose wait is over, with the block that each executes before others run.
+    """
+
+    def __init__(self, blocks: ResidentBlocks) -> None:
+        self.blocks = blocks
+        self.alive: int = blocks.geometry.threads
+        self.exited: list[Index] = []
+        self.successor: Fibre | None = None
+        self.steps: int = 0
+        self.work: int = 0
+        self.released: list[tuple[Fibre, int]] = []
+        self._runnable: dict[Key, list[Fibre]] = {}
+        self._heap: list[Key] = []
+        self._place: Key = (0,)
+        self._deadline: int = 0
+        self._turn_end: int = ENDLESS
+
+    def wait(self, fibre: Fibre, block: int) -> None:
+        """Queue the fibre; it goes on at `block` when its turn comes."""
+        key = (*fibre.prefix, block)
+        fibre.tick = self.steps
+        found = self._runnable.get(key)
+        if found is None:
+            self._runnable[key] = [fibre]
+            heappush(self._heap, key)
+        else:
+            found.append(fibre)
+
+    def give_way(self) -> None:
+        """End the turn after this basic block."""
+        self._deadline = self._turn_end = self.steps
+
+    def finished(self, fibre: Fibre) -> None:
+        """The fibre's threads have exited."""
+        self.alive -= fibre.count
+        if self.alive:
+            self.exited.append(fibre.lane_numbers())
+
+    def check_stack(self, fibre: Fibre, nbytes: int) -> None:
+        """Refuse a call whose frame would leave the thread's local memory.
+
+        Raises:
+            StackOverflow: it would.
+        """
+        available = self.blocks.local_stride
+        if nbytes > available:
+            raise StackOverflow(
+                f"calls need more than the {available} bytes of local memory of a thread;"
+                " set Limits.stack_bytes higher if they are meant to nest so deep",
+                fibre.where_of_block(self._place[-1]),
+            )
+
+    @property
+    def has_runnable(self) -> bool:
+        """Whether a fibre is ready to run."""
+        return bool(self._heap or self.released)
+
+    @property
+    def next_place(self) -> Key | None:
+        """The smallest place at which a fibre waits for its turn."""
+        return self._heap[0] if self._heap else None
+
+    @property
+    def runnable(self) -> list[tuple[Key, Fibre]]:
+        """The fibres that are ready to run, with their places."""
+        found = [(key, fibre) for key, fibres in self._runnable.items() for fibre in fibres]
+        return found + [((*fibre.prefix, block), fibre) for fibre, block in self.released]
+
+
+class Lineage:
+    """A fibre that waits at a join with all its arrays while a part of it runs elsewhere.
+
+    `written`: registers that the waiting fibre wrote since its own split from `parent`.
+    """
+
+    __slots__ = ("parent", "written")
+
+    def __init__(self, parent: Lineage | None, written: int) -> None:
+        self.parent: Lineage | None = parent
+        self.written: int = written
+
+
+class Fibre(Threads):
+    """Threads of one chunk at one place, with their registers.
+
+    Attributes:
+        scheduler: the queue of its chunk.
+        prefix: blocks of the calls that it is in, outermost first.
+        written: registers written since it was split off `lineage`.
+        released: its wait is over; its block is executed again with this set.
+        exchange: values that lanes in other fibres brought where it waited, by name.
+        few: blocks that it executed since it is of few threads, in this form.
+        rows: the registers thread by thread, for few threads; None where `regs` has them.
+    """
+
+    __slots__ = (
+        "exchange", "few", "lineage", "prefix", "regs", "released", "rows", "scheduler",
+        "stack_pointer", "tick", "token", "written",
+    )  # fmt: skip
+    blocks: ResidentBlocks
+
+    def __init__(self, scheduler: RunQueue, regs: Registers, lanes: Index | None, n: int) -> None:
+        super().__init__(scheduler.blocks, lanes, n)
+        self.scheduler: RunQueue = scheduler
+        self.regs: Registers = regs
+        self.prefix: tuple[int, ...] = ()
+        self.stack_pointer: int = 0
+        self.lineage: Lineage | None = None
+        self.token: Lineage | None = None
+        self.written: int = 0
+        self.released: bool = False
+        self.exchange: dict[str, Value] | None = None
+        self.few: int = 0
+        self.rows: list[Row] | None = None
+        self.tick: int = 0
+
+    # What generated code calls.
+
+    def invariant(self, slot: int) -> Value | None:
+        """What another chunk computed for this value; None unless all threads are here."""
+        return self.blocks.cache.values.get(slot) if self.lanes is None else None
+
+    def store_invariant(self, slot: int, value: Value) -> Value:
+        """A block-invariant value, stored for later chunks if all threads have it."""
+        cache = self.blocks.cache
+        if self.n >= cache.fewest and self.lanes is None and self.present is None and value.ndim:
+            cache.store(slot, value)
+        return value
+
+    def special(self, name: str) -> Value:
+        """A special register."""
+        if self.lanes is None:
+            return self.blocks.special(name)
+        found = self._cached.get(name)
+        if found is None:
+            found = self.at(self.blocks.special(name))
+            if self.blocks.is_fixed(name):
+                self._cached[name] = found
+        return found
+
+    @property
+    def device(self) -> DeviceModel:
+        """The device that the fibre runs on."""
+        return self.blocks.launch.device
+
+    def where_of_block(self, block: int) -> Where:
+        """The place of the first thread, at the first instruction of a block."""
+        position = 0 if self.present is None else int(np.argmax(self.present))
+        return self.where(position, self.blocks.code.first_of(block))
+
+    def split(self, taken: Value, target: int, following: int) -> int:
+        """A branch: the next block, of this fibre or of its part that is `scheduler.successor`."""
+        if taken.ndim == 0:
+            return target if taken else following
+        mask: Bools = np.asarray(taken, dtype=np.bool_)
+        present = self.present
+        if present is not None:
+            mask = mask & present
+        count = int(np.count_nonzero(mask))
+        if count == self.count:
+            return target
+        if count == 0:
+            return following
+        others = ~mask if present is None else present & ~mask
+        if target < following:
+            return self._part(mask, count, target, others, following)
+        return self._part(others, self.count - count, following, mask, target)
+
+    def _part(self, running: Bools, count: int, to: int, waiting: Bools, at: int) -> int:
+        """Split: `count` lanes run on at block `to`, the smaller one; the others wait at `at`."""
+        blocks = self.blocks
+        scheduler = self.scheduler
+        rest = self.count - count
+        if blocks.code.is_pure[to] and count >= _KEEP_SHARE * self.n:
+            scheduler.wait(self.subset(waiting.nonzero()[0], blocks.code.live[at]), at)
+            self.present = running
+            self.count = count
+            return to
+        part = self._running(running, count, to)
+        if rest >= _LAZY_SHARE * self.n:
+            self.token = Lineage(self.lineage, self.written)
+            part.lineage, part.written = self.token, 0
+            self.present = waiting
+            self.count = rest
+            scheduler.wait(self, at)
+        else:
+            scheduler.wait(self.subset(waiting.nonzero()[0], blocks.code.live[at]), at)
+        scheduler.successor = part
+        return to
+
+    def _running(self, running: Bools, count: int, to: int) -> Fibre:
+        """The part that runs on; a division that occurred before is taken from the cache."""
+        blocks = self.blocks
+        live = blocks.code.live[to]
+        whole = self.lanes is None and self.present is None
+        division = blocks.cache.division(to, running, count) if whole else None
+        if division is None:
+            return self.subset(running.nonzero()[0], live)
+        part = self.subset(division.positions, ())
+        for number in live:
+            value = self.regs[number]
+            part.regs[number] = blocks.cache.part(value, division) if value.ndim else value
+        part._places = division.places
+        return part
+
+    def subset(self, positions: Index, live: tuple[int, ...]) -> Fibre:
+        """A fibre of some of this one's elements, with just the live registers."""
+        if self.rows is not None:
+            part = self.with_rows([self.rows[each] for each in positions.tolist()])
+            if not live:
+                part.regs, part.rows = [_UNSET] * len(part.register_types), None
+            return part
+        mine = self.regs
+        regs: Registers = [_UNSET] * len(mine)
+        for number in live:
+            value = mine[number]
+            regs[number] = value.take(positions, mode="clip") if value.ndim else value
+        lanes = positions if self.lanes is None else self.lanes.take(positions, mode="clip")
+        found = Fibre(self.scheduler, regs, lanes, len(positions))
+        found.prefix = self.prefix
+        found.calls = self.calls
+        found.stack_pointer = self.stack_pointer
+        found.lineage = self.lineage
+        found.written = self.written
+        found.few = self.few
+        return found
+
+    @property
+    def register_types(self) -> list[np.dtype[Any]]:  # of any scalar type
+        """The types of the registers of the function that it is in."""
+        return self.blocks.code.dtypes(self.calls[-1].function if self.calls else 0)
+
+    def with_rows(self, rows: list[Row]) -> Fibre:
+        """A fibre of those threads of this one that have these rows."""
+        lanes = np.array([row[LANE] for row in rows], dtype=np.intp)
+        found = Fibre(self.scheduler, [], lanes, len(rows))
+        found.rows = rows
+        found.prefix = self.prefix
+        found.calls = self.calls
+        found.stack_pointer = self.stack_pointer
+        found.lineage = self.lineage
+        found.written = self.written
+        found.few = self.few
+        return found
+
+    def enter_rows(self, live: tuple[int, ...]) -> None:
+        """Give each thread a row of its own, with just the live registers."""
+        self.compact(live)
+        blocks = self.blocks
+        size = blocks.geometry.threads_per_block
+        count = self.n
+        lanes: list[int] = self.lane_numbers().tolist()
+        columns = [column(self.regs[number], count) for number in live]
+        columns.append([lane // size * blocks.shared_stride for lane in lanes])
+        columns.append([lane * blocks.local_stride for lane in lanes])
+        columns.append(lanes)
+        names = (*live, SHARED, LOCAL, LANE)
+        self.rows = [dict(zip(names, each, strict=True)) for each in zip(*columns, strict=True)]
+        self.regs = []
+
+    def leave_rows(self, live: tuple[int, ...]) -> None:
+        """Have the live registers as NumPy values again."""
+        rows = self.rows
+        if rows is None:
+            return
+        dtypes = self.register_types
+        self.regs = [_UNSET] * len(dtypes)
+        for number in live:
+            self.regs[number] = value_of([row[number] for row in rows], dtypes[number])
+        self.rows = None
+
+    def register(self, number: int) -> Value:
+        """A register in either form."""
+        if self.rows is None:
+            return self.regs[number]
+        return value_of([row[number] for row in self.rows], self.register_types[number])
+
+    def compact(self, live: tuple[int, ...]) -> None:
+        """Drop the elements that are not present."""
+        if self.present is None:
+            return
+        positions = self.present.nonzero()[0]
+        part = self.subset(positions, live)
+        self.regs, self.lanes, self.n = part.regs, part.lanes, part.n
+        self.present = None
+        self.token = None
+        self._cached = {}
+        self._places = {}
+
+    def branch_index(self, index: Value, targets: tuple[int, ...], instruction: Instruction) -> int:
+        """`brx.idx`: each thread goes to the target that its index names.
+
+        Raises:
+            InvalidBranch: there is no such target (the PTX ISA leaves open what happens then).
+        """
+        numbers = np.asarray(index)
+        beyond = int(np.argmax(numbers))
+        if numbers.flat[beyond] >= len(targets):
+            raise InvalidBranch(
+                f"a branch to target {numbers.flat[beyond]} of {len(targets)}",
+                self.where(beyond, instruction),
+            )
+        if index.ndim == 0:
+            return targets[int(index)]
+        for number in np.unique(numbers):
+            block = targets[int(number)]
+            chosen = (numbers == number).nonzero()[0]
+            self.scheduler.wait(self.subset(chosen, self.blocks.code.live[block]), block)
+        return GONE
+
+    def trap(self, instruction: Instruction) -> None:
+        """`trap`.
+
+        Raises:
+            Trap: always.
+        """
+        text = "the kernel trapped"
+        if self.blocks.launch.lacks_workspace:
+            text += ": it synchronises its grid, and was launched without cooperative=True"
+        raise Trap(text, self.where(0, instruction))
+
+    def note_unwritten(self, instruction: Instruction, names: tuple[str, ...]) -> None:
+        """An instruction reads registers that nothing has written."""
+        if self.blocks.unwritten is not None:
+            position = 0 if self.present is None else int(np.argmax(self.present))
+            self.blocks.unwritten.note_registers(self.where(position, instruction), names)
+
+    def finish(self) -> int:
+        """`exit`: the threads are done."""
+        self.scheduler.finished(self)
+        return GONE

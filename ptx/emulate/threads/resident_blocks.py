@@ -1,0 +1,112 @@
+"""Thread blocks that are executed together: their memory, and what their threads can ask."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.check.chunk_races import ChunkRaces
+from ptx.emulate.check.unwritten_reads import UnwrittenReads
+from ptx.emulate.count.chunk_counts import ChunkCounts
+from ptx.emulate.kernel_facts import KernelFacts
+from ptx.emulate.memory.shadow import Shadow
+from ptx.emulate.memory.tensor_memory import TensorMemory
+from ptx.emulate.memory.undefined_values import UndefinedValues
+from ptx.emulate.model.addresses import Index
+from ptx.emulate.model.geometry import Geometry, Value
+from ptx.emulate.model.threads import ThreadBlocks
+from ptx.emulate.threads.launch_cache import LaunchCache
+from ptx.emulate.threads.launch_plan import LaunchPlan
+from ptx.emulate.threads.special_registers import special_value
+
+
+class ResidentBlocks(ThreadBlocks):
+    """`geometry.blocks` thread blocks from number `first` of the grid on: one chunk of a launch.
+
+    Attributes:
+        shared: (blocks * shared_stride,) uint8, each block's shared memory.
+        shadow: which of the shared and local memory was written, where that is checked.
+        undefined: values in registers that come from what was not, where the code follows them.
+        unwritten: what looks for reads of global memory that nothing wrote, where that is checked.
+        races: what looks for races, where that is checked.
+        counts: what counts, in a launch that does.
+        cache: what they share with other chunks of their geometry.
+        mbarriers: the mbarrier objects in the shared memory, which `sync.mbarrier.of` makes.
+    """
+
+    def __init__(self, launch: LaunchPlan, geometry: Geometry, first: int) -> None:
+        self.launch = launch
+        self.code: KernelFacts = launch.code
+        self.cache: LaunchCache = launch.cache_for(geometry)
+        super().__init__(
+            geometry, first, launch.cluster, (launch.shared_stride, launch.local_stride),
+            self.cache.starts, launch.code.kernel, launch.code.files,
+        )  # fmt: skip
+        self.shared: NDArray[np.uint8] = launch.shared_memory(geometry.blocks * self.shared_stride)
+        self.undefined: UndefinedValues | None = (
+            UndefinedValues(geometry.threads, launch.code.numbers)
+            if launch.code.follows_undefined
+            else None
+        )
+        self.shadow: Shadow | None = (
+            self._new_shadow() if launch.limits.check_uninitialised else None
+        )
+        self.unwritten: UnwrittenReads | None = launch.unwritten
+        self.races: ChunkRaces | None = launch.races_of(geometry, first, self.shared)
+        self.counts: ChunkCounts | None = launch.counts_of(geometry, first)
+        self.mbarriers: object = None
+        self._local: NDArray[np.uint8] | None = None
+        self._tensor_memory: TensorMemory | None = None
+        self._special: dict[str, Value] = {}
+        self._scratch: Index | None = None
+
+    @property
+    def local(self) -> NDArray[np.uint8]:
+        """(threads * local_stride,) each thread's local memory; it is made when first used."""
+        if self._local is None:
+            self._local = np.zeros(self.geometry.threads * self.local_stride, dtype=np.uint8)
+        return self._local
+
+    @property
+    def tensor_memory(self) -> TensorMemory:
+        """The blocks' tensor memory, made when first used."""
+        if self._tensor_memory is None:
+            self._tensor_memory = TensorMemory(
+                self.geometry.blocks, follows=self.shadow is not None
+            )
+        return self._tensor_memory
+
+    def finish(self) -> None:
+        """All threads have exited.
+
+        Raises:
+            TensorMemoryFault: a block still holds tensor memory.
+        """
+        if self._tensor_memory is not None:
+            self._tensor_memory.require_all_free()
+
+    def scratch_index(self) -> Index:
+        """(threads,) intp, free for use until the next call."""
+        if self._scratch is None:
+            self._scratch = np.zeros(self.geometry.threads, dtype=np.intp)
+        return self._scratch
+
+    def special(self, name: str) -> Value:
+        """A special register's value for every lane, or a scalar."""
+        found = self._special.get(name)
+        if found is None:
+            found, constant = special_value(self, self.launch, name)
+            if constant:
+                self._special[name] = found
+        return found
+
+    def is_fixed(self, name: str) -> bool:
+        """Whether a special register that was read stays as it is: a clock does not."""
+        return name in self._special
+
+    def _new_shadow(self) -> Shadow:
+        shape = self.geometry
+        return Shadow(
+            shape.blocks, self.shared_stride, self.launch.reserved_start, shape.threads,
+            self.local_stride, self.code.uses_of, self.undefined,
+        )  # fmt: skip

@@ -1,0 +1,169 @@
+"""Special registers. PTX ISA, "Special Registers"."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.model.addresses import Index
+from ptx.emulate.model.geometry import Value
+from ptx.emulate.model.threads import ThreadBlocks
+from ptx.emulate.threads.launch_plan import LaunchPlan
+
+_PLACES = ("tid.x", "tid.y", "tid.z", "laneid", "warpid")
+_AXES = ("x", "y", "z")
+_ZERO = frozenset(
+    {"tid.w", "ctaid.w", "gridid", "nctaid.w", "clusterid.w", "cluster_ctaid.w",
+     "smem_reserved", "current_graph_exec", *(f"pm{n}" for n in range(8)),
+     *(f"envreg{n}" for n in range(32) if n not in (1, 2))}
+)  # fmt: skip
+_CLUSTER = frozenset(
+    {"cluster_ctarank", "cluster_nctarank", "is_explicit_cluster",
+     *(f"{stem}.{axis}" for axis in _AXES
+       for stem in ("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"))}
+)  # fmt: skip
+RESERVED_BYTES = 1024  # CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK
+# Where that part of shared memory begins and ends, and two places in it: cooperative groups keep at
+# the second what large tiles exchange. Measured on an H100.
+_RESERVED = {
+    "reserved_smem_offset_begin": 0, "reserved_smem_offset_end": 288,
+    "reserved_smem_offset_0": 0, "reserved_smem_offset_1": 0,
+}  # fmt: skip
+_SHARED_UNIT = 128  # in which a block's shared memory is given out
+# Where a cooperative grid finds its workspace: NVRTC's grid synchronisation reads it here.
+_WORKSPACE = {"envreg1": 32, "envreg2": 0}
+_WIDE = frozenset({"clock64", "globaltimer", "gridid", "current_graph_exec"})
+_TIMES = frozenset(
+    {"clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi"}
+)
+_MASKS = frozenset(f"lanemask_{kind}" for kind in ("eq", "le", "lt", "ge", "gt"))
+_COUNTS = frozenset(
+    {"nsmid", "smid", "warpsize", "nwarpid", "dynamic_smem_size", "total_smem_size",
+     "aggr_smem_size", "ntid.w", "reserved_smem_offset_cap"}
+)  # fmt: skip
+
+
+def known_special(name: str) -> str | None:
+    """The kind of a special register, None if the emulator does not have it."""
+    bare = name.removeprefix("%")
+    if bare in _WIDE:
+        return "u64"
+    stem, _, axis = bare.partition(".")
+    if axis in _AXES and stem in ("tid", "ntid", "ctaid", "nctaid"):
+        return "u32"
+    others = _ZERO | _CLUSTER | _TIMES | _MASKS | _COUNTS | {*_PLACES, *_WORKSPACE, *_RESERVED}
+    return "u32" if bare in others else None
+
+
+def special_value(blocks: ThreadBlocks, launch: LaunchPlan, name: str) -> tuple[Value, bool]:
+    """The register's value for each lane of a chunk, and whether it never changes."""
+    if name in _PLACES:
+        return blocks.geometry.array(name), True
+    if name in _TIMES:
+        return _time(launch, name), False
+    if name in _MASKS:
+        return _lane_mask(blocks, name.removeprefix("lanemask_")), True
+    stem, _, axis = name.partition(".")
+    if name in _CLUSTER:
+        return _cluster_value(blocks, launch, stem, axis), True
+    if name in _WORKSPACE:
+        launch.lacks_workspace |= not launch.workspace
+        return np.uint32(launch.workspace >> _WORKSPACE[name] & 0xFFFFFFFF), True
+    if name in _RESERVED:
+        return np.uint32(launch.reserved_start + _RESERVED[name]), True
+    if name == "smid":
+        return _by_block(blocks, _numbers(blocks) % launch.device.sm_count), True
+    if axis in _AXES:
+        at = _AXES.index(axis)
+        if stem == "ntid":
+            return np.uint32(blocks.geometry.block[at]), True
+        if stem == "nctaid":
+            return np.uint32(launch.grid[at]), True
+        if stem == "ctaid":
+            return _block_number(blocks, launch, at), True
+    if name in _WIDE:
+        return np.uint64(0), True
+    return np.uint32(_count(launch, name)), True
+
+
+def _count(launch: LaunchPlan, name: str) -> int:
+    """A register that is the same for all threads; 0 for those that tell nothing here."""
+    shared = launch.code.shared_bytes + launch.dynamic_shared
+    reserved = RESERVED_BYTES if launch.device.compute_capability >= (8, 0) else 0
+    counts = {
+        "nsmid": launch.device.sm_count,
+        "warpsize": launch.device.warp_size,
+        "nwarpid": 64,
+        "dynamic_smem_size": launch.dynamic_shared,
+        "total_smem_size": -(-shared // _SHARED_UNIT) * _SHARED_UNIT,
+        "aggr_smem_size": shared + reserved,
+        "ntid.w": 1,
+        "reserved_smem_offset_cap": RESERVED_BYTES,
+    }
+    return counts.get(name, 0)
+
+
+def _numbers(blocks: ThreadBlocks) -> Index:
+    """The numbers in the launch of the chunk's blocks."""
+    return blocks.first + np.arange(blocks.geometry.blocks, dtype=np.intp)
+
+
+def _by_block(blocks: ThreadBlocks, values: NDArray[Any]) -> Value:
+    """For each lane its block's value, as u32."""
+    each = values.astype(np.uint32)
+    if (each == each[0]).all():
+        return each[0]
+    return each.take(blocks.geometry.index("slot"), mode="clip")
+
+
+def _block_number(blocks: ThreadBlocks, launch: LaunchPlan, axis: int) -> Value:
+    grid, count = launch.grid, blocks.geometry.blocks
+    if grid[axis] == 1:
+        return np.uint32(0)
+    if count == 1:
+        return np.uint32(blocks.cluster.block(blocks.first)[axis])
+    first = blocks.first % grid[0]
+    if axis == 0 and first + count <= grid[0] and blocks.cluster.extent[1:] == (1, 1):
+        return blocks.geometry.array("slot32") + np.uint32(first)
+    return _by_block(blocks, blocks.cluster.along(axis, _numbers(blocks)))
+
+
+def _cluster_value(blocks: ThreadBlocks, launch: LaunchPlan, stem: str, axis: str) -> Value:
+    """A special register that describes clusters."""
+    shape = blocks.cluster
+    at = "xyz".find(axis)
+    counts = {
+        "nclusterid": shape.clusters[at],
+        "cluster_nctaid": shape.extent[at],
+        "cluster_nctarank": shape.blocks,
+        "is_explicit_cluster": launch.is_cluster,
+    }
+    if stem in counts:
+        return np.uint32(counts[stem])
+    numbers = _numbers(blocks)
+    if stem == "clusterid":
+        return _by_block(blocks, shape.cluster_along(at, numbers))
+    if stem == "cluster_ctaid":
+        return _by_block(blocks, shape.rank_along(at, numbers))
+    return _by_block(blocks, numbers % shape.blocks)  # cluster_ctarank
+
+
+def _lane_mask(blocks: ThreadBlocks, kind: str) -> Value:
+    one = np.uint32(1) << np.asarray(blocks.geometry.array("laneid"), dtype=np.uint32)
+    below = one - np.uint32(1)
+    masks = {"eq": one, "lt": below, "le": below | one, "ge": ~below, "gt": ~(below | one)}
+    return masks[kind]
+
+
+def _time(launch: LaunchPlan, name: str) -> Value:
+    if name.startswith("globaltimer"):
+        now = launch.clock.nanoseconds()
+        if name == "globaltimer":
+            return np.uint64(now)
+    else:
+        now = launch.clock.ticks()
+        if name == "clock64":
+            return np.uint64(now)
+    return np.uint32(now >> 32 & 0xFFFFFFFF if name.endswith("hi") else now & 0xFFFFFFFF)

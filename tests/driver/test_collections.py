@@ -1,0 +1,169 @@
+"""What garbage collections do to objects of the driver, and to those that finalizers save."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import random
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cudadrv
+from cudadrv import ClosedError, CudaArray, Stream, Surface, Texture, emulator
+from cudadrv.driver import handle
+from tests.bump_kernel import PTX
+
+ROOT = Path(cudadrv.__file__).parent
+# The plugin looks for what a test has left, which is a question to the collector.
+MAY_ASK_THE_COLLECTOR = {ROOT / "testing"}
+
+
+@pytest.fixture
+def machine() -> Iterator[emulator.Emulator]:
+    with emulator.session() as machine:
+        yield machine
+        gc.collect()
+
+
+class Saver:
+    """Saves itself, and what it holds, from the collection that finds it."""
+
+    def __init__(self, saved: list[Saver], held: list[Any]) -> None:
+        self.saved, self.held, self.itself = saved, held, self
+
+    def __del__(self) -> None:
+        self.saved.append(self)
+
+
+def save(held: list[Any]) -> list[Any]:
+    """Have a collection find objects, and a finalizer save them."""
+    saved: list[Saver] = []
+    Saver(saved, held.copy())
+    held.clear()
+    gc.collect()
+    return saved.pop().held
+
+
+def everything(context: cudadrv.Context) -> list[Any]:
+    stream = context.new_stream()
+    array = stream.to_device(np.arange(16, dtype="u4"))
+    texels = CudaArray(context, 9, np.float32, surface=True)
+    borrowed = cudadrv.DeviceBuffer.borrowed(stream, array.ptr, array.nbytes, array)
+    return [stream, array, stream.record(), texels, Texture(texels), Surface(texels), borrowed]
+
+
+def test_objects_that_a_finalizer_saves_work_as_before(machine: emulator.Emulator) -> None:
+    held = everything(cudadrv.cuda_context_for(0))
+    random.Random(1).shuffle(held)
+    held = save(held)
+    (array,) = (each for each in held if isinstance(each, cudadrv.DeviceArray))
+    (stream,) = (each for each in held if isinstance(each, Stream))
+    assert stream.to_host(array).tolist() == list(range(16))
+    (texture,) = (each for each in held if isinstance(each, Texture))
+    assert texture.handle
+
+
+@pytest.mark.parametrize("is_own", [False, True])
+def test_objects_that_finalizers_save_twice_are_closed_and_all_goes(
+    machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch, is_own: bool
+) -> None:
+    told: list[object] = []
+    monkeypatch.setattr("sys.unraisablehook", lambda args: told.append(args.exc_value))
+    for seed in range(20):
+        context = cudadrv.Context.create(0) if is_own else cudadrv.cuda_context_for(0)
+        held = everything(context)
+        del context
+        random.Random(seed).shuffle(held)
+        held = save(save(held))
+        (array,) = (each for each in held if isinstance(each, cudadrv.DeviceArray))
+        (stream,) = (each for each in held if isinstance(each, Stream))
+        with pytest.raises(ClosedError):
+            stream.to_host(array)
+        del array, stream
+        held.clear()
+        gc.collect()
+    assert told == []
+    assert len(machine._streams) == len(machine._events) == len(machine._arrays) == 0
+    assert cudadrv.pool_info(cudadrv.Device.get(0)).used == 0
+    assert len(machine._contexts) <= 1  # the primary one
+
+
+class Owner:
+    """Another library's queue, which has objects of ours that were used on its stream."""
+
+    def __init__(self, context: cudadrv.Context) -> None:
+        self.theirs = context.new_stream()
+        self.stream = context.external_stream(self)
+        self.things: list[Any] = []
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, int(self.theirs.handle)
+
+
+def allocated(owner: Owner, own: Stream) -> None:
+    owner.things.append(owner.stream.zeros(4, "u4"))
+
+
+def written(owner: Owner, own: Stream) -> None:
+    array = own.zeros(4, "u4")
+    owner.stream.fill(array, 1)
+    owner.things.append(array)
+
+
+def under_a_texture(owner: Owner, own: Stream) -> None:
+    array = own.zeros(512, "f4")
+    texture = Texture(array)
+    owner.stream.fill(array, 1)
+    owner.things += [array, texture]
+
+
+@pytest.mark.parametrize("use", [allocated, written, under_a_texture])
+def test_a_borrowed_stream_whose_owner_has_what_was_used_there_is_let_go(
+    machine: emulator.Emulator, use: Callable[[Owner, Stream], None]
+) -> None:
+    context = cudadrv.cuda_context_for(0)
+    owner, own = Owner(context), context.new_stream()
+    use(owner, own)
+    own.synchronize()
+    gone = weakref.ref(owner)
+    del owner
+    for _ in range(2):
+        gc.collect()
+        context.synchronize()
+    assert gone() is None
+
+
+def test_nothing_stays_rooted_that_was_closed_or_dropped(machine: emulator.Emulator) -> None:
+    context = cudadrv.cuda_context_for(0)
+    stream = context.new_stream()
+    module = context.load_module(PTX)
+    before = len(handle._live)
+    kept = everything(context)
+    assert len(handle._live) > before
+    for each in kept:
+        each.close()
+    assert len(handle._live) == before
+    kept = everything(context)
+    kept.clear()
+    gc.collect()
+    assert len(handle._live) == before
+    module.close()
+    stream.close()
+    assert len(handle._live) == before - 2
+
+
+def test_the_library_counts_no_references_and_asks_the_collector_for_no_objects() -> None:
+    forbidden = {"getrefcount", "get_objects", "get_referents", "get_referrers", "callbacks"}
+    found = set()
+    for path in ROOT.rglob("*.py"):
+        if not MAY_ASK_THE_COLLECTOR & set(path.parents):
+            tree = ast.parse(path.read_text())
+            names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+            names |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+            found |= {(path.name, name) for name in names & forbidden}
+    assert found == set()

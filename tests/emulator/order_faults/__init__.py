@@ -1,1 +1,0 @@
-"""Small programs that are wrong only because of order, each beside its corrected twin."""

@@ -1,1 +1,0 @@
-"""How many blocks a multiprocessor holds: the emulator's answers, the driver's, and ncu's."""

@@ -1,1 +1,0 @@
-"""The emulator's checks beside compute-sanitizer's, over programs of the ground truth."""

@@ -1,1 +1,0 @@
-"""The race check against a model that keeps every access, on kernels made at random."""

@@ -1,1 +1,0 @@
-"""Ground truth for the race check: right kernels, the same with one fault each, and inputs."""
