@@ -17,13 +17,13 @@ from functools import partial
 from ptx.emulate.model.grid_dependency import GridDependency
 
 from ..driver._api import CUresult, CUstreamCaptureMode
+from .call_error import CallError
 from .contexts import Context
 from .device_state import DeviceState
 from .driver_state import DriverState
 from .events import Event
 from .host_memory import HostRange
 from .node_kind import NodeKind, Run
-from .refusal import Refusal
 from .streams import Capture, Stream
 from .timeline.host_watch import OrderWarning
 from .timeline.operation import Operation
@@ -68,16 +68,16 @@ class CallRules(DriverState):
     @staticmethod
     def _refuse_if_invalid(capture: Capture) -> None:
         if capture.invalid:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
                 "an earlier error invalidated the capture that the stream takes part in",
             )
 
-    def _invalidate(self, captures: Iterable[Capture], code: CUresult, text: str) -> Refusal:
+    def _invalidate(self, captures: Iterable[Capture], code: CUresult, text: str) -> CallError:
         """Invalidate captures, and give the refusal to raise."""
         for capture in captures:
             capture.invalid = True
-        return Refusal(code, text)
+        return CallError(code, text)
 
     def _refuse_if_implicit(self, stream: Stream, *, invalidates: bool = True) -> None:
         """The legacy stream would wait for a capturing stream that blocks with it.
@@ -241,7 +241,7 @@ class CallRules(DriverState):
         """Wait for all work of a context.
 
         Raises:
-            Refusal: some of it failed.
+            CallError: some of it failed.
         """
         timeline = self._timeline
         if timeline is not None:
@@ -253,7 +253,7 @@ class CallRules(DriverState):
         """Wait for a stream, and for what it would wait for.
 
         Raises:
-            Refusal: some of it failed.
+            CallError: some of it failed.
         """
         timeline = self._timeline
         if timeline is not None:
@@ -282,7 +282,7 @@ class CallRules(DriverState):
         """Whether something of it is not done; asking again and again comes to an end.
 
         Raises:
-            Refusal: some of it failed.
+            CallError: some of it failed.
         """
         if self._queued.query(operations):
             return False
@@ -293,7 +293,7 @@ class CallRules(DriverState):
         """Unused memory above the pool's threshold goes back; what was not executed is told.
 
         Raises:
-            Refusal: an operation was not executed.
+            CallError: an operation was not executed.
         """
         self._late_errors.raise_kept(context)
         with context.device.lock:

@@ -27,11 +27,11 @@ from ..driver._api import (
     CUstream,
 )
 from .arrays import Array
+from .call_error import invalid_value
 from .call_rules import CallRules
 from .device_state import DeviceState
 from .host_memory import HostRange
 from .node_kind import NodeKind
-from .refusal import invalid_value
 from .streams import LEGACY_HANDLE, Stream
 
 Ranges = tuple[DeviceState | None, list[tuple[int, int]]]
@@ -281,7 +281,7 @@ def place_of(
     memory is allocated.
 
     Raises:
-        Refusal: CUDA_ERROR_INVALID_VALUE, if the range does not lie in one allocation.
+        CallError: CUDA_ERROR_INVALID_VALUE, if the range does not lie in one allocation.
     """
     if device is not None:
         return device.place(address, nbytes, in_graph=later)
@@ -313,7 +313,7 @@ def look_at(move: Move, *, later: bool) -> tuple[int, int]:
     """Where the host finds source and target of a copy.
 
     Raises:
-        Refusal: it cannot be made.
+        CallError: it cannot be made.
     """
     first, second = locks_of(move.source[0], move.target[0])
     with first, second:

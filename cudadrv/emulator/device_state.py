@@ -24,11 +24,11 @@ from ptx.emulate.memory.reservation import Reservation
 from ptx.emulate.model.errors import EmulationFault, OutOfMemory
 
 from ..driver._api import CUresult
+from .call_error import CallError, Failure, invalid_value
+from .call_site import user_call_site
 from .memory_patterns import FREED, FRESH, fill
-from .origin import caller
 from .pools import DeviceAccount, Pool
 from .profiles import MAX_DEVICES, MAX_TOTAL_MEMORY, EmulatedDevice, device_attributes
-from .refusal import Failure, Refusal, invalid_value
 from .shared_file import SharedFile, SharedPages
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ class GraphMemory:
         """What a launch checks first.
 
         Raises:
-            Refusal: CUDA_ERROR_INVALID_VALUE, if an earlier launch's memory was not freed.
+            CallError: CUDA_ERROR_INVALID_VALUE, if an earlier launch's memory was not freed.
         """
         if self.live:
             raise invalid_value(
@@ -218,7 +218,7 @@ class GraphMemory:
         """What the free node does, and a free outside the graph.
 
         Raises:
-            Refusal: CUDA_ERROR_INVALID_VALUE, if it is not allocated.
+            CallError: CUDA_ERROR_INVALID_VALUE, if it is not allocated.
         """
         with self.device.lock:
             self._end()
@@ -228,7 +228,7 @@ class GraphMemory:
         """Memory is no longer its user's; `freed` is called when the stream gets there.
 
         Raises:
-            Refusal: CUDA_ERROR_INVALID_VALUE, if it is not allocated.
+            CallError: CUDA_ERROR_INVALID_VALUE, if it is not allocated.
         """
         with self.device.lock:
             self._end()
@@ -380,7 +380,8 @@ class DeviceState:
         """Memory of another process, which takes none of this one; the lock is held.
 
         Raises:
-            Refusal: CUDA_ERROR_OUT_OF_MEMORY: there are no addresses for it, or the system refused.
+            CallError: CUDA_ERROR_OUT_OF_MEMORY, if there are no addresses for it, or the system
+                refused.
         """
 
         def add() -> int:
@@ -446,7 +447,7 @@ class DeviceState:
         """Take memory; the lock is held. Of a pool it comes where one is given, or by its owner.
 
         Raises:
-            Refusal: CUDA_ERROR_OUT_OF_MEMORY, with the request and what is free.
+            CallError: CUDA_ERROR_OUT_OF_MEMORY, with the request and what is free.
         """
         if owner is Owner.POOL and pool is None:
             pool = self.pool
@@ -458,7 +459,7 @@ class DeviceState:
         before = self.memory.used_bytes
         if nbytes > self.account.capacity:
             raise self._out_of_memory(nbytes)
-        place = caller()
+        place = user_call_site()
         origin = f"{owner.value} at {place}" if place else owner.value
         file = None if pool is None else pool.file
         unit = GRANULE if file is None else PAGE
@@ -485,8 +486,8 @@ class DeviceState:
         new = self.pieces[piece.address] = replace(piece, number=self._numbered)
         return new
 
-    def _out_of_memory(self, nbytes: int) -> Refusal:
-        return Refusal(
+    def _out_of_memory(self, nbytes: int) -> CallError:
+        return CallError(
             CUresult.CUDA_ERROR_OUT_OF_MEMORY, self.account.refusal(nbytes, self.ordinal)
         )
 
@@ -523,7 +524,7 @@ class DeviceState:
         Memory of a graph counts only while it is allocated, or for what is recorded (`in_graph`).
 
         Raises:
-            Refusal: CUDA_ERROR_INVALID_VALUE, if the range does not lie in one live allocation.
+            CallError: CUDA_ERROR_INVALID_VALUE, if the range does not lie in one live allocation.
         """
         found = self.memory.find(address)
         if found is None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 from .. import border
 from ..driver._api import CUresult
 from ..errors import ArgumentValueError
-from .refusal import Refusal
+from .call_error import CallError
 
 if TYPE_CHECKING:
     pass
@@ -69,10 +69,10 @@ class ScheduledFault(Planned):
         self.calls += 1
         return self.calls >= self._nth and (self._times is None or self.hits < self._times)
 
-    def strike(self) -> Refusal:
+    def strike(self) -> CallError:
         """One failure more, to be raised."""
         self.hits += 1
-        return Refusal(self._code, self._text)
+        return CallError(self._code, self._text)
 
 
 class MemoryLimit(Planned):

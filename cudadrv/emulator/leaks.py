@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from ptx.emulate.check.findings import Place
 
+from .call_site import PACKAGE, host_place, user_call_site
 from .device_state import Owner, Piece
-from .origin import PACKAGE, caller, host_place
 
 if TYPE_CHECKING:
     from .host_memory import HostPiece
@@ -90,7 +90,7 @@ class MadeAt(dict[int, _T]):
 
     def __setitem__(self, handle: int, thing: _T) -> None:
         super().__setitem__(handle, thing)
-        self.places[handle] = None if _is_librarys() else caller()
+        self.places[handle] = None if _is_librarys() else user_call_site()
 
     def left(self) -> Iterator[tuple[int, _T, str]]:
         """What is there that the program made, in the order of its making."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from ..errors import CudaError
 
 if TYPE_CHECKING:
+    from .call_error import Failure
     from .contexts import Context
-    from .refusal import Failure
     from .streams import Stream
     from .timeline.operation import Operation
 

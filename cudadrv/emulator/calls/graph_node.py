@@ -33,6 +33,7 @@ from ...driver._api import (
     CUresult,
     CUstreamCaptureMode,
 )
+from ..call_error import OK, SUCCESS, CallError, invalid_value, not_supported
 from ..call_rules import CallRules
 from ..contexts import Context
 from ..copies import copy_boxes
@@ -42,7 +43,6 @@ from ..graphs import ConditionKind, Graph, Node, Work
 from ..launch import KernelCall, ShownParameters, read_parameters
 from ..modules import NO_CLUSTER, Function, Shape
 from ..node_kind import NodeKind
-from ..refusal import OK, SUCCESS, Refusal, invalid_value, not_supported
 from ..streams import NON_BLOCKING, Capture, Stream
 from ..timeline.operation import nothing
 from .call import call, pointer_to
@@ -94,7 +94,7 @@ class GraphNodeCalls(CallRules):
         """Take a node away, with its edges."""
         node = self._node(h_node)
         if node.kind in (NodeKind.ALLOC, NodeKind.FREE):
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_NOT_SUPPORTED, f"a {node.kind.value} stays in its graph"
             )
         with self._lock:
@@ -293,7 +293,7 @@ class GraphNodeCalls(CallRules):
         """A condition for one conditional node of the graph."""
         graph = self._graph(h_graph)
         if not int(ctx):
-            raise Refusal(CUresult.CUDA_ERROR_INVALID_CONTEXT, "a condition has a context")
+            raise CallError(CUresult.CUDA_ERROR_INVALID_CONTEXT, "a condition has a context")
         self._given(ctx)
         if flags & ~_ASSIGN_DEFAULT:
             raise invalid_value(f"invalid flags of a condition {flags:#x}")
@@ -421,10 +421,10 @@ class GraphNodeCalls(CallRules):
                 f"a conditional node of kind {int(params.type)} with {params.size} bodies"
             )
         if not int(params.ctx):
-            raise Refusal(CUresult.CUDA_ERROR_INVALID_CONTEXT, "a conditional node has a context")
+            raise CallError(CUresult.CUDA_ERROR_INVALID_CONTEXT, "a conditional node has a context")
         if params.size > _MOST_BODIES:
             text = f"the emulator has no memory for {params.size} bodies of a conditional node"
-            raise Refusal(CUresult.CUDA_ERROR_OUT_OF_MEMORY, text)
+            raise CallError(CUresult.CUDA_ERROR_OUT_OF_MEMORY, text)
         condition = self._conditions.free_one(int(params.handle))
         condition.kind = known[0]
         bodies = tuple(Graph(next(self._handles), is_body=True) for _ in range(params.size))
@@ -539,7 +539,7 @@ class GraphNodeCalls(CallRules):
         """The structure of its kind.
 
         Raises:
-            Refusal: the emulator does not know it any more.
+            CallError: the emulator does not know it any more.
         """
         work, kind = node.work, node.kind
         if work.launch is not None:
@@ -561,7 +561,7 @@ class GraphNodeCalls(CallRules):
             number = CONDITION_TYPES[condition.kind]
             return _CONDITION.pack(condition.handle, number, len(work.bodies), bodies, 0)
         if kind is not NodeKind.EMPTY and not work.told:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_NOT_SUPPORTED,
                 f"the emulator does not keep the parameters of this {kind.value}",
             )

@@ -27,12 +27,12 @@ from ...driver._api import (
     of_opaque_bytes,
     opaque_bytes,
 )
+from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value, not_supported
 from ..call_rules import CallRules
 from ..contexts import Context
 from ..device_state import DeviceState, Owner, Piece
 from ..events import Event
 from ..pools import Pool
-from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value, not_supported
 from ..shared_file import SharedFile
 from .call import call
 from .event import INTERPROCESS
@@ -124,7 +124,7 @@ class InterprocessCalls(CallRules):
             with device.lock:
                 file, offset = device.share(piece)
         except OSError as error:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_OPERATING_SYSTEM, f"sharing {piece.nbytes} bytes: {error}"
             ) from error
         if device.memory.written is not None:  # from now on others write too
@@ -184,7 +184,7 @@ class InterprocessCalls(CallRules):
         if self._current() is not found.context:
             # Here the driver of CUDA 13.0 ends the process.
             said = "the event is of another context than the current one"
-            raise Refusal(CUresult.CUDA_ERROR_INVALID_CONTEXT, said)
+            raise CallError(CUresult.CUDA_ERROR_INVALID_CONTEXT, said)
         device = found.context.device
         with self._lock:
             if found.file is None:
@@ -264,7 +264,7 @@ class InterprocessCalls(CallRules):
         """The allocation that holds an address.
 
         Raises:
-            Refusal: none does.
+            CallError: none does.
         """
         device = self._device_of(address)
         if device is not None:
@@ -282,13 +282,15 @@ class InterprocessCalls(CallRules):
         """What a handle says, and the file that it names.
 
         Raises:
-            Refusal: it is of this process, of another device, or of what is no more.
+            CallError: it is of this process, of another device, or of what is no more.
         """
         found = ProcessHandle.read(packed)
         if found is None:
             raise invalid_value("that is no handle of an emulator")
         if found.process == os.getpid():
-            raise Refusal(CUresult.CUDA_ERROR_INVALID_CONTEXT, "the handle is of this very process")
+            raise CallError(
+                CUresult.CUDA_ERROR_INVALID_CONTEXT, "the handle is of this very process"
+            )
         if found.device != context.device.uuid:
             raise not_supported("the emulator opens what is of the current context's device")
         file = found.opened(kind)

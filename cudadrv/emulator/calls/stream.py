@@ -26,12 +26,12 @@ from ...driver._api import (
     CUstreamCaptureStatus,
     cuuint64_t,
 )
+from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
 from ..contexts import Context
 from ..events import Event
 from ..graphs import Graph, Tip
 from ..node_kind import NodeKind
-from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
 from ..streams import NON_BLOCKING, Capture, Stream
 from ..timeline.operation import nothing
 from .call import call, pointer_to
@@ -163,7 +163,7 @@ class StreamCalls(CallRules):
             raise invalid_value(f"invalid wait flags {flags:#x}")
         try:
             event = self._event(h_event)
-        except Refusal:
+        except CallError:
             if stream.capture is not None:
                 stream.capture.invalid = True
             raise
@@ -253,13 +253,15 @@ class StreamCalls(CallRules):
         if mode not in _MODES:
             raise invalid_value(f"invalid capture mode {int(mode)}")
         if stream.is_legacy:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
                 "the legacy stream cannot be captured: use a created stream",
             )
         with self._lock:
             if stream.capture is not None:
-                raise Refusal(CUresult.CUDA_ERROR_ILLEGAL_STATE, "the stream is capturing already")
+                raise CallError(
+                    CUresult.CUDA_ERROR_ILLEGAL_STATE, "the stream is capturing already"
+                )
             capture = Capture(
                 stream, mode, threading.get_ident(), graph or Graph(), graph is not None
             )
@@ -321,7 +323,7 @@ class StreamCalls(CallRules):
         stream = self._stream(h_stream)
         capture = stream.capture
         if capture is None:
-            raise Refusal(CUresult.CUDA_ERROR_ILLEGAL_STATE, "the stream is not capturing")
+            raise CallError(CUresult.CUDA_ERROR_ILLEGAL_STATE, "the stream is not capturing")
         handles = [int(handle) for handle in (dependencies or ())[:num_dependencies]]
         nodes = [self._nodes.get(handle) for handle in handles]
         known = frozenset(n for n in nodes if n is not None and n.graph is capture.graph)
@@ -339,7 +341,7 @@ class StreamCalls(CallRules):
         with self._lock:
             capture = stream.capture
             if capture is None:
-                raise Refusal(CUresult.CUDA_ERROR_ILLEGAL_STATE, "the stream is not capturing")
+                raise CallError(CUresult.CUDA_ERROR_ILLEGAL_STATE, "the stream is not capturing")
             if capture.origin is not stream:
                 raise self._invalidate(
                     [capture],
@@ -350,7 +352,7 @@ class StreamCalls(CallRules):
             self._end(capture)
         try:
             self._refuse_end(capture, joined)
-        except Refusal:
+        except CallError:
             self._give_up(capture)
             raise
         graph = capture.graph
@@ -364,12 +366,12 @@ class StreamCalls(CallRules):
         self._refuse_if_invalid(capture)
         relaxed = capture.mode == CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
         if not relaxed and capture.thread != threading.get_ident():
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD,
                 "another thread began the capture, and its mode is not relaxed",
             )
         if not joined:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_STREAM_CAPTURE_UNJOINED,
                 "work of another stream in the capture was not joined: let the first stream "
                 "wait for an event recorded after it",
