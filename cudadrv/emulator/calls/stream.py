@@ -39,14 +39,13 @@ from .event import INTERPROCESS
 
 _StreamCallback: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
 _WAIT_EXTERNAL: Final = 1
-_GREATEST_PRIORITY: Final = -5
+_GREATEST_PRIORITY: Final = -5  # of cuCtxGetStreamPriorityRange
 _MODES: Final = tuple(CUstreamCaptureMode)
 _NOTHING: Final[Tip] = frozenset()
 _BYTES: Final = 64  # sizeof(CUstreamAttrValue)
 _WINDOW, _SYNC_POLICY, _PRIORITY, _DOMAIN_MAP, _DOMAIN = 1, 3, 8, 9, 10  # CUlaunchAttributeID
 _KNOWN: Final = frozenset((_WINDOW, _SYNC_POLICY, _PRIORITY, _DOMAIN_MAP, _DOMAIN))
 _AUTO: Final = 1  # CU_SYNC_POLICY_AUTO
-_GREATEST: Final = -5  # priority, of cuCtxGetStreamPriorityRange
 
 
 class StreamCalls(CallRules):
@@ -440,7 +439,7 @@ class StreamCalls(CallRules):
     def _set_attribute(stream: Stream, number: int, value: bytes) -> None:
         if number == _PRIORITY:
             (priority,) = struct.unpack_from("<i", value)
-            stream.priority = max(_GREATEST, min(0, priority))
+            stream.priority = max(_GREATEST_PRIORITY, min(0, priority))
         else:
             stream.attributes[number] = value
 
