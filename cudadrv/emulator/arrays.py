@@ -53,7 +53,7 @@ _KNOWN: Final = sum(int(flag) for flag in ArrayFlags)
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What an array is: a descriptor that was checked; extents as in the descriptor."""
+    """The layout of an array: a descriptor that was checked; extents as in the descriptor."""
 
     width: int
     height: int
@@ -110,7 +110,7 @@ class Layout:
         )
 
     def descriptor(self) -> CUDA_ARRAY3D_DESCRIPTOR:
-        """What cuArray3DGetDescriptor gives."""
+        """Return the descriptor for cuArray3DGetDescriptor."""
         result = CUDA_ARRAY3D_DESCRIPTOR()
         result.Width, result.Height, result.Depth = self.width, self.height, self.depth
         result.Format, result.NumChannels, result.Flags = self.format, self.channels, self.flags
@@ -145,7 +145,7 @@ class MipmappedArray:
 
 
 def read_layout(descriptor: CUDA_ARRAY3D_DESCRIPTOR | None, device: DeviceState) -> Layout:
-    """What a descriptor asks for.
+    """Read the layout that a descriptor asks for.
 
     Raises:
         CallError: CUDA_ERROR_INVALID_VALUE, if there is no such array on the device; NOT_SUPPORTED

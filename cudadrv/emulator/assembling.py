@@ -100,7 +100,7 @@ class ModuleAssembly:
 
 
 def module_assembly() -> ModuleAssembly:
-    """What a new emulator assembles with.
+    """Return the assembler of modules for a new emulator.
 
     Raises:
         ArgumentValueError: nvJitLink is not installed.

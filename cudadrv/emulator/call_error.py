@@ -1,4 +1,4 @@
-"""What a driver call refuses, with which CUresult, and the texts of cuGetErrorString."""
+"""Errors of driver calls: their CUresults, and the texts of cuGetErrorString."""
 
 from __future__ import annotations
 

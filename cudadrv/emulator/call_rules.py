@@ -1,4 +1,4 @@
-"""What driver calls share: where an operation goes, what waits for it, what captures forbid.
+"""Rules of all driver calls: where an operation goes, which calls wait, what captures forbid.
 
 An operation runs at its call, is queued, or is recorded by a capture. CUDA Driver API, "API
 synchronization behavior", says which calls wait; under "immediate" only the work of nested calls is
@@ -190,7 +190,7 @@ class CallRules(DriverState):
 
     @property
     def repeated_by(self) -> str:
-        """What makes a program run in this order again, as a sentence."""
+        """A sentence that says how to run a program in this order again."""
         return self._order.repeated_by
 
     def finish(self) -> None:
@@ -223,7 +223,7 @@ class CallRules(DriverState):
         self._host_has_waited(context)
 
     def _host_has_waited(self, waited: Stream | Context | DeviceState | None) -> None:
-        """What follows comes after this, or after all if None, where accesses are compared."""
+        """Order later calls after this, or after all if None, where accesses are compared."""
         if self._accesses is not None:
             self._accesses.host_waits_for(waited)
 

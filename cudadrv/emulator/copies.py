@@ -1,4 +1,4 @@
-"""What a copy does: where the host finds its sides, what is checked, and when it runs.
+"""Copies of bytes and boxes: how their sides are found and checked, and when they run.
 
 CUDA Driver API: "Memory Management", cuMemcpy3DAsync. Unified addressing: a device pointer may
 stand where a host pointer does, and pinned host memory where a device pointer does. Ranges are
@@ -52,7 +52,7 @@ LEGACY: Final = CUstream(LEGACY_HANDLE)
 
 @dataclass(frozen=True, slots=True)
 class HostSide:
-    """What a side of a copy is on the host; nothing of device memory.
+    """The host memory of one side of a copy; none for device memory.
 
     Attributes:
         is_pageable: whether the driver knows nothing of the memory.
@@ -66,7 +66,7 @@ _ON_DEVICE: Final = HostSide(None, False)
 
 
 class Move(NamedTuple):
-    """What a copy is going to do.
+    """A copy that is ready to run.
 
     Attributes:
         places: refuses what cannot be moved, and gives where the host finds source and target; told
@@ -217,7 +217,7 @@ def note_move(driver: CallRules, read: Ranges, written: Ranges) -> None:
 def host_side(
     driver: CallRules, device: DeviceState | None, address: int, nbytes: int, *, is_written: bool
 ) -> HostSide:
-    """What a copy uses of the host's memory, and whether the driver knows that.
+    """The host memory that a copy uses, and whether the driver knows that memory.
 
     Where races are looked for, what the host does to memory that it knows is one of them.
     """

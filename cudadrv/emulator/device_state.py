@@ -81,7 +81,7 @@ class Piece:
 
 @dataclass(slots=True)
 class PhysicalMemory:
-    """What cuMemCreate gives.
+    """Physical memory, as cuMemCreate makes it.
 
     Attributes:
         mapped_at: where it is mapped; 0 where it is not.
@@ -138,7 +138,7 @@ class GraphAccount:
 
     @staticmethod
     def now(pieces: Iterable[Piece]) -> tuple[int, int]:
-        """What is used, and what is reserved, of all allocations of the device."""
+        """Used and reserved bytes of all allocations of the device."""
         used = reserved = 0
         for piece in pieces:
             if piece.graph is not None and piece.graph.is_reserved:
@@ -185,7 +185,7 @@ class GraphMemory:
             self.piece = self.device.allocate(self.nbytes, Owner.GRAPH, graph=self)
 
     def allocate(self) -> None:
-        """What the allocation node does."""
+        """Allocate, as the node does."""
         with self.device.lock:
             self.refuse_if_live()
             self.mark_live()
@@ -198,7 +198,7 @@ class GraphMemory:
             self.device.graph_account.note(self.device.pieces.values())
 
     def refuse_if_live(self) -> None:
-        """What a launch checks first.
+        """Reject a launch while memory of an earlier one is allocated.
 
         Raises:
             CallError: CUDA_ERROR_INVALID_VALUE, if an earlier launch's memory was not freed.
@@ -215,7 +215,7 @@ class GraphMemory:
             self.device.fill(self.piece, pattern)
 
     def free(self) -> None:
-        """What the free node does, and a free outside the graph.
+        """Free, as the node does, and a free outside the graph.
 
         Raises:
             CallError: CUDA_ERROR_INVALID_VALUE, if it is not allocated.
@@ -578,7 +578,7 @@ class LentMemory:
                         memory.parts[address] = allocation, nbytes
 
     def take_back(self, address: int) -> None:
-        """What was lent at an address is not in use any more, though nothing is freed.
+        """Mark the memory at an address as unused, though nothing is freed.
 
         It may come from a finalizer, and takes no lock.
         """

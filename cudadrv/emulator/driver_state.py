@@ -158,7 +158,7 @@ class DriverState:
         self._leaks = self._watch() if "leak" in checks.names else None
 
     def _concurrent_accesses(self) -> ConcurrentAccesses | None:
-        """What looks for races among operations, where that is checked."""
+        """The race check among operations; None where races are not checked."""
         findings = self.limits.findings
         if findings is None:
             return None
@@ -214,7 +214,7 @@ class DriverState:
 
     @property
     def host_accesses(self) -> HostAccesses | None:
-        """What is told of arrays that the host itself reads: for races, and in any late order."""
+        """Receives reads of arrays by the host: where races are checked, and in any late order."""
         if self._accesses is None and not self._is_immediate:
             return self._queued
         return self._accesses
@@ -280,7 +280,7 @@ class DriverState:
         return None if failure is None else failure.cause
 
     def _enter(self, name: str, always: bool) -> None:
-        """What every call checks first."""
+        """Check what every call requires."""
         if not always and self._pid != os.getpid():
             raise CallError(
                 CUresult.CUDA_ERROR_NOT_INITIALIZED,

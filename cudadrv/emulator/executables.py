@@ -164,7 +164,7 @@ class Executable:
         take_over(self.steps, steps_of(graph))
 
     def step_of(self, node: Node) -> Step:
-        """What a node of the graph became that it was made of.
+        """The step that was made of a node of the graph.
 
         Raises:
             CallError: CUDA_ERROR_INVALID_VALUE, if it has no such node.
@@ -201,7 +201,7 @@ class Executable:
             run()
 
     def prepare(self) -> None:
-        """What a launch does with the memory of the one before.
+        """Free the memory of the launch before, or reject the new one.
 
         Raises:
             CallError: CUDA_ERROR_INVALID_VALUE, if that was not freed and must be.

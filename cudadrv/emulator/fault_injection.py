@@ -65,12 +65,12 @@ class ScheduledFault(Planned):
         self._code, self._text = refusal
 
     def count(self) -> bool:
-        """One call more; whether it is one that fails."""
+        """Count a call. Return True if this one must fail."""
         self.calls += 1
         return self.calls >= self._nth and (self._times is None or self.hits < self._times)
 
     def strike(self) -> CallError:
-        """One failure more, to be raised."""
+        """Count a failure and return the error to raise."""
         self.hits += 1
         return CallError(self._code, self._text)
 

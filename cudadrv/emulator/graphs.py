@@ -28,7 +28,7 @@ _STEPS_OF_A_RUN: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a node does, with all it needs; `run` may raise `CallError`.
+    """The work of a node, with all it needs; `run` may raise `CallError`.
 
     Attributes:
         memory: of ALLOC and FREE.
@@ -87,7 +87,7 @@ Tip = frozenset[Node]
 
 @dataclass(eq=False, slots=True)
 class Graph:
-    """What a capture recorded, or somebody built.
+    """A graph that a capture recorded, or a program built.
 
     Attributes:
         handle: 0 where nobody else knows of it: while it is captured, and of a node's copy.
@@ -196,7 +196,7 @@ class Graph:
 
 
 class ConditionKind(Enum):
-    """What a conditional node does with its number."""
+    """The kind of a conditional node."""
 
     IF = "if"
     WHILE = "while"
@@ -228,7 +228,7 @@ class ConditionState:
             self.value = self.default
 
     def run(self, bodies: Sequence[Callable[[], None]]) -> None:
-        """What the conditional node does."""
+        """Run the bodies that the number selects."""
         if self.kind is ConditionKind.WHILE:
             for _ in range(max(1, self.most_steps // _STEPS_OF_A_RUN)):
                 if not self.value:
@@ -281,7 +281,7 @@ class Conditions:
         return found
 
     def set(self, handle: int, value: int) -> bool:
-        """What `cudaGraphSetConditional` does; False if there is no such condition."""
+        """Set a condition, as `cudaGraphSetConditional` does; False if it does not exist."""
         found = self._known.get(handle)
         if found is not None:
             found.value = value

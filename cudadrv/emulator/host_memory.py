@@ -35,7 +35,7 @@ class MemoryLocation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PageAdvice:
-    """What was said of a page.
+    """The advice for a page.
 
     Attributes:
         is_read_mostly: whether copies of it may be in several places.
@@ -51,7 +51,7 @@ class PageAdvice:
 
 
 class ManagedRanges:
-    """What was said of the pages of one allocation, of which there are few different parts.
+    """Memory advice for the pages of one allocation, stored as ranges of equal advice.
 
     Whoever changes it holds the emulator's lock.
     """
@@ -152,7 +152,7 @@ class HostRange:
 
     @property
     def contents(self) -> str:
-        """What the memory holds now, and as which numbers its first bytes read."""
+        """The present content of the memory, and the numbers that its first bytes read as."""
         data = ctypes.string_at(self.address, min(self.nbytes, _LARGEST_NUMBER))
         numbers = [
             f"{struct.unpack_from(code, data)[0]:{form}} as {name}"
@@ -260,7 +260,7 @@ class HostMemory:
         self._starts = tuple(sorted(self.pieces))
 
     def of_pool(self, address: int) -> HostPiece | None:
-        """What begins at an address and was taken from a pool, if nobody has freed it yet."""
+        """The allocation of a pool that begins at an address, unless it was freed."""
         piece = self.pieces.get(address)
         is_there = piece is not None and piece.pool is not None and address not in self._leaving
         return piece if is_there else None

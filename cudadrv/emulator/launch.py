@@ -442,7 +442,7 @@ def _spoil(device: DeviceState, error: EmulationFault) -> CallError:
 
 
 def _of_another_device(fault: EmulationFault, device: DeviceState) -> str:
-    """What to do about an access to memory of a device that the kernel has no access to."""
+    """Advice for an access to memory of a device that the kernel has no access to."""
     if isinstance(fault, OutOfBounds):
         for other in device.others:
             found = other.memory.find(fault.address) if other.holds(fault.address) else None

@@ -76,7 +76,7 @@ class Function:
 
     @property
     def shown(self) -> str:
-        """What errors call the kernel: the name expression that it is known by, or its name."""
+        """The kernel's name in errors: its name expression if known, else its name."""
         return self.module.program.shown.get(self.name, self.name)
 
     @property

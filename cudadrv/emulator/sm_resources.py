@@ -49,7 +49,7 @@ class SmRange:
 
     @classmethod
     def read(cls, resource: CUdevResource | None) -> Self:
-        """What a resource has.
+        """The multiprocessors of a resource.
 
         Raises:
             CallError: it is none of multiprocessors.

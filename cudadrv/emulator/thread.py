@@ -1,4 +1,4 @@
-"""What the emulated driver keeps for each thread, what it puts off there, and calls of the host."""
+"""The driver's state of a thread: contexts, deferred calls, calls of functions of the host."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def _installed(driver: Driver) -> Iterator[None]:
 
 @contextmanager
 def raising_findings(emulator: Emulator, *, raise_findings: bool) -> Iterator[None]:
-    """What a block that has ended left behind, and what was found of it."""
+    """Look for leaks of a block that has ended, and raise its findings."""
     try:
         yield
         look_for_leaks(emulator)

@@ -24,7 +24,7 @@ from .session import devices_of, raising_findings
 
 
 class _Process:
-    """What there is one of in a process.
+    """State of the process: the substitute libraries that are loaded.
 
     Attributes:
         libcuda, libnvjitlink: made for the first stand-in; others keep their addresses.

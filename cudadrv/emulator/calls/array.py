@@ -50,7 +50,7 @@ class ArrayCalls(CallRules):
     def cuArray3DGetDescriptor(
         self, h_array: CUarray, /
     ) -> tuple[CUresult, CUDA_ARRAY3D_DESCRIPTOR]:
-        """What the array was made of, or what the level is."""
+        """The descriptor that the array was made of, or that of a level."""
         return SUCCESS, self._array(h_array).layout.descriptor()
 
     @call(1)

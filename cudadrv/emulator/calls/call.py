@@ -69,7 +69,7 @@ def call(
 
 
 class _Structure(Protocol):
-    """What every structure of cuda.bindings has, though its stub leaves that out."""
+    """A structure of cuda.bindings: each has `getPtr`, though its stub leaves that out."""
 
     def getPtr(self) -> int: ...
 

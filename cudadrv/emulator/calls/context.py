@@ -269,7 +269,7 @@ class ContextCalls(CallRules):
 
     @call(1)
     def cuCtxGetCacheConfig(self) -> tuple[CUresult, CUfunc_cache]:
-        """What was set; it has no effect."""
+        """The preference that was set; it has no effect."""
         return SUCCESS, CUfunc_cache(self._current().cache_config)
 
     @call()

@@ -65,7 +65,7 @@ class DeviceCalls(CallRules):
         return SUCCESS, 1000 * major + 10 * minor
 
     def cuGetErrorString(self, error: CUresult, /) -> tuple[CUresult, bytes | None]:
-        """What the result means; after a failed call of this thread with that result, why."""
+        """The text of a result; after a failed call of this thread with that result, the reason."""
         failure = self._thread.failure
         if failure is not None and failure.code == error and failure.text:
             return SUCCESS, failure.text.encode()

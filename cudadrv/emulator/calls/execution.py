@@ -308,7 +308,7 @@ class ExecutionCalls(CallRules):
 
 
 def _running(driver: CallRules, ready: KernelCall, dependency: GridDependency | None = None) -> Run:
-    """What runs a kernel."""
+    """Return a function that runs the kernel."""
     function, limits = ready.function, driver.limits
     shape, parameters = ready.shape, ready.parameters
     device = function.module.context.device
@@ -341,7 +341,7 @@ def _host_memory_of(driver: CallRules, parameters: bytes) -> tuple[HostRange, ..
 
 
 def kernel_work(driver: CallRules, function: Function, shape: Shape, parameters: bytes) -> Work:
-    """What a node does that launches a kernel.
+    """Return the work of a node that launches a kernel.
 
     Raises:
         CallError: as the launch would.

@@ -138,7 +138,7 @@ class GraphCalls(CallRules):
         return OK
 
     def _timed(self, executable: Executable, stream: Stream, runs: list[Run]) -> list[Run]:
-        """What is to run in the place of the nodes' functions, where accesses are compared."""
+        """Wrap the nodes' functions so that their accesses are compared, where that is checked."""
         accesses = self._accesses
         if accesses is None:
             return runs

@@ -187,7 +187,7 @@ class GraphNodeCalls(CallRules):
 
     @call(1)
     def cuGraphNodeGetType(self, h_node: CUgraphNode, /) -> tuple[CUresult, CUgraphNodeType]:
-        """What a node does."""
+        """The type of a node."""
         return SUCCESS, TYPES[self._node(h_node).kind]
 
     @call()
@@ -325,7 +325,7 @@ class GraphNodeCalls(CallRules):
         return self._work(kind, params)
 
     def _work(self, kind: NodeKind, params: CUgraphNodeParams) -> Work:
-        """What a node does whose kind needs no place in the graph."""
+        """Return the work of a node whose kind needs no place in the graph."""
         if kind is NodeKind.KERNEL:
             self._current()  # without one, the driver of CUDA 13.0 ends the process
             return self._kernel_of_node(params)
@@ -353,7 +353,7 @@ class GraphNodeCalls(CallRules):
 
     @staticmethod
     def _recorded(context: Context, operate: Callable[[Stream], object]) -> Work:
-        """What the capture of a stream of its own would record; it forgets all of it then."""
+        """Run `operate` on a private capturing stream and return the work that it recorded."""
         stream = Stream(0, context, NON_BLOCKING, 0)
         capture = Capture(stream, CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED, 0)
         capture.join(stream, frozenset())
@@ -595,7 +595,7 @@ def _kind_of(params: CUgraphNodeParams) -> NodeKind:
 
 
 def _record(event: Event) -> None:
-    """What a node that records an event does.
+    """Record an event, as its node does.
 
     Where work is queued, its operation tells the time.
     """

@@ -40,7 +40,7 @@ _OF_GROUPS: Final = -1  # what one division into groups gave, instead of the siz
 
 
 class GroupParams(Protocol):
-    """What is read and written of a CU_DEV_SM_RESOURCE_GROUP_PARAMS."""
+    """The fields of a CU_DEV_SM_RESOURCE_GROUP_PARAMS that are read and written."""
 
     smCount: int  # noqa: N815  # the driver's name
     coscheduledSmCount: int  # noqa: N815  # the driver's name
@@ -103,7 +103,7 @@ class GreenContextCalls(CallRules):
     def cuDevResourceGenerateDesc(
         self, resources: Sequence[CUdevResource] | None, nb_resources: int, /
     ) -> tuple[CUresult, CUdevResourceDesc]:
-        """What a green context is to have."""
+        """A description of the multiprocessors that a green context is to have."""
         found = together(SmRange.read(each) for each in (resources or ())[:nb_resources])
         # No function gives a description up, so equal ones are one.
         for handle, known in tuple(self._descriptions.items()):
@@ -241,7 +241,7 @@ class GreenContextCalls(CallRules):
 
 
 def _of_context(context: Context) -> CUdevResource:
-    """What a context has, which may be divided again."""
+    """The multiprocessors of a context, which may be divided again."""
     device = context.device
     ranges = context.sms or (SmRange.of(device),)
     count = sum(each.count for each in ranges)

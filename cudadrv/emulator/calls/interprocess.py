@@ -73,7 +73,7 @@ class ProcessHandle:
 
     @classmethod
     def read(cls, packed: bytes) -> Self | None:
-        """What some bytes say; None where they are no such handle."""
+        """Read a handle; None where the bytes are none."""
         magic, *values = _OF_PROCESS.unpack(packed)
         return cls(*values) if magic == _MAGIC else None
 
@@ -103,7 +103,7 @@ class PoolPointer:
 
     @classmethod
     def read(cls, packed: bytes) -> Self | None:
-        """What some bytes say; None where they are no such pointer."""
+        """Read a pointer; None where the bytes are none."""
         magic, *values = _IN_POOL.unpack(packed)
         return cls(*values) if magic == _MAGIC else None
 
@@ -113,7 +113,7 @@ class InterprocessCalls(CallRules):
 
     @call(1)
     def cuIpcGetMemHandle(self, dptr: CUdeviceptr, /) -> tuple[CUresult, CUipcMemHandle]:
-        """What names the allocation of cuMemAlloc that holds an address."""
+        """A handle of the allocation of cuMemAlloc that holds an address."""
         device, piece = self._piece_at(int(dptr))
         if piece.owner is not Owner.PLAIN:
             raise invalid_value(f"{int(dptr):#x} is no memory of cuMemAlloc")
@@ -177,7 +177,7 @@ class InterprocessCalls(CallRules):
 
     @call(1)
     def cuIpcGetEventHandle(self, event: CUevent, /) -> tuple[CUresult, CUipcEventHandle]:
-        """What names an event that was made for several processes."""
+        """A handle of an event that was made for several processes."""
         found = self._event(event)
         if not found.flags & INTERPROCESS:
             raise invalid_handle("the event was not made with CU_EVENT_INTERPROCESS")
@@ -235,7 +235,7 @@ class InterprocessCalls(CallRules):
     def cuMemPoolExportPointer(
         self, ptr: CUdeviceptr, /
     ) -> tuple[CUresult, CUmemPoolPtrExportData]:
-        """What names memory of a pool to whoever imported that."""
+        """Data that names memory of a pool to processes that imported the pool."""
         device, piece = self._piece_at(int(ptr))
         file = None if piece.pool is None else piece.pool.file
         if file is None or piece.is_foreign or piece.address != int(ptr):
@@ -279,7 +279,7 @@ class InterprocessCalls(CallRules):
     def _of_other_process(
         packed: bytes, kind: str, context: Context
     ) -> tuple[ProcessHandle, SharedFile]:
-        """What a handle says, and the file that it names.
+        """Read a handle of another process and open the file that it names.
 
         Raises:
             CallError: it is of this process, of another device, or of what is no more.

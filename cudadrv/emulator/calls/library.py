@@ -91,7 +91,7 @@ class LibraryCalls(CallRules):
 
     @call(1)
     def cuLibraryGetModule(self, library: int, /) -> tuple[CUresult, CUmodule]:
-        """What it is in the current context."""
+        """Its counterpart in the current context."""
         module = _loaded(self, self._library(library), self._current())
         return SUCCESS, CUmodule(module.handle)
 
@@ -114,7 +114,7 @@ class LibraryCalls(CallRules):
 
     @call(1)
     def cuKernelGetFunction(self, kernel: int, /) -> tuple[CUresult, CUfunction]:
-        """What it is in the current context."""
+        """Its counterpart in the current context."""
         return SUCCESS, CUfunction(_in_context(self, self._kernel(kernel), self._current()).handle)
 
     @call(2)
@@ -205,7 +205,7 @@ def _in_context(driver: CallRules, kernel: LibraryKernel, context: Context) -> F
 
 
 def _loaded(driver: CallRules, library: Library, context: Context) -> Module:
-    """What a library is in a context, loaded there if it was not."""
+    """The module of a library in a context, loaded there if it was not."""
     module = library.modules.get(context)
     if module is None:
         with context.device.lock:

@@ -22,7 +22,7 @@ _PARAMS: Final = struct.Struct("<QQIIQQQ")  # CUDA_MEMSET_NODE_PARAMS_v2
 
 
 class Rows(NamedTuple):
-    """What is filled.
+    """The rows of a fill.
 
     Attributes:
         elements: how many a row has.

@@ -397,7 +397,7 @@ class StreamCalls(CallRules):
     def cuStreamGetAttribute(
         self, h_stream: CUstream, attr: int, /
     ) -> tuple[CUresult, AttributeValue]:
-        """What was set, or what a stream has from the beginning."""
+        """The value that was set, or the initial one."""
         stream = self._stream(h_stream)
         value = AttributeValue()
         told = self._attribute(stream, int(attr))

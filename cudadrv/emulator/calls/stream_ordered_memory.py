@@ -230,7 +230,7 @@ class StreamOrderedMemoryCalls(CallRules):
     def cuMemPoolGetAccess(
         self, mem_pool: CUmemoryPool, location: Location | None, /
     ) -> tuple[CUresult, CUmemAccess_flags]:
-        """What access a device has to a pool, or the host to one of its memory.
+        """The access that a device has to a pool, or the host to one of its memory.
 
         To a pool of managed memory that is what cuMemPoolSetAccess said, though everybody reaches
         its memory: measured with driver 580.
@@ -349,11 +349,11 @@ class StreamOrderedMemoryCalls(CallRules):
         return device.ordinal, bool(flags)
 
     def _lock_of_pool(self, device: DeviceState | None) -> AbstractContextManager[object]:
-        """What guards the account of a device's pool, or of one of the host."""
+        """The lock that guards the account of a device's pool, or of one of the host."""
         return self._lock if device is None else device.lock
 
     def _place_of_pools(self, location: Location | None, typename: int) -> PoolPlace:
-        """What a location and a type of allocation mean.
+        """The place that a location and a type of allocation mean.
 
         The codes were measured with driver 580.
 

@@ -1,4 +1,4 @@
-"""What a pointer is, and what is told of managed memory.
+"""Attributes of pointers, and managed memory: advice, prefetches, attachment to streams.
 
 CUDA Driver API: "Unified Addressing", cuStreamAttachMemAsync. Managed memory is everywhere at once,
 so that a prefetch moves nothing; what is discarded has any content until it is written.
@@ -81,7 +81,7 @@ class UnifiedAddressingCalls(CallRules):
     def cuPointerGetAttributes(
         self, num_attributes: int, attributes: Sequence[CUpointer_attribute], ptr: int, /
     ) -> tuple[CUresult, list[object]]:
-        """What the memory at an address is, in the Python types of cuda.bindings.
+        """Attributes of the memory at an address, in the Python types of cuda.bindings.
 
         By the manual it does not fail for what is no memory of the driver's: nulls are given then,
         and for what the memory has no value of.
@@ -320,7 +320,7 @@ class UnifiedAddressingCalls(CallRules):
     def cuMemRangeGetAttribute(
         self, data_size: int, attribute: int, dev_ptr: CUdeviceptr, count: int, /
     ) -> tuple[CUresult, int | list[int]]:
-        """What was said of all of a range; of a part alone it counts as not said."""
+        """The advice for a range, as far as all of the range has it."""
         return SUCCESS, self._attribute_of_range(data_size, int(attribute), dev_ptr, count)
 
     @call(1)

@@ -45,7 +45,7 @@ class VirtualMemoryCalls(CallRules):
     def cuMemGetAllocationGranularity(
         self, prop: CUmemAllocationProp | None, option: CUmemAllocationGranularity_flags, /
     ) -> tuple[CUresult, int]:
-        """What sizes and addresses are multiples of."""
+        """The granularity of sizes and addresses."""
         self._device_of_properties(prop)
         return SUCCESS, _GRANULARITY
 

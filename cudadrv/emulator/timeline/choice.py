@@ -57,7 +57,7 @@ class Order:
 
     @property
     def repeated_by(self) -> str:
-        """What makes a program run in this order again."""
+        """How to run a program in this order again."""
         if self.name == "held":
             return f"repeat with {VARIABLE}={self}"
         if self.name == "random":
@@ -255,7 +255,7 @@ def with_what_it_waits_for(wanted: Iterable[Operation]) -> set[Operation]:
 
 
 def choice_of(order: Order, timeline: int) -> Choice:
-    """Who chooses in a timeline, which is counted from 0 in its process."""
+    """The choice of a timeline, which is counted from 0 in its process."""
     if order.name == "immediate":
         return Held(frozenset())
     if order.name == "random":

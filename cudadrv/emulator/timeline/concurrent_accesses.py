@@ -86,7 +86,7 @@ class AllocationTimes:
 
 
 class ConcurrentAccesses:
-    """What the operations of an emulator accessed since the host last waited for them.
+    """Accesses of an emulator's operations since the host last waited for them.
 
     Args:
         findings: where races are put.
@@ -191,7 +191,7 @@ class ConcurrentAccesses:
                 self._add(Doer(moment), [merged([in_order(written, writes=True)])])
 
     def now(self, stream: Stream) -> Clock:
-        """What an event says that is recorded in a stream now."""
+        """The clock of an event that is recorded in a stream now."""
         with self._lock:
             return self._time.now(stream)
 

@@ -1,4 +1,4 @@
-"""What the host writes to pinned and managed memory, as far as it changes values.
+"""Writes of the host to pinned and managed memory, as far as they change values.
 
 Memory that operations use is kept as it was at the last call of the driver. What differs at the
 next one, the host has written in between; what operations change is taken over at their ends.
@@ -123,7 +123,7 @@ class HostWrites:
                 self._spare = former[-1].before
 
     def look(self) -> tuple[Numbers, str]:
-        """What the host has written since the last call, and between which calls that was.
+        """Find writes of the host since the last call, and between which calls they were.
 
         While other threads run operations, nobody knows who writes, nor afterwards when it was:
         what comes in that time is left out.

@@ -1,4 +1,4 @@
-"""What becomes of an operation that fails after its call has returned."""
+"""Errors of operations that fail after their call has returned."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class LateErrors:
         context.device.fault = Failure(call, code, text, refusal.cause)
 
     def raise_kept(self, context: Context) -> None:
-        """What a call that waits for a context's work says once.
+        """Raise, once, the stored error of a context's work.
 
         Raises:
             CallError: an operation was not executed.

@@ -1,4 +1,4 @@
-"""What happens before what, by streams, events, graphs and waits of the host; not by the clock.
+"""Logical time: the order by streams, events, graphs and waits of the host, not by the clock.
 
 Each stream, and each chain of a graph's nodes, is a track of moments with numbers. A clock says up
 to which moment of each track everything is over. The driver's manual has the rules: "Stream

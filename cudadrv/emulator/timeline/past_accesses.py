@@ -1,4 +1,4 @@
-"""What operations accessed of memory, as ranges of bytes, and which of them was the last there."""
+"""Past accesses of operations, as ranges of bytes with the last operation there."""
 
 from __future__ import annotations
 

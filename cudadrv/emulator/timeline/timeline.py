@@ -1,4 +1,4 @@
-"""What makes the operations run that are queued in an emulator's streams.
+"""The timeline: it runs the operations that are queued in an emulator's streams.
 
 An operation waits for the one before it in its stream, for what its stream waits for, and, by the
 rules of the legacy stream, for other streams of its context. It runs when a call needs it, or when
@@ -86,7 +86,7 @@ class RunRecord:
 
 
 class UnderWay:
-    """What runs now; whoever asks or tells holds the timeline's lock.
+    """The operations that run now; callers hold the timeline's lock.
 
     Args:
         lock: that of the timeline.
@@ -122,12 +122,12 @@ class UnderWay:
         return True
 
     def interrupted(self) -> list[Operation]:
-        """What an interrupt broke off in this thread; not what is still under way below."""
+        """Operations of this thread that an interrupt ended; not those still running below."""
         depth = self._thread.depth
         return [each for each in self.of_this_thread() if depth <= each.depth]
 
     def of_this_thread(self) -> list[Operation]:
-        """What the calling thread runs, or was to run when an interrupt came."""
+        """Operations that the calling thread runs, or was to run when an interrupt came."""
         own = threading.get_ident()
         return [each for each in self._operations if each.thread == own]
 
@@ -412,7 +412,7 @@ class Timeline:
             return
         while self._queues.markers and (marker := self._take_marker()) is not None:
             self._run(marker)
-        while (operation := self._take_volunteer()) is not None:
+        while (operation := self._take_unneeded()) is not None:
             self._run(operation)
         if stream is not None:
             self.need(self._queues.first_if_full(stream))
@@ -505,8 +505,8 @@ class Timeline:
             self._queues.ready.remove(operation)
             return self._under_way.begin(operation)
 
-    def _take_volunteer(self) -> Operation | None:
-        """What runs though nothing needs it, if anything does."""
+    def _take_unneeded(self) -> Operation | None:
+        """Take an operation that nothing needs, if the choice picks one."""
         with collection_paused(), self._lock, self._changes:
             marker = self._take_marker()
             if marker is not None:
