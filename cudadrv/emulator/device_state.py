@@ -325,6 +325,11 @@ class DeviceState:
         self.counters: tuple[Counters, ...] = ()
         self.note_fault: Callable[[EmulationFault], None] = _nobody
 
+    def refuse_if_broken(self) -> None:
+        """Raise the fault that broke the device, if one did."""
+        if self.fault is not None:
+            raise CallError(self.fault.code, self.fault.text, self.fault.cause)
+
     def run_alone(self, work: Callable[[], _T]) -> _T:
         """Do `work`, then the frees that finalizers called meanwhile; the lock is held."""
         if self._is_busy:

@@ -364,9 +364,7 @@ class DriverState:
         """The context, if calls may still use it."""
         if context.destroyed:
             raise CallError(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
-        fault = context.device.fault
-        if fault is not None:
-            raise CallError(fault.code, fault.text, fault.cause)
+        context.device.refuse_if_broken()
         return context
 
     def _top(self) -> Context:
@@ -441,6 +439,13 @@ class DriverState:
         if graph is None:
             raise invalid_value(f"{int(handle):#x} is no live graph")
         return graph
+
+    def _handle_of_graph(self, graph: Graph) -> CUgraph:
+        """The handle of a graph, made when it is first asked for."""
+        if not graph.handle:
+            graph.handle = next(self._handles)
+            self._graphs[graph.handle] = graph
+        return CUgraph(graph.handle)
 
     def _node(self, handle: CUgraphNode) -> Node:
         found = self._nodes.get(int(handle))

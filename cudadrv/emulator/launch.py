@@ -367,9 +367,7 @@ def _part(device: DeviceState, memories: tuple[PeerMemory, ...], work: Callable[
     Raises:
         CallError: with the code of what the kernel did wrong, or of what broke the device before.
     """
-    fault = device.fault
-    if fault is not None:
-        raise CallError(fault.code, fault.text, fault.cause)
+    device.refuse_if_broken()
     model, former = device.model, device.model.peers
     try:
         model.peers = memories

@@ -63,7 +63,7 @@ class ContextCalls(CallRules):
             raise CallError(
                 CUresult.CUDA_ERROR_NOT_SUPPORTED, "the emulator takes no context parameters"
             )
-        _refuse_if_bad(device)
+        device.refuse_if_broken()
         with self._lock:
             context = Context(self._context_handle(), device, flags=flags, primary=False)
             self._contexts[context.handle] = context
@@ -286,7 +286,7 @@ def retain_primary(driver: CallRules, device: DeviceState) -> Context:
     with driver._lock:
         context = driver._primaries.get(device.ordinal)
         if context is None or context.destroyed:
-            _refuse_if_bad(device)
+            device.refuse_if_broken()
             handle = context.handle if context is not None else driver._context_handle()
             context = Context(handle, device, flags=0, primary=True)
             driver._contexts[handle] = driver._primaries[device.ordinal] = context
@@ -325,12 +325,6 @@ def end_context(driver: CallRules, context: Context) -> None:
         memory = _mark_destroyed(driver, context)
     _destroy_content(driver, context, memory)
     driver._contexts.pop(context.handle, None)
-
-
-def _refuse_if_bad(device: DeviceState) -> None:
-    fault = device.fault
-    if fault is not None:
-        raise CallError(fault.code, fault.text, fault.cause)
 
 
 def _mark_destroyed(driver: CallRules, context: Context) -> list[Piece]:

@@ -236,12 +236,12 @@ class GraphCalls(CallRules):
         """An empty graph."""
         if flags:
             raise invalid_value(f"a graph is made with flags 0, not {flags:#x}")
-        return SUCCESS, register_graph(self, Graph())
+        return SUCCESS, self._handle_of_graph(Graph())
 
     @call(1)
     def cuGraphClone(self, original_graph: CUgraph, /) -> tuple[CUresult, CUgraph]:
         """A copy of a graph, with copies of its child graphs."""
-        return SUCCESS, register_graph(self, copied_graph(self, self._graph(original_graph)))
+        return SUCCESS, self._handle_of_graph(copied_graph(self, self._graph(original_graph)))
 
     @call()
     def cuGraphUpload(self, h_graph_exec: CUgraphExec, h_stream: CUstream, /) -> tuple[CUresult]:
@@ -408,13 +408,6 @@ def refuse_bodies(graph: Graph) -> None:
                             CUresult.CUDA_ERROR_NOT_SUPPORTED,
                             f"a {inner.kind.value} cannot be in a body of a conditional node",
                         )
-
-
-def register_graph(driver: CallRules, graph: Graph) -> CUgraph:
-    """Give a graph a handle."""
-    graph.handle = next(driver._handles)
-    driver._graphs[graph.handle] = graph
-    return CUgraph(graph.handle)
 
 
 def _dot(graph: Graph, prefix: str) -> str:

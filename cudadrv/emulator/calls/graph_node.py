@@ -47,7 +47,7 @@ from ..streams import NON_BLOCKING, Capture, Stream
 from ..timeline.operation import nothing
 from .call import call, pointer_to
 from .execution import host_params, kernel_work
-from .graph import UNCOPIED, copied_graph, forget_graph, register_graph, release
+from .graph import UNCOPIED, copied_graph, forget_graph, release
 from .library import function_of
 from .memory_fill import Rows, fill_rows
 
@@ -483,13 +483,11 @@ class GraphNodeCalls(CallRules):
         child = self._node(h_node).work.child
         if child is None:
             raise invalid_value("the node is no child graph")
-        return SUCCESS, CUgraph(self._handle_of_child(child))
+        return SUCCESS, self._handle_of_child(child)
 
-    def _handle_of_child(self, child: Graph) -> int:
-        if not child.handle:
-            child.is_child = True
-            register_graph(self, child)
-        return child.handle
+    def _handle_of_child(self, child: Graph) -> CUgraph:
+        child.is_child = True
+        return self._handle_of_graph(child)
 
     @call(1)
     def cuGraphNodeFindInClone(
@@ -547,7 +545,7 @@ class GraphNodeCalls(CallRules):
         if kind in (NodeKind.RECORD, NodeKind.WAIT):
             return struct.pack("<Q", work.event)
         if work.child is not None:
-            return struct.pack("<Q", self._handle_of_child(work.child))
+            return struct.pack("<Q", int(self._handle_of_child(work.child)))
         if work.memory is not None and kind is NodeKind.FREE:
             return struct.pack("<Q", work.memory.piece.address)
         if work.memory is not None:

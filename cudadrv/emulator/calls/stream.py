@@ -232,9 +232,7 @@ class StreamCalls(CallRules):
     ) -> tuple[CUresult]:
         """Record what follows in the stream into a graph that is there, behind these nodes."""
         stream = self._stream(h_stream)
-        graph = self._graphs.get(int(h_graph))
-        if graph is None:
-            raise invalid_value(f"{int(h_graph):#x} is no live graph")
+        graph = self._graph(h_graph)
         handles = [int(handle) for handle in (dependencies or ())[:num_dependencies]]
         after = [self._nodes.get(handle) for handle in handles]
         if len(after) < num_dependencies or any(n is None or n.graph is not graph for n in after):
@@ -294,15 +292,12 @@ class StreamCalls(CallRules):
             found = none if capture is None else invalid
             return SUCCESS, found, cuuint64_t(0), CUgraph(0), [], [], 0
         graph = capture.graph
-        if not graph.handle:
-            graph.handle = next(self._handles)
-            self._graphs[graph.handle] = graph
         tip = [node for node in graph.nodes if node in stream.tip]
         return (
             SUCCESS,
             status.CU_STREAM_CAPTURE_STATUS_ACTIVE,
             cuuint64_t(capture.number),
-            CUgraph(graph.handle),
+            self._handle_of_graph(graph),
             [self._handle_of(node) for node in tip],
             [CUgraphEdgeData() for _ in tip],
             len(tip),
@@ -354,11 +349,7 @@ class StreamCalls(CallRules):
         except CallError:
             self._give_up(capture)
             raise
-        graph = capture.graph
-        if not graph.handle:
-            graph.handle = next(self._handles)
-            self._graphs[graph.handle] = graph
-        return SUCCESS, CUgraph(graph.handle)
+        return SUCCESS, self._handle_of_graph(capture.graph)
 
     def _refuse_end(self, capture: Capture, joined: bool) -> None:
         """Refuse the graph of a capture that did not end as it must."""

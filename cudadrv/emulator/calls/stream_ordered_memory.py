@@ -498,8 +498,7 @@ def free_device_memory(driver: CallRules, address: int, stream: Stream | None = 
     device = driver._device_of(address)
     if device is None:
         raise invalid_value(f"cannot free {address:#x}: it is no device address")
-    if device.fault is not None:
-        raise CallError(device.fault.code, device.fault.text, device.fault.cause)
+    device.refuse_if_broken()
     driver._refuse_unsafe()
     if driver._accesses is not None:
         with device.lock:
