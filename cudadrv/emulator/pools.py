@@ -111,7 +111,7 @@ class Pool:
         self.reserved = min(self.reserved, _in_chunks(max(self.held, keep)))
 
     def synchronised(self) -> None:
-        """What a synchronisation does: give back what is above the threshold."""
+        """Release memory above the threshold, as a synchronisation does."""
         if self.reserved > self.threshold:
             self.trim(self.threshold)
 
@@ -183,7 +183,7 @@ class HostPools:
             self.by_handle.pop(pool.handle, None)
 
     def synchronised(self) -> None:
-        """What a synchronisation does: unused memory above the threshold goes back."""
+        """Release unused memory above the thresholds, as a synchronisation does."""
         for pool in tuple(self.by_handle.values()):
             pool.synchronised()
 
@@ -270,7 +270,7 @@ class DeviceAccount:
 
 
 class Location(Protocol):
-    """What is read of a CUmemLocation."""
+    """The fields of a CUmemLocation that are read."""
 
     @property
     def type(self) -> int:
@@ -282,7 +282,7 @@ class Location(Protocol):
 
 
 class PoolProperties(Protocol):
-    """What is read of a CUmemPoolProps."""
+    """The fields of a CUmemPoolProps that are read."""
 
     @property
     def allocType(self) -> int:

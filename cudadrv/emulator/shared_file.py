@@ -29,7 +29,7 @@ _MADV_REMOVE: Final = 9  # Linux; named in mmap only there
 
 @dataclass(frozen=True, slots=True)
 class FileName:
-    """What a file is called, so that another file is not taken for it.
+    """The name of a file, so that another file is not taken for it.
 
     Attributes:
         kind: what it is for: "pool", "memory", "mapped" or "event".
