@@ -19,9 +19,14 @@ from ptx.emulate.access.faults import (
     memory_fault,
 )
 from ptx.emulate.memory.cluster_shared import owners
-from ptx.emulate.memory.generic_addresses import WINDOWS, in_window, is_mixed
+from ptx.emulate.memory.generic_addresses import (
+    NEAR_WINDOW,
+    PARAM_WINDOW,
+    WINDOWS,
+    in_window,
+    is_mixed,
+)
 from ptx.emulate.memory.site import Memory, Site
-from ptx.emulate.memory.windows import NEAR_WINDOW, PARAM_WINDOW
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in, same_address
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.threads.fibre import Fibre

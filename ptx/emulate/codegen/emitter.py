@@ -14,8 +14,8 @@ from ptx.emulate.codegen.block_registers import BlockRegisters
 from ptx.emulate.codegen.constants import Constants
 from ptx.emulate.codegen.scope import FunctionScope
 from ptx.emulate.kernel_facts import Late
+from ptx.emulate.memory.generic_addresses import LOCAL_WINDOW, PARAM_WINDOW
 from ptx.emulate.memory.site import Site
-from ptx.emulate.memory.windows import LOCAL_WINDOW, PARAM_WINDOW
 from ptx.emulate.model.errors import UnsupportedInstruction
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import kind_of, unsigned, width_of

@@ -16,8 +16,13 @@ from ptx.emulate.count.warp_rows import (
     shared_atomic_turns,
     shared_traffic,
 )
+from ptx.emulate.memory.generic_addresses import (
+    LOCAL_WINDOW,
+    PARAM_WINDOW,
+    SHARED_WINDOW,
+    WINDOW_BYTES,
+)
 from ptx.emulate.memory.site import Site
-from ptx.emulate.memory.windows import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.geometry import WARP, Geometry, Value
 from ptx.emulate.model.threads import Threads

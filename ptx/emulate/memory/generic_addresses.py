@@ -1,13 +1,23 @@
-"""Generic addresses: the spaces that they lie in.
+"""Generic addresses: the windows of the spaces among them, and the space that one lies in.
 
-PTX ISA, "Generic Addressing".
+PTX ISA, "Generic Addressing". Device memory starts above the windows. CODE is no memory: its
+addresses stand for functions. The windows lie at odd distances, so that an index that is out by a
+power of two meets no other window.
 """
 
 from __future__ import annotations
 
 from ptx.emulate.memory.site import Site
-from ptx.emulate.memory.windows import LOCAL_WINDOW, NEAR_WINDOW, PARAM_WINDOW, SHARED_WINDOW
 from ptx.emulate.model.addresses import Addresses
+
+CODE_WINDOW = 0x0400_0000
+SHARED_WINDOW = 0x3700_0000
+LOCAL_WINDOW = 0x7D00_0000
+PARAM_WINDOW = 0xC500_0000
+WINDOW_BYTES = 0x0100_0000
+NEAR_WINDOW = 0x0200_0000
+"""How far from a window's start an address is still taken for one of its space, out of bounds."""
+
 
 WINDOWS = (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW), ("param", PARAM_WINDOW))
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ptx.emulate.memory.device_memory import DeviceMemory
-from ptx.emulate.memory.windows import CODE_WINDOW
+from ptx.emulate.memory.generic_addresses import CODE_WINDOW
 from ptx.isa.model import (
     TYPE_BYTES,
     Body,

@@ -18,10 +18,9 @@ from ptx.emulate.memory.texture import Image
 from ptx.emulate.model.errors import Misaligned, OutOfBounds
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.texture.handles import by_handle, check_live, unsupported
-from ptx.emulate.texture.stale_texels import check_stale_load, note_stored
+from ptx.emulate.texture.texel_checks import check_load, note_stored
 from ptx.emulate.texture.texel_place import Bools, Integers
 from ptx.emulate.texture.texels import elements_of
-from ptx.emulate.texture.unwritten_texels import check_load, mark_stored
 from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
 
@@ -77,8 +76,7 @@ def load(threads: Fibre, form: SurfaceForm, handle: Value, *coordinates: Value) 
     found = np.zeros((threads.n, form.count), dtype=form.dtype)
     for here, image, places in _images(threads, form, handle, coordinates):
         elements, index = _elements(image, places, form.nbytes)
-        for check in (check_load, check_stale_load):
-            check(threads, form.instruction, image, index, elements.dtype, places.inside, here)
+        check_load(threads, form.instruction, image, index, elements.dtype, places.inside, here)
         got = np.ascontiguousarray(elements.take(index)).view(form.dtype)
         if places.inside is not None:
             got = np.where(places.inside[:, None], got, np.zeros(1, dtype=form.dtype))
@@ -103,7 +101,6 @@ def store(threads: Fibre, form: SurfaceForm, handle: Value, axes: int, *values: 
         if places.inside is not None:
             index, words = index[places.inside], words[places.inside]
         elements[index] = words
-        mark_stored(image, index, elements.dtype)
         note_stored(threads, image, index, elements.dtype)
 
 
@@ -127,13 +124,11 @@ def reduce(threads: Fibre, form: SurfaceForm, handle: Value, axes: int, *values:
             words = f"its rows of {image.pitch} bytes are no multiple of {dtype.itemsize}"
             raise unsupported(threads, form.instruction, words)
         each = value[_rows(here)].view(dtype)
-        for check in (check_load, check_stale_load):
-            check(threads, form.instruction, image, index, elements.dtype, places.inside, here)
+        check_load(threads, form.instruction, image, index, elements.dtype, places.inside, here)
         flat = index[:, 0]
         if places.inside is not None:
             flat, each = flat[places.inside], each[places.inside]
         _REDUCTIONS[form.reduction].at(elements.view(dtype), flat, each)
-        mark_stored(image, flat, dtype)
         note_stored(threads, image, flat, dtype)
 
 

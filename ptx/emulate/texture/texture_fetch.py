@@ -15,9 +15,8 @@ from ptx.emulate.model.geometry import Value
 from ptx.emulate.texture import cubemap
 from ptx.emulate.texture.handles import by_handle, check_live, unsupported
 from ptx.emulate.texture.sampling import Fetch, gather, level_of, read, sample
-from ptx.emulate.texture.stale_texels import check_stale_fetch
+from ptx.emulate.texture.texel_checks import check_fetch
 from ptx.emulate.texture.texels import Words, can_filter
-from ptx.emulate.texture.unwritten_texels import check_fetch
 from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
 
@@ -69,8 +68,7 @@ def fetch(threads: Fibre, form: TextureForm, handle: Value, *values: Value) -> l
         _check(threads, form, texture)
         some = spread if here is None else [value.take(here) for value in spread]
         found = _fetch(form, texture, some)
-        for check in (check_fetch, check_stale_fetch):
-            check(threads, form.instruction, texture, partial(_marks, form, some))
+        check_fetch(threads, form.instruction, texture, partial(_marks, form, some))
         words[_rows(here), : found.shape[1]] = found
     columns: list[Any] = list(_packed(words).T if form.halves else words.T)
     return [column[0] for column in columns] if scalar else columns

@@ -9,9 +9,8 @@ from ptx.emulate.check.chunk_races import ChunkRaces
 from ptx.emulate.check.unwritten_reads import UnwrittenReads
 from ptx.emulate.count.chunk_counts import ChunkCounts
 from ptx.emulate.kernel_facts import KernelFacts
-from ptx.emulate.memory.shadow import Shadow
 from ptx.emulate.memory.tensor_memory import TensorMemory
-from ptx.emulate.memory.undefined_values import UndefinedValues
+from ptx.emulate.memory.undefined_values import Shadow, UndefinedValues
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Geometry, Value
 from ptx.emulate.model.threads import ThreadBlocks

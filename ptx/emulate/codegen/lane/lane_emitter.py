@@ -9,8 +9,8 @@ from __future__ import annotations
 from ptx.emulate.codegen.constants import Constants
 from ptx.emulate.codegen.lane.lane_registers import FLOATS, LaneRegisters, NoLaneCode, held_as
 from ptx.emulate.codegen.scope import FunctionScope
+from ptx.emulate.memory.generic_addresses import LOCAL_WINDOW, PARAM_WINDOW
 from ptx.emulate.memory.site import Site
-from ptx.emulate.memory.windows import LOCAL_WINDOW, PARAM_WINDOW
 from ptx.emulate.model.types import kind_of, width_of
 from ptx.emulate.threads.rows import double_of_long, float_of_word, long_of_double
 from ptx.emulate.threads.special_registers import known_special

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.access.memory_access import locate
+from ptx.emulate.memory.generic_addresses import SHARED_WINDOW, WINDOW_BYTES
 from ptx.emulate.memory.site import Site
-from ptx.emulate.memory.windows import SHARED_WINDOW, WINDOW_BYTES
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import Value

@@ -6,7 +6,12 @@ import numpy as np
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import operation, type_suffix
-from ptx.emulate.memory.windows import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES
+from ptx.emulate.memory.generic_addresses import (
+    LOCAL_WINDOW,
+    PARAM_WINDOW,
+    SHARED_WINDOW,
+    WINDOW_BYTES,
+)
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import kind_of, width_of
 from ptx.isa.model import Instruction, Sink, SpecialRegister, Vector

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptx.emulate.codegen.lane.lane_emitter import LaneEmitter
 from ptx.emulate.codegen.lane.lane_table import lane_operation
 from ptx.emulate.codegen.table import type_suffix
-from ptx.emulate.memory.windows import LOCAL_WINDOW, SHARED_WINDOW
+from ptx.emulate.memory.generic_addresses import LOCAL_WINDOW, SHARED_WINDOW
 from ptx.emulate.model.types import kind_of, width_of
 from ptx.isa.model import FloatImmediate, Instruction, Operand, Register, Sink, Vector
 

@@ -13,9 +13,8 @@ from ptx.emulate.access.memory_access import Elements, divide, locate, note_swap
 from ptx.emulate.codegen.count_writer import count_access
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
-from ptx.emulate.memory.generic_addresses import is_mixed
+from ptx.emulate.memory.generic_addresses import SHARED_WINDOW, WINDOW_BYTES, is_mixed
 from ptx.emulate.memory.site import Site
-from ptx.emulate.memory.windows import SHARED_WINDOW, WINDOW_BYTES
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.memory.combine import Rule, rule, same_bits
