@@ -16,6 +16,7 @@ import cudadrv
 # Tests of the plugin run pytest on small tests of their own.
 pytest_plugins = ("pytester",)
 
+_SLOW_SECONDS = 600
 _BEGIN = pytest.StashKey[float]()
 _MOST = pytest.StashKey[float]()
 
@@ -28,6 +29,13 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
     os.environ.setdefault("CUDADRV_DRIVER", _default_driver())
     config.stash[_MOST] = float(os.environ.get("CUDADRV_TEST_SECONDS", "inf"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let slow tests run for longer than the `timeout` of the others."""
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(_SLOW_SECONDS))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
