@@ -1,4 +1,4 @@
-"""Kernels of the corpus that share something, under all checks; `checked` runs all of them."""
+"""Kernels of the corpus that share something, under all checks; the campaign checked_corpus runs all."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The emulator takes a sample, a device all programs of two acts and a sample of those of three.
 CUDADRV_ORDER_PROGRAMS=all takes all programs of two acts anywhere; those of three are for
-``python -m campaigns.order_programs programs --all``.
+``python -m campaigns order_programs --all``.
 """
 
 from __future__ import annotations
