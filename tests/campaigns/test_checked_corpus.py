@@ -1,4 +1,4 @@
-"""Kernels of the corpus that share something, under all checks; the campaign checked_corpus runs all."""
+"""Kernels of the corpus that share something, under all checks; a campaign runs all of them."""
 
 from __future__ import annotations
 

@@ -32,6 +32,13 @@ SEED = 2025
 FEW_CONTEXTS = 8
 
 
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    """The devices, with late kernels; at the end everything must have been given back."""
+    with Lab() as lab:
+        yield lab
+
+
 @pytest.mark.parametrize("scene", SCENES, ids=("written", "read", "replayed"))
 @pytest.mark.parametrize("kind", KINDS)
 def test_programs_of_two_acts_keep_order_and_lifetime(lab: Lab, scene: Scene, kind: str) -> None:
