@@ -12,8 +12,13 @@ from typing import Final, Protocol
 
 from ptx.emulate.memory.device_memory import DeviceMemory
 
+from ..driver._api import CUmemLocationType
 from .shared_file import SharedFile
 
+DEVICE: Final = int(CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE)
+HOST: Final = int(CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST)
+HOST_NUMA: Final = int(CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST_NUMA)
+HOST_NUMA_CURRENT: Final = 4  # CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT
 CHUNK = 32 << 20  # a pool takes and gives back memory in pieces of this size
 _PAGE: Final = 4096
 _ENDLESS: Final = 1 << 62  # bytes: that the host has no more, its allocator says

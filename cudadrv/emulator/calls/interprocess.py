@@ -33,10 +33,9 @@ from ..contexts import Context
 from ..device_state import DeviceState, Owner, Piece
 from ..events import Event
 from ..pools import Pool
-from ..shared_file import SharedFile
+from ..shared_file import DESCRIPTORS, SharedFile, new_shared_file
 from .call import call
 from .event import INTERPROCESS
-from .stream_ordered_memory import DESCRIPTORS, shared_file
 
 _LAZY_PEERS: Final = 1
 _UNTIMED: Final = 2
@@ -188,7 +187,7 @@ class InterprocessCalls(CallRules):
         device = found.context.device
         with self._lock:
             if found.file is None:
-                found.file = shared_file("event", device, 0)
+                found.file = new_shared_file("event", device.uuid, 0)
             file = found.file
         found.is_shared = True
         self._let_others_see(found)

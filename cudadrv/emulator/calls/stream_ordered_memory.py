@@ -10,8 +10,6 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Final
 
-from ptx.emulate.memory.file_pages import CAN_SHARE, whole_pages
-
 from ...driver._api import (
     CUdevice,
     CUdeviceptr,
@@ -31,8 +29,17 @@ from ..call_rules import CallRules
 from ..device_state import DeviceState, GraphMemory, Owner, Piece
 from ..host_memory import HostPiece
 from ..node_kind import NodeKind
-from ..pools import Location, Pool, PoolPlace, PoolProperties
-from ..shared_file import SharedFile
+from ..pools import (
+    DEVICE,
+    HOST,
+    HOST_NUMA,
+    HOST_NUMA_CURRENT,
+    Location,
+    Pool,
+    PoolPlace,
+    PoolProperties,
+)
+from ..shared_file import DESCRIPTORS, new_shared_file
 from ..streams import Capture, Stream
 from ..timeline.freed_memory import FreedMemory
 from .call import call
@@ -47,14 +54,9 @@ _TYPE, _HANDLE_TYPES, _LOCATION, _LOCATION_TYPE, _MOST, _DECOMPRESSES = range(9,
 _PINNED: Final = int(CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED)
 _MANAGED: Final = 2  # CU_MEM_ALLOCATION_TYPE_MANAGED
 _NO_HANDLES: Final = int(CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_NONE)
-DESCRIPTORS: Final = int(CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 _NO_ACCESS: Final = int(CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE)
 _READ_AND_WRITE: Final = int(CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 _ANYWHERE: Final = 0  # CU_MEM_LOCATION_TYPE_NONE
-DEVICE: Final = int(CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE)
-HOST: Final = int(CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST)
-HOST_NUMA: Final = int(CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST_NUMA)
-HOST_NUMA_CURRENT: Final = 4  # CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT
 _THE_HOST: Final = -1  # among the ordinals of who may access a pool
 
 
@@ -189,7 +191,7 @@ class StreamOrderedMemoryCalls(CallRules):
         device = self._device_at(place.number)
         pool = Pool(next(self._handles), most)
         if handles == DESCRIPTORS:
-            pool.file = shared_file("pool", device, device.profile.total_memory)
+            pool.file = new_shared_file("pool", device.uuid, device.profile.total_memory)
         with device.lock:
             device.account.pools[pool.handle] = pool
         return SUCCESS, CUmemoryPool(pool.handle)
@@ -561,20 +563,6 @@ def _freeable(device: DeviceState, address: int) -> Piece:
 
 def _is_managed(pool: Pool) -> bool:
     return pool.place is not None and pool.place.is_managed
-
-
-def shared_file(kind: str, device: DeviceState, nbytes: int) -> SharedFile:
-    """A file for what other processes may have.
-
-    Raises:
-        CallError: the system has none.
-    """
-    if not CAN_SHARE:
-        raise not_supported("the emulator shares memory between processes on Linux alone")
-    try:
-        return SharedFile.made(kind, device.uuid, whole_pages(nbytes))
-    except OSError as error:
-        raise CallError(CUresult.CUDA_ERROR_OPERATING_SYSTEM, f"making a file: {error}") from error
 
 
 def free_of_host_pool(driver: CallRules, address: int, stream: Stream | None = None) -> None:

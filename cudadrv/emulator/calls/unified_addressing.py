@@ -28,11 +28,10 @@ from ..device_state import DeviceState, Owner
 from ..host_memory import HostPiece, HostRange, MemoryLocation, PageAdvice
 from ..memory_patterns import FREED, fill
 from ..node_kind import NodeKind
-from ..pools import Location
+from ..pools import DEVICE, HOST, HOST_NUMA, HOST_NUMA_CURRENT, Location
 from ..streams import LEGACY_HANDLE, Stream
 from .call import call
 from .memory_copy import first_ones
-from .stream_ordered_memory import DEVICE, HOST, HOST_NUMA
 
 # The attributes that cuPointerGetAttributes gives, for what is no memory of the driver's.
 _NULLS: Final[dict[int, object]] = {
@@ -55,7 +54,6 @@ _NULLS: Final[dict[int, object]] = {
         "MEMPOOL_HANDLE": CUmemoryPool(0),
     }.items()
 }
-_HOST_NUMA_CURRENT: Final = 4  # CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT
 _CPU: Final = -1  # CU_DEVICE_CPU
 _TO_STREAM: Final = 4  # CU_MEM_ATTACH_SINGLE
 _ATTACH_TO: Final = (1, 2, _TO_STREAM)  # globally, to the host; CU_MEM_ATTACH_GLOBAL, _HOST
@@ -312,7 +310,7 @@ class UnifiedAddressingCalls(CallRules):
             return MemoryLocation(kind, self._device_at(location.id).ordinal)
         if kind == HOST_NUMA and location.id:
             raise invalid_value(f"the emulated host has NUMA node 0, and no node {location.id}")
-        if kind not in (HOST, HOST_NUMA, _HOST_NUMA_CURRENT):
+        if kind not in (HOST, HOST_NUMA, HOST_NUMA_CURRENT):
             raise invalid_value(f"managed memory is on a device or the host, not at type {kind}")
         return MemoryLocation(kind, 0)
 

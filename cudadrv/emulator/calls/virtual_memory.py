@@ -27,9 +27,8 @@ from ...driver._api import (
 from ..call_error import OK, SUCCESS, CallError, invalid_value
 from ..call_rules import CallRules
 from ..device_state import DeviceState, PhysicalMemory
-from ..shared_file import SharedFile
+from ..shared_file import DESCRIPTORS, SharedFile, new_shared_file
 from .call import call
-from .stream_ordered_memory import DESCRIPTORS, shared_file
 
 _GRANULARITY: Final = 2 << 20  # of every device so far
 _PINNED: Final = int(CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED)
@@ -95,7 +94,7 @@ class VirtualMemoryCalls(CallRules):
                 )
             file = None
             if prop is not None and int(prop.requestedHandleTypes) == DESCRIPTORS:
-                file = shared_file("mapped", device, size)
+                file = new_shared_file("mapped", device.uuid, size)
             device.memory.used_bytes += size
             handle = next(self._handles)
             device.physical[handle] = PhysicalMemory(size, file=file)
