@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from .. import errors
-from ._api import CUevent, CUevent_flags, CUresult, CUstream, CUstreamCaptureStatus
+from ._api import CUevent, CUevent_flags, CUresult, CUstream, CUstream_flags, CUstreamCaptureStatus
 from .context_box import ContextBox, Part
 from .handle import AnyBox, check
 from .in_use import Driver, failure
@@ -364,3 +364,39 @@ class CaptureState:
         self.uses.clear()
         self.keeps = []
         self.deferred.clear()
+
+
+_NON_BLOCKING: Final = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
+
+
+def wait_by_way(stream: StreamBox, event: EventBox) -> None:
+    """Let a stream wait for an event of several processes, which is another device's.
+
+    A stream of that device waits for it, and this one for that: if this one did itself, the driver
+    of CUDA 13.0 would end the process.
+    """
+    between = _private_stream(event.context)
+    between.wait(event)
+    stream.follow(between)
+
+
+def replace(borrowed: StreamBox) -> None:
+    """Put a stream of our own in the place of another library's, after what that was given.
+
+    For memory that was used there and is needed still: its owner may destroy his stream now.
+    """
+    if borrowed.context.is_lost or borrowed.is_capturing():
+        return  # nothing may wait for it
+    own = _private_stream(borrowed.context)
+    own.follow(borrowed)
+    borrowed.raw, own.raw = own.raw, None  # type: ignore[assignment]  # it owns nothing any more
+    borrowed.is_owned, borrowed.keeps = True, None
+
+
+def _private_stream(context: ContextBox) -> StreamBox:
+    """A stream that goes when its work is done and nothing needs it."""
+    made = StreamBox(context, None, is_owned=True)
+    code = made.make(context.api.cuStreamCreateWithPriority, _NON_BLOCKING, 0)
+    if code:
+        raise failure(context.api, code, "cuStreamCreateWithPriority", "making a stream")
+    return made

@@ -14,9 +14,8 @@ from .event import Event
 from .handle import Closed, Closing
 from .in_use import failure
 from .later import drop_now
-from .private_stream import replace, wait_by_way
 from .registry import Registry
-from .stream_box import StreamBox
+from .stream_box import StreamBox, replace, wait_by_way
 from .types import Dependent
 
 _NON_BLOCKING: Final = int(CUstream_flags.CU_STREAM_NON_BLOCKING)

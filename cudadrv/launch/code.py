@@ -9,21 +9,181 @@ block: another thread may close it meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from keyword import iskeyword
+from operator import attrgetter
 from types import CodeType, FunctionType
 from typing import Final, TypeAlias, cast
 
+from ..driver.stream_core import StreamCore
+from ..interop.elements import named_dtype
 from ..interop.reader import Foreign, Reader
-from .argument_code import (
-    FOLLOW,
-    home_condition,
-    memory_checks,
-    memory_conditions,
-    number_check,
-    reading,
-)
-from .kinds import ADDRESSED, NUMBERS, Kind, Word
+from ..memory.buffer import DeviceBuffer
+from .arguments import Parameter
+from .kinds import ADDRESSED, NUMBERS, REALS, WHOLE, Argument, Kind, Word
+from .parameter_block import packer
+
+# The type that most numbers have, which is seen faster, and all types that are packed as they are.
+_NUMBER_TYPES: Final = {
+    "whole": ("int", "WHOLE"),
+    "signed": ("int", "WHOLE"),
+    "real": ("float", "REALS"),
+    "float": ("float", "REALS"),
+}
+# How memory of another home is made ready.
+FOLLOW: Final = {
+    "memory": "follow",
+    "array": "follow",
+    "vectors": "follow",
+    "buffer": "follow",
+    "surface": "follow",
+    "tensor": "follow",
+    "view": "follow_reading",
+}
+
+
+def reading(i: int, kind: Kind, version: int) -> tuple[str, list[str]]:
+    """The value of an argument to pack, and what must hold beside."""
+    if isinstance(kind, Foreign):
+        return f"f{i}", _foreign_conditions(kind, f"{version}_{i}", f"a{i}", f"f{i}")
+    if kind in FOLLOW:
+        return _packed(i, kind), memory_conditions(i, kind)
+    if kind == "foreign":
+        return f"interface_address(a{i}, own_stream, producers, taken_{i})", []
+    if kind == "converted":
+        return f"(c{i} := convert{i}(a{i}))[0]", []
+    return f"a{i}", [number_check(i, kind)]
+
+
+def number_check(i: int, kind: Word) -> str:
+    """The test that a number has a type that is packed as it is."""
+    usual, known = _NUMBER_TYPES[kind]
+    return f"(a{i}.__class__ is {usual} or a{i}.__class__ in {known})"
+
+
+def _packed(i: int, kind: Word) -> str:
+    """What is packed of memory or of a view of it."""
+    if kind == "tensor":
+        return f"a{i}._encoded"
+    return f"a{i}._address" if kind in ADDRESSED else f"t{i}.number"
+
+
+def _foreign_conditions(kind: Foreign, of: str, argument: str, address: str) -> list[str]:
+    """The tests that an object is of the kind that its reader is for, on the launch's device."""
+    conditions = [f"{argument}.__class__ is type_{of}"]
+    if kind.reader.is_lazy is not None:
+        conditions.append(f"not is_lazy_{of}({argument})")
+    # The address comes first, as arrays of Numba and JAX know the rest then.
+    found = _read(kind.reader.address, f"address_{of}", argument)
+    conditions.append(f"({address} := {found})")
+    if kind.dtype is not None:
+        conditions.append(f"{_read(kind.reader.dtype, 'get_dtype_' + of, argument)} is dtype_{of}")
+    conditions.append(f"{_read(kind.reader.device, f'device_{of}', argument)} == ordinal")
+    return conditions
+
+
+def _read(getter: Callable[..., object] | None, name: str, argument: str) -> str:
+    """What reads a part of an object: a call of the getter, or the attribute that it would give.
+
+    The attribute itself takes half of the time.
+    """
+    if type(getter) is attrgetter:
+        path, *others = cast("tuple[type, tuple[str, ...]]", getter.__reduce__())[1]
+        if not others and all(map(_is_name, path.split("."))):
+            return f"{argument}.{path}"
+    return f"{name}({argument})"
+
+
+def _is_name(text: str) -> bool:
+    return text.isidentifier() and not iskeyword(text)
+
+
+def memory_conditions(i: int, kind: Word) -> list[str]:
+    """The tests that memory or a view of it is open, ready, and what the parameter takes."""
+    return [home_condition(i, kind), *memory_checks(i, kind)]
+
+
+def home_condition(i: int, kind: Word, own: str = "own") -> str:
+    """The test that memory is open and ready; it holds the memory's box."""
+    box = "_box" if kind in ADDRESSED else "buffer._box"
+    return f"((m{i} := a{i}.{box}).home is {own} or {FOLLOW[kind]}(m{i}))"
+
+
+def memory_checks(i: int, kind: Word) -> list[str]:
+    """The tests that memory is what the parameter takes, or that a view is open; they hold that."""
+    conditions = []
+    if kind in ("view", "surface"):
+        conditions.append(f"(t{i} := a{i}._box).number is not None")
+    elif kind in ("array", "vectors"):
+        # Only of our own memory: who knows what another object has for a dtype.
+        conditions.append(f"(a{i}.dtype is usual_{i} or a{i}.dtype in taken_{i})")
+    elif kind == "buffer":
+        conditions.append(f"a{i}.__class__ is DeviceBuffer")
+    if kind == "vectors":
+        conditions.append(f"not a{i}.nbytes % nbytes_{i}")
+    return conditions
+
+
+def general_names(
+    parameters: Sequence[Parameter],
+    convert: Callable[[Parameter, object], tuple[bytes, Argument]],
+) -> dict[str, object]:
+    """For arguments of all kinds; `convert` is called for one that no test knows."""
+    names: dict[str, object] = {
+        "__builtins__": {},
+        "int": int,
+        "float": float,
+        "WHOLE": WHOLE,
+        "REALS": REALS,
+        "DeviceBuffer": DeviceBuffer,
+    }
+    for number, parameter in enumerate(parameters):
+        names[f"convert{number}"] = partial(convert, parameter)
+        elements = names[f"taken_{number}"] = parameter.elements
+        if elements is not None:
+            names[f"usual_{number}"] = named_dtype(elements.usual)
+            names[f"nbytes_{number}"] = elements.nbytes
+    return names
+
+
+def number_names(
+    parameters: Sequence[Parameter], kinds: tuple[Kind, ...], version: int
+) -> dict[str, object]:
+    """For numbers among arrays: what packs those of a launch with the same arrays."""
+    numbers = [i for i, kind in enumerate(kinds) if kind in NUMBERS]
+    if not numbers:
+        return {}
+    between = slice(numbers[0], numbers[-1] + 1)
+    start, last = parameters[numbers[0]].param.offset, parameters[numbers[-1]].param
+    fitting = packer(parameters[between], kinds[between], last.offset + last.nbytes, start)
+    return {f"numbers_{version}": fitting.pack_into, f"start_{version}": start}
+
+
+def foreign_names(kinds: tuple[Kind, ...], version: int, stream: StreamCore) -> dict[str, object]:
+    """For arguments that are other libraries' memory."""
+    known = {i: kind for i, kind in enumerate(kinds) if isinstance(kind, Foreign)}
+    if not known and "foreign" not in kinds:
+        return {}
+    from ..interop import foreign, ordering  # loaded already, by such an argument
+
+    names: dict[str, object] = {
+        "interface_address": foreign.interface_address,
+        "follow_producer": ordering.follow_producer,
+        "follow_producers": ordering.follow_producers,
+        "before": ordering.needs_no_wait(stream),
+        "ordinal": stream.context.ordinal,
+        "Exception": Exception,
+    }
+    for i, (kind, reader, dtype) in known.items():
+        of = f"{version}_{i}"
+        names |= {f"type_{of}": kind, f"get_dtype_{of}": reader.dtype, f"dtype_{of}": dtype}
+        names |= {f"device_{of}": reader.device, f"address_{of}": reader.address}
+        names[f"is_lazy_{of}"] = reader.is_lazy
+    for number, reader in enumerate(readers_of(kinds)):
+        names[f"stream_{version}_{number}"] = reader.stream
+    return names
+
 
 _LAUNCHER: Final = """
 def launcher({defaults}*rest):

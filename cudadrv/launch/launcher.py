@@ -24,8 +24,7 @@ from ..driver.stream_core import StreamCore
 from ..errors import ClosedError
 from ..memory.order import AnyMemory, Memory, note, use
 from .arguments import Parameter
-from .code import LaunchCode, launch_code, prepared_code
-from .code_names import foreign_names, general_names, number_names
+from .code import LaunchCode, foreign_names, general_names, launch_code, number_names, prepared_code
 from .config import LaunchConfig, native_config
 from .host_arguments import HostArgument, launch_with
 from .kernel_core import KernelCore

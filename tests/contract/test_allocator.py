@@ -22,7 +22,7 @@ from cudadrv.memory.reuse.allocator import (
     AllocatorStatistics,
     DeallocationError,
 )
-from cudadrv.memory.reuse.capture_memory import FrozenAllocatorError
+from cudadrv.memory.reuse.allocator import FrozenAllocatorError
 from tests.several_threads import running
 
 STRESS_SECONDS = float(os.environ.get("CUDADRV_STRESS_SECONDS", "0.5"))

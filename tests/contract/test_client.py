@@ -21,7 +21,7 @@ from cudadrv.errors import (
     OutOfMemoryError,
 )
 from cudadrv.memory.buffer import DeviceBuffer
-from cudadrv.memory.reuse.capture_memory import FrozenAllocatorError
+from cudadrv.memory.reuse.allocator import FrozenAllocatorError
 from tests.several_threads import all_at_once, running
 
 STRESS_SECONDS = float(os.environ.get("CUDADRV_STRESS_SECONDS", "0.5"))

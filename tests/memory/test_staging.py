@@ -20,7 +20,7 @@ from cudadrv import emulator
 from cudadrv.driver.context_box import ContextBox
 from cudadrv.errors import ClosedError, OutOfMemoryError
 from cudadrv.memory import chunk, copy_threads, staging
-from cudadrv.memory.chunk import Chunk, Slot, chunks_of
+from cudadrv.memory.staging import Chunk, Slot, chunks_of
 from cudadrv.memory.copy_threads import Share, under_way
 from cudadrv.memory.staging import LEAST_STAGED_BYTES, StagingRing, ring_of
 
