@@ -19,7 +19,7 @@ from campaigns.interrupts.points import Interrupter
 from cudadrv import emulator
 from cudadrv.driver.context_box import ContextBox
 from cudadrv.errors import ClosedError, OutOfMemoryError
-from cudadrv.memory import chunk, copy_threads, staging
+from cudadrv.memory import copy_threads, staging
 from cudadrv.memory.staging import Chunk, Slot, chunks_of
 from cudadrv.memory.copy_threads import Share, under_way
 from cudadrv.memory.staging import LEAST_STAGED_BYTES, StagingRing, ring_of
@@ -51,7 +51,7 @@ def test_pieces_of_a_strided_array_are_the_array_in_order(
     array = whole[tuple(slice(None, None, step) for step in steps[: len(shape)])]
     if transposed:
         array = array.T
-    pieces = list(chunk._pieces(array, limit))
+    pieces = list(staging._pieces(array, limit))
     assert all(piece.nbytes <= limit for piece in pieces)
     assert b"".join(piece.tobytes() for piece in pieces) == array.tobytes()
 
