@@ -39,27 +39,27 @@ _TILES_A_WORKER: Final = 8
 
 
 class GpuExecutor(Uncopied, Executor, TileExecutor):
-    """Processes with a GPU each, as an executor; `local` and `dask` make one.
+    """An executor over processes with a GPU each; `local` and `dask` make one.
 
     `submit` and `map` are those of `concurrent.futures`. `cudadrv.scatter_batched` and
     `cudadrv.scatter_map` take an executor in place of a `GpuRuntime`. In each call the worker's
     context is current, and `cudadrv.current_tile` has a stream and an arena. Errors arrive as they
-    were raised, with their attributes and causes; a note has the worker's traceback.
+    were raised, with their attributes and causes. A note holds the worker's traceback.
 
-    A worker that dies, hangs or loses its context is replaced, and its calls are made again, as
-    often as the policy says; then they fail with `WorkerLostError`. A call that raises is not made
-    again, unless the policy says so. An interrupt in a scatter, or in a ``with`` block, ends all
-    processes of this host at once.
+    A worker that dies, hangs or loses its context is replaced. Its calls are made again, as often
+    as the policy says; then they fail with `WorkerLostError`. A call that raises is not made again,
+    unless the policy says so. An interrupt in a scatter, or in a ``with`` block, ends all processes
+    of this host at once.
 
     Attributes:
-        policy: what is done with tiles and calls from now on.
+        policy: the policy of tiles and calls that are started from now on.
     """
 
     def __init__(self, engine: Engine, policy: TilePolicy | None = None) -> None:
         border.optional("GpuExecutor: policy", policy, TilePolicy)
         self.policy: TilePolicy = policy or TilePolicy()
         self._engine = border.instance("GpuExecutor: engine", engine, Engine)
-        # What nobody has any more ends when its calls are done.
+        # An executor without references ends when its calls are done.
         weakref.finalize(self, engine.close, wait=False, cancel=False).atexit = False
 
     @classmethod
@@ -69,20 +69,20 @@ class GpuExecutor(Uncopied, Executor, TileExecutor):
         *,
         policy: TilePolicy | None = None,
     ) -> GpuExecutor:
-        """A process of this host for each device, started anew.
+        """Start a process of this host for each device.
 
         The processes see the devices that this one sees, by the same numbers; each uses its own.
-        Where there is no GPU each has an emulated device of its own, with a warning unless
-        CUDADRV_DRIVER or `cudadrv.emulator` says so.
+        Without a GPU each has an emulated device of its own, with a warning unless CUDADRV_DRIVER
+        or `cudadrv.emulator` selects the emulator.
 
         Args:
-            devices: how many of the visible ones, from the first; or their indices, of which one
-                may stand there twice; or emulated devices. None takes all.
-            policy: what is done with tiles and calls.
+            devices: the number of visible devices, from the first; or their indices, also one index
+                twice; or emulated devices. None takes all.
+            policy: the policy of tiles and calls.
 
         Raises:
             InvalidDeviceError: a device is not visible.
-            ValueError: there are to be none.
+            ValueError: no devices are given.
         """
         from .local_pool import LocalPool, worker_specs
 
@@ -92,20 +92,20 @@ class GpuExecutor(Uncopied, Executor, TileExecutor):
     def dask(
         cls, client: object, *, policy: TilePolicy | None = None, grace_seconds: float = 120.0
     ) -> GpuExecutor:
-        """The workers of a Dask cluster; what it has is asked anew for each scatter.
+        """Use the workers of a Dask cluster, those that it has at each scatter.
 
-        A worker has the first of its visible devices that no other process of its host has:
-        so with dask-cuda, with Slurm's one process a GPU, and with a plain cluster.
+        A worker has the first of its visible devices that no other process of its host has, under
+        dask-cuda, under Slurm with one process a GPU, and in a plain cluster.
 
         Args:
-            client: a `distributed.Client`, which stays the caller's.
-            policy: what is done with tiles and calls. Dask itself makes what was at a lost worker
-                again, ``distributed.scheduler.allowed-failures`` times, and does not say what of it
-                had begun: none of that counts. After it a call is made alone, and counts where it
-                was begun.
-            grace_seconds: how long calls wait while no worker takes any, as all are paused,
-                closing or gone; then they fail with `NoWorkerError`. What one paused worker has
-                and has not begun goes to others within seconds.
+            client: a `distributed.Client`; the caller closes it.
+            policy: the policy of tiles and calls. Dask itself repeats the tasks of a lost worker,
+                ``distributed.scheduler.allowed-failures`` times, and does not report which had
+                begun: those attempts do not count. Afterwards a call is made alone, and an attempt
+                counts if it was begun.
+            grace_seconds: how long calls wait while all workers are paused, closing or gone; then
+                they fail with `NoWorkerError`. Calls that a paused worker has not begun go to
+                others within seconds.
 
         Raises:
             RuntimeDependencyUnavailable: distributed is not installed.
@@ -124,7 +124,7 @@ class GpuExecutor(Uncopied, Executor, TileExecutor):
 
     @property
     def workers(self) -> tuple[WorkerReport, ...]:
-        """The workers that there are now; waits for those that are starting.
+        """The present workers; waits for those that are starting.
 
         Raises:
             CudadrvError: none of them could be started.
@@ -132,8 +132,9 @@ class GpuExecutor(Uncopied, Executor, TileExecutor):
         return self._engine.workers()
 
     def runtime(self) -> GpuRuntime:
-        """All workers' devices as one runtime, for planning; a device's ordinal is its worker's
-        index in `workers`.
+        """Return all workers' devices as one runtime, for planning.
+
+        A device's ordinal is its worker's index in `workers`.
         """
         from ..runtime.policy import GpuDispatchPolicy
         from ..runtime.probe import GpuRuntime  # a scatter over an executor does not load it
@@ -144,7 +145,7 @@ class GpuExecutor(Uncopied, Executor, TileExecutor):
 
     # The signature of the base is the same, for any callable.
     def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
-        """A future of ``fn(*args, **kwargs)``, called by the worker that has least to do.
+        """Have ``fn(*args, **kwargs)`` called by the next free worker; return its future.
 
         Raises:
             ExecutorClosedError: the executor was shut down.
@@ -162,19 +163,19 @@ class GpuExecutor(Uncopied, Executor, TileExecutor):
         chunksize: int = 1,
         buffersize: int | None = None,
     ) -> Iterator[_T]:
-        """What ``fn`` gives for each of the iterables' items, in their order.
+        """Return the results of ``fn`` for the iterables' items, in their order.
 
         Args:
             fn: the function.
             iterables: its arguments.
-            timeout: seconds from now in which a result must be there.
-            chunksize: has no meaning here.
-            buffersize: how many calls may wait for whoever takes the results; then the iterables
-                are read only as far as that. None reads them to the end at once. Python 3.14 has
+            timeout: seconds from now within which each result must arrive.
+            chunksize: ignored.
+            buffersize: how many calls may be ahead of the results that you have taken; the
+                iterables are read no further. None reads them to the end at once. Python 3.14 has
                 it for all executors.
 
         Raises:
-            TimeoutError: a result is not there in time.
+            TimeoutError: a result does not arrive in time.
         """
         if buffersize is None:
             return super().map(fn, *iterables, timeout=timeout, chunksize=chunksize)
@@ -206,7 +207,7 @@ class GpuExecutor(Uncopied, Executor, TileExecutor):
     def on_each(
         self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs
     ) -> list[Future[_T]]:
-        """A future for each of `workers`, of the call that it makes itself."""
+        """Have each of `workers` make the call; return their futures."""
         futures: list[Future[_T]] = []
         for worker in self.workers:
             call = self._call(fn, args, kwargs, only_worker=worker.number)
@@ -215,11 +216,11 @@ class GpuExecutor(Uncopied, Executor, TileExecutor):
         return futures
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more calls, and end the processes of this host when all are done. Idempotent.
+        """Accept no more calls, and end the processes of this host when all are done. Idempotent.
 
         Args:
             wait: whether to wait for that.
-            cancel_futures: whether calls that nobody has begun are cancelled.
+            cancel_futures: whether calls that no worker has begun are cancelled.
         """
         self._engine.close(wait=wait, cancel=cancel_futures)
 
@@ -229,7 +230,7 @@ class GpuExecutor(Uncopied, Executor, TileExecutor):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool | None:
-        """Shut down when all is done; at once where an interrupt or an exit leaves the block."""
+        """Shut down when all calls are done; at once after an interrupt or an exit."""
         if error is not None and not isinstance(error, Exception):
             complete(self._engine.abort)
         self.shutdown()
@@ -260,10 +261,10 @@ class _Scatter:
 
     Args:
         engine: the workers.
-        policy: the size of tiles, and what is done with them.
-        items: what is cut.
+        policy: the size of tiles, retries and progress.
+        items: the items to cut.
         f: the function of a tile.
-        in_place: whether it changes its tile; else its results are wanted.
+        in_place: whether the function changes its tile; else its results are wanted.
     """
 
     def __init__(
@@ -293,7 +294,7 @@ class _Scatter:
         self._began = time.monotonic()
 
     def run(self) -> list[Any]:
-        """What the function returns for each tile, in the order of the items.
+        """Return the results of all tiles, in the order of the items.
 
         Raises:
             ScatterError: tiles failed.
@@ -348,7 +349,7 @@ class _Scatter:
             raise error  # an exit is no failure of the work
 
     def _cancel(self) -> None:
-        """Begin no more, and wait for what runs: it may touch the items."""
+        """Begin no more calls, and wait for those that run: they may touch the items."""
         for future in self._calls:
             future.cancel()
         for future in self._calls:

@@ -1,4 +1,4 @@
-"""A bar in the terminal for the progress of scattered work."""
+"""`TerminalBar`: the progress of scattered work in the terminal."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class TerminalBar:
-    """What `TilePolicy.progress` may be: a bar a scatter, one after the other.
+    """A function for `TilePolicy.progress` that draws one bar a scatter.
 
     Args:
-        title: what stands before it.
-        console: where it is drawn; None takes the terminal.
+        title: the text before the bar.
+        console: the console to draw on; None takes the terminal.
 
     Raises:
         RuntimeDependencyUnavailable: rich is not installed.
@@ -32,7 +32,7 @@ class TerminalBar:
         self._drawn: tuple[RichProgress, TaskID] | None = None
 
     def __call__(self, progress: Progress) -> None:
-        """Draw how far it is."""
+        """Draw the progress."""
         bar, task = self._drawn or self._begun(progress)
         notes = [f"{progress.failed} failed"] * bool(progress.failed)
         notes += [f"{progress.repeated} again"] * bool(progress.repeated)

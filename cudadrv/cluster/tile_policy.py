@@ -1,4 +1,4 @@
-"""How scattered work is cut into tiles, when it is done again, and who is told."""
+"""`TilePolicy`: the size of tiles, retries and progress of scattered work."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from ..errors import ArgumentValueError
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far scattered work is.
+    """The progress of scattered work.
 
     Attributes:
-        tiles: how many there are.
+        tiles: how many tiles the work has.
         done: how many have succeeded.
         failed: how many have failed for good.
-        items: how many items there are.
-        items_done: how many are of tiles that have succeeded.
+        items: how many items the work has.
+        items_done: how many items belong to tiles that have succeeded.
         repeated: how often a tile was begun again.
-        seconds: since the beginning.
-        has_ended: whether nothing more comes, also where an error ended it.
+        seconds: the time since the beginning.
+        has_ended: whether this is the last report, also where an error ended the work.
     """
 
     tiles: int
@@ -39,12 +39,12 @@ class TilePolicy:
     """What an executor does with tiles, and with calls.
 
     Attributes:
-        items: how many items a tile has; None makes some eight tiles a worker. Give it where the
-            results of tiles are to be the same for any number of workers.
+        items: how many items a tile has; None makes some eight tiles a worker. Give a number where
+            the results of tiles have to be the same for any number of workers.
         seconds: how long a call may take before its worker counts as hung; None waits for ever.
         redone: how often a call is begun again whose worker died, hung or lost its context.
-        retried: how often a call is begun again that raised.
-        progress: is told of each tile that is done, in the thread that scatters.
+        retried: how often a call that raised is begun again.
+        progress: called with a `Progress` when a tile has ended, in the thread that scatters.
     """
 
     items: int | None = None
