@@ -136,7 +136,7 @@ def test_a_copy_does_not_wait_for_the_whole_of_another_one(
     with cudadrv.Context.create(0) as context:
         stream, other = context.new_stream(), context.new_stream()
         there, beside = stream.empty(large.shape, "u1"), other.empty(small.shape, "u1")
-        monkeypatch.setattr(chunk, "memmove", move)
+        monkeypatch.setattr(staging, "memmove", move)
         thread = threading.Thread(target=stream.copy, args=(there, large))
         thread.start()
         assert begun.wait(20)
