@@ -90,7 +90,7 @@ def test_each_thread_moves_a_part_of_the_smallest_staged_copy(
         device = stream.to_device(host)
         out = np.empty_like(host)
         with monkeypatch.context() as patch:
-            patch.setattr(chunk, "memmove", move)
+            patch.setattr(staging, "memmove", move)
             if to_device:
                 stream.copy(device, host)
             else:
