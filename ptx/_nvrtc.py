@@ -228,7 +228,7 @@ def unpack_bundled_headers(folder: str) -> None:
 
 
 class InUse:
-    """What a library of CUDA's made, as long as a `with` block goes; its end destroys it."""
+    """An object of one of CUDA's libraries; the end of its `with` block destroys it."""
 
     def __enter__(self) -> Self:
         return self

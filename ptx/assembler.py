@@ -1,4 +1,4 @@
-"""What NVIDIA's assembler says of PTX: nvJitLink, in a process of its own.
+"""NVIDIA's assembler for PTX: nvJitLink, in a process of its own.
 
 In that process nothing stands in for nvJitLink, a text that crashes it ends no program, and this
 process can still let another library stand in for it later.
@@ -39,7 +39,7 @@ _LENGTHS: Final = struct.Struct("<QQ")
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """What the assembler said of a text.
+    """The result of assembling a text.
 
     Attributes:
         errors: its log where it rejects the text, else "".
@@ -80,7 +80,7 @@ class Assembler:
         return self._build
 
     def assemble(self, text: str, arch: str) -> Assembly:
-        """What it says of a text for an architecture such as "sm_90a".
+        """Assemble a text for an architecture such as "sm_90a".
 
         Raises:
             NvJitLinkNotFoundError: it is not installed, or its process does not start.
@@ -174,7 +174,7 @@ class _Process:
                 raise _not_started(f"its process ended with status {process.wait()}")
 
     def ask(self, content: bytes, arch: str) -> Assembly | None:
-        """What it says of a text; None if it ended."""
+        """Assemble a text; None if the process ended."""
         name = arch.encode()
         data = memoryview(_LENGTHS.pack(len(name), len(content)) + name + content)
         try:

@@ -42,7 +42,7 @@ class Diagnostic:
 
     @property
     def is_of_host_code(self) -> bool:
-        """Whether NVRTC refuses what is not marked as the device's."""
+        """Whether NVRTC rejects code that is not marked as the device's."""
         return self.is_error and "in JIT mode" in self.message
 
     @property
@@ -161,7 +161,7 @@ def warn_of(log: str, *, name: str, source: str) -> None:
 
 @contextmanager
 def collected() -> Iterator[list[CompileWarning]]:
-    """Give a list of all warnings of this block in every thread, also of those seen before."""
+    """Yield a list of all warnings of this block in every thread, repeated ones included."""
     key, found = object(), list[CompileWarning]()
     _collectors[key] = found
     try:

@@ -121,7 +121,7 @@ class HeaderFolder:
         return tuple(part for part in self.versions if part[1] != version)
 
     def has(self, header: str) -> bool:
-        """Whether an include of this name finds a file here."""
+        """Return whether an include of this name finds a file here."""
         name = checks.path_text("HeaderFolder.has: header", header)
         return os.path.isfile(os.path.join(self.path, name))
 
@@ -131,7 +131,7 @@ class HeaderFolder:
 
 
 def inspect(path: str, origin: str) -> HeaderFolder:
-    """What a folder holds, as its own files tell it."""
+    """Return the folder with the versions that its own files name."""
     found = (("runtime", _runtime_version(path)), ("CCCL", _cccl_version(path)))
     return HeaderFolder(path, origin, tuple((part, told) for part, told in found if told))
 
@@ -233,7 +233,7 @@ _OPTIONS = CompileOptions()
 
 @dataclass(frozen=True, slots=True)
 class CudaHeaders:
-    """Which folders of CUDA's headers a compilation searches, in order, and which it does not.
+    """The folders of CUDA's headers that a compilation searches, in order, and the rejected ones.
 
     `nvrtc` is the version of NVRTC. `refused` are folders of another version, which are searched
     only when a user names them.
@@ -283,7 +283,7 @@ def find_headers(
 def choose(
     nvrtc: Version, found: Iterable[HeaderFolder], unpack: Callable[[], str | None]
 ) -> CudaHeaders:
-    """Which of the folders found go with an NVRTC; `unpack` gives the folder of its bundled ones.
+    """Choose the folders that fit an NVRTC; `unpack` returns the folder of its bundled headers.
 
     The bundled headers are those of the pip packages of the same version, file by file: they are
     not unpacked where these are whole.
@@ -302,7 +302,7 @@ def choose(
 
 
 def is_unpacked(bundle: str) -> bool:
-    """Whether a folder has all of NVRTC's bundled headers: NVRTC writes this file last."""
+    """Return whether a folder has all of NVRTC's bundled headers: NVRTC writes this file last."""
     return os.path.isfile(os.path.join(bundle, ".nvrtc_headers_version"))
 
 
@@ -311,7 +311,7 @@ def _are_whole(folders: Sequence[HeaderFolder]) -> bool:
 
 
 def _place(nvrtc: Version, cache_folder: Path | None) -> str:
-    """Where the headers bundled with an NVRTC are, or will be."""
+    """Return the folder of the headers bundled with an NVRTC, which may not exist yet."""
     if cache_folder is None:
         return _passing_folder().name
     return str(cache_folder / "headers-{}.{}".format(*nvrtc))

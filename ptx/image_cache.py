@@ -72,7 +72,7 @@ class ImageCache:
 
     @property
     def folder(self) -> Path | None:
-        """Where images are kept, None for a cache in memory alone."""
+        """The folder of the images, None for a cache in memory alone."""
         return self._store.top.path if self._store else None
 
     @property
@@ -86,7 +86,7 @@ class ImageCache:
             self._store.close()
 
     def nvrtc(self) -> Build:
-        """Version and architectures of the NVRTC that misses use; a warm cache knows it unloaded.
+        """Return the NVRTC that misses use; a warm cache does not load it.
 
         Raises:
             NvrtcNotFoundError: there is no NVRTC.
@@ -94,7 +94,7 @@ class ImageCache:
         return self._keys.nvrtc()
 
     def build_of(self, library: Library) -> Build:
-        """Which "nvrtc", "nvJitLink" or "nvvm" misses use; a warm cache knows it unloaded.
+        """Return the "nvrtc", "nvJitLink" or "nvvm" that misses use; a warm cache does not load it.
 
         Raises:
             PtxError: it is not installed.
@@ -112,7 +112,7 @@ class ImageCache:
         name_expressions: Sequence[str] = (),
         headers: Mapping[str, str] | None = None,
     ) -> Image:
-        """The image of a source, compiled only where neither memory nor disk has it.
+        """Return the image of a source, compiled only where neither memory nor disk has it.
 
         NVRTC's warnings become a `CompileWarning`, once for each source and process.
 
@@ -140,7 +140,7 @@ class ImageCache:
         *,
         linker: OtherLinker | None = None,
     ) -> Image:
-        """The image that these give when linked; kept like a compiled one.
+        """Return the linked image, stored like a compiled one.
 
         Raises: what `ptx.link` does, such as a LinkError; an OSError where a file cannot be read.
         """
@@ -151,7 +151,7 @@ class ImageCache:
         return self._make(request.parts(build), "a link", request.link, linked=1)
 
     def get_or_make(self, parts: Mapping[str, str], make: Callable[[], Image]) -> Image:
-        """The image that a function makes, which is called where neither memory nor disk has it.
+        """Return the image that a function makes, called only where neither memory nor disk has it.
 
         Args:
             parts: everything that the image depends on, by names that say what it is, the maker
@@ -181,7 +181,7 @@ class ImageCache:
         return self._get(sealed_key(parts), what, made)
 
     def explain(self, request: CompileRequest) -> Explanation:
-        """Whether a request would hit the disk, and if not, what differs from the nearest entry."""
+        """Explain whether a request would hit the disk, and what differs from the nearest entry."""
         # Saves a start that does not ask 3 ms, here and below.
         from ptx.cache.cache_report import Explanation
 
@@ -230,7 +230,7 @@ class ImageCache:
         return Verification(len(found), damaged)
 
     def clear(self) -> int:
-        """Forget every image in memory and on disk; how many entries of the disk went.
+        """Drop every image in memory and on disk; return the number of entries on disk.
 
         Raises:
             OSError: the folder cannot be read.

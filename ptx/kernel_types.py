@@ -283,7 +283,7 @@ def _lines(source: str) -> Iterator[list[str]]:
 
 
 def _directive(words: list[str], depth: int, opened: list[list[int]], macros: set[str]) -> int:
-    """How many braces are open behind a directive."""
+    """Return how many braces are open after a directive."""
     what = words[0] if words else ""
     if what == "define":
         macros.add(words[1] if len(words) > 1 else "")

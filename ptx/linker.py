@@ -172,7 +172,7 @@ Linkable: TypeAlias = Image | LinkInput | Path | str | bytes | bytearray | memor
 
 @dataclass(frozen=True, slots=True)
 class OtherLinker:
-    """What links in the place of nvJitLink, such as the driver's own linker.
+    """A linker in the place of nvJitLink, such as the driver's own.
 
     Attributes:
         identity: what tells it and its version from others; part of the key of its images.
@@ -187,7 +187,7 @@ class OtherLinker:
         checks.function("OtherLinker: link", self.link, takes=3)
 
     def linked(self, inputs: Sequence[LinkInput], target: Target, options: LinkOptions) -> Image:
-        """What its function gives."""
+        """Return the image that its function gives."""
         image = self.link(inputs, target, options)
         return checks.instance_of(f"what {self.identity} links", image, Image)
 
@@ -267,7 +267,7 @@ class Linker(_nvrtc.InUse):
         return _text(self._read(self._api.get_linked_ptx_size, self._api.get_linked_ptx))
 
     def log(self) -> str:
-        """What nvJitLink says of a link that went well."""
+        """Return nvJitLink's log of a successful link."""
         # nvJitLinkResult nvJitLinkGetInfoLog(nvJitLinkHandle, char *log), and …Size
         return _text(self._read(self._api.get_info_log_size, self._api.get_info_log))
 
@@ -389,7 +389,7 @@ def link_inputs(inputs: Sequence[LinkInput], target: Target, options: LinkOption
 
 
 def check_link(inputs: Sequence[LinkInput], target: Target) -> None:
-    """Refuse what nothing links.
+    """Reject a link that no linker does.
 
     Raises:
         PtxArgumentValueError: there is nothing to link, or the target is neither cubin nor PTX.

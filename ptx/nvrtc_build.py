@@ -146,14 +146,14 @@ def _missing(
 
 
 def _packages(folder: HeaderFolder, package: str | None, nvrtc: Version) -> list[str]:
-    """What brings the right headers; pip's folder is shared, and only some packages are wrong."""
+    """Return the packages of the right headers; in pip's shared folder only some are wrong."""
     if folder.origin != PIP and package is not None:
         return [package]
     return [package_of_part(part, nvrtc[0]) for part, _ in folder.misfits(nvrtc)]
 
 
 def _remark_on_source(source: str, found: Sequence[Diagnostic]) -> str:
-    """What to do about a name in the place of a source, and about code of the host."""
+    """Return the remedy for a name in the place of a source, and for code of the host."""
     if "\n" not in source and source.strip().endswith((".cu", ".cuh", ".cpp")):
         return f"the source is a name: give the file's text, Path({source.strip()!r}).read_text()"
     first = next((each for each in found if each.is_error), None)
@@ -165,7 +165,7 @@ def _remark_on_source(source: str, found: Sequence[Diagnostic]) -> str:
 
 
 def _remark_on_versions(searched: Sequence[str]) -> str:
-    """Which folders that the user named have CUDA's headers of another version: a likely cause."""
+    """Name the user's folders with CUDA's headers of another version: a likely cause."""
     nvrtc = _nvrtc.version()
     others = [found for path in searched if (found := inspect(path, "")).misfits(nvrtc)]
     texts = [f"{found.path} has headers of CUDA ({found.contents()})" for found in others]

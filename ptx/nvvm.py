@@ -117,7 +117,7 @@ _VALUE: Final = re.compile(r"i[0-9]+\s+(?:-?[0-9]+|true|false)|!.*", re.DOTALL)
 
 
 def fault_of(text: str, *, is_first: bool, is_old: bool) -> str | None:
-    """What libNVVM would end the process at, and the remedy; None where nothing was found.
+    """Return the fault at which libNVVM would end the process, and the remedy; or None.
 
     Args:
         text: a module of NVVM IR.
@@ -142,7 +142,7 @@ def fault_of(text: str, *, is_first: bool, is_old: bool) -> str | None:
 
 
 def _fault_of_annotations(text: str, nodes: Mapping[str, int]) -> str | None:
-    """What is wrong among the nodes that `!nvvm.annotations` names, given where each begins."""
+    """Return the fault of a node that `!nvvm.annotations` names, given where each begins."""
     for each in _elements(text, nodes["nvvm.annotations"]) if "nvvm.annotations" in nodes else ():
         at = nodes.get(each.removeprefix("!"))
         elements = [] if at is None else list(_elements(text, at))
@@ -167,7 +167,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def _elements(text: str, at: int) -> Iterator[str]:
-    """What stands between the commas up to the brace that closes the one before `at`."""
+    """Yield the texts between the commas up to the brace that closes the one before `at`."""
     depth, begin = 0, at
     for found in _BRACKET.finditer(text, at):
         mark = found.group()
@@ -185,7 +185,7 @@ def _elements(text: str, at: int) -> Iterator[str]:
 
 
 def _is_annotation(elements: Sequence[str]) -> bool:
-    """Whether these are a thing, and then names with values: a number, or another node."""
+    """Return whether these are a value, and then names with a number or another node each."""
     names, values = elements[1::2], elements[2::2]
     return (
         len(elements) > 0
@@ -196,7 +196,7 @@ def _is_annotation(elements: Sequence[str]) -> bool:
 
 
 def _fault_of_layout(layout: str) -> str | None:
-    """What of a data layout LLVM does not read."""
+    """Return the part of a data layout that LLVM does not read, in words."""
     for piece in layout.split("-"):
         sizes = [int(size) for size in piece.split(":")[1:] if size.isdecimal()]
         needed = sizes[1:3] if piece.startswith("p") else sizes
@@ -262,7 +262,7 @@ class NvvmProgram(_nvrtc.InUse):
         return self._read(api.get_compiled_result_size, api.get_compiled_result)
 
     def log(self) -> str:
-        """What libNVVM has said."""
+        """Return libNVVM's log."""
         data = self._read(self._api.get_program_log_size, self._api.get_program_log)
         return data.rstrip(b"\0").decode(errors="replace").strip("\n")
 

@@ -22,7 +22,7 @@ _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
 class SortedFlags(NamedTuple):
-    """What flags say: texts by field, switches by field, and those that have no field."""
+    """Sorted flags: texts by field, switches by field, and flags without a field."""
 
     texts: Mapping[str, str]
     switches: Mapping[str, bool]

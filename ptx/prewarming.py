@@ -18,7 +18,7 @@ __all__ = ["Prewarmed", "prewarm"]
 
 @dataclass(frozen=True, slots=True)
 class Prewarmed:
-    """What became of one request: where its image came from, or the error's text.
+    """The outcome of one request: where its image came from, or the error's text.
 
     `ms` is the time it took; `index` its place in the list of requests.
     """

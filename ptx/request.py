@@ -1,4 +1,4 @@
-"""What is to be compiled, as one value."""
+"""A compilation as one value: the source and everything but the compiler and header files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kernel takes: its parameters' types, offsets and kinds, and what it needs to launch.
+"""Signatures of kernels: the parameters' types, offsets and kinds, and the bounds of a launch.
 
 Values only: `ptx.isa.signature` reads them from PTX, the cache of images keeps them as lines.
 """

@@ -1,4 +1,4 @@
-"""What an image is made for: its kind and its architecture."""
+"""The target of an image: its kind and its architecture."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class Target:
         return Target(kind, self.number, self.suffix)
 
     def runs_on(self, compute_capability: tuple[int, int]) -> bool:
-        """Whether a device of this capability can run the code, after JIT where it is PTX.
+        """Return whether a device of this capability runs the code, after JIT where it is PTX.
 
         A cubin runs on its own major with the same or a later minor; PTX on every later
         capability; "a" only on its own; "f" on its own major from its own minor. Source: CUDA C++

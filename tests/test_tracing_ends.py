@@ -116,6 +116,7 @@ def without_collections() -> Iterator[None]:
     gc.enable()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_collections")
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # those of broken traces
 def test_an_interrupt_at_any_point_leaves_the_driver_as_it_was(

@@ -17,7 +17,7 @@ import numpy as np
 from ptx.emulate.memory.texture import Image
 
 from ..driver._api import CUDA_ARRAY3D_DESCRIPTOR, CUarray_format, CUdevice_attribute, CUresult
-from .refusal import Refusal, invalid_value
+from .call_error import CallError, invalid_value
 
 if TYPE_CHECKING:
     from .contexts import Context
@@ -53,7 +53,7 @@ _KNOWN: Final = sum(int(flag) for flag in ArrayFlags)
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What an array is: a descriptor that was checked; extents as in the descriptor."""
+    """The layout of an array: a descriptor that was checked; extents as in the descriptor."""
 
     width: int
     height: int
@@ -110,7 +110,7 @@ class Layout:
         )
 
     def descriptor(self) -> CUDA_ARRAY3D_DESCRIPTOR:
-        """What cuArray3DGetDescriptor gives."""
+        """Return the descriptor for cuArray3DGetDescriptor."""
         result = CUDA_ARRAY3D_DESCRIPTOR()
         result.Width, result.Height, result.Depth = self.width, self.height, self.depth
         result.Format, result.NumChannels, result.Flags = self.format, self.channels, self.flags
@@ -145,17 +145,17 @@ class MipmappedArray:
 
 
 def read_layout(descriptor: CUDA_ARRAY3D_DESCRIPTOR | None, device: DeviceState) -> Layout:
-    """What a descriptor asks for.
+    """Read the layout that a descriptor asks for.
 
     Raises:
-        Refusal: CUDA_ERROR_INVALID_VALUE, if there is no such array on the device; NOT_SUPPORTED
+        CallError: CUDA_ERROR_INVALID_VALUE, if there is no such array on the device; NOT_SUPPORTED
             for a format or a flag that the emulator does not have.
     """
     if descriptor is None:
         raise invalid_value("the array's descriptor is null")
     flags = int(descriptor.Flags)
     if flags & _ELSEWHERE:
-        raise Refusal(
+        raise CallError(
             CUresult.CUDA_ERROR_NOT_SUPPORTED, f"the emulator has no arrays of flags {flags:#x}"
         )
     if flags & ~_KNOWN:
@@ -177,7 +177,7 @@ def read_format(get: Callable[[], CUarray_format]) -> CUarray_format:
     """The format of a channel.
 
     Raises:
-        Refusal: CUDA_ERROR_INVALID_VALUE for no format, NOT_SUPPORTED for one of several planes,
+        CallError: CUDA_ERROR_INVALID_VALUE for no format, NOT_SUPPORTED for one of several planes,
             of compressed blocks or of normalised integers, which the emulator does not have.
     """
     try:
@@ -185,7 +185,7 @@ def read_format(get: Callable[[], CUarray_format]) -> CUarray_format:
     except ValueError as error:
         raise invalid_value(f"the format of the channels: {error}") from None
     if found not in FORMATS:
-        raise Refusal(
+        raise CallError(
             CUresult.CUDA_ERROR_NOT_SUPPORTED, f"the emulator has no arrays of format {found!r}"
         )
     return found

@@ -13,8 +13,8 @@ from ptx.emulate.requirements.needs import version_of
 from ptx.errors import NvJitLinkNotFoundError
 
 from ..errors import ArgumentValueError
+from .call_site import host_place, user_call_site
 from .modules import newest_ptx
-from .origin import caller, host_place
 
 if TYPE_CHECKING:
     from ptx.assembler import Assembler
@@ -100,7 +100,7 @@ class ModuleAssembly:
 
 
 def module_assembly() -> ModuleAssembly:
-    """What a new emulator assembles with.
+    """Return the assembler of modules for a new emulator.
 
     Raises:
         ArgumentValueError: nvJitLink is not installed.
@@ -146,7 +146,7 @@ def _rejected(module: PtxModule, arch: str, version: tuple[int, int], log: str) 
         assembler,
         tuple(errors) or (log.strip(),),
         kernel[1] if kernel else "",
-        caller(),
+        user_call_site(),
     )
 
 

@@ -1,4 +1,4 @@
-"""What driver calls share: where an operation goes, what waits for it, what captures forbid.
+"""Rules of all driver calls: where an operation goes, which calls wait, what captures forbid.
 
 An operation runs at its call, is queued, or is recorded by a capture. CUDA Driver API, "API
 synchronization behavior", says which calls wait; under "immediate" only the work of nested calls is
@@ -17,13 +17,13 @@ from functools import partial
 from ptx.emulate.model.grid_dependency import GridDependency
 
 from ..driver._api import CUresult, CUstreamCaptureMode
+from .call_error import CallError
 from .contexts import Context
 from .device_state import DeviceState
 from .driver_state import DriverState
 from .events import Event
 from .host_memory import HostRange
 from .node_kind import NodeKind, Run
-from .refusal import Refusal
 from .streams import Capture, Stream
 from .timeline.host_watch import OrderWarning
 from .timeline.operation import Operation
@@ -68,16 +68,16 @@ class CallRules(DriverState):
     @staticmethod
     def _refuse_if_invalid(capture: Capture) -> None:
         if capture.invalid:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
                 "an earlier error invalidated the capture that the stream takes part in",
             )
 
-    def _invalidate(self, captures: Iterable[Capture], code: CUresult, text: str) -> Refusal:
+    def _invalidate(self, captures: Iterable[Capture], code: CUresult, text: str) -> CallError:
         """Invalidate captures, and give the refusal to raise."""
         for capture in captures:
             capture.invalid = True
-        return Refusal(code, text)
+        return CallError(code, text)
 
     def _refuse_if_implicit(self, stream: Stream, *, invalidates: bool = True) -> None:
         """The legacy stream would wait for a capturing stream that blocks with it.
@@ -190,7 +190,7 @@ class CallRules(DriverState):
 
     @property
     def repeated_by(self) -> str:
-        """What makes a program run in this order again, as a sentence."""
+        """A sentence that says how to run a program in this order again."""
         return self._order.repeated_by
 
     def finish(self) -> None:
@@ -223,7 +223,7 @@ class CallRules(DriverState):
         self._host_has_waited(context)
 
     def _host_has_waited(self, waited: Stream | Context | DeviceState | None) -> None:
-        """What follows comes after this, or after all if None, where accesses are compared."""
+        """Order later calls after this, or after all if None, where accesses are compared."""
         if self._accesses is not None:
             self._accesses.host_waits_for(waited)
 
@@ -241,7 +241,7 @@ class CallRules(DriverState):
         """Wait for all work of a context.
 
         Raises:
-            Refusal: some of it failed.
+            CallError: some of it failed.
         """
         timeline = self._timeline
         if timeline is not None:
@@ -253,7 +253,7 @@ class CallRules(DriverState):
         """Wait for a stream, and for what it would wait for.
 
         Raises:
-            Refusal: some of it failed.
+            CallError: some of it failed.
         """
         timeline = self._timeline
         if timeline is not None:
@@ -282,7 +282,7 @@ class CallRules(DriverState):
         """Whether something of it is not done; asking again and again comes to an end.
 
         Raises:
-            Refusal: some of it failed.
+            CallError: some of it failed.
         """
         if self._queued.query(operations):
             return False
@@ -293,7 +293,7 @@ class CallRules(DriverState):
         """Unused memory above the pool's threshold goes back; what was not executed is told.
 
         Raises:
-            Refusal: an operation was not executed.
+            CallError: an operation was not executed.
         """
         self._late_errors.raise_kept(context)
         with context.device.lock:

@@ -1,4 +1,4 @@
-"""What is checked of programs while they run: chosen for an emulator, or by CUDADRV_CHECK.
+"""Checks of programs while they run: chosen for an emulator, or by CUDADRV_CHECK.
 
 A file of suppressions names findings that are not reported. A line is a check, or `*`, and what the
 finding must be about, all of it: `kernel=`, `line=` and `variable=`, each with a pattern as of the
@@ -60,7 +60,7 @@ class Suppression:
 
 
 def _texts(found: Found, key: str) -> list[str]:
-    """What a pattern of a key may meet in a finding."""
+    """The texts of a finding that a pattern of a key is compared with."""
     if key == "kernel":
         return [found.kernel]
     if key == "variable":
@@ -140,7 +140,7 @@ def _suppression(place: str, text: str) -> Suppression:
 
 @dataclass
 class Checks:
-    """What an emulator checks, and what it found.
+    """The checks of an emulator, and their findings.
 
     Attributes:
         names: the checks.

@@ -1,4 +1,4 @@
-"""What a copy does: where the host finds its sides, what is checked, and when it runs.
+"""Copies of bytes and boxes: how their sides are found and checked, and when they run.
 
 CUDA Driver API: "Memory Management", cuMemcpy3DAsync. Unified addressing: a device pointer may
 stand where a host pointer does, and pinned host memory where a device pointer does. Ranges are
@@ -27,11 +27,11 @@ from ..driver._api import (
     CUstream,
 )
 from .arrays import Array
+from .call_error import invalid_value
 from .call_rules import CallRules
 from .device_state import DeviceState
 from .host_memory import HostRange
 from .node_kind import NodeKind
-from .refusal import invalid_value
 from .streams import LEGACY_HANDLE, Stream
 
 Ranges = tuple[DeviceState | None, list[tuple[int, int]]]
@@ -52,7 +52,7 @@ LEGACY: Final = CUstream(LEGACY_HANDLE)
 
 @dataclass(frozen=True, slots=True)
 class HostSide:
-    """What a side of a copy is on the host; nothing of device memory.
+    """The host memory of one side of a copy; none for device memory.
 
     Attributes:
         is_pageable: whether the driver knows nothing of the memory.
@@ -66,7 +66,7 @@ _ON_DEVICE: Final = HostSide(None, False)
 
 
 class Move(NamedTuple):
-    """What a copy is going to do.
+    """A copy that is ready to run.
 
     Attributes:
         places: refuses what cannot be moved, and gives where the host finds source and target; told
@@ -217,7 +217,7 @@ def note_move(driver: CallRules, read: Ranges, written: Ranges) -> None:
 def host_side(
     driver: CallRules, device: DeviceState | None, address: int, nbytes: int, *, is_written: bool
 ) -> HostSide:
-    """What a copy uses of the host's memory, and whether the driver knows that.
+    """The host memory that a copy uses, and whether the driver knows that memory.
 
     Where races are looked for, what the host does to memory that it knows is one of them.
     """
@@ -281,7 +281,7 @@ def place_of(
     memory is allocated.
 
     Raises:
-        Refusal: CUDA_ERROR_INVALID_VALUE, if the range does not lie in one allocation.
+        CallError: CUDA_ERROR_INVALID_VALUE, if the range does not lie in one allocation.
     """
     if device is not None:
         return device.place(address, nbytes, in_graph=later)
@@ -313,7 +313,7 @@ def look_at(move: Move, *, later: bool) -> tuple[int, int]:
     """Where the host finds source and target of a copy.
 
     Raises:
-        Refusal: it cannot be made.
+        CallError: it cannot be made.
     """
     first, second = locks_of(move.source[0], move.target[0])
     with first, second:

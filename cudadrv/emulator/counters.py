@@ -1,4 +1,4 @@
-"""What launches execute, counted: by launch, by kernel and by line (docs/counters.md)."""
+"""Counts of executed instructions, by launch, by kernel and by line (docs/counters.md)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Occupancy:
 
     @property
     def share(self) -> float:
-        """Warps of those that it could hold."""
+        """Resident warps divided by the most that a multiprocessor can hold."""
         return self.warps / self.most_warps
 
 

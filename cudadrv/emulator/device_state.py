@@ -24,11 +24,11 @@ from ptx.emulate.model.errors import EmulationFault, OutOfMemory
 from ptx.emulate.threads.device_model import DeviceModel
 
 from ..driver._api import CUresult
+from .call_error import CallError, Failure, invalid_value
+from .call_site import user_call_site
 from .memory_patterns import FREED, FRESH, fill
-from .origin import caller
 from .pools import DeviceAccount, Pool
 from .profiles import MAX_DEVICES, MAX_TOTAL_MEMORY, EmulatedDevice, device_attributes
-from .refusal import Failure, Refusal, invalid_value
 from .shared_file import SharedFile, SharedPages
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Piece:
 
 @dataclass(slots=True)
 class PhysicalMemory:
-    """What cuMemCreate gives.
+    """Physical memory, as cuMemCreate makes it.
 
     Attributes:
         mapped_at: where it is mapped; 0 where it is not.
@@ -138,7 +138,7 @@ class GraphAccount:
 
     @staticmethod
     def now(pieces: Iterable[Piece]) -> tuple[int, int]:
-        """What is used, and what is reserved, of all allocations of the device."""
+        """Used and reserved bytes of all allocations of the device."""
         used = reserved = 0
         for piece in pieces:
             if piece.graph is not None and piece.graph.is_reserved:
@@ -185,7 +185,7 @@ class GraphMemory:
             self.piece = self.device.allocate(self.nbytes, Owner.GRAPH, graph=self)
 
     def allocate(self) -> None:
-        """What the allocation node does."""
+        """Allocate, as the node does."""
         with self.device.lock:
             self.refuse_if_live()
             self.mark_live()
@@ -198,10 +198,10 @@ class GraphMemory:
             self.device.graph_account.note(self.device.pieces.values())
 
     def refuse_if_live(self) -> None:
-        """What a launch checks first.
+        """Reject a launch while memory of an earlier one is allocated.
 
         Raises:
-            Refusal: CUDA_ERROR_INVALID_VALUE, if an earlier launch's memory was not freed.
+            CallError: CUDA_ERROR_INVALID_VALUE, if an earlier launch's memory was not freed.
         """
         if self.live:
             raise invalid_value(
@@ -215,10 +215,10 @@ class GraphMemory:
             self.device.fill(self.piece, pattern)
 
     def free(self) -> None:
-        """What the free node does, and a free outside the graph.
+        """Free, as the node does, and a free outside the graph.
 
         Raises:
-            Refusal: CUDA_ERROR_INVALID_VALUE, if it is not allocated.
+            CallError: CUDA_ERROR_INVALID_VALUE, if it is not allocated.
         """
         with self.device.lock:
             self._end()
@@ -228,7 +228,7 @@ class GraphMemory:
         """Memory is no longer its user's; `freed` is called when the stream gets there.
 
         Raises:
-            Refusal: CUDA_ERROR_INVALID_VALUE, if it is not allocated.
+            CallError: CUDA_ERROR_INVALID_VALUE, if it is not allocated.
         """
         with self.device.lock:
             self._end()
@@ -325,6 +325,11 @@ class DeviceState:
         self.counters: tuple[Counters, ...] = ()
         self.note_fault: Callable[[EmulationFault], None] = _nobody
 
+    def refuse_if_broken(self) -> None:
+        """Raise the fault that broke the device, if one did."""
+        if self.fault is not None:
+            raise CallError(self.fault.code, self.fault.text, self.fault.cause)
+
     def run_alone(self, work: Callable[[], _T]) -> _T:
         """Do `work`, then the frees that finalizers called meanwhile; the lock is held."""
         if self._is_busy:
@@ -380,7 +385,8 @@ class DeviceState:
         """Memory of another process, which takes none of this one; the lock is held.
 
         Raises:
-            Refusal: CUDA_ERROR_OUT_OF_MEMORY: there are no addresses for it, or the system refused.
+            CallError: CUDA_ERROR_OUT_OF_MEMORY, if there are no addresses for it, or the system
+                refused.
         """
 
         def add() -> int:
@@ -446,7 +452,7 @@ class DeviceState:
         """Take memory; the lock is held. Of a pool it comes where one is given, or by its owner.
 
         Raises:
-            Refusal: CUDA_ERROR_OUT_OF_MEMORY, with the request and what is free.
+            CallError: CUDA_ERROR_OUT_OF_MEMORY, with the request and what is free.
         """
         if owner is Owner.POOL and pool is None:
             pool = self.pool
@@ -458,7 +464,7 @@ class DeviceState:
         before = self.memory.used_bytes
         if nbytes > self.account.capacity:
             raise self._out_of_memory(nbytes)
-        place = caller()
+        place = user_call_site()
         origin = f"{owner.value} at {place}" if place else owner.value
         file = None if pool is None else pool.file
         unit = GRANULE if file is None else PAGE
@@ -485,8 +491,8 @@ class DeviceState:
         new = self.pieces[piece.address] = replace(piece, number=self._numbered)
         return new
 
-    def _out_of_memory(self, nbytes: int) -> Refusal:
-        return Refusal(
+    def _out_of_memory(self, nbytes: int) -> CallError:
+        return CallError(
             CUresult.CUDA_ERROR_OUT_OF_MEMORY, self.account.refusal(nbytes, self.ordinal)
         )
 
@@ -523,7 +529,7 @@ class DeviceState:
         Memory of a graph counts only while it is allocated, or for what is recorded (`in_graph`).
 
         Raises:
-            Refusal: CUDA_ERROR_INVALID_VALUE, if the range does not lie in one live allocation.
+            CallError: CUDA_ERROR_INVALID_VALUE, if the range does not lie in one live allocation.
         """
         found = self.memory.find(address)
         if found is None:
@@ -577,7 +583,7 @@ class LentMemory:
                         memory.parts[address] = allocation, nbytes
 
     def take_back(self, address: int) -> None:
-        """What was lent at an address is not in use any more, though nothing is freed.
+        """Mark the memory at an address as unused, though nothing is freed.
 
         It may come from a finalizer, and takes no lock.
         """

@@ -56,6 +56,7 @@ from ..driver._api import (
     HostAccesses,
 )
 from ..errors import ArgumentValueError
+from .call_error import CallError, invalid_handle, invalid_value
 from .checks import Checks
 from .contexts import Context
 from .device_state import DeviceState, LentMemory, device_states
@@ -66,7 +67,6 @@ from .leaks import LeakWatch
 from .node_kind import NodeKind
 from .pools import HostPools
 from .profiles import MAX_DEVICES, EmulatedDevice
-from .refusal import Refusal, invalid_handle, invalid_value
 from .streams import LEGACY_HANDLE, PER_THREAD_HANDLE, Capture, Stream
 from .thread import CallingThread
 from .timeline.choice import Order
@@ -158,7 +158,7 @@ class DriverState:
         self._leaks = self._watch() if "leak" in checks.names else None
 
     def _concurrent_accesses(self) -> ConcurrentAccesses | None:
-        """What looks for races among operations, where that is checked."""
+        """The race check among operations; None where races are not checked."""
         findings = self.limits.findings
         if findings is None:
             return None
@@ -214,7 +214,7 @@ class DriverState:
 
     @property
     def host_accesses(self) -> HostAccesses | None:
-        """What is told of arrays that the host itself reads: for races, and in any late order."""
+        """Receives reads of arrays by the host: where races are checked, and in any late order."""
         if self._accesses is None and not self._is_immediate:
             return self._queued
         return self._accesses
@@ -280,9 +280,9 @@ class DriverState:
         return None if failure is None else failure.cause
 
     def _enter(self, name: str, always: bool) -> None:
-        """What every call checks first."""
+        """Check what every call requires."""
         if not always and self._pid != os.getpid():
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_NOT_INITIALIZED,
                 "cuInit was not called"
                 if self._pid is None
@@ -290,7 +290,7 @@ class DriverState:
                 "before the fork",
             )
         if self._thread.runs_host_function and not always:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_NOT_PERMITTED,
                 f"a host function in a stream makes no CUDA calls, and this one called {name}",
             )
@@ -306,7 +306,7 @@ class DriverState:
 
     def _device_at(self, ordinal: int) -> DeviceState:
         if not 0 <= ordinal < len(self._devices):
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_INVALID_DEVICE,
                 f"invalid device ordinal: {ordinal} of {len(self._devices)} devices",
             )
@@ -316,7 +316,9 @@ class DriverState:
         for device in self._devices:
             if device.uuid == uuid:
                 return device
-        raise Refusal(CUresult.CUDA_ERROR_INVALID_DEVICE, "it is of a device that is none of these")
+        raise CallError(
+            CUresult.CUDA_ERROR_INVALID_DEVICE, "it is of a device that is none of these"
+        )
 
     def _device_of(self, address: int) -> DeviceState | None:
         """The device whose memory an address lies in."""
@@ -350,8 +352,10 @@ class DriverState:
         found = self._contexts.get(number)
         if found is None:
             if number & 15 == 8 and self._first_context <= number < self._next_context:
-                raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
-            raise Refusal(
+                raise CallError(
+                    CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed"
+                )
+            raise CallError(
                 CUresult.CUDA_ERROR_INVALID_CONTEXT, f"{int(handle):#x} is no context's handle"
             )
         return found
@@ -359,17 +363,15 @@ class DriverState:
     def _usable(self, context: Context) -> Context:
         """The context, if calls may still use it."""
         if context.destroyed:
-            raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
-        fault = context.device.fault
-        if fault is not None:
-            raise Refusal(fault.code, fault.text, fault.cause)
+            raise CallError(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
+        context.device.refuse_if_broken()
         return context
 
     def _top(self) -> Context:
         """The calling thread's current context, dead or alive."""
         stack = self._thread.stack
         if not stack:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_INVALID_CONTEXT, "no context is current to this thread"
             )
         top = stack[-1]
@@ -412,7 +414,9 @@ class DriverState:
             if not number:
                 raise invalid_handle("invalid resource handle: the event is null")
             # Measured: the driver returns this, not INVALID_HANDLE, for a destroyed event.
-            raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, f"{number:#x} is no live event")
+            raise CallError(
+                CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, f"{number:#x} is no live event"
+            )
         self._usable(event.context)
         return event
 
@@ -424,7 +428,9 @@ class DriverState:
             if not number:
                 raise invalid_handle("invalid resource handle: the array is null")
             # Measured: as for events.
-            raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, f"{number:#x} is no live array")
+            raise CallError(
+                CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, f"{number:#x} is no live array"
+            )
         self._usable(array.context)
         return array
 
@@ -433,6 +439,13 @@ class DriverState:
         if graph is None:
             raise invalid_value(f"{int(handle):#x} is no live graph")
         return graph
+
+    def _handle_of_graph(self, graph: Graph) -> CUgraph:
+        """The handle of a graph, made when it is first asked for."""
+        if not graph.handle:
+            graph.handle = next(self._handles)
+            self._graphs[graph.handle] = graph
+        return CUgraph(graph.handle)
 
     def _node(self, handle: CUgraphNode) -> Node:
         found = self._nodes.get(int(handle))

@@ -13,6 +13,7 @@ from .. import border
 from ..driver._api import CUresult
 from ..driver.driver_api import DriverApi
 from ..errors import ArgumentValueError
+from .call_error import RESULT_TEXTS, Failure
 from .calls.array import ArrayCalls
 from .calls.checkpoint import CheckpointCalls
 from .calls.context import ContextCalls
@@ -39,7 +40,6 @@ from .counters import Counters
 from .device_state import DeviceState
 from .fault_injection import BadDevice, MemoryLimit, ScheduledFault, result_named
 from .profiles import EmulatedDevice, given_devices
-from .refusal import RESULT_TEXTS, Failure
 from .timeline.choice import OrderName, chosen_order
 
 # Newer than any compiler of its major, so that no PTX is refused unless a test asks for it.

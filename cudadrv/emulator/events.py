@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from .graphs import Tip
     from .shared_file import SharedFile
     from .streams import Capture
-    from .timeline.moment import Clock
     from .timeline.operation import Operation
+    from .timeline.timestamp import Clock
 
 
 @dataclass(eq=False, slots=True)

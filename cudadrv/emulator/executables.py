@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from .call_error import invalid_value
 from .graphs import Graph, Node, Work
 from .memory_patterns import FREED, FRESH
 from .node_kind import NodeKind, Run
-from .refusal import invalid_value
 from .timeline.operation import nothing
 
 if TYPE_CHECKING:
     from .device_state import GraphMemory
     from .graphs import References
-    from .timeline.moment import Line
     from .timeline.operation import Operation
+    from .timeline.timestamp import Track
 
 
 @dataclass(eq=False, slots=True)
@@ -49,7 +49,7 @@ class Step:
         return self.work.kind
 
     def running(self, *, is_late: bool = False) -> Run:
-        """What does it as it is now, whatever is changed before it runs; it may raise `Refusal`.
+        """What does it as it is now, whatever is changed before it runs; it may raise `CallError`.
 
         Args:
             is_late: whether it runs after the launch's call, which has kept the accounts of the
@@ -140,7 +140,7 @@ class Executable:
         steps: its nodes, ready to run.
         user_objects: the references that it has, as many as the graph had.
         last: the end of its last launch, which the next one waits for.
-        clock, lines: the same for the logical time, and the chains of its nodes.
+        clock, tracks: the same for the logical time, and the chains of its nodes.
     """
 
     handle: int
@@ -150,7 +150,7 @@ class Executable:
     steps: tuple[Step, ...] = ()
     last: Operation | None = None
     clock: dict[int, int] = field(default_factory=dict)
-    lines: list[Line] = field(default_factory=list)
+    tracks: list[Track] = field(default_factory=list)
 
     def why_not(self, graph: Graph) -> str:
         """Why a graph cannot take this one's place, in words; "" if it can."""
@@ -164,10 +164,10 @@ class Executable:
         take_over(self.steps, steps_of(graph))
 
     def step_of(self, node: Node) -> Step:
-        """What a node of the graph became that it was made of.
+        """The step that was made of a node of the graph.
 
         Raises:
-            Refusal: CUDA_ERROR_INVALID_VALUE, if it has no such node.
+            CallError: CUDA_ERROR_INVALID_VALUE, if it has no such node.
         """
         for step in all_steps(self.steps):
             if step.node is node:
@@ -193,7 +193,7 @@ class Executable:
         """Run its steps, or what is to run in their place.
 
         Raises:
-            Refusal: an operation failed; those before it are done.
+            CallError: an operation failed; those before it are done.
         """
         self.prepare()
         self.begin()
@@ -201,10 +201,10 @@ class Executable:
             run()
 
     def prepare(self) -> None:
-        """What a launch does with the memory of the one before.
+        """Free the memory of the launch before, or reject the new one.
 
         Raises:
-            Refusal: CUDA_ERROR_INVALID_VALUE, if that was not freed and must be.
+            CallError: CUDA_ERROR_INVALID_VALUE, if that was not freed and must be.
         """
         memory = self.memory
         for allocation in memory:

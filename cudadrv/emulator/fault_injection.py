@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 from .. import border
 from ..driver._api import CUresult
 from ..errors import ArgumentValueError
-from .refusal import Refusal
+from .call_error import CallError
 
 if TYPE_CHECKING:
     pass
@@ -65,14 +65,14 @@ class ScheduledFault(Planned):
         self._code, self._text = refusal
 
     def count(self) -> bool:
-        """One call more; whether it is one that fails."""
+        """Count a call. Return True if this one must fail."""
         self.calls += 1
         return self.calls >= self._nth and (self._times is None or self.hits < self._times)
 
-    def strike(self) -> Refusal:
-        """One failure more, to be raised."""
+    def strike(self) -> CallError:
+        """Count a failure and return the error to raise."""
         self.hits += 1
-        return Refusal(self._code, self._text)
+        return CallError(self._code, self._text)
 
 
 class MemoryLimit(Planned):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from ..driver._api import CUdevice_attribute, CUfunction_attribute
-from .refusal import invalid_value
+from .call_error import invalid_value
 
 if TYPE_CHECKING:
     from .device_state import DeviceState
@@ -102,7 +102,7 @@ def attribute_of(function: Function, number: int) -> int:
     """The value of a function attribute; registers are an estimate.
 
     Raises:
-        Refusal: there is no such attribute.
+        CallError: there is no such attribute.
     """
     device = function.module.context.device
     own = function.kernel().attributes
@@ -139,7 +139,7 @@ def set_attribute(function: Function, number: int, value: int) -> None:
     """Set what can be set: the dynamic shared memory limit is what a launch may use.
 
     Raises:
-        Refusal: the attribute cannot be set, or not to this value.
+        CallError: the attribute cannot be set, or not to this value.
     """
     if number == _MAX_DYNAMIC:
         model = function.module.context.device.model
@@ -167,7 +167,7 @@ def parameter_of(function: Function, index: int) -> tuple[int, int]:
     """Offset and size of a parameter.
 
     Raises:
-        Refusal: the kernel has fewer.
+        CallError: the kernel has fewer.
     """
     params = function.signature.params
     if not 0 <= index < len(params):

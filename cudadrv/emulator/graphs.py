@@ -15,8 +15,8 @@ from weakref import WeakValueDictionary
 from ptx.errors import PtxError
 
 from ..driver._api import CUresult
+from .call_error import CallError, invalid_value
 from .node_kind import NodeKind, Run
-from .refusal import Refusal, invalid_value
 
 if TYPE_CHECKING:
     from .device_state import GraphMemory
@@ -28,7 +28,7 @@ _STEPS_OF_A_RUN: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a node does, with all it needs; `run` may raise `Refusal`.
+    """The work of a node, with all it needs; `run` may raise `CallError`.
 
     Attributes:
         memory: of ALLOC and FREE.
@@ -87,7 +87,7 @@ Tip = frozenset[Node]
 
 @dataclass(eq=False, slots=True)
 class Graph:
-    """What a capture recorded, or somebody built.
+    """A graph that a capture recorded, or a program built.
 
     Attributes:
         handle: 0 where nobody else knows of it: while it is captured, and of a node's copy.
@@ -123,7 +123,7 @@ class Graph:
         """The nodes, each behind what it comes after, and else in their order.
 
         Raises:
-            Refusal: CUDA_ERROR_INVALID_VALUE, if some wait for each other.
+            CallError: CUDA_ERROR_INVALID_VALUE, if some wait for each other.
         """
         places = {node: place for place, node in enumerate(self.nodes)}
         if all(places[other] < place for node, place in places.items() for other in node.after):
@@ -196,7 +196,7 @@ class Graph:
 
 
 class ConditionKind(Enum):
-    """What a conditional node does with its number."""
+    """The kind of a conditional node."""
 
     IF = "if"
     WHILE = "while"
@@ -228,7 +228,7 @@ class ConditionState:
             self.value = self.default
 
     def run(self, bodies: Sequence[Callable[[], None]]) -> None:
-        """What the conditional node does."""
+        """Run the bodies that the number selects."""
         if self.kind is ConditionKind.WHILE:
             for _ in range(max(1, self.most_steps // _STEPS_OF_A_RUN)):
                 if not self.value:
@@ -240,14 +240,14 @@ class ConditionState:
         if which < len(bodies):
             bodies[which]()
 
-    def _endless(self) -> Refusal:
+    def _endless(self) -> CallError:
         text = (
             f"a loop of a graph has not ended after {self.most_steps // _STEPS_OF_A_RUN} runs of "
             "its body, which the emulator takes for an endless one: does a kernel set the "
             f"condition to 0?\n  if it is only long, raise the limit of {self.most_steps} steps: "
             "Limits(max_steps=...), or CUDADRV_EMULATOR_STEPS"
         )
-        return Refusal(CUresult.CUDA_ERROR_LAUNCH_TIMEOUT, text, PtxError(text))
+        return CallError(CUresult.CUDA_ERROR_LAUNCH_TIMEOUT, text, PtxError(text))
 
 
 class Conditions:
@@ -271,7 +271,7 @@ class Conditions:
         """One that no node has yet.
 
         Raises:
-            Refusal: CUDA_ERROR_INVALID_VALUE, if there is none of this handle.
+            CallError: CUDA_ERROR_INVALID_VALUE, if there is none of this handle.
         """
         found = self._known.get(handle)
         if found is None:
@@ -281,7 +281,7 @@ class Conditions:
         return found
 
     def set(self, handle: int, value: int) -> bool:
-        """What `cudaGraphSetConditional` does; False if there is no such condition."""
+        """Set a condition, as `cudaGraphSetConditional` does; False if it does not exist."""
         found = self._known.get(handle)
         if found is not None:
             found.value = value

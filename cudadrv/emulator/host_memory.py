@@ -26,7 +26,7 @@ _NUMBERS: Final = (
 )  # fmt: skip
 
 
-class Somewhere(NamedTuple):
+class MemoryLocation(NamedTuple):
     """A CUmemLocation: numbers of its type, and of the device or NUMA node."""
 
     kind: int
@@ -34,8 +34,8 @@ class Somewhere(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What was said of a page.
+class PageAdvice:
+    """The advice for a page.
 
     Attributes:
         is_read_mostly: whether copies of it may be in several places.
@@ -45,23 +45,23 @@ class Told:
     """
 
     is_read_mostly: bool = False
-    preferred: Somewhere | None = None
+    preferred: MemoryLocation | None = None
     accessed_by: frozenset[int] = frozenset()
-    prefetched: Somewhere | None = None
+    prefetched: MemoryLocation | None = None
 
 
 class ManagedRanges:
-    """What was said of the pages of one allocation, of which there are few different parts.
+    """Memory advice for the pages of one allocation, stored as ranges of equal advice.
 
     Whoever changes it holds the emulator's lock.
     """
 
-    def __init__(self, nbytes: int, preferred: Somewhere | None) -> None:
+    def __init__(self, nbytes: int, preferred: MemoryLocation | None) -> None:
         # Where each part begins, in pages, and what was said of it; the last one has no pages.
         self._starts = [0, _pages(nbytes)]
-        self._told = [Told(preferred=preferred)]
+        self._told = [PageAdvice(preferred=preferred)]
 
-    def change(self, offset: int, nbytes: int, change: Callable[[Told], Told]) -> None:
+    def change(self, offset: int, nbytes: int, change: Callable[[PageAdvice], PageAdvice]) -> None:
         """Say something of bytes, which is said of their pages."""
         first, end = self._cut(offset // _PAGE), self._cut(_pages(offset + nbytes))
         self._told[first:end] = [change(each) for each in self._told[first:end]]
@@ -77,7 +77,7 @@ class ManagedRanges:
                 return at
         return len(self._told)
 
-    def of(self, offset: int, nbytes: int) -> list[Told]:
+    def of(self, offset: int, nbytes: int) -> list[PageAdvice]:
         """All that was said of some bytes."""
         first, end = offset // _PAGE, _pages(offset + nbytes)
         bounds = zip(self._starts, self._starts[1:], strict=False)
@@ -152,7 +152,7 @@ class HostRange:
 
     @property
     def contents(self) -> str:
-        """What the memory holds now, and as which numbers its first bytes read."""
+        """The present content of the memory, and the numbers that its first bytes read as."""
         data = ctypes.string_at(self.address, min(self.nbytes, _LARGEST_NUMBER))
         numbers = [
             f"{struct.unpack_from(code, data)[0]:{form}} as {name}"
@@ -260,7 +260,7 @@ class HostMemory:
         self._starts = tuple(sorted(self.pieces))
 
     def of_pool(self, address: int) -> HostPiece | None:
-        """What begins at an address and was taken from a pool, if nobody has freed it yet."""
+        """The allocation of a pool that begins at an address, unless it was freed."""
         piece = self.pieces.get(address)
         is_there = piece is not None and piece.pool is not None and address not in self._leaving
         return piece if is_there else None
@@ -302,7 +302,7 @@ class HostMemory:
         return piece
 
 
-def _preferred(pool: Pool | None) -> Somewhere | None:
+def _preferred(pool: Pool | None) -> MemoryLocation | None:
     """Where memory of a pool would rather be."""
     place = None if pool is None else pool.place
-    return Somewhere(place.kind, place.number) if place is not None and place.kind else None
+    return MemoryLocation(place.kind, place.number) if place is not None and place.kind else None

@@ -38,11 +38,11 @@ from ptx.emulate.threads.limits import Limits
 from ptx.isa import PtxSyntaxError
 
 from ..driver._api import CUdevice_attribute, CUresult
+from .call_error import CallError, Failure, invalid_handle, invalid_value
+from .call_site import user_call_site
 from .counters import CountedLaunch, Occupancy
 from .functions import blocks_per_sm, registers_of
 from .modules import NO_CLUSTER, Shape
-from .origin import caller
-from .refusal import Failure, Refusal, invalid_handle, invalid_value
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.order.ordered_launch import Turns
@@ -106,7 +106,7 @@ def check(function: Function, shape: Shape, device: DeviceState) -> None:
     """Refuse a launch that the driver would refuse.
 
     Raises:
-        Refusal: with the driver's code, and what is wrong.
+        CallError: with the driver's code, and what is wrong.
     """
     if shape in function.approved:
         return
@@ -165,7 +165,7 @@ def _check_cluster(function: Function, shape: Shape, device: DeviceState) -> Non
         cluster = function.cluster
     portable = device.profile.architecture.max_cluster
     if not portable:
-        raise Refusal(
+        raise CallError(
             CUresult.CUDA_ERROR_NOT_SUPPORTED,
             f"devices of compute capability {device.profile.compute_capability} have no clusters",
         )
@@ -176,7 +176,7 @@ def _check_cluster(function: Function, shape: Shape, device: DeviceState) -> Non
         or (any(function.cluster) and cluster != function.cluster)
         or any(extent % part for extent, part in zip(shape.grid, cluster, strict=True))
     ):
-        raise Refusal(
+        raise CallError(
             CUresult.CUDA_ERROR_INVALID_CLUSTER_SIZE,
             f"kernel {function.shown}: clusters of {cluster} do not divide the grid {shape.grid} "
             f"or are not of 1 to {most} blocks"
@@ -194,7 +194,7 @@ def _check_cooperative(function: Function, shape: Shape, device: DeviceState) ->
     )
     blocks = shape.grid[0] * shape.grid[1] * shape.grid[2]
     if blocks > resident:
-        raise Refusal(
+        raise CallError(
             CUresult.CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
             f"kernel {function.shown}: a cooperative grid of {blocks} blocks, of which only "
             f"{resident} fit on the device at once",
@@ -208,7 +208,7 @@ def read_parameters(function: Function, kernel_params: int, extra: int) -> bytes
     that names one packed buffer (CU_LAUNCH_PARAM_BUFFER_POINTER).
 
     Raises:
-        Refusal: CUDA_ERROR_INVALID_VALUE, if parameters are missing.
+        CallError: CUDA_ERROR_INVALID_VALUE, if parameters are missing.
     """
     signature = function.signature
     if not signature.params:
@@ -243,7 +243,7 @@ def _packed(function: Function, extra: int) -> bytes:
             raise invalid_value(f"`extra` has an unknown key {key}")
         extra += 2 * word
     if not pointer or size != function.signature.nbytes:
-        raise Refusal(
+        raise CallError(
             CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,  # as the driver does for a wrong size
             f"kernel {function.shown} takes {function.signature.nbytes} bytes of parameters, "
             f"`extra` gives {size if pointer else 0}",
@@ -259,7 +259,7 @@ def execute(
     Where the device counts, what the launch executed is added to its counters.
 
     Raises:
-        Refusal: with the code of what the kernel did wrong.
+        CallError: with the code of what the kernel did wrong.
     """
     locks, memories = _reached(function, device)
 
@@ -336,11 +336,11 @@ def _reached(
     """The locks of the devices that a launch reaches, and the memories of the other ones.
 
     Raises:
-        Refusal: the kernel is gone by now.
+        CallError: the kernel is gone by now.
     """
     context = function.module.context
     if context.destroyed:
-        raise Refusal(
+        raise CallError(
             CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED,
             f"the context of kernel {function.shown} is destroyed",
         )
@@ -365,11 +365,9 @@ def _part(device: DeviceState, memories: tuple[PeerMemory, ...], work: Callable[
     """Do a part of a launch; the locks are held.
 
     Raises:
-        Refusal: with the code of what the kernel did wrong, or of what broke the device before.
+        CallError: with the code of what the kernel did wrong, or of what broke the device before.
     """
-    fault = device.fault
-    if fault is not None:
-        raise Refusal(fault.code, fault.text, fault.cause)
+    device.refuse_if_broken()
     model, former = device.model, device.model.peers
     try:
         model.peers = memories
@@ -377,11 +375,11 @@ def _part(device: DeviceState, memories: tuple[PeerMemory, ...], work: Callable[
     except EmulationFault as error:
         raise _spoil(device, error) from None
     except (LaunchError, UnsupportedInstruction) as error:
-        raise Refusal(CUresult.CUDA_ERROR_NOT_SUPPORTED, str(error), error) from None
+        raise CallError(CUresult.CUDA_ERROR_NOT_SUPPORTED, str(error), error) from None
     except (PtxSyntaxError, UndefinedSymbol) as error:  # of a function called by its address
-        raise Refusal(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
+        raise CallError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
     except OutOfMemory as error:
-        raise Refusal(CUresult.CUDA_ERROR_OUT_OF_MEMORY, str(error), error) from None
+        raise CallError(CUresult.CUDA_ERROR_OUT_OF_MEMORY, str(error), error) from None
     finally:
         model.peers = former  # what a finalizer runs in the middle of another may reach others
 
@@ -431,18 +429,18 @@ def _counted(
     )
 
 
-def _spoil(device: DeviceState, error: EmulationFault) -> Refusal:
+def _spoil(device: DeviceState, error: EmulationFault) -> CallError:
     code = next(code for kind, code in _CODES if isinstance(error, kind))
     text = f"{error}{_of_another_device(error, device)}"
-    told_later = f"{text}\n  which was launched at {caller() or 'an unknown place'}"
-    refusal = Refusal(code, text, error)
+    told_later = f"{text}\n  which was launched at {user_call_site() or 'an unknown place'}"
+    refusal = CallError(code, text, error)
     device.fault = Failure("cuLaunchKernel", code, told_later, error)
     device.note_fault(error)
     return refusal
 
 
 def _of_another_device(fault: EmulationFault, device: DeviceState) -> str:
-    """What to do about an access to memory of a device that the kernel has no access to."""
+    """Advice for an access to memory of a device that the kernel has no access to."""
     if isinstance(fault, OutOfBounds):
         for other in device.others:
             found = other.memory.find(fault.address) if other.holds(fault.address) else None

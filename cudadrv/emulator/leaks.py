@@ -1,4 +1,4 @@
-"""What is still there at the end of a session, and where it was made.
+"""Leaks: objects that exist at the end of a session, and where they were made.
 
 What the library keeps for itself, as long as the driver is in use, is no leak.
 """
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from ptx.emulate.check.findings import Place
 
+from .call_site import PACKAGE, host_place, user_call_site
 from .device_state import Owner, Piece
-from .origin import PACKAGE, caller, host_place
 
 if TYPE_CHECKING:
     from .host_memory import HostPiece
@@ -90,10 +90,10 @@ class MadeAt(dict[int, _T]):
 
     def __setitem__(self, handle: int, thing: _T) -> None:
         super().__setitem__(handle, thing)
-        self.places[handle] = None if _is_librarys() else caller()
+        self.places[handle] = None if _is_librarys() else user_call_site()
 
     def left(self) -> Iterator[tuple[int, _T, str]]:
-        """What is there that the program made, in the order of its making."""
+        """Existing objects that the program made, in the order of their making."""
         for handle, place in self.places.items():
             if handle in self and place is not None:
                 yield handle, self[handle], place
@@ -138,7 +138,7 @@ class LeakWatch:
         return self._host[-1]
 
     def left(self) -> Iterator[Leak]:
-        """What is there now."""
+        """Existing objects, as leaks."""
         for pieces in self._memory:
             for address, piece, place in pieces.left():
                 if piece.owner in _OF_USERS:

@@ -19,7 +19,7 @@ from ptx.isa.signature import signature_of
 from ptx.signature import KernelSignature
 
 from ..driver._api import CUresult
-from .refusal import Refusal
+from .call_error import CallError
 
 if TYPE_CHECKING:
     from .contexts import Context
@@ -76,7 +76,7 @@ class Function:
 
     @property
     def shown(self) -> str:
-        """What errors call the kernel: the name expression that it is known by, or its name."""
+        """The kernel's name in errors: its name expression if known, else its name."""
         return self.module.program.shown.get(self.name, self.name)
 
     @property
@@ -88,7 +88,7 @@ class Function:
         """The kernel, ready to run.
 
         Raises:
-            Refusal: CUDA_ERROR_NOT_SUPPORTED with the opcode and its line, if it uses an
+            CallError: CUDA_ERROR_NOT_SUPPORTED with the opcode and its line, if it uses an
                 instruction that the emulator does not know; CUDA_ERROR_INVALID_PTX if it is
                 wrong, or names what its module does not define.
         """
@@ -98,9 +98,9 @@ class Function:
                 with self.module.context.device.lock:
                     kernel = self._kernel = self.module.program.kernel(self.name)
             except UnsupportedInstruction as error:
-                raise Refusal(CUresult.CUDA_ERROR_NOT_SUPPORTED, str(error), error) from None
+                raise CallError(CUresult.CUDA_ERROR_NOT_SUPPORTED, str(error), error) from None
             except (PtxSyntaxError, UndefinedSymbol) as error:
-                raise Refusal(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
+                raise CallError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
         return kernel
 
 
@@ -124,12 +124,12 @@ class Module:
         """Address and size of a variable.
 
         Raises:
-            Refusal: CUDA_ERROR_NOT_FOUND, if there is none of this name.
+            CallError: CUDA_ERROR_NOT_FOUND, if there is none of this name.
         """
         text = bytes(name).decode(errors="replace")
         found = self.program.globals.get(text)
         if found is None:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_NOT_FOUND, f"named symbol not found: no variable is {text!r}"
             )
         return found
@@ -195,17 +195,17 @@ def read_image(image: bytes) -> PtxModule:
     """The module of an image.
 
     Raises:
-        Refusal: with the driver's code for an image that is no PTX, or is wrong.
+        CallError: with the driver's code for an image that is no PTX, or is wrong.
     """
     if image.startswith((_ELF, _FATBIN, _LTO_IR)):
-        raise Refusal(
+        raise CallError(
             CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU,
             "the image is machine code or LTO-IR, and the emulator executes PTX: compile for "
             'a target such as ptx.Target.ptx("compute_90")',
         )
     text = image.rstrip(b"\0").decode(errors="replace")
     if ".version" not in text:
-        raise Refusal(
+        raise CallError(
             CUresult.CUDA_ERROR_INVALID_IMAGE, "the image is no PTX: it has no .version directive"
         )
     if not text.isascii():
@@ -213,18 +213,18 @@ def read_image(image: bytes) -> PtxModule:
     try:
         return parse(text)
     except PtxSyntaxError as error:
-        raise Refusal(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
+        raise CallError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
 
 
 def _refuse_other_characters(text: str) -> None:
     """PTX is ASCII text, its comments as well: measured with driver 580. Strings are not looked at.
 
     Raises:
-        Refusal: CUDA_ERROR_INVALID_PTX.
+        CallError: CUDA_ERROR_INVALID_PTX.
     """
     for number, line in enumerate(text.split("\n"), 1):
         if not _STRING.sub("", line).isascii():
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_INVALID_PTX,
                 f"line {number} has a character that is no ASCII, which PTX may not have even in "
                 "comments",
@@ -237,22 +237,22 @@ def check_target(
     """Refuse PTX that is newer than the driver, for another architecture, or beyond its own target.
 
     Raises:
-        Refusal: CUDA_ERROR_UNSUPPORTED_PTX_VERSION or CUDA_ERROR_INVALID_PTX.
+        CallError: CUDA_ERROR_UNSUPPORTED_PTX_VERSION or CUDA_ERROR_INVALID_PTX.
     """
     newest, version = newest_ptx(driver_version), version_of(module.version)
     if version[1] > _LAST_MINORS.get(version[0], version[1] if version[0] else -1):
-        raise Refusal(
+        raise CallError(
             CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
             f"unsupported .version {module.version}: there is no such version of PTX",
         )
     if version > newest:
-        raise Refusal(
+        raise CallError(
             CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
             f"unsupported .version {module.version}; the newest that driver "
             f"{driver_version[0]}.{driver_version[1]} takes is {newest[0]}.{newest[1]}",
         )
     if module.address_size != 64:
-        raise Refusal(
+        raise CallError(
             CUresult.CUDA_ERROR_INVALID_PTX,
             f"unsupported .address_size {module.address_size}: the driver takes 64",
         )
@@ -261,7 +261,7 @@ def check_target(
     exact = module.target.endswith("a") and wanted != capability
     family = module.target.endswith("f") and wanted[0] != capability[0]
     if wanted > capability or exact or family:
-        raise Refusal(
+        raise CallError(
             CUresult.CUDA_ERROR_INVALID_PTX,
             f"the PTX is for .target {module.target}, the device has compute capability "
             f"{capability[0]}.{capability[1]}",
@@ -269,7 +269,7 @@ def check_target(
     try:
         check_requirements(module)
     except UnsupportedTarget as error:
-        raise Refusal(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
+        raise CallError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
 
 
 def newest_ptx(toolkit: tuple[int, int]) -> tuple[int, int]:
@@ -285,13 +285,13 @@ def checked_signatures(module: PtxModule) -> list[KernelSignature]:
     """The signatures of the kernels that a module defines, if a GPU has the memory for them.
 
     Raises:
-        Refusal: CUDA_ERROR_INVALID_PTX.
+        CallError: CUDA_ERROR_INVALID_PTX.
     """
     try:
         found = [signature_of(module, each) for each in module.entries if each.span is not None]
         check_sizes(module, found)
     except PtxError as error:
-        raise Refusal(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
+        raise CallError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
     return found
 
 
@@ -299,15 +299,15 @@ def load_program(module: PtxModule, context: Context, name: str) -> Program:
     """Place the module's variables on the context's device.
 
     Raises:
-        Refusal: CUDA_ERROR_OUT_OF_MEMORY, or CUDA_ERROR_INVALID_PTX for what cannot be placed.
+        CallError: CUDA_ERROR_OUT_OF_MEMORY, or CUDA_ERROR_INVALID_PTX for what cannot be placed.
     """
     try:
         with context.device.lock:
             model = context.device.model
             return context.device.run_alone(lambda: Program(module, model, name=name))
     except OutOfMemory as error:
-        raise Refusal(CUresult.CUDA_ERROR_OUT_OF_MEMORY, f"out of memory: {error}") from None
+        raise CallError(CUresult.CUDA_ERROR_OUT_OF_MEMORY, f"out of memory: {error}") from None
     except UnsupportedInstruction as error:
-        raise Refusal(CUresult.CUDA_ERROR_NOT_SUPPORTED, str(error), error) from None
+        raise CallError(CUresult.CUDA_ERROR_NOT_SUPPORTED, str(error), error) from None
     except PtxError as error:
-        raise Refusal(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
+        raise CallError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None

@@ -1,4 +1,4 @@
-"""What operations and nodes of graphs do, by name."""
+"""Kinds of operations and of nodes of graphs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Run = Callable[[], "Turns | None"]
 
 
 class NodeKind(Enum):
-    """What a node of a graph does."""
+    """The kind of a node of a graph."""
 
     KERNEL = "kernel"
     COPY = "memcpy"

@@ -12,8 +12,13 @@ from typing import Final, Protocol
 
 from ptx.emulate.memory.device_memory import DeviceMemory
 
+from ..driver._api import CUmemLocationType
 from .shared_file import SharedFile
 
+DEVICE: Final = int(CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE)
+HOST: Final = int(CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST)
+HOST_NUMA: Final = int(CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST_NUMA)
+HOST_NUMA_CURRENT: Final = 4  # CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT
 CHUNK = 32 << 20  # a pool takes and gives back memory in pieces of this size
 _PAGE: Final = 4096
 _ENDLESS: Final = 1 << 62  # bytes: that the host has no more, its allocator says
@@ -111,7 +116,7 @@ class Pool:
         self.reserved = min(self.reserved, _in_chunks(max(self.held, keep)))
 
     def synchronised(self) -> None:
-        """What a synchronisation does: give back what is above the threshold."""
+        """Release memory above the threshold, as a synchronisation does."""
         if self.reserved > self.threshold:
             self.trim(self.threshold)
 
@@ -183,7 +188,7 @@ class HostPools:
             self.by_handle.pop(pool.handle, None)
 
     def synchronised(self) -> None:
-        """What a synchronisation does: unused memory above the threshold goes back."""
+        """Release unused memory above the thresholds, as a synchronisation does."""
         for pool in tuple(self.by_handle.values()):
             pool.synchronised()
 
@@ -270,7 +275,7 @@ class DeviceAccount:
 
 
 class Location(Protocol):
-    """What is read of a CUmemLocation."""
+    """The fields of a CUmemLocation that are read."""
 
     @property
     def type(self) -> int:
@@ -282,7 +287,7 @@ class Location(Protocol):
 
 
 class PoolProperties(Protocol):
-    """What is read of a CUmemPoolProps."""
+    """The fields of a CUmemPoolProps that are read."""
 
     @property
     def allocType(self) -> int:

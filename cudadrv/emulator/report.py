@@ -1,4 +1,4 @@
-"""What was found, for other programs: JSON, and SARIF 2.1.0 for editors and code hosts."""
+"""Findings for other programs: JSON, and SARIF 2.1.0 for editors and code hosts."""
 
 from __future__ import annotations
 

@@ -19,8 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.memory.device_memory import DeviceMemory
-from ptx.emulate.memory.file_pages import PAGE, hide_file, show_file, whole_pages
+from ptx.emulate.memory.file_pages import CAN_SHARE, PAGE, hide_file, show_file, whole_pages
 
+from ..driver._api import CUmemAllocationHandleType, CUresult
+from .call_error import CallError, not_supported
+
+DESCRIPTORS: Final = int(CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 _PREFIX: Final = "cudadrv"
 _NAME: Final = re.compile(rf"/memfd:{_PREFIX}-(\w+)-([0-9a-f]{{32}})-([0-9a-f]{{32}})\b")
 _AT_ONCE: Final = (16 << 20) // PAGE
@@ -29,7 +33,7 @@ _MADV_REMOVE: Final = 9  # Linux; named in mmap only there
 
 @dataclass(frozen=True, slots=True)
 class FileName:
-    """What a file is called, so that another file is not taken for it.
+    """The name of a file, so that another file is not taken for it.
 
     Attributes:
         kind: what it is for: "pool", "memory", "mapped" or "event".
@@ -232,3 +236,17 @@ class SharedPages:
         self._memory.hide(address)
         self.hide(where, size)
         self._memory.unreserve(where, size)
+
+
+def new_shared_file(kind: str, device: bytes, nbytes: int) -> SharedFile:
+    """Make a file for memory or an event that other processes may open.
+
+    Raises:
+        CallError: the system has none.
+    """
+    if not CAN_SHARE:
+        raise not_supported("the emulator shares memory between processes on Linux alone")
+    try:
+        return SharedFile.made(kind, device, whole_pages(nbytes))
+    except OSError as error:
+        raise CallError(CUresult.CUDA_ERROR_OPERATING_SYSTEM, f"making a file: {error}") from error

@@ -13,8 +13,8 @@ from itertools import pairwise
 from typing import Final, Self
 
 from ..driver._api import CUdevResource, CUdevResourceType, CUresult
+from .call_error import CallError, invalid_value
 from .device_state import DeviceState
-from .refusal import Refusal, invalid_value
 
 _SM: Final = CUdevResourceType.CU_DEV_RESOURCE_TYPE_SM
 _FORM: Final = struct.Struct("<8s5q")
@@ -49,17 +49,17 @@ class SmRange:
 
     @classmethod
     def read(cls, resource: CUdevResource | None) -> Self:
-        """What a resource has.
+        """The multiprocessors of a resource.
 
         Raises:
-            Refusal: it is none of multiprocessors.
+            CallError: it is none of multiprocessors.
         """
         if resource is None:
             raise invalid_value("the resource is null")
         padding = bytes(resource._internal_padding)
         mark, ordinal, start, count, part, is_whole = _FORM.unpack_from(padding)
         if resource.type != _SM or mark != _MARK:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_INVALID_RESOURCE_TYPE,
                 "the resource is not of multiprocessors, or comes from elsewhere",
             )
@@ -105,12 +105,12 @@ def together(ranges: Iterable[SmRange]) -> tuple[SmRange, ...]:
     """Ranges that one context may have.
 
     Raises:
-        Refusal: they overlap, are of several devices or of different divisions.
+        CallError: they overlap, are of several devices or of different divisions.
     """
     found = tuple(sorted(ranges, key=lambda each: each.start))
     apart = any(a.start + a.count > b.start for a, b in pairwise(found))
     if not found or apart or len({(each.ordinal, each.part) for each in found}) > 1:
-        raise Refusal(
+        raise CallError(
             CUresult.CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION,
             "the resources are none, overlap, or do not come from one division of one device",
         )

@@ -1,4 +1,4 @@
-"""What the emulated driver keeps for each thread, what it puts off there, and calls of the host."""
+"""The driver's state of a thread: contexts, deferred calls, calls of functions of the host."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from ..errors import CudaError
 
 if TYPE_CHECKING:
+    from .call_error import Failure
     from .contexts import Context
-    from .refusal import Failure
     from .streams import Stream
     from .timeline.operation import Operation
 

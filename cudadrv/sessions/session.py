@@ -102,7 +102,7 @@ def session(
         driver_version=driver_version, limits=limits, order=order, seed=seed, check=check,
         suppressions=suppressions,
     )  # fmt: skip
-    with judged(emulator, raise_findings=raise_findings), _installed(Driver(emulator)):
+    with raising_findings(emulator, raise_findings=raise_findings), _installed(Driver(emulator)):
         yield emulator
         emulator.finish()
 
@@ -119,8 +119,8 @@ def _installed(driver: Driver) -> Iterator[None]:
 
 
 @contextmanager
-def judged(emulator: Emulator, *, raise_findings: bool) -> Iterator[None]:
-    """What a block that has ended left behind, and what was found of it."""
+def raising_findings(emulator: Emulator, *, raise_findings: bool) -> Iterator[None]:
+    """Look for leaks of a block that has ended, and raise its findings."""
     try:
         yield
         look_for_leaks(emulator)

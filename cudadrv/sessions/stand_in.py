@@ -20,11 +20,11 @@ from ..emulator.shared_libraries.libnvjitlink import LibnvJitLink
 from ..emulator.shared_libraries.runtime_module import RuntimeModule
 from ..emulator.timeline.choice import OrderName
 from ..errors import DriverSelectionError
-from .session import devices_of, judged
+from .session import devices_of, raising_findings
 
 
 class _Process:
-    """What there is one of in a process.
+    """State of the process: the substitute libraries that are loaded.
 
     Attributes:
         libcuda, libnvjitlink: made for the first stand-in; others keep their addresses.
@@ -140,7 +140,7 @@ def stand_in(
 def _standing(emulator: Emulator, *, raise_findings: bool) -> Iterator[Emulator]:
     """The emulator as the driver that the first call chooses, of this library too."""
     former = install(None)
-    with judged(emulator, raise_findings=raise_findings):
+    with raising_findings(emulator, raise_findings=raise_findings):
         stand_by(emulator)
         try:
             yield emulator

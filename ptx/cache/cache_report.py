@@ -1,4 +1,4 @@
-"""What a cache answers when it is asked about itself."""
+"""Reports of a cache: statistics, explanations of misses, verification."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """How many entries were read, and the digests of those that are damaged or not trusted."""
+    """The number of entries read, and the digests of those that are damaged or not trusted."""
 
     checked: int
     damaged: tuple[str, ...]

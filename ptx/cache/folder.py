@@ -1,13 +1,12 @@
-"""The cache's folder: where it is, and files in it that nobody else can have put there or changed.
+"""The cache's folder: where it is, and files in it that no other user can put there or change.
 
-A folder is opened once for each operation and asked whose it is; files are then named within what
-was opened, so that nobody can put another folder in its place in between. A folder that is not
-private is neither read nor written. Links are not followed, and nothing waits for a FIFO.
+Each operation opens the folder once and checks its owner. It then names files within the opened
+folder, so that another folder put in its place changes nothing. A folder that is not private is
+neither read nor written. Links are not followed, and nothing waits for a FIFO.
 
-Files are sealed, so that damage is seen before anything is believed. One process at a time makes an
-image, as far as the file system can promise it: the system takes a lock back from a process that
-dies; one that hangs, or a file system without locks, costs a second compilation at worst, because
-nobody waits longer than a limit.
+Files are sealed, so that damage is seen before the content is used. Locks let one process at a time
+make an image. The system frees the lock of a process that dies. A process that hangs, or a file
+system without locks, costs a second compilation, because the wait has a limit.
 """
 
 from __future__ import annotations
@@ -41,17 +40,17 @@ UNREADABLE: Final = (
     RecursionError,
     MemoryError,
 )
-"""What reading a value may raise that another version of this package wrote. MemoryError is the
-parser's word for a literal that is nested too deeply."""
+"""Errors of reading a value that another version of this package wrote. The parser raises
+MemoryError for a literal that is nested too deeply."""
 
 
 def seal(content: bytes) -> bytes:
-    """The content behind a mark and the SHA-256 of mark and content."""
+    """Return the content after a mark and the SHA-256 of mark and content."""
     return b"".join((_MAGIC, sha256(_MAGIC + content).digest(), content))
 
 
 def unseal(data: bytes) -> bytes | None:
-    """The content, or None for bytes that `seal` did not give."""
+    """Return the content, or None for bytes that `seal` did not make."""
     start = len(_MAGIC)
     if data[:start] != _MAGIC:
         return None
@@ -62,7 +61,7 @@ def unseal(data: bytes) -> bytes | None:
 
 
 def unsealed_literal(data: bytes) -> object:
-    """The Python literal that was sealed, None where there is none.
+    """Return the Python literal that was sealed, or None.
 
     Literals are read without loading JSON's module.
     """
@@ -77,7 +76,7 @@ DEFAULT_MAX_BYTES: Final = 512 * 1024 * 1024
 
 
 class NoCacheFolderError(OSError):
-    """Nothing says where images could be kept: there is no home folder."""
+    """There is no folder for images, as there is no home folder."""
 
 
 def folder_from_environment() -> Path:
@@ -216,7 +215,7 @@ _SAFE: Final = (
 )
 _UNFINISHED: Final = re.compile(r"\.new-\d+-[0-9a-f]{16}")
 _MOST_SKEW_SECONDS: Final = 3600.0
-"""Clocks of machines that share a folder differ by less; later dates are nobody's last use."""
+"""Clocks of machines that share a folder differ by less; later dates are ignored."""
 _NO_FILE: Final = frozenset(
     {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EMLINK, errno.ENXIO}
 )
@@ -342,7 +341,7 @@ class PrivateFolder:
             yield descriptor
 
     def has(self, name: str) -> bool:
-        """Whether there is a file of this name, of whatever content."""
+        """Return whether there is a file of this name, of whatever content."""
         try:
             with self._opened() as folder:
                 found = os.stat(self._at(folder, name), dir_fd=folder, follow_symlinks=False)

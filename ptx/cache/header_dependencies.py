@@ -4,13 +4,13 @@ NVRTC looks for a header, as tried on it: first among the headers given in memor
 name; a name in quotes then in the folder of the file that includes it (for the source, the folder
 of its name); then in the include folders in order.
 
-A superset is sought, whatever the conditionals of a text say: a directive in a comment or a raw
-string does no harm, a missed one would give a stale image. So the text is not preprocessed but
-searched for all that NVRTC's front end takes as a directive: after comments, with digraph, trigraph
-and spliced lines (each tried on it). Whether lines are spliced depends on the standard and on
-blanks behind the backslash, so a text with splices is searched both ways.
+The result is a superset, whatever the conditionals of a text: a directive in a comment or a raw
+string does no harm, a missed one would give a stale image. The text is not preprocessed. It is
+searched for everything that NVRTC's front end accepts as a directive: after comments, with digraph,
+trigraph and spliced lines (each tried on it). Splicing depends on the standard and on blanks after
+the backslash, so a text with splices is searched both ways.
 
-The references of each file are remembered by path, size and time, in memory and on disk.
+Memos in memory and on disk hold the references of each file, by path, size and time.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _DEFINITION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """What one text refers to.
+    """The headers that one text refers to.
 
     `quoted`, `angled` and `following` are the names in `#include "…"`, `<…>` and `#include_next`.
     `computed` are macros that stand where a name belongs; `opaque` says that some name there is
@@ -146,7 +146,7 @@ class _Found:
 
 
 def defined_otherwise(text: bytes, macros: frozenset[str]) -> set[str]:
-    """Which of these macros a text defines as something else than one header's name."""
+    """Return the macros that a text defines as something else than one header's name."""
     names = b"|".join(re.escape(macro.encode()) for macro in sorted(macros))
     pattern = rb"define" + _BLANK + rb"(" + names + rb")(?!\w)([^\n]*)"
     return {
@@ -158,7 +158,7 @@ def defined_otherwise(text: bytes, macros: frozenset[str]) -> set[str]:
 
 
 def _begins_line(text: bytes, at: int) -> bool:
-    """Whether only blanks and comments stand before this place of its line."""
+    """Return whether only blanks and comments precede this place of its line."""
     before = text[text.rfind(b"\n", 0, at) + 1 : at].removeprefix(_MARK_OF_UTF8)
     return not before[before.rfind(b"*/") + 2 if b"*/" in before else 0 :].strip()
 
@@ -191,7 +191,7 @@ class HeaderMemo:
         self.read_count: int = 0
 
     def header(self, path: str) -> Header | None:
-        """What a file holds now, or None where there is no such file that can be read."""
+        """Return the header that a file holds now, or None where none can be read."""
         try:
             found = os.stat(path)
         except (OSError, ValueError):
@@ -215,7 +215,7 @@ class HeaderMemo:
         return header
 
     def to_bytes(self, paths: list[str]) -> bytes:
-        """What is remembered of these files, to be kept on disk."""
+        """Return the memo of these files, to be stored on disk."""
         known = {path: self._headers[path] for path in paths if path in self._headers}
         return seal(
             json.dumps(
@@ -225,7 +225,7 @@ class HeaderMemo:
         )
 
     def add(self, data: bytes) -> None:
-        """Remember what another process found; damaged bytes add nothing."""
+        """Add the memo of another process; damaged bytes add nothing."""
         content = unseal(data)
         if content is None:
             return

@@ -1,4 +1,4 @@
-"""What an image depends on, part by part, and the hash that names it."""
+"""The key of an image: everything that it depends on, part by part, and the hash of that."""
 
 from __future__ import annotations
 

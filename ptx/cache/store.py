@@ -149,7 +149,7 @@ class Store:
     def lock(
         self, digest: str, wait_seconds: float = WAIT_SECONDS
     ) -> contextlib.AbstractContextManager[bool]:
-        """Keep other processes from making the same image; False where there are no locks.
+        """Keep other processes from making the same image; yield False without locks.
 
         The wait ends early when the entry appears. 256 lock files serve all entries.
         """
@@ -169,12 +169,12 @@ class Store:
             yield digest, decode_key(data) if data is not None and good else None
 
     def usage(self) -> tuple[int, int]:
-        """How many entries there are, and the bytes of all files that count."""
+        """Return the number of entries, and the bytes of entries and memos."""
         files = self.images.files(_IMAGE)
         return len(files), sum(file.nbytes for file in (*files, *self.memos.files(_MEMO)))
 
     def clear(self) -> int:
-        """Remove what the cache keeps, and nothing else; how many entries went."""
+        """Remove the files of the cache, and nothing else; return the number of entries."""
         entries = self.images.remove(file.name for file in self.images.files(_IMAGE))
         self.memos.remove(file.name for file in self.memos.files(_MEMO))
         for folder in (self.images, self.memos, self.top):
@@ -185,7 +185,7 @@ class Store:
         return entries
 
     def _untrusted(self) -> UntrustedFolderError | None:
-        """What is wrong with the first folder that others could have written, None if all is well.
+        """Return the fault of the first folder that other users can write, or None.
 
         Without memos each process reads the headers, without locks several make one image.
         """
@@ -196,7 +196,7 @@ class Store:
         except UntrustedFolderError as error:
             return error
         except OSError:
-            pass  # whoever reads or writes there is told
+            pass  # a read or a write there warns
         return None
 
     def _warn(self, error: OSError) -> None:

@@ -73,7 +73,7 @@ class Build(NamedTuple):
 
 
 def build_of(library: Library, folder: PrivateFolder | None) -> Build:
-    """The build of a library, from the note in a cache folder where it still holds.
+    """Return the build of a library, from the note in a cache folder where it holds.
 
     Raises:
         NvrtcNotFoundError: there is no NVRTC; NvJitLinkNotFoundError, NvvmNotFoundError likewise.
@@ -111,7 +111,7 @@ def noted_build(library: Library, folder: PrivateFolder | None) -> Build | None:
 def folders_of_headers(
     version: tuple[int, int], folder: PrivateFolder | None, look: LookForHeaders
 ) -> Folders:
-    """The folders of the headers of an NVRTC, from the note in a cache folder where it holds."""
+    """Return the folders of the headers of an NVRTC, from a note in a cache folder if it holds."""
     key = f"headers {version} {_fingerprint()}"
     note: Any = _notes(folder).get(key)  # Any: as above
     try:
@@ -157,7 +157,7 @@ def _stamp(path: str) -> list[int] | None:
 
 
 def _loaded_from_elsewhere(library: Library, path: str) -> bool:
-    """Whether this process has another copy loaded already, which the binding would then use."""
+    """Return whether this process has loaded another copy, which the binding would then use."""
     mark = f"lib{library}.so".encode()
     try:
         with open("/proc/self/maps", "rb") as file:

@@ -1,4 +1,4 @@
-"""Kernels of the corpus that share something, under all checks; `checked` runs all of them."""
+"""Kernels of the corpus that share something, under all checks; a campaign runs all of them."""
 
 from __future__ import annotations
 

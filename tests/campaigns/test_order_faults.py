@@ -12,6 +12,7 @@ import pytest
 from campaigns.order_faults import SEEDS_TO_FIND
 from campaigns.order_faults.bench import Body, run
 from campaigns.order_faults.programs import PROGRAMS
+from tests.short_cases import few
 
 SEEDS_OF_TWINS = int(os.environ.get("CUDADRV_ORDER_SEEDS", "10"))
 # Their values are wrong at once, where memory is given out again.
@@ -31,7 +32,7 @@ def test_a_wrong_program_is_found_by_a_seed(program: Body) -> None:
     assert any(not run(program, False, "random", seed).is_clean for seed in range(SEEDS_TO_FIND))
 
 
-@of_each_program
+@pytest.mark.parametrize("program", few(PROGRAMS, 8), ids=lambda body: body.__name__)
 def test_the_corrected_twin_is_right_in_every_order(program: Body) -> None:
     assert run(program, True, "immediate").is_clean
     assert run(program, True, "late").is_clean

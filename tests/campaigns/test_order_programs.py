@@ -2,7 +2,7 @@
 
 The emulator takes a sample, a device all programs of two acts and a sample of those of three.
 CUDADRV_ORDER_PROGRAMS=all takes all programs of two acts anywhere; those of three are for
-``python -m campaigns.order_programs programs --all``.
+``python -m campaigns order_programs --all``.
 """
 
 from __future__ import annotations
@@ -30,6 +30,13 @@ pytestmark = pytest.mark.slow
 ALL = os.environ.get("CUDADRV_ORDER_PROGRAMS") == "all"
 SEED = 2025
 FEW_CONTEXTS = 8
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    """The devices, with late kernels; at the end everything must have been given back."""
+    with Lab() as lab:
+        yield lab
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=("written", "read", "replayed"))

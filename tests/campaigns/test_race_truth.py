@@ -1,4 +1,4 @@
-"""A sample of the ground truth; `python -m campaigns.race_truth` runs all of it."""
+"""A sample of the ground truth; `python -m campaigns race_truth` runs all of it."""
 
 from __future__ import annotations
 

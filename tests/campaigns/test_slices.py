@@ -27,7 +27,6 @@ def campaign(*arguments: str) -> tuple[int, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", [name for name, each in CAMPAIGNS.items() if not each.needs])
 def test_a_slice_of_each_campaign_holds(name: str) -> None:
     status, text = campaign(name, "--seconds", str(SECONDS))

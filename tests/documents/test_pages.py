@@ -14,6 +14,8 @@ import pytest
 from .__main__ import ROOT, agrees
 from .blocks import blocks_of
 
+pytestmark = pytest.mark.timeout(600)  # a page has many processes
+
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 WITH_CODE = [
     page for page in PAGES if any(b.language in {"python", "console"} for b in blocks_of(page))

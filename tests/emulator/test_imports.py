@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 import cudadrv.emulator
+from cudadrv.emulator.call_rules import CallRules
+from cudadrv.emulator.emulator import Emulator
 
 ROOM = Path(cudadrv.emulator.__file__).parent
 BELOW = (
@@ -46,3 +48,14 @@ def test_the_public_names_are_there() -> None:
         assert getattr(cudadrv.emulator, name) is not None
     with pytest.raises(AttributeError, match="has no attribute 'absent'"):
         _ = cudadrv.emulator.absent  # type: ignore[attr-defined]  # what is tested
+
+
+def test_each_chapter_of_the_driver_stands_on_one_base() -> None:
+    assert {chapter.__bases__ for chapter in Emulator.__bases__} == {(CallRules,)}
+
+
+def test_no_driver_function_is_in_two_chapters() -> None:
+    functions = [
+        name for chapter in Emulator.__bases__ for name in vars(chapter) if name.startswith("cu")
+    ]
+    assert len(functions) == len(set(functions)) > 200

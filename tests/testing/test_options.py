@@ -153,6 +153,7 @@ def installed(runs: Runs) -> None:
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: cudadrv-plugin\nVersion: 0\n")
 
 
+@pytest.mark.slow
 def test_the_plugin_is_there_once_cudadrv_is_installed(runs: Runs, installed: None) -> None:
     runs.pytester.makepyfile("def test_it(emulator):\n    pass\n")
     run = runs.pytester.runpytest_subprocess

@@ -37,6 +37,7 @@ def test_three():
     result.stdout.fnmatch_lines(["SKIPPED * test_user.py:10: needs a GPU: *"])
 
 
+@pytest.mark.slow
 def test_without_a_gpu_the_switch_makes_failures(runs: Runs, with_no_gpu: None) -> None:
     result = runs.apart(
         f"""{WHERE}
@@ -58,6 +59,7 @@ def test_neither():
     result.stdout.fnmatch_lines(["ERROR test_user.py::test_any - Failed: needs a GPU: *"])
 
 
+@pytest.mark.slow
 def test_auto_is_the_gpu_where_there_is_one(runs: Runs, with_gpus: None) -> None:
     result = runs.apart(
         f"""{WHERE}
@@ -112,6 +114,7 @@ def test_neither():
     )
 
 
+@pytest.mark.slow
 def test_both_without_a_gpu_skips_one_of_the_two_or_fails_it(runs: Runs, with_no_gpu: None) -> None:
     test = "def test_it(cuda_context):\n    pass"
     runs.apart(test, "--cuda=both").assert_outcomes(passed=1, skipped=1)
@@ -129,6 +132,7 @@ def test_on_the_emulator_alone_what_needs_a_real_gpu_is_skipped(runs: Runs) -> N
     result.stdout.fnmatch_lines(["*needs a real GPU: the tests run on the emulator"])
 
 
+@pytest.mark.slow
 def test_gpu_means_the_gpu_whatever_the_environment_says(
     runs: Runs, with_gpus: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,6 +206,7 @@ def test_a_real_gpu_and_the_emulator_exclude_each_other(runs: Runs) -> None:
     result.stdout.fnmatch_lines(["the test asks for a real GPU, and for the emulator"])
 
 
+@pytest.mark.slow
 def test_after_a_broken_gpu_the_next_tests_say_who_broke_it(runs: Runs, with_gpus: None) -> None:
     result = runs.apart(
         f"""{WHERE}

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from cudadrv.testing.plan import MARKERS
 
 from .runs import Runs
@@ -13,6 +15,7 @@ from .runs import Runs
 PAGE: Final = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()
 
 
+@pytest.mark.slow
 def test_every_example_passes(runs: Runs) -> None:
     blocks = re.findall(r"<!-- file: (test_\w+)\.py -->\n```python\n(.*?)```", PAGE, re.DOTALL)
     assert len(blocks) == PAGE.count("```python") == 5

@@ -29,6 +29,7 @@ def found(runs: Runs) -> list[list[str]]:
     return [file.read_text().split() for file in files]
 
 
+@pytest.mark.slow
 def test_each_worker_has_a_first_device_of_its_own(
     runs: Runs, with_gpus: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -44,6 +45,7 @@ def test_all_devices_have_a_turn() -> None:
     assert all(sorted(rotated("abc", number)) == list("abc") for number in range(7))
 
 
+@pytest.mark.slow
 def test_a_new_seed_is_one_for_all_workers(runs: Runs) -> None:
     result = runs.apart(SHOW, "-n2", "--cuda=emulator", "--cuda-order=random", "--cuda-seed=new")
     result.assert_outcomes(passed=12)
@@ -51,6 +53,7 @@ def test_a_new_seed_is_one_for_all_workers(runs: Runs) -> None:
     assert found(runs) == [["not", "set", "emulator:1", f"random:{seed}"]] * 2
 
 
+@pytest.mark.slow
 def test_workers_tell_what_was_found(runs: Runs) -> None:
     result = runs.apart(
         """

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from ...driver._api import CUDA_ARRAY3D_DESCRIPTOR, CUarray, CUmipmappedArray, CUresult
 from ..arrays import Array, Layout, MipmappedArray, read_layout
+from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
 from ..contexts import Context
 from ..device_state import Owner
-from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
 from .call import call
 
 
@@ -50,7 +50,7 @@ class ArrayCalls(CallRules):
     def cuArray3DGetDescriptor(
         self, h_array: CUarray, /
     ) -> tuple[CUresult, CUDA_ARRAY3D_DESCRIPTOR]:
-        """What the array was made of, or what the level is."""
+        """The descriptor that the array was made of, or that of a level."""
         return SUCCESS, self._array(h_array).layout.descriptor()
 
     @call(1)
@@ -124,7 +124,7 @@ class ArrayCalls(CallRules):
             raise invalid_handle("invalid resource handle: the mipmapped array is null")
         found = self._mipmapped_arrays.get(number)
         if found is None:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED,
                 f"{number:#x} is no live mipmapped array",
             )

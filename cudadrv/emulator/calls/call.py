@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, cast
 
+from ..call_error import OK, CallError, Failure
 from ..driver_state import DriverState
-from ..refusal import OK, Failure, Refusal
 
 _P = ParamSpec("_P")
 # A result tuple, whatever follows the CUresult.
@@ -34,7 +34,7 @@ def call(
 ) -> Callable[[Callable[Concatenate[_S, _P], _R]], Callable[Concatenate[_S, _P], _R]]:
     """Make a method a driver function.
 
-    A `Refusal` becomes the result tuple that cuda.bindings gives: the code and a None for each of
+    A `CallError` becomes the result tuple that cuda.bindings gives: the code and a None for each of
     the `values` that success would bring. Unless `always`, the call needs cuInit, in this process.
     """
     nothing = (None,) * values
@@ -53,7 +53,7 @@ def call(
                     return cast(_R, OK)  # such a call gives the result alone
                 self._enter(name, always)
                 return function(self, *args, **kwargs)
-            except Refusal as refusal:
+            except CallError as refusal:
                 thread.failure = Failure(name, refusal.code, refusal.text, refusal.cause)
                 # The Nones stand where the declared values would be, as in cuda.bindings.
                 return cast(_R, (refusal.code, *nothing))
@@ -69,7 +69,7 @@ def call(
 
 
 class _Structure(Protocol):
-    """What every structure of cuda.bindings has, though its stub leaves that out."""
+    """A structure of cuda.bindings: each has `getPtr`, though its stub leaves that out."""
 
     def getPtr(self) -> int: ...
 

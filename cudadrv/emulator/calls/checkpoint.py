@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 
 from ...driver._api import CUresult
+from ..call_error import SUCCESS, CallError, invalid_value
 from ..call_rules import CallRules
-from ..refusal import SUCCESS, Refusal, invalid_value
 from .call import call
 
 _RUNNING = 0  # CU_PROCESS_STATE_RUNNING
@@ -51,8 +51,8 @@ class CheckpointCalls(CallRules):
         raise _refusal()
 
 
-def _refusal() -> Refusal:
-    return Refusal(
+def _refusal() -> CallError:
+    return CallError(
         CUresult.CUDA_ERROR_NOT_SUPPORTED,
         "the emulator's devices are memory of the process itself, and take no checkpoints: use a "
         "tool that takes those of processes",

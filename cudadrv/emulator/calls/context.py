@@ -19,10 +19,10 @@ from ...driver._api import (
     CUlimit,
     CUresult,
 )
+from ..call_error import OK, SUCCESS, CallError, invalid_value
 from ..call_rules import CallRules
 from ..contexts import Context
 from ..device_state import DeviceState, Piece
-from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from .call import call
 
 _FLAGS: Final = int(CUctx_flags.CU_CTX_FLAGS_MASK)
@@ -60,10 +60,10 @@ class ContextCalls(CallRules):
         if flags & ~_FLAGS or flags & _SCHED_MASK not in _SCHEDULES:
             raise invalid_value(f"invalid context flags {flags:#x}")
         if ctx_create_params is not None:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_NOT_SUPPORTED, "the emulator takes no context parameters"
             )
-        _refuse_if_bad(device)
+        device.refuse_if_broken()
         with self._lock:
             context = Context(self._context_handle(), device, flags=flags, primary=False)
             self._contexts[context.handle] = context
@@ -80,7 +80,7 @@ class ContextCalls(CallRules):
             raise invalid_value("the context is null")
         context = self._context(ctx)
         if context.primary or context.sms:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_INVALID_CONTEXT,
                 "a primary context is released, and a green one destroyed as such",
             )
@@ -123,7 +123,7 @@ class ContextCalls(CallRules):
         """
         context = self._context(handle)
         if context.destroyed and not context.primary:
-            raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
+            raise CallError(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
         return context
 
     @call(1)
@@ -154,14 +154,14 @@ class ContextCalls(CallRules):
             raise invalid_value(f"cuCtxEnablePeerAccess takes flags 0, not {flags}")
         context, peer = self._current(), self._usable(self._context(peer_context))
         if not peer.device.can_be_reached_by(context.device):
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_PEER_ACCESS_UNSUPPORTED,
                 f"device {context.device.ordinal} cannot access memory of device "
                 f"{peer.device.ordinal}",
             )
         with self._lock:
             if peer in context.peers:
-                raise Refusal(
+                raise CallError(
                     CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED,
                     f"access to context {peer.handle:#x} is already enabled",
                 )
@@ -174,7 +174,7 @@ class ContextCalls(CallRules):
         context, peer = self._current(), self._context(peer_context)
         with self._lock:
             if peer not in context.peers:
-                raise Refusal(
+                raise CallError(
                     CUresult.CUDA_ERROR_PEER_ACCESS_NOT_ENABLED,
                     f"access to context {peer.handle:#x} is not enabled",
                 )
@@ -269,7 +269,7 @@ class ContextCalls(CallRules):
 
     @call(1)
     def cuCtxGetCacheConfig(self) -> tuple[CUresult, CUfunc_cache]:
-        """What was set; it has no effect."""
+        """The preference that was set; it has no effect."""
         return SUCCESS, CUfunc_cache(self._current().cache_config)
 
     @call()
@@ -286,7 +286,7 @@ def retain_primary(driver: CallRules, device: DeviceState) -> Context:
     with driver._lock:
         context = driver._primaries.get(device.ordinal)
         if context is None or context.destroyed:
-            _refuse_if_bad(device)
+            device.refuse_if_broken()
             handle = context.handle if context is not None else driver._context_handle()
             context = Context(handle, device, flags=0, primary=True)
             driver._contexts[handle] = driver._primaries[device.ordinal] = context
@@ -312,7 +312,7 @@ def _retained(driver: CallRules, device: DeviceState) -> Context:
     """The active primary context of a device."""
     context = driver._primaries.get(device.ordinal)
     if context is None or context.destroyed:
-        raise Refusal(CUresult.CUDA_ERROR_INVALID_CONTEXT, "the primary context is not retained")
+        raise CallError(CUresult.CUDA_ERROR_INVALID_CONTEXT, "the primary context is not retained")
     return context
 
 
@@ -321,16 +321,10 @@ def end_context(driver: CallRules, context: Context) -> None:
     driver._finish_context(context)
     with driver._lock:
         if context.destroyed:
-            raise Refusal(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
+            raise CallError(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
         memory = _mark_destroyed(driver, context)
     _destroy_content(driver, context, memory)
     driver._contexts.pop(context.handle, None)
-
-
-def _refuse_if_bad(device: DeviceState) -> None:
-    fault = device.fault
-    if fault is not None:
-        raise Refusal(fault.code, fault.text, fault.cause)
 
 
 def _mark_destroyed(driver: CallRules, context: Context) -> list[Piece]:
@@ -382,7 +376,7 @@ def _forget_default_streams(driver: CallRules, context: Context) -> None:
             del driver._default_streams[key]
 
 
-def _unsupported(number: int) -> Refusal:
-    return Refusal(
+def _unsupported(number: int) -> CallError:
+    return CallError(
         CUresult.CUDA_ERROR_UNSUPPORTED_LIMIT, f"the emulator has no limit {number} of a context"
     )

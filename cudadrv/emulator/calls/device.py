@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from ...driver._api import CUdevice, CUdevice_attribute, CUresult, CUuuid
+from ..call_error import OK, RESULT_TEXTS, SUCCESS, CallError, invalid_value
 from ..call_rules import CallRules
 from ..device_state import DeviceState
-from ..refusal import OK, RESULT_TEXTS, SUCCESS, Refusal, invalid_value
 from .call import call, pointer_to
 
 VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
@@ -32,7 +32,7 @@ class DeviceCalls(CallRules):
         if flags:
             raise invalid_value(f"cuInit takes flags 0, not {flags}")
         if self._pid not in (None, os.getpid()):
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_NOT_INITIALIZED,
                 f"initialization error: the driver was initialised in process {self._pid} "
                 "before the fork",
@@ -41,7 +41,7 @@ class DeviceCalls(CallRules):
             self._show_devices(visible_devices(self._all_devices, os.environ.get(VISIBLE)))
         if not self._devices:
             why = f"{VISIBLE} lets none be seen" if self._all_devices else "it was given none"
-            raise Refusal(CUresult.CUDA_ERROR_NO_DEVICE, f"the emulator has no devices: {why}")
+            raise CallError(CUresult.CUDA_ERROR_NO_DEVICE, f"the emulator has no devices: {why}")
         self._pid = os.getpid()
         return OK
 
@@ -65,7 +65,7 @@ class DeviceCalls(CallRules):
         return SUCCESS, 1000 * major + 10 * minor
 
     def cuGetErrorString(self, error: CUresult, /) -> tuple[CUresult, bytes | None]:
-        """What the result means; after a failed call of this thread with that result, why."""
+        """The text of a result; after a failed call of this thread with that result, the reason."""
         failure = self._thread.failure
         if failure is not None and failure.code == error and failure.text:
             return SUCCESS, failure.text.encode()

@@ -9,10 +9,10 @@ import time
 from typing import Final
 
 from ...driver._api import CUevent, CUresult, CUstream
+from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
 from ..events import Event
 from ..node_kind import NodeKind
-from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
 from ..timeline.operation import nothing
 from .call import call
 
@@ -32,7 +32,7 @@ class EventCalls(CallRules):
         if flags & ~1:
             raise invalid_value(f"invalid record flags {flags:#x}")
         if flags and self._stream(h_stream).capture is not None:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_NOT_SUPPORTED, "the emulator captures no external record"
             )
         self._record(h_event, h_stream)
@@ -136,7 +136,7 @@ class EventCalls(CallRules):
             if event.capture is not None:
                 if event.capture.ended:
                     raise invalid_value("an event was last recorded in a capture")
-                raise Refusal(
+                raise CallError(
                     CUresult.CUDA_ERROR_CAPTURED_EVENT,
                     "an event was last recorded in a capturing stream",
                 )
@@ -144,7 +144,7 @@ class EventCalls(CallRules):
                 raise invalid_handle("invalid resource handle: an event was created without timing")
         for event in (start, end):
             if event.operation is not None and not event.operation.is_done:
-                raise Refusal(CUresult.CUDA_ERROR_NOT_READY, "an event was not reached yet")
+                raise CallError(CUresult.CUDA_ERROR_NOT_READY, "an event was not reached yet")
         started, ended = start.reached_ns, end.reached_ns
         if started is None or ended is None:
             raise invalid_handle("invalid resource handle: an event was not recorded")

@@ -22,6 +22,7 @@ from ...driver._api import (
     CUresult,
     CUstream,
 )
+from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
 from ..functions import attribute_of, blocks_per_sm, parameter_of, registers_of, set_attribute
 from ..graphs import Work
@@ -29,7 +30,6 @@ from ..host_memory import HostRange
 from ..launch import KernelCall, check, execute, execute_in_turns, read_parameters
 from ..modules import NO_CLUSTER, Function, Shape
 from ..node_kind import NodeKind, Run
-from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
 from .call import call
 from .library import function_of
 
@@ -247,7 +247,7 @@ class ExecutionCalls(CallRules):
             elif attribute.id == _EARLY:
                 is_early = bool(attribute.value.programmaticStreamSerializationAllowed)
             elif attribute.id in _NEEDS_EVENT:
-                raise Refusal(
+                raise CallError(
                     CUresult.CUDA_ERROR_NOT_SUPPORTED,
                     f"the emulator takes no launch attribute {int(attribute.id)}",
                 )
@@ -276,7 +276,7 @@ class ExecutionCalls(CallRules):
         try:
             shape = _checked(function, shape)
             ready = KernelCall(function, shape, read_parameters(function, kernel_params, extra))
-        except Refusal:
+        except CallError:
             if stream.capture is not None:
                 stream.capture.invalid = True
             raise
@@ -308,7 +308,7 @@ class ExecutionCalls(CallRules):
 
 
 def _running(driver: CallRules, ready: KernelCall, dependency: GridDependency | None = None) -> Run:
-    """What runs a kernel."""
+    """Return a function that runs the kernel."""
     function, limits = ready.function, driver.limits
     shape, parameters = ready.shape, ready.parameters
     device = function.module.context.device
@@ -341,10 +341,10 @@ def _host_memory_of(driver: CallRules, parameters: bytes) -> tuple[HostRange, ..
 
 
 def kernel_work(driver: CallRules, function: Function, shape: Shape, parameters: bytes) -> Work:
-    """What a node does that launches a kernel.
+    """Return the work of a node that launches a kernel.
 
     Raises:
-        Refusal: as the launch would.
+        CallError: as the launch would.
     """
     ready = KernelCall(function, _checked(function, shape), parameters)
     host = () if driver._accesses is None else _host_memory_of(driver, parameters)
@@ -362,7 +362,7 @@ def _checked(function: Function, shape: Shape) -> Shape:
     """The shape of a launch that the driver would take, with the clusters of the kernel's own.
 
     Raises:
-        Refusal: it would not.
+        CallError: it would not.
     """
     if shape.cluster == NO_CLUSTER and any(function.cluster):
         shape = replace(shape, cluster=function.cluster)

@@ -23,12 +23,12 @@ from ...driver._api import (
     CUuserObject,
     cuuint64_t,
 )
+from ..call_error import OK, SUCCESS, CallError, invalid_value, not_supported
 from ..call_rules import CallRules
 from ..device_state import GraphMemory
 from ..executables import Executable, steps_of
 from ..graphs import Graph, Node, References, UserObject
 from ..node_kind import NodeKind, Run
-from ..refusal import OK, SUCCESS, Refusal, invalid_value, not_supported
 from ..streams import Stream
 from ..timeline.concurrent_accesses import ConcurrentAccesses
 from ..timeline.operation import Operation
@@ -68,7 +68,7 @@ class GraphCalls(CallRules):
         with self._lock:
             graph = self._graph(h_graph)
             if graph.executables and (graph.memory or graph.has_conditions):
-                raise Refusal(
+                raise CallError(
                     CUresult.CUDA_ERROR_NOT_SUPPORTED,
                     "a graph that allocates memory, or has conditional nodes, can have one "
                     "executable at a time",
@@ -105,7 +105,7 @@ class GraphCalls(CallRules):
             executable, graph = self._executable(h_graph_exec), self._graph(h_graph)
             why = executable.why_not(graph)
             if why:
-                raise Refusal(CUresult.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, why)
+                raise CallError(CUresult.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, why)
             executable.update(graph)
             former = executable.user_objects
             executable.user_objects = retain(graph.references())
@@ -138,7 +138,7 @@ class GraphCalls(CallRules):
         return OK
 
     def _timed(self, executable: Executable, stream: Stream, runs: list[Run]) -> list[Run]:
-        """What is to run in the place of the nodes' functions, where accesses are compared."""
+        """Wrap the nodes' functions so that their accesses are compared, where that is checked."""
         accesses = self._accesses
         if accesses is None:
             return runs
@@ -153,7 +153,7 @@ class GraphCalls(CallRules):
         """Queue the nodes, after the executable's launch before this one."""
         try:
             executable.prepare()
-        except Refusal:
+        except CallError:
             release(self, in_flight)
             raise
         allocated = executable.memory
@@ -236,12 +236,12 @@ class GraphCalls(CallRules):
         """An empty graph."""
         if flags:
             raise invalid_value(f"a graph is made with flags 0, not {flags:#x}")
-        return SUCCESS, register_graph(self, Graph())
+        return SUCCESS, self._handle_of_graph(Graph())
 
     @call(1)
     def cuGraphClone(self, original_graph: CUgraph, /) -> tuple[CUresult, CUgraph]:
         """A copy of a graph, with copies of its child graphs."""
-        return SUCCESS, register_graph(self, copied_graph(self, self._graph(original_graph)))
+        return SUCCESS, self._handle_of_graph(copied_graph(self, self._graph(original_graph)))
 
     @call()
     def cuGraphUpload(self, h_graph_exec: CUgraphExec, h_stream: CUstream, /) -> tuple[CUresult]:
@@ -261,7 +261,7 @@ class GraphCalls(CallRules):
             with open(path, "w", encoding="utf-8") as file:
                 file.write(f"digraph graph_{graph.handle:#x} {{\n{_dot(graph, '')}}}\n")
         except OSError as error:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_OPERATING_SYSTEM, f"writing {path!r}: {error}"
             ) from error
         return OK
@@ -404,17 +404,10 @@ def refuse_bodies(graph: Graph) -> None:
             for body in node.work.bodies:
                 for inner in (each for inside in body.parts() for each in inside.nodes):
                     if inner.kind not in _IN_BODIES:
-                        raise Refusal(
+                        raise CallError(
                             CUresult.CUDA_ERROR_NOT_SUPPORTED,
                             f"a {inner.kind.value} cannot be in a body of a conditional node",
                         )
-
-
-def register_graph(driver: CallRules, graph: Graph) -> CUgraph:
-    """Give a graph a handle."""
-    graph.handle = next(driver._handles)
-    driver._graphs[graph.handle] = graph
-    return CUgraph(graph.handle)
 
 
 def _dot(graph: Graph, prefix: str) -> str:
@@ -473,7 +466,7 @@ def copied_graph(driver: CallRules, graph: Graph) -> Graph:
     """A copy of a graph, as child graphs and clones are.
 
     Raises:
-        Refusal: CUDA_ERROR_NOT_SUPPORTED, if it has nodes that cannot be copied.
+        CallError: CUDA_ERROR_NOT_SUPPORTED, if it has nodes that cannot be copied.
     """
     copy = Graph()
     made: dict[Node, Node] = {}

@@ -33,6 +33,7 @@ from ...driver._api import (
     CUresult,
     CUstreamCaptureMode,
 )
+from ..call_error import OK, SUCCESS, CallError, invalid_value, not_supported
 from ..call_rules import CallRules
 from ..contexts import Context
 from ..copies import copy_boxes
@@ -42,12 +43,11 @@ from ..graphs import ConditionKind, Graph, Node, Work
 from ..launch import KernelCall, ShownParameters, read_parameters
 from ..modules import NO_CLUSTER, Function, Shape
 from ..node_kind import NodeKind
-from ..refusal import OK, SUCCESS, Refusal, invalid_value, not_supported
 from ..streams import NON_BLOCKING, Capture, Stream
 from ..timeline.operation import nothing
 from .call import call, pointer_to
 from .execution import host_params, kernel_work
-from .graph import UNCOPIED, copied_graph, forget_graph, register_graph, release
+from .graph import UNCOPIED, copied_graph, forget_graph, release
 from .library import function_of
 from .memory_fill import Rows, fill_rows
 
@@ -94,7 +94,7 @@ class GraphNodeCalls(CallRules):
         """Take a node away, with its edges."""
         node = self._node(h_node)
         if node.kind in (NodeKind.ALLOC, NodeKind.FREE):
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_NOT_SUPPORTED, f"a {node.kind.value} stays in its graph"
             )
         with self._lock:
@@ -187,7 +187,7 @@ class GraphNodeCalls(CallRules):
 
     @call(1)
     def cuGraphNodeGetType(self, h_node: CUgraphNode, /) -> tuple[CUresult, CUgraphNodeType]:
-        """What a node does."""
+        """The type of a node."""
         return SUCCESS, TYPES[self._node(h_node).kind]
 
     @call()
@@ -293,7 +293,7 @@ class GraphNodeCalls(CallRules):
         """A condition for one conditional node of the graph."""
         graph = self._graph(h_graph)
         if not int(ctx):
-            raise Refusal(CUresult.CUDA_ERROR_INVALID_CONTEXT, "a condition has a context")
+            raise CallError(CUresult.CUDA_ERROR_INVALID_CONTEXT, "a condition has a context")
         self._given(ctx)
         if flags & ~_ASSIGN_DEFAULT:
             raise invalid_value(f"invalid flags of a condition {flags:#x}")
@@ -325,7 +325,7 @@ class GraphNodeCalls(CallRules):
         return self._work(kind, params)
 
     def _work(self, kind: NodeKind, params: CUgraphNodeParams) -> Work:
-        """What a node does whose kind needs no place in the graph."""
+        """Return the work of a node whose kind needs no place in the graph."""
         if kind is NodeKind.KERNEL:
             self._current()  # without one, the driver of CUDA 13.0 ends the process
             return self._kernel_of_node(params)
@@ -353,7 +353,7 @@ class GraphNodeCalls(CallRules):
 
     @staticmethod
     def _recorded(context: Context, operate: Callable[[Stream], object]) -> Work:
-        """What the capture of a stream of its own would record; it forgets all of it then."""
+        """Run `operate` on a private capturing stream and return the work that it recorded."""
         stream = Stream(0, context, NON_BLOCKING, 0)
         capture = Capture(stream, CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED, 0)
         capture.join(stream, frozenset())
@@ -421,10 +421,10 @@ class GraphNodeCalls(CallRules):
                 f"a conditional node of kind {int(params.type)} with {params.size} bodies"
             )
         if not int(params.ctx):
-            raise Refusal(CUresult.CUDA_ERROR_INVALID_CONTEXT, "a conditional node has a context")
+            raise CallError(CUresult.CUDA_ERROR_INVALID_CONTEXT, "a conditional node has a context")
         if params.size > _MOST_BODIES:
             text = f"the emulator has no memory for {params.size} bodies of a conditional node"
-            raise Refusal(CUresult.CUDA_ERROR_OUT_OF_MEMORY, text)
+            raise CallError(CUresult.CUDA_ERROR_OUT_OF_MEMORY, text)
         condition = self._conditions.free_one(int(params.handle))
         condition.kind = known[0]
         bodies = tuple(Graph(next(self._handles), is_body=True) for _ in range(params.size))
@@ -483,13 +483,11 @@ class GraphNodeCalls(CallRules):
         child = self._node(h_node).work.child
         if child is None:
             raise invalid_value("the node is no child graph")
-        return SUCCESS, CUgraph(self._handle_of_child(child))
+        return SUCCESS, self._handle_of_child(child)
 
-    def _handle_of_child(self, child: Graph) -> int:
-        if not child.handle:
-            child.is_child = True
-            register_graph(self, child)
-        return child.handle
+    def _handle_of_child(self, child: Graph) -> CUgraph:
+        child.is_child = True
+        return self._handle_of_graph(child)
 
     @call(1)
     def cuGraphNodeFindInClone(
@@ -539,7 +537,7 @@ class GraphNodeCalls(CallRules):
         """The structure of its kind.
 
         Raises:
-            Refusal: the emulator does not know it any more.
+            CallError: the emulator does not know it any more.
         """
         work, kind = node.work, node.kind
         if work.launch is not None:
@@ -547,7 +545,7 @@ class GraphNodeCalls(CallRules):
         if kind in (NodeKind.RECORD, NodeKind.WAIT):
             return struct.pack("<Q", work.event)
         if work.child is not None:
-            return struct.pack("<Q", self._handle_of_child(work.child))
+            return struct.pack("<Q", int(self._handle_of_child(work.child)))
         if work.memory is not None and kind is NodeKind.FREE:
             return struct.pack("<Q", work.memory.piece.address)
         if work.memory is not None:
@@ -561,7 +559,7 @@ class GraphNodeCalls(CallRules):
             number = CONDITION_TYPES[condition.kind]
             return _CONDITION.pack(condition.handle, number, len(work.bodies), bodies, 0)
         if kind is not NodeKind.EMPTY and not work.told:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_NOT_SUPPORTED,
                 f"the emulator does not keep the parameters of this {kind.value}",
             )
@@ -595,7 +593,7 @@ def _kind_of(params: CUgraphNodeParams) -> NodeKind:
 
 
 def _record(event: Event) -> None:
-    """What a node that records an event does.
+    """Record an event, as its node does.
 
     Where work is queued, its operation tells the time.
     """

@@ -22,9 +22,9 @@ from ...driver._api import (
     CUresult,
     CUstream,
 )
+from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
 from ..contexts import Context
-from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
 from ..sm_resources import SmRange, steps, together
 from ..streams import NON_BLOCKING
 from .call import call
@@ -40,7 +40,7 @@ _OF_GROUPS: Final = -1  # what one division into groups gave, instead of the siz
 
 
 class GroupParams(Protocol):
-    """What is read and written of a CU_DEV_SM_RESOURCE_GROUP_PARAMS."""
+    """The fields of a CU_DEV_SM_RESOURCE_GROUP_PARAMS that are read and written."""
 
     smCount: int  # noqa: N815  # the driver's name
     coscheduledSmCount: int  # noqa: N815  # the driver's name
@@ -76,20 +76,20 @@ class GreenContextCalls(CallRules):
         given = SmRange.read(input)
         device = self._device_at(given.ordinal)
         if flags & ~_IGNORE:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_NOT_SUPPORTED,
                 f"the emulator divides by flags 0 and 1, not {flags:#x}: its clusters are not "
                 "bound to neighbours",
             )
         if not given.is_whole:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION,
                 "what a division gave is divided once a green context has it",
             )
         least, step = steps(device, ignore=bool(flags & _IGNORE))
         size = max(least, -(-min_count // step) * step)
         if not 0 <= min_count <= given.count or size > given.count:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION,
                 f"{min_count} of {given.count} multiprocessors, in steps of {step} from {least} on",
             )
@@ -103,7 +103,7 @@ class GreenContextCalls(CallRules):
     def cuDevResourceGenerateDesc(
         self, resources: Sequence[CUdevResource] | None, nb_resources: int, /
     ) -> tuple[CUresult, CUdevResourceDesc]:
-        """What a green context is to have."""
+        """A description of the multiprocessors that a green context is to have."""
         found = together(SmRange.read(each) for each in (resources or ())[:nb_resources])
         # No function gives a description up, so equal ones are one.
         for handle, known in tuple(self._descriptions.items()):
@@ -125,8 +125,8 @@ class GreenContextCalls(CallRules):
             raise invalid_value("a green context is made with CU_GREEN_CTX_DEFAULT_STREAM")
         try:
             retain_primary(self, device)
-        except Refusal as refusal:
-            raise Refusal(refusal.code, "the primary context cannot be retained") from None
+        except CallError as refusal:
+            raise CallError(refusal.code, "the primary context cannot be retained") from None
         with self._lock:
             context = Context(self._context_handle(), device, flags=0, primary=False, sms=ranges)
             self._contexts[context.handle] = context
@@ -140,7 +140,7 @@ class GreenContextCalls(CallRules):
         context = self._green_context(h_ctx)
         end_context(self, context)
         self._green.pop(int(h_ctx), None)
-        with suppress(Refusal):  # a reset has released it
+        with suppress(CallError):  # a reset has released it
             release_primary(self, context.device)
         return OK
 
@@ -241,7 +241,7 @@ class GreenContextCalls(CallRules):
 
 
 def _of_context(context: Context) -> CUdevResource:
-    """What a context has, which may be divided again."""
+    """The multiprocessors of a context, which may be divided again."""
     device = context.device
     ranges = context.sms or (SmRange.of(device),)
     count = sum(each.count for each in ranges)
@@ -250,7 +250,7 @@ def _of_context(context: Context) -> CUdevResource:
 
 def _require_sm(kind: CUdevResourceType) -> None:
     if int(kind) != _SM:
-        raise Refusal(
+        raise CallError(
             CUresult.CUDA_ERROR_INVALID_RESOURCE_TYPE,
             f"the emulator has multiprocessors as a resource, and not type {int(kind)}",
         )
@@ -260,7 +260,7 @@ def _size_of(params: GroupParams, step: int, left: int) -> int:
     """How many multiprocessors a group has."""
     together, size = int(params.coscheduledSmCount) or step, int(params.smCount)
     if int(params.flags) & ~_BACKFILL:
-        raise Refusal(
+        raise CallError(
             CUresult.CUDA_ERROR_NOT_SUPPORTED,
             f"the emulator makes groups by flags 0 and 1, not {int(params.flags):#x}: its devices "
             "are one locality domain",
@@ -279,5 +279,5 @@ def _size_of(params: GroupParams, step: int, left: int) -> int:
     return size
 
 
-def _refused(text: str) -> Refusal:
-    return Refusal(CUresult.CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, text)
+def _refused(text: str) -> CallError:
+    return CallError(CUresult.CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, text)

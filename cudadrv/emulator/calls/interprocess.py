@@ -27,16 +27,15 @@ from ...driver._api import (
     of_opaque_bytes,
     opaque_bytes,
 )
+from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value, not_supported
 from ..call_rules import CallRules
 from ..contexts import Context
 from ..device_state import DeviceState, Owner, Piece
 from ..events import Event
 from ..pools import Pool
-from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value, not_supported
-from ..shared_file import SharedFile
+from ..shared_file import DESCRIPTORS, SharedFile, new_shared_file
 from .call import call
 from .event import INTERPROCESS
-from .stream_ordered_memory import DESCRIPTORS, shared_file
 
 _LAZY_PEERS: Final = 1
 _UNTIMED: Final = 2
@@ -73,7 +72,7 @@ class ProcessHandle:
 
     @classmethod
     def read(cls, packed: bytes) -> Self | None:
-        """What some bytes say; None where they are no such handle."""
+        """Read a handle; None where the bytes are none."""
         magic, *values = _OF_PROCESS.unpack(packed)
         return cls(*values) if magic == _MAGIC else None
 
@@ -103,7 +102,7 @@ class PoolPointer:
 
     @classmethod
     def read(cls, packed: bytes) -> Self | None:
-        """What some bytes say; None where they are no such pointer."""
+        """Read a pointer; None where the bytes are none."""
         magic, *values = _IN_POOL.unpack(packed)
         return cls(*values) if magic == _MAGIC else None
 
@@ -113,7 +112,7 @@ class InterprocessCalls(CallRules):
 
     @call(1)
     def cuIpcGetMemHandle(self, dptr: CUdeviceptr, /) -> tuple[CUresult, CUipcMemHandle]:
-        """What names the allocation of cuMemAlloc that holds an address."""
+        """A handle of the allocation of cuMemAlloc that holds an address."""
         device, piece = self._piece_at(int(dptr))
         if piece.owner is not Owner.PLAIN:
             raise invalid_value(f"{int(dptr):#x} is no memory of cuMemAlloc")
@@ -124,7 +123,7 @@ class InterprocessCalls(CallRules):
             with device.lock:
                 file, offset = device.share(piece)
         except OSError as error:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_OPERATING_SYSTEM, f"sharing {piece.nbytes} bytes: {error}"
             ) from error
         if device.memory.written is not None:  # from now on others write too
@@ -177,18 +176,18 @@ class InterprocessCalls(CallRules):
 
     @call(1)
     def cuIpcGetEventHandle(self, event: CUevent, /) -> tuple[CUresult, CUipcEventHandle]:
-        """What names an event that was made for several processes."""
+        """A handle of an event that was made for several processes."""
         found = self._event(event)
         if not found.flags & INTERPROCESS:
             raise invalid_handle("the event was not made with CU_EVENT_INTERPROCESS")
         if self._current() is not found.context:
             # Here the driver of CUDA 13.0 ends the process.
             said = "the event is of another context than the current one"
-            raise Refusal(CUresult.CUDA_ERROR_INVALID_CONTEXT, said)
+            raise CallError(CUresult.CUDA_ERROR_INVALID_CONTEXT, said)
         device = found.context.device
         with self._lock:
             if found.file is None:
-                found.file = shared_file("event", device, 0)
+                found.file = new_shared_file("event", device.uuid, 0)
             file = found.file
         found.is_shared = True
         self._let_others_see(found)
@@ -235,7 +234,7 @@ class InterprocessCalls(CallRules):
     def cuMemPoolExportPointer(
         self, ptr: CUdeviceptr, /
     ) -> tuple[CUresult, CUmemPoolPtrExportData]:
-        """What names memory of a pool to whoever imported that."""
+        """Data that names memory of a pool to processes that imported the pool."""
         device, piece = self._piece_at(int(ptr))
         file = None if piece.pool is None else piece.pool.file
         if file is None or piece.is_foreign or piece.address != int(ptr):
@@ -264,7 +263,7 @@ class InterprocessCalls(CallRules):
         """The allocation that holds an address.
 
         Raises:
-            Refusal: none does.
+            CallError: none does.
         """
         device = self._device_of(address)
         if device is not None:
@@ -279,16 +278,18 @@ class InterprocessCalls(CallRules):
     def _of_other_process(
         packed: bytes, kind: str, context: Context
     ) -> tuple[ProcessHandle, SharedFile]:
-        """What a handle says, and the file that it names.
+        """Read a handle of another process and open the file that it names.
 
         Raises:
-            Refusal: it is of this process, of another device, or of what is no more.
+            CallError: it is of this process, of another device, or of what is no more.
         """
         found = ProcessHandle.read(packed)
         if found is None:
             raise invalid_value("that is no handle of an emulator")
         if found.process == os.getpid():
-            raise Refusal(CUresult.CUDA_ERROR_INVALID_CONTEXT, "the handle is of this very process")
+            raise CallError(
+                CUresult.CUDA_ERROR_INVALID_CONTEXT, "the handle is of this very process"
+            )
         if found.device != context.device.uuid:
             raise not_supported("the emulator opens what is of the current context's device")
         file = found.opened(kind)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...driver._api import CUdeviceptr, CUfunction, CUfunction_attribute, CUmodule, CUresult
+from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
 from ..contexts import Context
 from ..functions import attribute_of, parameter_of, set_attribute
 from ..modules import Function, Library, LibraryKernel, Module, read_image
-from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
 from .call import call
 from .module import forget_module, place_module
 
@@ -91,7 +91,7 @@ class LibraryCalls(CallRules):
 
     @call(1)
     def cuLibraryGetModule(self, library: int, /) -> tuple[CUresult, CUmodule]:
-        """What it is in the current context."""
+        """Its counterpart in the current context."""
         module = _loaded(self, self._library(library), self._current())
         return SUCCESS, CUmodule(module.handle)
 
@@ -114,7 +114,7 @@ class LibraryCalls(CallRules):
 
     @call(1)
     def cuKernelGetFunction(self, kernel: int, /) -> tuple[CUresult, CUfunction]:
-        """What it is in the current context."""
+        """Its counterpart in the current context."""
         return SUCCESS, CUfunction(_in_context(self, self._kernel(kernel), self._current()).handle)
 
     @call(2)
@@ -180,7 +180,7 @@ class LibraryCalls(CallRules):
             return self._current()
         primary = self._primaries.get(ordinal)
         if primary is None or primary.destroyed:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_INVALID_CONTEXT, f"device {ordinal} has no active context"
             )
         return self._usable(primary)
@@ -205,7 +205,7 @@ def _in_context(driver: CallRules, kernel: LibraryKernel, context: Context) -> F
 
 
 def _loaded(driver: CallRules, library: Library, context: Context) -> Module:
-    """What a library is in a context, loaded there if it was not."""
+    """The module of a library in a context, loaded there if it was not."""
     module = library.modules.get(context)
     if module is None:
         with context.device.lock:
@@ -222,5 +222,5 @@ def _loaded(driver: CallRules, library: Library, context: Context) -> Module:
     return module
 
 
-def _not_found(text: str) -> Refusal:
-    return Refusal(CUresult.CUDA_ERROR_NOT_FOUND, f"named symbol not found: {text}")
+def _not_found(text: str) -> CallError:
+    return CallError(CUresult.CUDA_ERROR_NOT_FOUND, f"named symbol not found: {text}")

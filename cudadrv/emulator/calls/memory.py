@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from ...driver._api import CUdeviceptr, CUresult
+from ..call_error import OK, SUCCESS, CallError, invalid_value
 from ..call_rules import CallRules
 from ..device_state import Owner
-from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from .call import call
 from .stream_ordered_memory import free_device_memory, free_of_host_pool
 
@@ -90,7 +90,7 @@ class MemoryCalls(CallRules):
             if self._accesses is not None:
                 self._accesses.born(piece.address)
         except (OSError, ValueError, OverflowError) as error:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_OUT_OF_MEMORY,
                 f"out of memory: {nbytes} bytes of host memory asked for ({error})",
             ) from error
@@ -127,7 +127,7 @@ class MemoryCalls(CallRules):
         with self._lock:
             piece = self._host.register(p, bytesize, context.handle, context.device.ordinal, flags)
         if piece is None:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED,
                 f"some of the {bytesize} bytes at {p:#x} are page-locked already",
             )
@@ -149,7 +149,7 @@ class MemoryCalls(CallRules):
             self._finish_context_of(piece.context)
         with self._lock:
             if not self._host.free(p, registered=True):
-                raise Refusal(
+                raise CallError(
                     CUresult.CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED,
                     f"no memory that cuMemHostRegister was given begins at {p:#x}",
                 )
@@ -186,6 +186,6 @@ class MemoryCalls(CallRules):
                 found = device.memory.find(address)
             if found is not None:
                 return SUCCESS, CUdeviceptr(found.address), found.nbytes
-        raise Refusal(
+        raise CallError(
             CUresult.CUDA_ERROR_NOT_FOUND, f"named symbol not found: {address:#x} is no memory"
         )

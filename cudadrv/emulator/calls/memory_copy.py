@@ -24,6 +24,7 @@ from ...driver._api import (
     CUresult,
     CUstream,
 )
+from ..call_error import OK, CallError, invalid_value
 from ..call_rules import CallRules
 from ..copies import (
     LEGACY,
@@ -41,7 +42,6 @@ from ..copies import (
 )
 from ..device_state import DeviceState
 from ..node_kind import NodeKind
-from ..refusal import OK, Refusal, invalid_value
 from ..streams import LEGACY_HANDLE, Stream
 from .call import call
 
@@ -311,7 +311,7 @@ class CopyCalls(CallRules):
         stream = self._stream(handle)
         if stream.capture is not None:
             self._refuse_if_invalid(stream.capture)
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
                 "a graph takes no such copy; the capture goes on, as with driver 580",
             )
@@ -418,7 +418,7 @@ def first_ones(
     """Where in a batch of `count` each of `number` attributes begins to apply.
 
     Raises:
-        Refusal: CUDA_ERROR_INVALID_VALUE, if they do not begin with 0 and grow.
+        CallError: CUDA_ERROR_INVALID_VALUE, if they do not begin with 0 and grow.
     """
     if not 0 < number <= min(len(each), len(starts), count):
         raise invalid_value(f"{number} attributes for a batch of {count}")

@@ -10,11 +10,11 @@ import struct
 from typing import Final, NamedTuple
 
 from ...driver._api import CUdeviceptr, CUresult, CUstream
+from ..call_error import OK, invalid_value
 from ..call_rules import CallRules
 from ..copies import LEGACY, host_side, lock_of, note_move, place_of
 from ..device_state import DeviceState
 from ..node_kind import NodeKind
-from ..refusal import OK, invalid_value
 from ..streams import Stream
 from .call import call
 
@@ -22,7 +22,7 @@ _PARAMS: Final = struct.Struct("<QQIIQQQ")  # CUDA_MEMSET_NODE_PARAMS_v2
 
 
 class Rows(NamedTuple):
-    """What is filled.
+    """The rows of a fill.
 
     Attributes:
         elements: how many a row has.

@@ -25,6 +25,7 @@ from ...driver._api import (
     CUmodule,
     CUresult,
 )
+from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
 from ..contexts import Context
 from ..modules import (
@@ -36,7 +37,6 @@ from ..modules import (
     new_function,
     read_image,
 )
-from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
 from .call import call
 
 _LAZY: Final = 2  # CU_MODULE_LAZY_LOADING
@@ -72,7 +72,7 @@ class ModuleCalls(CallRules):
         """The same; of the options, the error log is filled, the others have no effect."""
         try:
             return SUCCESS, CUmodule(self._load(image).handle)
-        except Refusal as refusal:
+        except CallError as refusal:
             given = zip(options[:num_options], option_values[:num_options], strict=True)
             write_log({int(option): value for option, value in given}, refusal.text)
             raise
@@ -118,7 +118,7 @@ class ModuleCalls(CallRules):
             raise invalid_value("the kernel's name is empty")
         function = module.functions.get(text)
         if function is None:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_NOT_FOUND, f"named symbol not found: no kernel is {text!r}"
             )
         function.kernel()
@@ -220,10 +220,10 @@ class ModuleCalls(CallRules):
     @staticmethod
     def _refused(
         link: PendingLink, code: CUresult, text: str, cause: PtxError | None = None
-    ) -> Refusal:
+    ) -> CallError:
         """The refusal of a link, which its log tells too."""
         write_log(link.options, text)
-        return Refusal(code, text, cause)
+        return CallError(code, text, cause)
 
     @call()
     def cuLinkDestroy(self, state: CUlinkState, /) -> tuple[CUresult]:
@@ -243,7 +243,7 @@ def place_module(driver: CallRules, parsed: PtxModule, context: Context) -> Modu
     """Load a module into a context.
 
     Raises:
-        Refusal: with what is wrong with it.
+        CallError: with what is wrong with it.
     """
     check_target(parsed, context.device.profile.compute_capability, driver._driver_version)
     signatures = checked_signatures(parsed)

@@ -26,12 +26,12 @@ from ...driver._api import (
     CUstreamCaptureStatus,
     cuuint64_t,
 )
+from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
 from ..contexts import Context
 from ..events import Event
 from ..graphs import Graph, Tip
 from ..node_kind import NodeKind
-from ..refusal import OK, SUCCESS, Refusal, invalid_handle, invalid_value
 from ..streams import NON_BLOCKING, Capture, Stream
 from ..timeline.operation import nothing
 from .call import call, pointer_to
@@ -39,14 +39,13 @@ from .event import INTERPROCESS
 
 _StreamCallback: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
 _WAIT_EXTERNAL: Final = 1
-_GREATEST_PRIORITY: Final = -5
+_GREATEST_PRIORITY: Final = -5  # of cuCtxGetStreamPriorityRange
 _MODES: Final = tuple(CUstreamCaptureMode)
 _NOTHING: Final[Tip] = frozenset()
 _BYTES: Final = 64  # sizeof(CUstreamAttrValue)
 _WINDOW, _SYNC_POLICY, _PRIORITY, _DOMAIN_MAP, _DOMAIN = 1, 3, 8, 9, 10  # CUlaunchAttributeID
 _KNOWN: Final = frozenset((_WINDOW, _SYNC_POLICY, _PRIORITY, _DOMAIN_MAP, _DOMAIN))
 _AUTO: Final = 1  # CU_SYNC_POLICY_AUTO
-_GREATEST: Final = -5  # priority, of cuCtxGetStreamPriorityRange
 
 
 class StreamCalls(CallRules):
@@ -163,7 +162,7 @@ class StreamCalls(CallRules):
             raise invalid_value(f"invalid wait flags {flags:#x}")
         try:
             event = self._event(h_event)
-        except Refusal:
+        except CallError:
             if stream.capture is not None:
                 stream.capture.invalid = True
             raise
@@ -233,9 +232,7 @@ class StreamCalls(CallRules):
     ) -> tuple[CUresult]:
         """Record what follows in the stream into a graph that is there, behind these nodes."""
         stream = self._stream(h_stream)
-        graph = self._graphs.get(int(h_graph))
-        if graph is None:
-            raise invalid_value(f"{int(h_graph):#x} is no live graph")
+        graph = self._graph(h_graph)
         handles = [int(handle) for handle in (dependencies or ())[:num_dependencies]]
         after = [self._nodes.get(handle) for handle in handles]
         if len(after) < num_dependencies or any(n is None or n.graph is not graph for n in after):
@@ -253,13 +250,15 @@ class StreamCalls(CallRules):
         if mode not in _MODES:
             raise invalid_value(f"invalid capture mode {int(mode)}")
         if stream.is_legacy:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
                 "the legacy stream cannot be captured: use a created stream",
             )
         with self._lock:
             if stream.capture is not None:
-                raise Refusal(CUresult.CUDA_ERROR_ILLEGAL_STATE, "the stream is capturing already")
+                raise CallError(
+                    CUresult.CUDA_ERROR_ILLEGAL_STATE, "the stream is capturing already"
+                )
             capture = Capture(
                 stream, mode, threading.get_ident(), graph or Graph(), graph is not None
             )
@@ -293,15 +292,12 @@ class StreamCalls(CallRules):
             found = none if capture is None else invalid
             return SUCCESS, found, cuuint64_t(0), CUgraph(0), [], [], 0
         graph = capture.graph
-        if not graph.handle:
-            graph.handle = next(self._handles)
-            self._graphs[graph.handle] = graph
         tip = [node for node in graph.nodes if node in stream.tip]
         return (
             SUCCESS,
             status.CU_STREAM_CAPTURE_STATUS_ACTIVE,
             cuuint64_t(capture.number),
-            CUgraph(graph.handle),
+            self._handle_of_graph(graph),
             [self._handle_of(node) for node in tip],
             [CUgraphEdgeData() for _ in tip],
             len(tip),
@@ -321,7 +317,7 @@ class StreamCalls(CallRules):
         stream = self._stream(h_stream)
         capture = stream.capture
         if capture is None:
-            raise Refusal(CUresult.CUDA_ERROR_ILLEGAL_STATE, "the stream is not capturing")
+            raise CallError(CUresult.CUDA_ERROR_ILLEGAL_STATE, "the stream is not capturing")
         handles = [int(handle) for handle in (dependencies or ())[:num_dependencies]]
         nodes = [self._nodes.get(handle) for handle in handles]
         known = frozenset(n for n in nodes if n is not None and n.graph is capture.graph)
@@ -339,7 +335,7 @@ class StreamCalls(CallRules):
         with self._lock:
             capture = stream.capture
             if capture is None:
-                raise Refusal(CUresult.CUDA_ERROR_ILLEGAL_STATE, "the stream is not capturing")
+                raise CallError(CUresult.CUDA_ERROR_ILLEGAL_STATE, "the stream is not capturing")
             if capture.origin is not stream:
                 raise self._invalidate(
                     [capture],
@@ -350,26 +346,22 @@ class StreamCalls(CallRules):
             self._end(capture)
         try:
             self._refuse_end(capture, joined)
-        except Refusal:
+        except CallError:
             self._give_up(capture)
             raise
-        graph = capture.graph
-        if not graph.handle:
-            graph.handle = next(self._handles)
-            self._graphs[graph.handle] = graph
-        return SUCCESS, CUgraph(graph.handle)
+        return SUCCESS, self._handle_of_graph(capture.graph)
 
     def _refuse_end(self, capture: Capture, joined: bool) -> None:
         """Refuse the graph of a capture that did not end as it must."""
         self._refuse_if_invalid(capture)
         relaxed = capture.mode == CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
         if not relaxed and capture.thread != threading.get_ident():
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD,
                 "another thread began the capture, and its mode is not relaxed",
             )
         if not joined:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_STREAM_CAPTURE_UNJOINED,
                 "work of another stream in the capture was not joined: let the first stream "
                 "wait for an event recorded after it",
@@ -396,7 +388,7 @@ class StreamCalls(CallRules):
     def cuStreamGetAttribute(
         self, h_stream: CUstream, attr: int, /
     ) -> tuple[CUresult, AttributeValue]:
-        """What was set, or what a stream has from the beginning."""
+        """The value that was set, or the initial one."""
         stream = self._stream(h_stream)
         value = AttributeValue()
         told = self._attribute(stream, int(attr))
@@ -438,7 +430,7 @@ class StreamCalls(CallRules):
     def _set_attribute(stream: Stream, number: int, value: bytes) -> None:
         if number == _PRIORITY:
             (priority,) = struct.unpack_from("<i", value)
-            stream.priority = max(_GREATEST, min(0, priority))
+            stream.priority = max(_GREATEST_PRIORITY, min(0, priority))
         else:
             stream.attributes[number] = value
 

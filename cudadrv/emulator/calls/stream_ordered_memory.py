@@ -10,8 +10,6 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Final
 
-from ptx.emulate.memory.file_pages import CAN_SHARE, whole_pages
-
 from ...driver._api import (
     CUdevice,
     CUdeviceptr,
@@ -26,13 +24,22 @@ from ...driver._api import (
     CUstream,
     cuuint64_t,
 )
+from ..call_error import OK, SUCCESS, CallError, invalid_value, not_supported
 from ..call_rules import CallRules
 from ..device_state import DeviceState, GraphMemory, Owner, Piece
 from ..host_memory import HostPiece
 from ..node_kind import NodeKind
-from ..pools import Location, Pool, PoolPlace, PoolProperties
-from ..refusal import OK, SUCCESS, Refusal, invalid_value, not_supported
-from ..shared_file import SharedFile
+from ..pools import (
+    DEVICE,
+    HOST,
+    HOST_NUMA,
+    HOST_NUMA_CURRENT,
+    Location,
+    Pool,
+    PoolPlace,
+    PoolProperties,
+)
+from ..shared_file import DESCRIPTORS, new_shared_file
 from ..streams import Capture, Stream
 from ..timeline.freed_memory import FreedMemory
 from .call import call
@@ -47,14 +54,9 @@ _TYPE, _HANDLE_TYPES, _LOCATION, _LOCATION_TYPE, _MOST, _DECOMPRESSES = range(9,
 _PINNED: Final = int(CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED)
 _MANAGED: Final = 2  # CU_MEM_ALLOCATION_TYPE_MANAGED
 _NO_HANDLES: Final = int(CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_NONE)
-DESCRIPTORS: Final = int(CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 _NO_ACCESS: Final = int(CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE)
 _READ_AND_WRITE: Final = int(CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 _ANYWHERE: Final = 0  # CU_MEM_LOCATION_TYPE_NONE
-DEVICE: Final = int(CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE)
-HOST: Final = int(CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST)
-HOST_NUMA: Final = int(CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST_NUMA)
-HOST_NUMA_CURRENT: Final = 4  # CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT
 _THE_HOST: Final = -1  # among the ordinals of who may access a pool
 
 
@@ -112,7 +114,7 @@ class StreamOrderedMemoryCalls(CallRules):
             with self._lock:
                 self._refuse_if_invalid(capture)
                 capture.add(stream, NodeKind.ALLOC, memory.allocate, memory)
-        except Refusal:
+        except CallError:
             memory.release()
             raise
         return memory.piece.address
@@ -189,7 +191,7 @@ class StreamOrderedMemoryCalls(CallRules):
         device = self._device_at(place.number)
         pool = Pool(next(self._handles), most)
         if handles == DESCRIPTORS:
-            pool.file = shared_file("pool", device, device.profile.total_memory)
+            pool.file = new_shared_file("pool", device.uuid, device.profile.total_memory)
         with device.lock:
             device.account.pools[pool.handle] = pool
         return SUCCESS, CUmemoryPool(pool.handle)
@@ -230,7 +232,7 @@ class StreamOrderedMemoryCalls(CallRules):
     def cuMemPoolGetAccess(
         self, mem_pool: CUmemoryPool, location: Location | None, /
     ) -> tuple[CUresult, CUmemAccess_flags]:
-        """What access a device has to a pool, or the host to one of its memory.
+        """The access that a device has to a pool, or the host to one of its memory.
 
         To a pool of managed memory that is what cuMemPoolSetAccess said, though everybody reaches
         its memory: measured with driver 580.
@@ -338,27 +340,27 @@ class StreamOrderedMemoryCalls(CallRules):
             raise not_supported("access to a pool of a device is given to devices")
         device = self._device_at(asked.location.id)
         if device is owner and flags == _NO_ACCESS:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_INVALID_DEVICE, "a pool's own device has access to it"
             )
         if owner not in (None, device) and flags and not owner.can_be_reached_by(device):
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_INVALID_DEVICE,
                 f"device {device.ordinal} cannot access memory of device {owner.ordinal}",
             )
         return device.ordinal, bool(flags)
 
     def _lock_of_pool(self, device: DeviceState | None) -> AbstractContextManager[object]:
-        """What guards the account of a device's pool, or of one of the host."""
+        """The lock that guards the account of a device's pool, or of one of the host."""
         return self._lock if device is None else device.lock
 
     def _place_of_pools(self, location: Location | None, typename: int) -> PoolPlace:
-        """What a location and a type of allocation mean.
+        """The place that a location and a type of allocation mean.
 
         The codes were measured with driver 580.
 
         Raises:
-            Refusal: there are no pools of that.
+            CallError: there are no pools of that.
         """
         if location is None:
             raise invalid_value("the location of the pool is null")
@@ -457,7 +459,7 @@ class StreamOrderedMemoryCalls(CallRules):
     def _allocate_of_host(self, pool: Pool, stream: Stream, nbytes: int) -> CUdeviceptr:
         """An address at once; no bytes give null, as of a device's pool."""
         if stream.capture is not None:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_NOT_SUPPORTED,
                 "the emulator's graphs allocate memory of devices alone: allocate this before the "
                 "capture",
@@ -478,7 +480,7 @@ class StreamOrderedMemoryCalls(CallRules):
         ordinal = place.number if place.kind == DEVICE else 0
         with self._lock:
             if not self._host_pools.take(pool, nbytes):
-                raise Refusal(
+                raise CallError(
                     CUresult.CUDA_ERROR_OUT_OF_MEMORY,
                     f"out of memory: {nbytes} bytes asked for of a pool of {pool.most} bytes",
                 )
@@ -486,7 +488,7 @@ class StreamOrderedMemoryCalls(CallRules):
                 piece = self._host.allocate(nbytes, 0, ordinal, managed=place.is_managed, pool=pool)
             except (OSError, ValueError, OverflowError) as error:
                 self._host_pools.give(pool, nbytes)
-                raise Refusal(
+                raise CallError(
                     CUresult.CUDA_ERROR_OUT_OF_MEMORY,
                     f"out of memory: {nbytes} bytes of host memory asked for ({error})",
                 ) from error
@@ -498,8 +500,7 @@ def free_device_memory(driver: CallRules, address: int, stream: Stream | None = 
     device = driver._device_of(address)
     if device is None:
         raise invalid_value(f"cannot free {address:#x}: it is no device address")
-    if device.fault is not None:
-        raise Refusal(device.fault.code, device.fault.text, device.fault.cause)
+    device.refuse_if_broken()
     driver._refuse_unsafe()
     if driver._accesses is not None:
         with device.lock:
@@ -548,7 +549,7 @@ def _freeable(device: DeviceState, address: int) -> Piece:
     """The allocation to free; the lock is held.
 
     Raises:
-        Refusal: CUDA_ERROR_INVALID_VALUE, if none begins there.
+        CallError: CUDA_ERROR_INVALID_VALUE, if none begins there.
     """
     piece = device.pieces.get(address)
     if piece is None:
@@ -562,20 +563,6 @@ def _freeable(device: DeviceState, address: int) -> Piece:
 
 def _is_managed(pool: Pool) -> bool:
     return pool.place is not None and pool.place.is_managed
-
-
-def shared_file(kind: str, device: DeviceState, nbytes: int) -> SharedFile:
-    """A file for what other processes may have.
-
-    Raises:
-        Refusal: the system has none.
-    """
-    if not CAN_SHARE:
-        raise not_supported("the emulator shares memory between processes on Linux alone")
-    try:
-        return SharedFile.made(kind, device.uuid, whole_pages(nbytes))
-    except OSError as error:
-        raise Refusal(CUresult.CUDA_ERROR_OPERATING_SYSTEM, f"making a file: {error}") from error
 
 
 def free_of_host_pool(driver: CallRules, address: int, stream: Stream | None = None) -> None:

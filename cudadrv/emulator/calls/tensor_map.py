@@ -28,8 +28,8 @@ from ptx.emulate.model.tensor_map import (
 )
 
 from ...driver._api import CUdriverProcAddressQueryResult, CUresult, CUtensorMap
+from ..call_error import OK, SUCCESS, CallError, invalid_value
 from ..call_rules import CallRules
-from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from ..tensor_map_functions import TensorMapFunctions
 from .call import call
 
@@ -133,7 +133,7 @@ class TensorMapCalls(CallRules):
         """Refused: devices of compute capability 10.0 have it, and the emulator does not copy so.
 
         Raises:
-            Refusal: always.
+            CallError: always.
         """
         self._refuse_older_than(_SINCE)
         if self._capability < _WIDE_SINCE:  # as an H200's driver
@@ -171,7 +171,7 @@ class TensorMapCalls(CallRules):
         """The C functions that cuda.bindings cannot call, as its objects are not aligned."""
         found = self._tensor_map_functions.address(bytes(symbol).decode(errors="replace"))
         if not found:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_NOT_FOUND,
                 f"the emulator has no address of {symbol!r}; emulator.stand_in() has",
             )
@@ -195,7 +195,7 @@ class TensorMapCalls(CallRules):
     def _refuse_older_than(self, since: tuple[int, int]) -> None:
         capability = self._capability
         if capability < since:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_NOT_SUPPORTED,
                 f"devices of compute capability {capability} have no such tensor maps",
             )
@@ -211,7 +211,7 @@ def tiled(tensor: Extents, box: Numbers, modes: Modes) -> TensorLayout:
     """The tensor map of `cuTensorMapEncodeTiled`.
 
     Raises:
-        Refusal: CUDA_ERROR_INVALID_VALUE, or CUDA_ERROR_NOT_SUPPORTED of what is not emulated.
+        CallError: CUDA_ERROR_INVALID_VALUE, or CUDA_ERROR_NOT_SUPPORTED of what is not emulated.
     """
     least = 3 if modes.interleave else 1
     layout = _layout(tensor, modes, least)
@@ -230,7 +230,7 @@ def im2col(
     """The tensor map of `cuTensorMapEncodeIm2col`.
 
     Raises:
-        Refusal: likewise.
+        CallError: likewise.
     """
     layout = _layout(tensor, modes, 3)
     spatial = tensor.rank - 2
@@ -250,14 +250,14 @@ def refuse_im2col_wide(
     """Refuse what `cuTensorMapEncodeIm2colWide` would make.
 
     Raises:
-        Refusal: CUDA_ERROR_INVALID_VALUE, else CUDA_ERROR_NOT_SUPPORTED.
+        CallError: CUDA_ERROR_INVALID_VALUE, else CUDA_ERROR_NOT_SUPPORTED.
     """
     layout = _layout(tensor, modes, 3)
     if modes.interleave or not modes.swizzle or mode not in (0, 1):
         raise invalid_value("rows of images go with a swizzle, no interleave, and mode 0 or 1")
     # The corners' range is that of one spatial dimension, whatever the rank.
     _check_pixels(layout, [(lower,), (upper,)], _CORNERS[3], channels, pixels, modes)
-    raise Refusal(
+    raise CallError(
         CUresult.CUDA_ERROR_NOT_SUPPORTED,
         f"the emulator does not copy rows of images (im2col::w{'::128' if mode else ''}): from "
         f"{lower} to {upper}, {pixels} pixels of {channels} channels"
@@ -288,7 +288,7 @@ def check_address(address: int, interleave: int) -> None:
     """Refuse an address that is not aligned.
 
     Raises:
-        Refusal: CUDA_ERROR_INVALID_VALUE.
+        CallError: CUDA_ERROR_INVALID_VALUE.
     """
     alignment = 32 if interleave == 2 else 16
     if address % alignment:
@@ -345,7 +345,7 @@ def _check_emulated(tensor: Extents, modes: Modes, layout: TensorLayout) -> None
     elif modes.swizzle not in _SWIZZLES:
         what = "swizzles that flip halves of 16 bytes"
     if what:
-        raise Refusal(
+        raise CallError(
             CUresult.CUDA_ERROR_NOT_SUPPORTED,
             f"the emulator copies no {what}"
             "\n  use another type or mode, or run the kernel on a GPU",

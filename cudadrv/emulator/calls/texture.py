@@ -27,9 +27,9 @@ from ...driver._api import (
     CUtexObject,
 )
 from ..arrays import FORMATS, ArrayFlags, read_format
+from ..call_error import OK, SUCCESS, CallError, invalid_value
 from ..call_rules import CallRules
 from ..contexts import Context
-from ..refusal import OK, SUCCESS, Refusal, invalid_value
 from .call import call
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class TextureCalls(CallRules):
         kind, levels = self._resource(res_desc, context)
         texture = read_texture(tex_desc, levels, kind)
         if res_view_desc is not None:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_NOT_SUPPORTED, "the emulator takes no views of resources"
             )
         self._refuse_unsafe()
@@ -131,7 +131,7 @@ class TextureCalls(CallRules):
         """The kind of a resource, and its images.
 
         Raises:
-            Refusal: CUDA_ERROR_INVALID_VALUE, if a texture cannot read it.
+            CallError: CUDA_ERROR_INVALID_VALUE, if a texture cannot read it.
         """
         if resource is None:
             raise invalid_value("the resource's descriptor is null")
@@ -163,7 +163,7 @@ class TextureCalls(CallRules):
     @staticmethod
     def _refuse_other(owner: Context, context: Context) -> None:
         if owner is not context:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_PEER_ACCESS_NOT_ENABLED,
                 "the array belongs to another context than the current one",
             )
@@ -173,7 +173,7 @@ def linear_image(resource: CUDA_RESOURCE_DESC, device: DeviceState) -> Image:
     """Texels in a row, in plain memory.
 
     Raises:
-        Refusal: they are not aligned, not in one allocation, or of no format.
+        CallError: they are not aligned, not in one allocation, or of no format.
     """
     linear = resource.res.linear
     kind, channels = FORMATS[read_format(lambda: linear.format)], _channels(linear.numChannels)
@@ -188,7 +188,8 @@ def pitched_image(resource: CUDA_RESOURCE_DESC, device: DeviceState) -> Image:
     """Texels in rows, in plain memory.
 
     Raises:
-        Refusal: they or the rows are not aligned, too many, not in one allocation or of no format.
+        CallError: they or the rows are not aligned, too many, not in one allocation, or of no
+            format.
     """
     pitched = resource.res.pitch2D
     kind, channels = FORMATS[read_format(lambda: pitched.format)], _channels(pitched.numChannels)
@@ -227,7 +228,7 @@ def _placed(address: int, nbytes: int, device: DeviceState) -> int:
     if not address:
         raise invalid_value("the texture's memory is null")
     if not device.holds(address):
-        raise Refusal(
+        raise CallError(
             CUresult.CUDA_ERROR_NOT_SUPPORTED,
             f"{address:#x} is not in the memory of device {device.ordinal}: the emulator has "
             "textures over nothing else",
@@ -246,7 +247,7 @@ def read_texture(
     """How images are read.
 
     Raises:
-        Refusal: CUDA_ERROR_INVALID_VALUE, if a number or a flag is invalid.
+        CallError: CUDA_ERROR_INVALID_VALUE, if a number or a flag is invalid.
     """
     if descriptor is None:
         raise invalid_value("the texture's descriptor is null")

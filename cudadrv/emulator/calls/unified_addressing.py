@@ -1,4 +1,4 @@
-"""What a pointer is, and what is told of managed memory.
+"""Attributes of pointers, and managed memory: advice, prefetches, attachment to streams.
 
 CUDA Driver API: "Unified Addressing", cuStreamAttachMemAsync. Managed memory is everywhere at once,
 so that a prefetch moves nothing; what is discarded has any content until it is written.
@@ -22,17 +22,16 @@ from ...driver._api import (
     CUresult,
     CUstream,
 )
+from ..call_error import OK, SUCCESS, CallError, invalid_value
 from ..call_rules import CallRules
 from ..device_state import DeviceState, Owner
-from ..host_memory import HostPiece, HostRange, Somewhere, Told
+from ..host_memory import HostPiece, HostRange, MemoryLocation, PageAdvice
 from ..memory_patterns import FREED, fill
 from ..node_kind import NodeKind
-from ..pools import Location
-from ..refusal import OK, SUCCESS, Refusal, invalid_value
+from ..pools import DEVICE, HOST, HOST_NUMA, HOST_NUMA_CURRENT, Location
 from ..streams import LEGACY_HANDLE, Stream
 from .call import call
 from .memory_copy import first_ones
-from .stream_ordered_memory import DEVICE, HOST, HOST_NUMA
 
 # The attributes that cuPointerGetAttributes gives, for what is no memory of the driver's.
 _NULLS: Final[dict[int, object]] = {
@@ -55,7 +54,6 @@ _NULLS: Final[dict[int, object]] = {
         "MEMPOOL_HANDLE": CUmemoryPool(0),
     }.items()
 }
-_HOST_NUMA_CURRENT: Final = 4  # CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT
 _CPU: Final = -1  # CU_DEVICE_CPU
 _TO_STREAM: Final = 4  # CU_MEM_ATTACH_SINGLE
 _ATTACH_TO: Final = (1, 2, _TO_STREAM)  # globally, to the host; CU_MEM_ATTACH_GLOBAL, _HOST
@@ -81,7 +79,7 @@ class UnifiedAddressingCalls(CallRules):
     def cuPointerGetAttributes(
         self, num_attributes: int, attributes: Sequence[CUpointer_attribute], ptr: int, /
     ) -> tuple[CUresult, list[object]]:
-        """What the memory at an address is, in the Python types of cuda.bindings.
+        """Attributes of the memory at an address, in the Python types of cuda.bindings.
 
         By the manual it does not fail for what is no memory of the driver's: nulls are given then,
         and for what the memory has no value of.
@@ -201,7 +199,7 @@ class UnifiedAddressingCalls(CallRules):
         self._tell(found, change)
         return OK
 
-    def _advice(self, number: int, location: Location) -> Callable[[Told], Told]:
+    def _advice(self, number: int, location: Location) -> Callable[[PageAdvice], PageAdvice]:
         if number in (_SET_READ_MOSTLY, _UNSET_READ_MOSTLY):
             return lambda told: replace(told, is_read_mostly=number == _SET_READ_MOSTLY)
         if number == _PREFER_NOTHING:
@@ -209,7 +207,7 @@ class UnifiedAddressingCalls(CallRules):
         place = self._place_of(location)
         if number == _PREFER:
             # On a host of one NUMA node that is the host: measured with driver 580.
-            preferred = place if place.kind == DEVICE else Somewhere(HOST, 0)
+            preferred = place if place.kind == DEVICE else MemoryLocation(HOST, 0)
             return lambda told: replace(told, preferred=preferred)
         if number not in (_ACCESSED, _NOT_ACCESSED):
             raise invalid_value(f"there is no advice {number}")
@@ -238,7 +236,7 @@ class UnifiedAddressingCalls(CallRules):
 
     def _refuse_to_record(self, stream: Stream) -> None:
         if stream.capture is not None:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "a graph moves no managed memory"
             )
 
@@ -261,19 +259,19 @@ class UnifiedAddressingCalls(CallRules):
 
     def _places(
         self, given: Sequence[Location] | None, starts: Sequence[int], number: int, count: int
-    ) -> list[Somewhere]:
+    ) -> list[MemoryLocation]:
         """A place for each range of a batch."""
         starts = first_ones("prefetchLocIdxs", starts, given or (), number, count)
-        found: list[Somewhere] = []
+        found: list[MemoryLocation] = []
         for (start, end), each in zip(pairwise((*starts, count)), given or (), strict=False):
             found += [self._place_of(each)] * (end - start)
         return found
 
-    def _tell_of_places(self, ranges: Sequence[_Range], places: Sequence[Somewhere]) -> None:
+    def _tell_of_places(self, ranges: Sequence[_Range], places: Sequence[MemoryLocation]) -> None:
         for found, place in zip(ranges, places, strict=True):
             self._tell(found, partial(_prefetched, place))
 
-    def _tell(self, found: _Range, change: Callable[[Told], Told]) -> None:
+    def _tell(self, found: _Range, change: Callable[[PageAdvice], PageAdvice]) -> None:
         piece, offset, nbytes = found
         assert piece.told is not None  # it is managed memory
         with self._lock:
@@ -303,24 +301,24 @@ class UnifiedAddressingCalls(CallRules):
             )
         return piece, address - piece.address, count
 
-    def _place_of(self, location: Location) -> Somewhere:
+    def _place_of(self, location: Location) -> MemoryLocation:
         try:
             kind = int(location.type)
         except ValueError:
             kind = 0
         if kind == DEVICE:
-            return Somewhere(kind, self._device_at(location.id).ordinal)
+            return MemoryLocation(kind, self._device_at(location.id).ordinal)
         if kind == HOST_NUMA and location.id:
             raise invalid_value(f"the emulated host has NUMA node 0, and no node {location.id}")
-        if kind not in (HOST, HOST_NUMA, _HOST_NUMA_CURRENT):
+        if kind not in (HOST, HOST_NUMA, HOST_NUMA_CURRENT):
             raise invalid_value(f"managed memory is on a device or the host, not at type {kind}")
-        return Somewhere(kind, 0)
+        return MemoryLocation(kind, 0)
 
     @call(1)
     def cuMemRangeGetAttribute(
         self, data_size: int, attribute: int, dev_ptr: CUdeviceptr, count: int, /
     ) -> tuple[CUresult, int | list[int]]:
-        """What was said of all of a range; of a part alone it counts as not said."""
+        """The advice for a range, as far as all of the range has it."""
         return SUCCESS, self._attribute_of_range(data_size, int(attribute), dev_ptr, count)
 
     @call(1)
@@ -388,11 +386,11 @@ def _of_host_memory(piece: HostPiece, address: int) -> dict[int, object]:
     }
 
 
-def _prefetched(place: Somewhere, told: Told) -> Told:
+def _prefetched(place: MemoryLocation, told: PageAdvice) -> PageAdvice:
     return replace(told, prefetched=place)
 
 
-def _number_of(attribute: int, place: Somewhere | None) -> int:
+def _number_of(attribute: int, place: MemoryLocation | None) -> int:
     if attribute in (_PREFERRED_TYPE, _PREFETCHED_TYPE):
         return 0 if place is None else place.kind  # CU_MEM_LOCATION_TYPE_INVALID
     if place is None:

@@ -24,12 +24,11 @@ from ...driver._api import (
     CUmemLocationType,
     CUresult,
 )
+from ..call_error import OK, SUCCESS, CallError, invalid_value
 from ..call_rules import CallRules
 from ..device_state import DeviceState, PhysicalMemory
-from ..refusal import OK, SUCCESS, Refusal, invalid_value
-from ..shared_file import SharedFile
+from ..shared_file import DESCRIPTORS, SharedFile, new_shared_file
 from .call import call
-from .stream_ordered_memory import DESCRIPTORS, shared_file
 
 _GRANULARITY: Final = 2 << 20  # of every device so far
 _PINNED: Final = int(CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED)
@@ -45,7 +44,7 @@ class VirtualMemoryCalls(CallRules):
     def cuMemGetAllocationGranularity(
         self, prop: CUmemAllocationProp | None, option: CUmemAllocationGranularity_flags, /
     ) -> tuple[CUresult, int]:
-        """What sizes and addresses are multiples of."""
+        """The granularity of sizes and addresses."""
         self._device_of_properties(prop)
         return SUCCESS, _GRANULARITY
 
@@ -61,7 +60,7 @@ class VirtualMemoryCalls(CallRules):
             try:
                 found = Reservation(device.memory, size, max(alignment, _GRANULARITY))
             except OutOfMemory as error:
-                raise Refusal(
+                raise CallError(
                     CUresult.CUDA_ERROR_OUT_OF_MEMORY,
                     f"out of memory: a range lies within an emulated device's memory: {error}",
                 ) from error
@@ -89,13 +88,13 @@ class VirtualMemoryCalls(CallRules):
             raise invalid_value(f"memory of {size} bytes, no multiple of {_GRANULARITY}")
         with device.lock:
             if size > device.account.free_bytes:
-                raise Refusal(
+                raise CallError(
                     CUresult.CUDA_ERROR_OUT_OF_MEMORY,
                     f"out of memory: {size} bytes asked for, {device.account.free_bytes} are free",
                 )
             file = None
             if prop is not None and int(prop.requestedHandleTypes) == DESCRIPTORS:
-                file = shared_file("mapped", device, size)
+                file = new_shared_file("mapped", device.uuid, size)
             device.memory.used_bytes += size
             handle = next(self._handles)
             device.physical[handle] = PhysicalMemory(size, file=file)
@@ -171,7 +170,7 @@ class VirtualMemoryCalls(CallRules):
         if offset or flags or size != memory.nbytes:
             raise invalid_value(f"mapping {size} of {memory.nbytes} bytes from {offset} on")
         if owner is not device or memory.mapped_at:
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_NOT_SUPPORTED,
                 "the emulator maps memory once, into a range of its own device",
             )
@@ -197,7 +196,7 @@ class VirtualMemoryCalls(CallRules):
             if where.type != CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE or (
                 self._device_at(where.id) is not device
             ):
-                raise Refusal(
+                raise CallError(
                     CUresult.CUDA_ERROR_NOT_SUPPORTED,
                     "the emulator gives access to mapped memory to its own device alone",
                 )
@@ -232,12 +231,12 @@ class VirtualMemoryCalls(CallRules):
         if prop is None or int(prop.type) != _PINNED:
             raise invalid_value("memory to be mapped is of type CU_MEM_ALLOCATION_TYPE_PINNED")
         if int(prop.requestedHandleTypes) not in (_NO_HANDLES, DESCRIPTORS):
-            raise Refusal(
+            raise CallError(
                 CUresult.CUDA_ERROR_NOT_SUPPORTED,
                 "the emulator shares memory by POSIX file descriptors alone",
             )
         if prop.location.type != CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE:
-            raise Refusal(CUresult.CUDA_ERROR_NOT_SUPPORTED, "memory to be mapped is of a device")
+            raise CallError(CUresult.CUDA_ERROR_NOT_SUPPORTED, "memory to be mapped is of a device")
         return self._device_at(prop.location.id)
 
     def _reservation(self, address: int, nbytes: int) -> tuple[DeviceState, Reservation]:

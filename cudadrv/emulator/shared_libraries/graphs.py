@@ -270,7 +270,7 @@ def _put_params(api: Emulator, node: int, result: int, first: int, nbytes: int) 
 
 
 def _of_kind(kind: CUgraphNodeType, first: int, nbytes: int) -> Handler:
-    """What gives the parameters of nodes of one kind, and refuses the others."""
+    """Return a handler that gives parameters of nodes of one kind and rejects others."""
 
     def answer(api: Emulator, node: int, result: int) -> int:
         code, found = call(api, "cuGraphNodeGetType", node)

@@ -100,7 +100,7 @@ def split_into_groups(
 
 @GREEN_CONTEXTS("cuDevResourceGenerateDesc 12040 >size size uint")
 def describe(api: Emulator, result: int, resources: int, count: int) -> int:
-    """What a green context is to have."""
+    """A description of the multiprocessors that a green context is to have."""
     if count and not resources:
         return INVALID_VALUE
     given = [_resource(resources + _BYTES * at) for at in range(count)]

@@ -148,7 +148,7 @@ def capture_info_with_edges(
 
 @LAUNCHING("cuStreamGetAttribute 11000 stream int >byte")
 def stream_attribute(api: Emulator, stream: int, attribute: int, result: int) -> int:
-    """What is set on a stream."""
+    """An attribute of a stream."""
     code, value = call(api, "cuStreamGetAttribute", stream, attribute)
     if not code:
         put_bytes(result, ctypes.string_at(int(value.getPtr()), _VALUE_BYTES))

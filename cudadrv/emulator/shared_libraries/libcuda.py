@@ -109,7 +109,7 @@ class Libcuda:
             print(f"cudadrv: {fault}", file=sys.stderr)
 
     def _plain(self, form: Signature, *, per_thread: bool) -> Callable[..., int]:
-        """What reads the arguments, calls the emulator and writes its results."""
+        """Return a function that reads the arguments, calls the emulator and writes its results."""
         name, parameters = form.base_name, form.parameters
         inputs = [(at, p) for at, p in enumerate(parameters) if not p.is_result]
         results = [(at, p) for at, p in enumerate(parameters) if p.is_result]

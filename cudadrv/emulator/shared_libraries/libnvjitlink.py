@@ -341,7 +341,7 @@ class LibnvJitLink:
         return _put_length(result, self._links[handle].lto_text)
 
     def GetLinkedPtx(self, handle: int, result: int) -> int:
-        """What LTO-IR became."""
+        """The PTX that LTO-IR was linked to."""
         put_bytes(result, self._links[handle].lto_text)
         return 0
 

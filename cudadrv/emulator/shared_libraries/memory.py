@@ -88,7 +88,7 @@ def queue_copy_to_peer(api: Emulator, copy: int, stream: int) -> int:
 
 @MEMORY("cuArray3DGetDescriptor_v2 3020 >byte size")
 def array_descriptor(api: Emulator, result: int, array: int) -> int:
-    """What an array was made of."""
+    """The descriptor of an array."""
     code, found = call(api, "cuArray3DGetDescriptor", array)
     if not code:
         put_bytes(result, _described(found, found.Depth, flags=(found.Flags, 0)))
@@ -155,7 +155,7 @@ def _location(passed: int) -> SimpleNamespace:
 def set_memory_access(
     api: Emulator, address: int, nbytes: int, descriptions: int, count: int
 ) -> int:
-    """Who reaches a range of addresses."""
+    """Set which devices reach a range of addresses."""
     seen = _descriptions(descriptions, count)
     return int(call(api, "cuMemSetAccess", address, nbytes, seen, count)[0])
 
@@ -184,7 +184,7 @@ def _is_switch(attribute: int) -> bool:
 
 @MEMORY("cuMemPoolSetAccess 11020 size size size")
 def set_pool_access(api: Emulator, pool: int, descriptions: int, count: int) -> int:
-    """Who reaches a pool; CUmemAccessDesc is three numbers."""
+    """Set which devices reach a pool; CUmemAccessDesc is three numbers."""
     seen = _descriptions(descriptions, count)
     return int(call(api, "cuMemPoolSetAccess", pool, seen, count)[0])
 
@@ -201,7 +201,7 @@ def _descriptions(address: int, count: int) -> list[SimpleNamespace]:
 
 @MEMORY("cuMemPoolGetAccess 11020 >int size size")
 def pool_access(api: Emulator, result: int, pool: int, location: int) -> int:
-    """Who reaches a pool: what cuMemPoolSetAccess said."""
+    """The access to a pool, as cuMemPoolSetAccess set it."""
     code, flags = call(api, "cuMemPoolGetAccess", pool, location_at(location))
     if not code:
         put_uint(result, int(flags))
@@ -348,7 +348,7 @@ def discard_batch(
 def range_attribute(
     api: Emulator, result: int, nbytes: int, attribute: int, address: int, count: int
 ) -> int:
-    """What was said of a range: a number of 4 bytes, or several."""
+    """The advice for a range: a number of 4 bytes, or several."""
     code, value = call(api, "cuMemRangeGetAttribute", nbytes, attribute, address, count)
     if not code:
         _put_numbers(result, value)

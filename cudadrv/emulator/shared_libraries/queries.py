@@ -1,4 +1,4 @@
-"""What devices, pointers and results are."""
+"""Queries of devices, pointers and results."""
 
 from __future__ import annotations
 

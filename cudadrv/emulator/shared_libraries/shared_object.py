@@ -58,7 +58,7 @@ def _jump_arm(at: int, slot: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What depends on the processor.
+    """The facts that depend on the processor.
 
     Attributes:
         number: e_machine.

@@ -1,4 +1,4 @@
-"""What a C function takes: from the words of a table to what ctypes needs.
+"""Signatures of C functions: from the words of a table to the types of ctypes.
 
 Words: `int`, `uint`, `short`, `byte`; `size` for what has 8 bytes (sizes, handles, addresses);
 `text`, which ends with a NUL; `stream`, a handle of a stream; `*NAME`, a structure of the bindings;
@@ -64,7 +64,7 @@ _STRUCTURES: Final[dict[str, Callable[..., object]]] = {
 
 
 class _Opaque(ctypes.Structure):
-    """What goes to other processes, as C passes it."""
+    """Opaque bytes that go to other processes, as C passes them."""
 
     _fields_ = (("content", ctypes.c_ubyte * OPAQUE_BYTES),)
 
@@ -104,13 +104,13 @@ class Parameter:
 
     @property
     def c_type(self) -> Simple:
-        """What is passed."""
+        """The ctypes type of the argument."""
         if self.mark or self.word.startswith("*"):
             return ctypes.c_size_t
         return _Opaque if self.word.startswith("@") else _TYPES[self.word]
 
     def read(self, given: Argument | ctypes.Structure, per_thread: bool) -> object:
-        """What the emulator takes for it."""
+        """The value that the emulator takes for the argument."""
         if isinstance(given, ctypes.Structure):
             return _OF_BYTES[self.word[1:]](bytes(given))
         if self.word.startswith("*"):
@@ -151,7 +151,7 @@ class Signature:
 
     @cached_property
     def c_function(self) -> Callable[[Callable[..., int]], CFuncPtr]:
-        """What makes C functions of it."""
+        """The ctypes prototype (CFUNCTYPE) of this signature."""
         return ctypes.CFUNCTYPE(ctypes.c_int, *(p.c_type for p in self.parameters))
 
     @cached_property

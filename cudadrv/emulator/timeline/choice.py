@@ -57,7 +57,7 @@ class Order:
 
     @property
     def repeated_by(self) -> str:
-        """What makes a program run in this order again."""
+        """How to run a program in this order again."""
         if self.name == "held":
             return f"repeat with {VARIABLE}={self}"
         if self.name == "random":
@@ -113,10 +113,10 @@ class Choice(Protocol):
     def pick(self, ready: Sequence[Operation], needed: Set[Operation]) -> Operation:
         """The next one, of at least one, where a call needs some operations."""
 
-    def volunteer(self, ready: Sequence[Operation]) -> Operation | None:
+    def pick_unneeded(self, ready: Sequence[Operation]) -> Operation | None:
         """What runs, of at least one, at a call that needs none; it is asked again after that."""
 
-    def pauses(self, operation: Operation, others: Sequence[Operation]) -> bool:
+    def may_preempt(self, operation: Operation, others: Sequence[Operation]) -> bool:
         """Whether an operation that has had a turn, and has more, is chosen anew with others."""
 
     def widens(self) -> bool:
@@ -151,11 +151,11 @@ class Late:
         leading = [each for each in ready if each in self._leading_there]
         return max(leading or ready, key=_number)
 
-    def volunteer(self, ready: Sequence[Operation]) -> Operation | None:
+    def pick_unneeded(self, ready: Sequence[Operation]) -> Operation | None:
         """None."""
         return None
 
-    def pauses(self, operation: Operation, others: Sequence[Operation]) -> bool:
+    def may_preempt(self, operation: Operation, others: Sequence[Operation]) -> bool:
         """Only where it may wait for one of the others."""
         return operation.seems_to_wait and bool(others)
 
@@ -179,7 +179,7 @@ class Held(Late):
         super().__init__()
         self._held = numbers
 
-    def volunteer(self, ready: Sequence[Operation]) -> Operation | None:
+    def pick_unneeded(self, ready: Sequence[Operation]) -> Operation | None:
         """The oldest that is not held back."""
         free = [each for each in ready if each.number not in self._held]
         return min(free, key=_number, default=None)
@@ -217,11 +217,11 @@ class Seeded:
             ranks[first] = self._random.random()
         return self._among([each for each in ready if each.stream.number == first])
 
-    def volunteer(self, ready: Sequence[Operation]) -> Operation | None:
+    def pick_unneeded(self, ready: Sequence[Operation]) -> Operation | None:
         """Some, seldom many."""
         return self._any(ready) if self._random.random() < self._eagerness else None
 
-    def pauses(self, operation: Operation, others: Sequence[Operation]) -> bool:
+    def may_preempt(self, operation: Operation, others: Sequence[Operation]) -> bool:
         """As often as not."""
         return self.flips()
 
@@ -255,7 +255,7 @@ def with_what_it_waits_for(wanted: Iterable[Operation]) -> set[Operation]:
 
 
 def choice_of(order: Order, timeline: int) -> Choice:
-    """Who chooses in a timeline, which is counted from 0 in its process."""
+    """The choice of a timeline, which is counted from 0 in its process."""
     if order.name == "immediate":
         return Held(frozenset())
     if order.name == "random":

@@ -1,7 +1,7 @@
 """Accesses of launches, copies, fills, allocations and frees that nothing orders, and of the host.
 
-Each is compared with those of other lines of the logical time that it does not come after. What the
-host has waited for is forgotten, as all that follows comes after it.
+Each is compared with those of other tracks of the logical time that it does not come after. What
+the host has waited for is forgotten, as all that follows comes after it.
 
 Of the host it is known what it changes in pinned and managed memory, and what the library reads
 there for it. It is taken to do so by accesses that kernels may meet with atomic or volatile ones.
@@ -19,12 +19,11 @@ from numpy.typing import NDArray
 from ptx.emulate.check.accessed_bytes import AccessedBytes, LaunchAccesses, merged
 from ptx.emulate.check.findings import Access, Findings
 
+from ..call_site import user_call_site
 from ..node_kind import NodeKind, Run
-from ..origin import caller
 from ..streams import Stream
 from .host_writes import HostWrites
 from .logical_time import LogicalTime
-from .moment import Clock, Moment
 from .past_accesses import (
     Doer,
     Numbers,
@@ -38,6 +37,7 @@ from .past_accesses import (
     ranges_of,
     touches,
 )
+from .timestamp import Clock, Timestamp
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.order.ordered_launch import Turns
@@ -53,12 +53,12 @@ _MOST: Final = 64  # allocations at one address that are told apart
 Named = tuple[int, str]
 """Where an allocation begins, and what it is in words."""
 _T = TypeVar("_T")
-_MOST_PARTS: Final = 24  # of a line in one way, before they are made one
+_MOST_PARTS: Final = 24  # of a track in one way, before they are made one
 Ways = tuple[bool, bool]
 """Whether an access writes, and whether it is strong."""
 
 
-class Births:
+class AllocationTimes:
     """The numbers of the moments in which allocations were made, by their addresses.
 
     It takes no lock: an allocation is noted under its device's.
@@ -78,7 +78,7 @@ class Births:
         if len(born) > _MOST:
             del born[: _MOST // 2]
 
-    def parts(self, address: int, *numbers: int) -> bool:
+    def separates(self, address: int, *numbers: int) -> bool:
         """Whether these moments are of two allocations, one after the other at an address."""
         allocation = self._allocation_at(address)
         born = [] if allocation is None else self._numbers.get(allocation[0], [])
@@ -86,7 +86,7 @@ class Births:
 
 
 class ConcurrentAccesses:
-    """What the operations of an emulator accessed since the host last waited for them.
+    """Accesses of an emulator's operations since the host last waited for them.
 
     Args:
         findings: where races are put.
@@ -110,8 +110,8 @@ class ConcurrentAccesses:
         self._time = LogicalTime()
         self._host_writes = HostWrites(host)
         self._past: dict[int, dict[Ways, list[PastAccesses]]] = {}
-        self._births = Births(allocation_at)
-        self._pending: dict[int, Moment] = {}
+        self._allocation_times = AllocationTimes(allocation_at)
+        self._pending: dict[int, Timestamp] = {}
         self._current = threading.local()
 
     # When something happens.
@@ -125,7 +125,7 @@ class ConcurrentAccesses:
         """
         with self._lock:
             self._look_at_host(host)
-            moment = self._time.moment(stream, kind, caller())
+            moment = self._time.moment(stream, kind, user_call_site())
             self._pending[moment.number] = moment
         return self._at(moment, run)
 
@@ -139,11 +139,11 @@ class ConcurrentAccesses:
         """A graph is launched: what is to be run in the place of each node's function."""
         with self._lock:
             self._look_at_host(each for step in executable.steps for each in step.work.host)
-            moments = self._time.moments_of_graph(executable, stream, caller(), events)
+            moments = self._time.moments_of_graph(executable, stream, user_call_site(), events)
             self._pending |= {moment.number: moment for moment in moments}
         return [self._at(moment, run) for moment, run in zip(moments, runs, strict=True)]
 
-    def _at(self, moment: Moment, run: Run) -> Run:
+    def _at(self, moment: Timestamp, run: Run) -> Run:
         def run_now() -> Turns | None:
             turns: Turns | None = None
             try:
@@ -152,12 +152,12 @@ class ConcurrentAccesses:
                 if turns is None:
                     self._pending.pop(moment.number, None)
             if moment.kind is NodeKind.HOST:  # what it tells the host, nobody sees
-                self.host_waits({**moment.after, moment.line: moment.index})
+                self.host_waits({**moment.after, moment.track: moment.index})
             return None if turns is None else self._in_turns(moment, turns)
 
         return run_now
 
-    def _in_turns(self, moment: Moment, turns: Turns) -> Turns:
+    def _in_turns(self, moment: Timestamp, turns: Turns) -> Turns:
         try:
             while (waits := self._within(moment, lambda: next(turns, None))) is not None:
                 yield waits
@@ -165,7 +165,7 @@ class ConcurrentAccesses:
             self._pending.pop(moment.number, None)
             turns.close()
 
-    def _within(self, moment: Moment, work: Callable[[], _T]) -> _T:
+    def _within(self, moment: Timestamp, work: Callable[[], _T]) -> _T:
         """Do an operation, or a part of it."""
         former = getattr(self._current, "moment", None)
         with self._lock:
@@ -181,7 +181,7 @@ class ConcurrentAccesses:
                 self._take_over(moment)
                 self._host_writes.end()
 
-    def _take_over(self, moment: Moment) -> None:
+    def _take_over(self, moment: Timestamp) -> None:
         """What an operation has written that does not say where is not the host's."""
         if moment.kind is NodeKind.KERNEL:
             self._host_writes.take_over()
@@ -191,7 +191,7 @@ class ConcurrentAccesses:
                 self._add(Doer(moment), [merged([in_order(written, writes=True)])])
 
     def now(self, stream: Stream) -> Clock:
-        """What an event says that is recorded in a stream now."""
+        """The clock of an event that is recorded in a stream now."""
         with self._lock:
             return self._time.now(stream)
 
@@ -210,13 +210,13 @@ class ConcurrentAccesses:
             over = self._time.host_waits(clock, forgets=forgets)
             if not forgets:
                 return
-            for line, ways in list(self._past.items()):
-                index = over.get(line, 0)
+            for track, ways in list(self._past.items()):
+                index = over.get(track, 0)
                 for way, past in list(ways.items()):
                     rest = [each for each in (one.since(index) for one in past) if each is not None]
                     ways[way] = rest
                 if not any(ways.values()):
-                    del self._past[line]
+                    del self._past[track]
             self._host_writes.keep(self._is_used)
 
     def host_waits_for(self, waited: Stream | Context | DeviceState | None) -> None:
@@ -237,7 +237,7 @@ class ConcurrentAccesses:
         if self._allocation_at(address) is not None:  # pinned or managed
             with self._lock:
                 self._look_at_host()
-                when = f"called at {caller()}"
+                when = f"called at {user_call_site()}"
                 self._host_accesses(elements_of(array), when, writes=False)
 
     def _look_at_host(self, ranges: Iterable[HostRange] = ()) -> None:
@@ -249,7 +249,7 @@ class ConcurrentAccesses:
             self._host_writes.watch(each.address, each.address + each.nbytes)
 
     def _host_accesses(self, ranges: Numbers, when: str, *, writes: bool) -> None:
-        moment = self._time.moment_of_host(caller(), NodeKind.HOST)
+        moment = self._time.moment_of_host(user_call_site(), NodeKind.HOST)
         doer = Doer(moment, by_host=when)
         self._add(doer, [merged([in_order(ranges, writes=writes, strong=True)])])
 
@@ -267,22 +267,22 @@ class ConcurrentAccesses:
 
         It takes no lock: the device's is held.
         """
-        self._births.note(address, self._time.next_number())
+        self._allocation_times.note(address, self._time.next_number())
 
     def allocated(self, stream: Stream, address: int, nbytes: int) -> None:
         """Memory is there from here on in a stream."""
         with self._lock:
-            moment = self._time.moment(stream, NodeKind.ALLOC, caller())
-            self._births.note(address, moment.number)
+            moment = self._time.moment(stream, NodeKind.ALLOC, user_call_site())
+            self._allocation_times.note(address, moment.number)
         self._add(Doer(moment), [ranges_of([(address, nbytes)], writes=True)])
 
     def freed(self, stream: Stream | None, address: int, nbytes: int) -> None:
         """Memory is there no more from here on in a stream, or for the host."""
         with self._lock:
             if stream is None:
-                moment = self._time.moment_of_host(caller(), NodeKind.FREE)
+                moment = self._time.moment_of_host(user_call_site(), NodeKind.FREE)
             else:
-                moment = self._time.moment(stream, NodeKind.FREE, caller())
+                moment = self._time.moment(stream, NodeKind.FREE, user_call_site())
         self._add(Doer(moment), [ranges_of([(address, nbytes)], writes=True)])
 
     def in_graph(self, address: int, nbytes: int, *, allocates: bool) -> None:
@@ -290,7 +290,7 @@ class ConcurrentAccesses:
         moment = getattr(self._current, "moment", None)
         if moment is not None:
             if allocates:
-                self._births.note(address, moment.number)
+                self._allocation_times.note(address, moment.number)
             self._add(Doer(moment), [ranges_of([(address, nbytes)], writes=True)])
 
     def moved(self, read: Iterable[Range], written: Iterable[Range]) -> None:
@@ -316,7 +316,7 @@ class ConcurrentAccesses:
         parts = [each for each in parts if len(each.starts)]
         with self._lock:
             pairs = list(self._pairs(doer, parts))
-            own = self._past.setdefault(doer.moment.line, {})
+            own = self._past.setdefault(doer.moment.track, {})
             for part in parts:
                 past = own.setdefault((part.writes, part.strong), [])
                 past.append(PastAccesses.of(part, doer))
@@ -332,10 +332,10 @@ class ConcurrentAccesses:
         self, doer: Doer, parts: list[AccessedBytes]
     ) -> Iterator[tuple[PastAccesses, AccessedBytes]]:
         """What an operation does not come after, and may not meet, with what it does there."""
-        for line, ways in self._past.items():
-            if line == doer.moment.line:
+        for track, ways in self._past.items():
+            if track == doer.moment.track:
                 continue
-            known = doer.moment.after.get(line, 0)
+            known = doer.moment.after.get(track, 0)
             for (writes, strong), past in ways.items():
                 some = [p for p in parts if (writes or p.writes) and not (strong and p.strong)]
                 late = [each for each in (one.since(known) for one in past) if each is not None]
@@ -355,7 +355,9 @@ class ConcurrentAccesses:
             if (
                 not other.moment.comes_after(doer.moment)
                 and not doer.may_know_of(other)
-                and not self._births.parts(address, other.moment.number, doer.moment.number)
+                and not self._allocation_times.separates(
+                    address, other.moment.number, doer.moment.number
+                )
             ):
                 sides = other.access(past.part, at), doer.access(part, mine)
                 self._report(*sides, (address, end - address), (other, doer))

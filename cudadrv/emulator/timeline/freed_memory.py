@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from ..call_error import CallError
 from ..device_state import Owner
 from ..memory_patterns import FREED, FRESH
 from ..node_kind import NodeKind
-from ..refusal import Refusal
 
 if TYPE_CHECKING:
     from ..device_state import DeviceState, GraphMemory, Piece
@@ -75,7 +75,7 @@ class FreedMemory:
         """An address at once; the memory is there when the stream gets to the allocation.
 
         Raises:
-            Refusal: CUDA_ERROR_OUT_OF_MEMORY.
+            CallError: CUDA_ERROR_OUT_OF_MEMORY.
         """
         freed = self._reusable(device, stream, nbytes, pool)
         piece: Piece | None = None
@@ -95,7 +95,7 @@ class FreedMemory:
         try:
             with device.lock:
                 return device.allocate(nbytes, Owner.POOL, pool=pool)
-        except Refusal:
+        except CallError:
             pending = [each.operation for each in list(self._freed) if each.device is device]
             if not pending or self._timeline.is_nested:
                 raise

@@ -16,8 +16,8 @@ import numpy as np
 
 from ptx.emulate.check.findings import Place
 
+from ..call_site import host_place
 from ..node_kind import NodeKind
-from ..origin import host_place
 from .past_accesses import Numbers
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What the host writes to pinned and managed memory, as far as it changes values.
+"""Writes of the host to pinned and managed memory, as far as they change values.
 
 Memory that operations use is kept as it was at the last call of the driver. What differs at the
 next one, the host has written in between; what operations change is taken over at their ends.
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ..origin import caller
+from ..call_site import user_call_site
 from .past_accesses import Numbers
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class HostWrites:
         if any(each.start <= start and end <= each.end for each in self._watched):
             return
         if not self._watched:
-            self._seen_at = caller()
+            self._seen_at = user_call_site()
         if len(self._watched) >= _MOST_RANGES and piece.nbytes <= _MOST_BYTES:
             start, end = piece.address, piece.address + piece.nbytes
             self._watched = [each for each in self._watched if each.piece is not piece]
@@ -123,7 +123,7 @@ class HostWrites:
                 self._spare = former[-1].before
 
     def look(self) -> tuple[Numbers, str]:
-        """What the host has written since the last call, and between which calls that was.
+        """Find writes of the host since the last call, and between which calls they were.
 
         While other threads run operations, nobody knows who writes, nor afterwards when it was:
         what comes in that time is left out.
@@ -135,7 +135,7 @@ class HostWrites:
         if self._has_missed:
             self._has_missed = False
             self.take_over()
-        found, since, now = self._changed(), self._seen_at, caller()
+        found, since, now = self._changed(), self._seen_at, user_call_site()
         self._seen_at = now
         return found, f"after {since or 'an unknown place'}, before {now or 'an unknown place'}"
 

@@ -1,12 +1,12 @@
-"""What becomes of an operation that fails after its call has returned."""
+"""Errors of operations that fail after their call has returned."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from ...driver._api import CUresult
+from ..call_error import CallError, Failure
 from ..node_kind import NodeKind
-from ..refusal import Failure, Refusal
 
 if TYPE_CHECKING:
     from ..contexts import Context
@@ -29,14 +29,14 @@ class LateErrors:
 
     def __init__(self, order: Order) -> None:
         self._order = order
-        self._kept: dict[Context, Refusal] = {}
+        self._kept: dict[Context, CallError] = {}
 
     @staticmethod
     def lets_run(operation: Operation) -> bool:
         """Whether the device still runs anything."""
         return operation.stream.context.device.fault is None
 
-    def keep(self, operation: Operation, refusal: Refusal) -> None:
+    def keep(self, operation: Operation, refusal: CallError) -> None:
         """Let a later call say what went wrong, and where it was queued."""
         context = operation.stream.context
         if _QUEUED in refusal.text:
@@ -45,7 +45,7 @@ class LateErrors:
         if self._order.name == "random":
             text += f"\n  {self._order.repeated_by}"
         if refusal.code in _HARMLESS:
-            self._kept.setdefault(context, Refusal(refusal.code, text, refusal.cause))
+            self._kept.setdefault(context, CallError(refusal.code, text, refusal.cause))
             return
         code = refusal.code
         if refusal.cause is None:
@@ -55,10 +55,10 @@ class LateErrors:
         context.device.fault = Failure(call, code, text, refusal.cause)
 
     def raise_kept(self, context: Context) -> None:
-        """What a call that waits for a context's work says once.
+        """Raise, once, the stored error of a context's work.
 
         Raises:
-            Refusal: an operation was not executed.
+            CallError: an operation was not executed.
         """
         kept = self._kept.pop(context, None)
         if kept is not None:

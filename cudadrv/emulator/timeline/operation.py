@@ -30,7 +30,7 @@ class State(Enum):
 
 @dataclass(eq=False, slots=True)
 class Operation:
-    """What a call put into the queue of a stream.
+    """An operation that a call put into the queue of a stream.
 
     Attributes:
         number: counts the operations of an emulator in their order; 0 before it is in its queue.
@@ -98,4 +98,4 @@ class Operation:
 
 
 def nothing() -> None:
-    """What a marker does, and what is left of an operation that is done."""
+    """Do nothing: the function of a marker, and of an operation that is done."""

@@ -1,4 +1,4 @@
-"""What operations accessed of memory, as ranges of bytes, and which of them was the last there."""
+"""Past accesses of operations, as ranges of bytes with the last operation there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ptx.emulate.check.accessed_bytes import AccessedBytes, LaunchAccesses
 from ptx.emulate.check.findings import HOST, Access, Finding
 from ptx.emulate.model.errors import Where
 
-from .moment import Moment
+from .timestamp import Timestamp
 
 _MOST_LOOKED_AT: Final = 64  # ranges of two parts that meet
 _MISSING: Final = (
@@ -36,7 +36,7 @@ class Doer:
     """
 
     def __init__(
-        self, moment: Moment, launch: LaunchAccesses | None = None, by_host: str = ""
+        self, moment: Timestamp, launch: LaunchAccesses | None = None, by_host: str = ""
     ) -> None:
         self.moment = moment
         self.launch = launch
@@ -65,7 +65,7 @@ class Doer:
 
 @dataclass(frozen=True, slots=True)
 class PastAccesses:
-    """Ranges that operations of one line accessed in one way.
+    """Ranges that operations of one track accessed in one way.
 
     Attributes:
         whose: for each range, which of `doers` was the last.

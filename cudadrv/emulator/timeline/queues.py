@@ -1,4 +1,4 @@
-"""What is in the queues of an emulator's streams, and what of it is ready."""
+"""Queues of an emulator's streams, and the operations that are ready."""
 
 from __future__ import annotations
 
@@ -93,12 +93,12 @@ class Queues:
             self._of.pop(operation.stream, None)
 
     def first_if_full(self, stream: Stream) -> list[Operation]:
-        """What must be done before a stream takes more; it needs no lock."""
+        """The operation that must be done before a full stream takes more; needs no lock."""
         queue = self._of.get(stream)
         return [queue[0]] if queue is not None and len(queue) > QUEUE_LENGTH else []
 
     def pending(self) -> list[Operation]:
-        """What is not done, in its order; no markers."""
+        """Operations that are not done, in their order, without markers."""
         found = [each for queue in list(self._of.values()) for each in queue]
         found = [each for each in found if not (each.is_marker or each.is_done)]
         return sorted(found, key=attrgetter("number"))

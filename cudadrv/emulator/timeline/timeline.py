@@ -1,4 +1,4 @@
-"""What makes the operations run that are queued in an emulator's streams.
+"""The timeline: it runs the operations that are queued in an emulator's streams.
 
 An operation waits for the one before it in its stream, for what its stream waits for, and, by the
 rules of the legacy stream, for other streams of its context. It runs when a call needs it, or when
@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 from ptx.emulate.exec.collection import collection_paused
 
 from ...driver._api import CUresult
+from ..call_error import CallError
+from ..call_site import user_call_site
 from ..node_kind import NodeKind, Run
-from ..origin import caller
-from ..refusal import Refusal
 from ..streams import NON_BLOCKING, Stream
 from ..thread import CallingThread
 from .choice import Choice, Order, choice_of, with_what_it_waits_for
@@ -86,7 +86,7 @@ class RunRecord:
 
 
 class UnderWay:
-    """What runs now; whoever asks or tells holds the timeline's lock.
+    """The operations that run now; callers hold the timeline's lock.
 
     Args:
         lock: that of the timeline.
@@ -122,12 +122,12 @@ class UnderWay:
         return True
 
     def interrupted(self) -> list[Operation]:
-        """What an interrupt broke off in this thread; not what is still under way below."""
+        """Operations of this thread that an interrupt ended; not those still running below."""
         depth = self._thread.depth
         return [each for each in self.of_this_thread() if depth <= each.depth]
 
     def of_this_thread(self) -> list[Operation]:
-        """What the calling thread runs, or was to run when an interrupt came."""
+        """Operations that the calling thread runs, or was to run when an interrupt came."""
         own = threading.get_ident()
         return [each for each in self._operations if each.thread == own]
 
@@ -237,7 +237,7 @@ class Timeline:
         A kernel has a `dependency`, and `is_early` where it may begin before the end of the kernel
         ahead of it.
         """
-        new = Operation(kind, stream, run, caller(), is_marker, always, host)
+        new = Operation(kind, stream, run, user_call_site(), is_marker, always, host)
         findings: list[OrderFinding] = []
 
         def add() -> None:
@@ -268,7 +268,7 @@ class Timeline:
         `begin` runs before all of them; `end` after them, on a broken device too. Gives what is the
         stream's last.
         """
-        place = caller()
+        place = user_call_site()
         start, last = (
             Operation(NodeKind.LAUNCH, stream, run, place, is_marker=True, always=True)
             for run in (begin, end)
@@ -337,7 +337,7 @@ class Timeline:
         """The library reads an array of the host for its user now."""
         if self._queues.is_empty or not array.size:
             return
-        place, ranges = caller(), dense_parts_of(array)
+        place, ranges = user_call_site(), dense_parts_of(array)
         found = [self._early_read(copy, ranges, place) for copy in self.pending()]
         self._tell([each for each in found if each is not None])
 
@@ -412,7 +412,7 @@ class Timeline:
             return
         while self._queues.markers and (marker := self._take_marker()) is not None:
             self._run(marker)
-        while (operation := self._take_volunteer()) is not None:
+        while (operation := self._take_unneeded()) is not None:
             self._run(operation)
         if stream is not None:
             self.need(self._queues.first_if_full(stream))
@@ -421,7 +421,7 @@ class Timeline:
         """Run what these need, and them; wait for what another thread is running.
 
         Raises:
-            Refusal: the call is nested, and waits for what it is in the middle of.
+            CallError: the call is nested, and waits for what it is in the middle of.
         """
         pending = [each for each in wanted if not each.is_done]
         if not pending:
@@ -439,7 +439,7 @@ class Timeline:
         """Refuse a call that is going to queue something in a stream, and to wait for it.
 
         Raises:
-            Refusal: the call is nested, and the stream has what it is in the middle of.
+            CallError: the call is nested, and the stream has what it is in the middle of.
         """
         if self.is_nested and self._needed(self.tails(stream)) is None:
             raise _nested_wait()
@@ -505,13 +505,15 @@ class Timeline:
             self._queues.ready.remove(operation)
             return self._under_way.begin(operation)
 
-    def _take_volunteer(self) -> Operation | None:
-        """What runs though nothing needs it, if anything does."""
+    def _take_unneeded(self) -> Operation | None:
+        """Take an operation that nothing needs, if the choice picks one."""
         with collection_paused(), self._lock, self._changes:
             marker = self._take_marker()
             if marker is not None:
                 return marker
-            operation = self.choice.volunteer(self._queues.ready) if self._queues.ready else None
+            operation = (
+                self.choice.pick_unneeded(self._queues.ready) if self._queues.ready else None
+            )
             if operation is None:
                 return None
             self._queues.ready.remove(operation)
@@ -533,10 +535,10 @@ class Timeline:
                 if operation.turns is None:
                     if self._watch.is_needed(operation):
                         with collection_paused(), self._lock, self._changes:
-                            findings += self._watch.run(operation, caller())
+                            findings += self._watch.run(operation, user_call_site())
                     operation.turns = operation.run()
                 is_over = self._goes_on_to_its_end(operation)
-        except Refusal as refusal:
+        except CallError as refusal:
             self._errors.keep(operation, refusal)
         finally:
             if is_over:
@@ -553,7 +555,7 @@ class Timeline:
             if self._gives_way_to_dependents(operation):
                 return False
             with self._lock:
-                if self.choice.pauses(operation, self._queues.ready):
+                if self.choice.may_preempt(operation, self._queues.ready):
                     return False
         return True
 
@@ -600,9 +602,9 @@ class Timeline:
             warnings.warn(str(finding), OrderWarning, stacklevel=2)
 
 
-def _nested_wait() -> Refusal:
+def _nested_wait() -> CallError:
     """A wait of a nested call is refused: its thread cannot go on with what it waits for."""
-    return Refusal(
+    return CallError(
         CUresult.CUDA_ERROR_NOT_PERMITTED,
         "a signal handler cannot wait for what its own thread is in the middle of on the emulator\n"
         "  let the handler queue its work, and wait for that after it has returned; a GPU would "

@@ -32,7 +32,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(11)
 
 
-@pytest.mark.parametrize("grid", few([1, 7, 40], 2))
+@pytest.mark.parametrize("grid", few([7, 1, 40], 1))
 def test_a_stencil_that_synchronises_the_grid(
     runner: KernelRunner, rng: np.random.Generator, grid: int
 ) -> None:

@@ -1,4 +1,4 @@
-"""What a driver call refuses, with which CUresult, and the texts of cuGetErrorString."""
+"""Errors of driver calls: their CUresults, and the texts of cuGetErrorString."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SUCCESS: Final = CUresult.CUDA_SUCCESS
 OK: Final[tuple[CUresult]] = (SUCCESS,)
 
 
-class Refusal(Exception):
+class CallError(Exception):
     """A driver call that returns `code`; `text` is what cuGetErrorString then says.
 
     `cause` is the typed error behind it, such as the fault of a kernel. It loses its traceback:
@@ -40,19 +40,19 @@ class Failure:
     cause: PtxError | None
 
 
-def invalid_value(text: str) -> Refusal:
+def invalid_value(text: str) -> CallError:
     """CUDA_ERROR_INVALID_VALUE, with what is wrong."""
-    return Refusal(CUresult.CUDA_ERROR_INVALID_VALUE, text)
+    return CallError(CUresult.CUDA_ERROR_INVALID_VALUE, text)
 
 
-def not_supported(text: str) -> Refusal:
+def not_supported(text: str) -> CallError:
     """CUDA_ERROR_NOT_SUPPORTED, with what is wrong."""
-    return Refusal(CUresult.CUDA_ERROR_NOT_SUPPORTED, text)
+    return CallError(CUresult.CUDA_ERROR_NOT_SUPPORTED, text)
 
 
-def invalid_handle(text: str) -> Refusal:
+def invalid_handle(text: str) -> CallError:
     """CUDA_ERROR_INVALID_HANDLE, with what is wrong."""
-    return Refusal(CUresult.CUDA_ERROR_INVALID_HANDLE, text)
+    return CallError(CUresult.CUDA_ERROR_INVALID_HANDLE, text)
 
 
 RESULT_TEXTS = MappingProxyType(

@@ -1,4 +1,4 @@
-"""Moments of the logical time, the lines that they stand on, and what is over at them."""
+"""Timestamps of the logical time, the tracks that they stand on, and what is over at them."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ from dataclasses import dataclass, field
 from ..node_kind import NodeKind
 
 Clock = dict[int, int]
-"""By line, the number of a moment up to which all is over; a line that is missing is not known."""
+"""By track, the index up to which everything is over; a missing track is not known."""
 
 
 @dataclass(eq=False, slots=True)
-class Moment:
+class Timestamp:
     """When one operation runs.
 
     Attributes:
         number: counts the moments of an emulator in the order of the calls.
-        line, index: where it stands.
+        track, index: where it stands.
         after: what is over before it.
         place: file and line of the call.
     """
 
     number: int
-    line: int
+    track: int
     index: int
     after: Clock
     kind: NodeKind
     place: str
 
-    def comes_after(self, other: Moment) -> bool:
+    def comes_after(self, other: Timestamp) -> bool:
         """Whether another operation is over before this one begins."""
-        if other.line == self.line:
+        if other.track == self.track:
             return other.index < self.index
-        return self.after.get(other.line, 0) >= other.index
+        return self.after.get(other.track, 0) >= other.index
 
 
 @dataclass(eq=False, slots=True)
-class Line:
+class Track:
     """A stream, or a chain in a graph: its moments follow each other.
 
     Attributes:

@@ -12,7 +12,7 @@ PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 _DEEPEST = 40
 
 
-def caller() -> str:
+def user_call_site() -> str:
     """The file and line of the innermost frame outside this package, or ""."""
     frame = sys._getframe(1)
     for _ in range(_DEEPEST):
@@ -25,7 +25,7 @@ def caller() -> str:
 
 
 def host_place(what: str, place: str) -> Place:
-    """The place that `caller` told, which may be ""; any other text is the name of a file."""
+    """The place that `user_call_site` returned, or ""; any other text is the name of a file."""
     file, _, line = place.rpartition(":")
     try:
         return Place(what, file or None, int(line))
