@@ -19,7 +19,7 @@ from ptx.isa.model import Instruction
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What a load and a store are that update a place by strong accesses, without an atomic one.
+    """A load and a store that update a place by strong accesses, without an atomic operation.
 
     Attributes:
         place: its number in the kernel.
@@ -32,7 +32,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """What of a kernel's work may be done later than its instruction, or is.
+    """The work of a kernel that may be done later than its instruction, or is.
 
     Attributes:
         copies: asynchronous copies, and what `wgmma` reads.

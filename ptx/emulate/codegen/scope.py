@@ -6,8 +6,10 @@ from functools import cached_property
 
 import numpy as np
 
-from ptx.emulate.codegen.analysis.nan_bits import registers_with_visible_bits
-from ptx.emulate.codegen.analysis.subnormals import registers_without_subnormals
+from ptx.emulate.codegen.analysis.float_registers import (
+    registers_with_visible_bits,
+    registers_without_subnormals,
+)
 from ptx.emulate.codegen.registers import CARRY
 from ptx.emulate.kernel_facts import CountedCode, Late
 from ptx.emulate.memory.layout import FrameLayout, ModuleLayout

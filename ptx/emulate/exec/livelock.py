@@ -1,7 +1,7 @@
-"""Whether threads go round for ever: at the same places, with the same registers and memory.
+"""The search for livelocks: threads that loop with the same registers and memory for ever.
 
-What a thread does next depends on those alone, unless it reads a clock, or memory that others write
-meanwhile: where there is such, nothing is said.
+A thread's next steps depend on its place, its registers and memory alone, unless it reads a clock,
+or memory that others write meanwhile. There, nothing is reported.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Livelock:
         self._since = 0
 
     def is_here(self, fibre: Fibre, block: int) -> bool:
-        """Whether all is as it was, though threads have run; `fibre` is about to run a block."""
+        """Return whether the state is as it was, though threads have run; `fibre` runs next."""
         blocks, waits = self._queue.blocks, self._timed_waits
         code, memory = blocks.code, blocks.launch.memory
         if code.reads_clock or memory.used_bytes > _MOST_BYTES or waits.waits or waits.counts:
@@ -52,7 +52,7 @@ class Livelock:
         return False
 
     def _is_memory_same(self) -> bool:
-        """Whether memory is as it was at these registers; kept where it is looked at first."""
+        """Return whether memory is as it was with these registers; store it the first time."""
         # Who has not run since may be the one that the others wait for.
         if any(each.tick <= self._since for _, each in self._queue.runnable):
             return False
@@ -66,12 +66,12 @@ class Livelock:
         return before == self._memory
 
     def _fibres(self, fibre: Fibre, block: int) -> list[tuple[Key, Fibre]]:
-        """Who is where, who runs first; nobody where a caller's registers are not at hand."""
+        """Return the fibres with their places; none where callers' registers are not at hand."""
         fibres = [((*fibre.prefix, block), fibre), *self._queue.runnable]
         return [] if any(each.calls for _, each in fibres) else fibres
 
     def _are_same(self, fibres: list[tuple[Key, Fibre]]) -> bool:
-        """Whether all have the same registers; read up to the first change, where one is likely."""
+        """Return whether all registers are as they were; the first change ends the comparison."""
         live = self._queue.blocks.code.live
         for place, each in fibres:
             before = self._registers.get((place, each.lane_numbers().tobytes()))

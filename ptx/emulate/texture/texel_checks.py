@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.texture import Image, Texture
+from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import Where
 from ptx.emulate.texture.texel_place import Bools, Integers
 from ptx.emulate.texture.texels import Words
@@ -32,17 +33,19 @@ _NO_BORDER = (0.0, 0.0, 0.0, 0.0)
 
 def check_fetch(
     threads: Fibre, instruction: Instruction, texture: Texture,
-    fetched_of: Callable[[Texture], Words],
+    fetched_of: Callable[[Texture], Words], here: Index | None,
 ) -> None:  # fmt: skip
     """Report a thread that gets a texel which nothing has written, or the launch itself.
 
-    `fetched_of` makes the fetch of another texture of the same shape.
+    `fetched_of` makes the fetch of another texture of the same shape. `here`: the positions of the
+    threads that fetch; None: all.
     """
     unwritten, races, images = threads.blocks.unwritten, threads.blocks.races, texture.levels
     if unwritten is not None and not all(_flags(image).all() for image in images):
-        wrong = _fetched(texture, (_lacks_of(image) for image in images), fetched_of)
-        if wrong.any():
-            unwritten.note_texel(*_texel(threads, instruction, images[0], int(np.argmax(wrong))))
+        marks = (_lacks_of(image) for image in images)
+        at = _first(_fetched(texture, marks, fetched_of), None, here)
+        if at is not None:
+            unwritten.note_texel(*_texel(threads, instruction, images[0], at))
     if races is not None:
         written = [races.written_bytes(each.memory, each.address, each.nbytes) for each in images]
         if all(each is None for each in written):
@@ -51,14 +54,14 @@ def check_fetch(
             _marked(image, np.zeros(image.nbytes, np.uint8) if each is None else each)
             for image, each in zip(images, written, strict=True)
         )
-        wrong = _fetched(texture, marks, fetched_of)
-        if wrong.any():
-            races.report_texel(*_texel(threads, instruction, images[0], int(np.argmax(wrong))))
+        at = _first(_fetched(texture, marks, fetched_of), None, here)
+        if at is not None:
+            races.report_texel(*_texel(threads, instruction, images[0], at))
 
 
 def check_load(
     threads: Fibre, instruction: Instruction, image: Image, words: Integers,
-    dtype: np.dtype[Any], inside: Bools | None, here: Integers | None,
+    dtype: np.dtype[Any], inside: Bools | None, here: Index | None,
 ) -> None:  # fmt: skip
     """Report a thread that loads from a surface what nothing has written, or the launch itself.
 
@@ -104,7 +107,7 @@ def _fetched(
 
 
 def _first(
-    wrong: NDArray[np.bool_] | np.bool_, inside: Bools | None, here: Integers | None
+    wrong: NDArray[np.bool_] | np.bool_, inside: Bools | None, here: Index | None
 ) -> int | None:
     """The position of the first thread that reads a wrong texel within the image."""
     if inside is not None:

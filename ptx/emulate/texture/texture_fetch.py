@@ -68,7 +68,7 @@ def fetch(threads: Fibre, form: TextureForm, handle: Value, *values: Value) -> l
         _check(threads, form, texture)
         some = spread if here is None else [value.take(here) for value in spread]
         found = _fetch(form, texture, some)
-        check_fetch(threads, form.instruction, texture, partial(_marks, form, some))
+        check_fetch(threads, form.instruction, texture, partial(_marks, form, some), here)
         words[_rows(here), : found.shape[1]] = found
     columns: list[Any] = list(_packed(words).T if form.halves else words.T)
     return [column[0] for column in columns] if scalar else columns

@@ -1,4 +1,4 @@
-"""What the emulator knows of a device."""
+"""An emulated device as its kernels see it."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class DeviceModel:
         memory: its global memory.
         peers: memories of other devices that kernels here may access.
         host: finds the page-locked host memory that holds an address.
-        threads_per_sm, blocks_per_sm, shared_per_sm: what a multiprocessor holds at once.
+        threads_per_sm, blocks_per_sm, shared_per_sm: the most that a multiprocessor holds at once.
         clock_khz: rate of `%clock` against time.
         set_condition: gives a condition of a graph its value, by handle; False if there is none.
-        textures, surfaces: what kernels read and write through handles of 64 bits, by handle.
+        textures, surfaces: images that kernels access through handles of 64 bits, by handle.
         code_addresses: those of the functions of all its modules.
-        heap: what `malloc` in kernels takes from.
-        clock: what its time registers count; counted_clock: in an ordered launch.
+        heap: serves `malloc` in kernels.
+        clock: counts for its time registers; counted_clock: the same in an ordered launch.
     """
 
     memory: DeviceMemory
@@ -68,7 +68,7 @@ class DeviceModel:
         self.counted_clock = CountedClock(self.clock_khz)
 
     def resident_blocks(self, threads: int, shared_bytes: int) -> int:
-        """How many blocks the device holds at once, as far as threads and shared memory say.
+        """Return how many blocks fit at once, by their threads and shared memory.
 
         Registers are not counted: how many a kernel needs is known to the driver's compiler only.
         """

@@ -159,7 +159,7 @@ class Fibre(Threads):
     # What generated code calls.
 
     def invariant(self, slot: int) -> Value | None:
-        """What another chunk computed for this value; None unless all threads are here."""
+        """Return the value that another chunk computed; None unless all threads are here."""
         return self.blocks.cache.values.get(slot) if self.lanes is None else None
 
     def store_invariant(self, slot: int, value: Value) -> Value:

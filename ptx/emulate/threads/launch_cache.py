@@ -1,4 +1,4 @@
-"""What chunks of one launch share: block-invariant values, their addresses, their branches.
+"""The cache that chunks of one launch share: block-invariant values, their addresses and branches.
 
 A block-invariant value (`codegen/analysis/block_invariant.py`) is the same array in every chunk of
 the same geometry. From it follow the same bounds and element indices of accesses, the same

@@ -45,7 +45,7 @@ class Parameters(dict[tuple[str, int], Value]):
 
 
 class Output:
-    """What a kernel prints: text for the process's standard output.
+    """The text that a kernel prints to the process's standard output.
 
     A GPU fills a buffer that the host writes out when it synchronises. So does this, so that other
     output does not come between the parts of a line.
@@ -78,11 +78,11 @@ class LaunchPlan:
         shared_stride, local_stride: distance of the windows of two blocks, of two threads.
         reserved_start: where the part of a block's shared memory begins that the system reserves.
         extents: how far each access may reach, where that is checked.
-        output: what they print; clock: what they read the time from.
+        output: takes the text that threads print; clock: gives them the time.
         cluster: how its blocks form clusters; is_cluster: whether that was asked for.
-        unwritten: what looks for reads of global memory that nothing wrote, where that is checked.
+        unwritten: the check of reads of global memory that nothing wrote; None without it.
         workspace: address of the memory by which a cooperative grid synchronises, 0 in any other.
-        lacks_workspace: whether a kernel has looked for that where there is none.
+        lacks_workspace: whether a kernel has asked for a workspace that the launch does not have.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class LaunchPlan:
         )
 
     def _extents(self) -> Extents:
-        """How far accesses may reach: the arrays that parameters point into now, and variables."""
+        """Return how far accesses may reach: arrays that parameters point into, and variables."""
         params = self.param_bytes
         pointers = frozenset(
             offset for offset in range(0, len(params) - 7, 8) if self._is_pointer(offset)
@@ -160,18 +160,18 @@ class LaunchPlan:
         )
 
     def races_of(self, shape: Geometry, first: int, shared: NDArray[np.uint8]) -> ChunkRaces | None:
-        """What looks for races among blocks from number `first` on, where that is checked."""
+        """Return the race check of the blocks from number `first` on; None without one."""
         races = self._races
         return None if races is None else ChunkRaces(races, shape, first, shared)
 
     def counts_of(self, shape: Geometry, first: int) -> ChunkCounts | None:
-        """What counts for blocks from number `first` on, in a launch that counts."""
+        """Return the counters of the blocks from number `first` on; None without counting."""
         if self._counts is None:
             return None
         return ChunkCounts(self._counts, shape, first, self.shared_stride)
 
     def tell_accesses(self) -> None:
-        """At the end: what was accessed, if somebody compares that with other launches."""
+        """At the end, report all accesses to `Limits.accessed`."""
         races, accessed = self._races, self.limits.accessed
         if races is None:
             return
@@ -180,7 +180,7 @@ class LaunchPlan:
             accessed(LaunchAccesses(races))
 
     def cache_for(self, shape: Geometry) -> LaunchCache:
-        """What the chunks of a geometry share."""
+        """Return the cache that the chunks of a geometry share."""
         found = self._caches.get(shape.blocks)
         if found is None:
             found = self._caches[shape.blocks] = LaunchCache(self.limits.share_from)
@@ -196,7 +196,7 @@ class LaunchPlan:
 
 
 def _stack_bytes(code: KernelFacts, limits: Limits) -> int:
-    """What a thread needs of local memory for the kernel and all that it may call."""
+    """Return the local memory of a thread for the kernel and the functions that it may call."""
     stack = code.stack_bytes
     if code.calls_by_address:
         stack += limits.stack_bytes // _SHARE_OF_OTHERS

@@ -26,10 +26,10 @@ class ResidentBlocks(ThreadBlocks):
         shared: (blocks * shared_stride,) uint8, each block's shared memory.
         shadow: which of the shared and local memory was written, where that is checked.
         undefined: values in registers that come from what was not, where the code follows them.
-        unwritten: what looks for reads of global memory that nothing wrote, where that is checked.
-        races: what looks for races, where that is checked.
-        counts: what counts, in a launch that does.
-        cache: what they share with other chunks of their geometry.
+        unwritten: the check of reads of global memory that nothing wrote; None without it.
+        races: the race check of these blocks; None without it.
+        counts: the counters of these blocks; None in a launch that does not count.
+        cache: shared with other chunks of their geometry.
         mbarriers: the mbarrier objects in the shared memory, which `sync.mbarrier.of` makes.
     """
 

@@ -40,6 +40,9 @@ KERNEL fetch_bytes(float* o, cudaTextureObject_t t) {
   o[Y * blockDim.x + X] = v.x + v.y + v.z + v.w;
 }
 KERNEL fetch_line(float* o, cudaTextureObject_t t, int at) { o[X] = tex1Dfetch<float>(t, X + at); }
+KERNEL either(float* o, cudaTextureObject_t s, cudaTextureObject_t t) {
+  o[X] = tex1Dfetch<float>(X < 8 ? s : t, X);
+}
 KERNEL four(float4* o, cudaTextureObject_t t, float x, float y) {
   *o = tex2Dgather<float4>(t, x, y, 0);
 }
@@ -208,6 +211,16 @@ def test_texels_that_nothing_wrote_are_found(program: Body, order: OrderName) ->
 @of_each_program
 def test_a_right_program_is_not_accused(program: Body, order: OrderName) -> None:
     assert [str(each) for each in findings_of(program, True, order)] == []
+
+
+def test_a_finding_names_the_thread_among_those_of_another_texture() -> None:
+    def body(bench: Bench, ok: bool) -> None:
+        whole, part = bench.stream.zeros(W, np.float32), bench.stream.empty(W, np.float32)
+        bench.stream.fill(part[:12], 1)
+        bench.run("either", bench.out, Texture(whole), Texture(part), height=1)
+
+    (found,) = findings_of(body, False)
+    assert found.first.where.thread == (12, 0, 0)
 
 
 def test_a_finding_names_the_thread_and_the_array() -> None:

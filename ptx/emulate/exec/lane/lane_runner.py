@@ -21,7 +21,7 @@ _ROOM: Final = 4096  # blocks that a thread executes in a loop before others hav
 
 
 def lane_runner(queue: RunQueue, code: KernelCode) -> LaneRunner | None:
-    """What runs fibres of few threads; None where something needs to see every access."""
+    """Return the runner for fibres of few threads; None where a check needs every access."""
     blocks, lanes, few = queue.blocks, code.lanes, queue.blocks.launch.limits.few_threads
     watched = (blocks.shadow, blocks.unwritten, blocks.races, blocks.counts, blocks.launch.extents)
     if lanes is None or any(each is not None for each in watched) or not few.most:
@@ -34,7 +34,7 @@ class LaneRunner:
 
     Attributes:
         most: threads of a fibre that is one of few.
-        memory: what the code of single threads accesses, made when first used.
+        memory: the memories that code of single threads accesses, made when first used.
     """
 
     def __init__(self, queue: RunQueue, code: KernelCode, lanes: LaneCode, few: FewThreads) -> None:
@@ -141,7 +141,7 @@ class LaneRunner:
         return fibre.rows
 
     def _most_at(self, block: int) -> int:
-        """How many threads are few at a block."""
+        """Return the most threads that count as few at a block."""
         if self._are_apart:
             return self.most
         return self.most if self._lanes.loops.get((block, False, False)) else self._most

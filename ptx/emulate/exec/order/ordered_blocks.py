@@ -182,7 +182,7 @@ class TensorWork:
             self._finish_one(lanes[self._decisions.below(len(lanes))])
 
     def committed(self, fibre: Fibre) -> Work:
-        """What finishes all that these threads have begun until now."""
+        """Return a function that finishes all work that these threads have begun until now."""
         ends = {
             lane: self._done.get(lane, 0) + len(self._waiting.get(lane, ()))
             for lane in fibre.lane_numbers().tolist()
@@ -216,7 +216,7 @@ class _Signal:
 
 
 class LateCopies:
-    """What is under way in one chunk.
+    """The asynchronous work of one chunk that is not done yet.
 
     Attributes:
         copies: `cp.async`; bulk: bulk copies with groups; products: what `wgmma` reads.

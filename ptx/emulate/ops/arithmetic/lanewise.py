@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ptx.emulate.codegen.analysis.subnormals import is_subnormal
+from ptx.emulate.codegen.analysis.float_registers import is_subnormal
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.ieee import Rounding, flush_subnormals
 from ptx.emulate.model.geometry import Value

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import ptx
-from ptx.emulate.codegen.analysis.nan_bits import registers_with_visible_bits
-from ptx.emulate.codegen.analysis.subnormals import registers_without_subnormals
+from ptx.emulate.codegen.analysis.float_registers import (
+    registers_with_visible_bits,
+    registers_without_subnormals,
+)
 from tests.ptx.emulate.kernel_runner import ptx_text, run
 
 LEAST = 0x00800000
