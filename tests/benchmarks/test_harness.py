@@ -16,6 +16,8 @@ from benchmarks import __main__ as harness, bars, report
 from benchmarks.driver import NoCompilerError, build_null_driver
 from benchmarks.timing import Case, Row, measure
 
+pytestmark = pytest.mark.slow  # they share a run of the benchmark
+
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -37,7 +39,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
     return done.stdout, json.loads((folder / "out.json").read_text())
 
 
-@pytest.mark.slow
 def test_every_case_has_figures(run: tuple[str, dict[str, Any]]) -> None:
     rows = [Row(**row) for row in run[1]["rows"]]
     assert run[1]["device"] == "Null device 0"

@@ -12,7 +12,7 @@ from campaigns.happens_before.operations import Geometry, Guard, Kernel, Operati
 from tests.short_cases import few
 
 
-@pytest.mark.parametrize("seed", few(range(10), 1))
+@pytest.mark.parametrize("seed", few([3, 0, 1, 2, *range(4, 10)], 1))
 def test_random_kernels_race_where_the_model_says_so(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(20):

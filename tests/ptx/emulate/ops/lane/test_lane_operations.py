@@ -12,7 +12,6 @@ from ptx.emulate.codegen.lane.lane_table import lane_operations
 from ptx.isa.model import TYPE_BYTES
 from tests.ptx.emulate.few_threads import ALWAYS, NEVER, drawn
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
-from tests.short_cases import few
 
 _WORDS = {
     2: [0, 1, 2, 0x7FFF, 0x8000, 0xFFFF, 0x1234],
@@ -123,9 +122,13 @@ def _results(form: str, suffix: str) -> list[bytes]:
 
 
 _PURE = sorted({name for name, suffix in lane_operations() if name not in _NO_RESULT})
+_MANY_FORMS = ("cvt", "set", "setp")
 
 
-@pytest.mark.parametrize("name", few(_PURE, 12))
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(each, marks=pytest.mark.slow) if each in _MANY_FORMS else each for each in _PURE],
+)
 def test_code_for_single_threads_gives_the_bits_of_numpy(name: str) -> None:
     suffixes = [suffix for each, suffix in lane_operations() if each == name and suffix != "pred"]
     if len(suffixes) > 40:  # of conversions and `set`: each of one width with each of another
