@@ -21,8 +21,8 @@ from cudadrv.memory.reuse.allocator import (
     MOST_BLOCKS_OF_A_SIZE,
     AllocatorStatistics,
     DeallocationError,
+    FrozenAllocatorError,
 )
-from cudadrv.memory.reuse.allocator import FrozenAllocatorError
 from tests.several_threads import running
 
 STRESS_SECONDS = float(os.environ.get("CUDADRV_STRESS_SECONDS", "0.5"))

@@ -20,9 +20,8 @@ from cudadrv import emulator
 from cudadrv.driver.context_box import ContextBox
 from cudadrv.errors import ClosedError, OutOfMemoryError
 from cudadrv.memory import copy_threads, staging
-from cudadrv.memory.staging import Chunk, Slot, chunks_of
 from cudadrv.memory.copy_threads import Share, under_way
-from cudadrv.memory.staging import LEAST_STAGED_BYTES, StagingRing, ring_of
+from cudadrv.memory.staging import LEAST_STAGED_BYTES, Chunk, Slot, StagingRing, chunks_of, ring_of
 
 LIMIT = 4 << 20
 
