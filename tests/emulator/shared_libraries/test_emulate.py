@@ -185,7 +185,7 @@ import sys
 from cudadrv.cli.command_line import make_parser
 
 make_parser("emulate")
-print([n for n in sys.modules if n.split(".")[0] == "numpy" or "emulat" in n])
+print([n for n in sys.modules if n.split(".")[0] == "numpy" or "emulator" in n])
 """
     ended = run("-c", program)
     assert (ended.status, ended.out) == (0, "[]\n"), ended.err
