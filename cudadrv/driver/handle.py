@@ -244,14 +244,14 @@ def check(box: Box[_RawT], code: CUresult, call: str, doing: str) -> None:
 # The type of the handle does not matter to those that keep boxes.
 AnyBox: TypeAlias = Box[Any]
 
-# The box of each public object that lives, with that object.
+# The box of each public object that lives, or a parent of it, with that object.
 _live: Final[dict[int, tuple[AnyBox, ref[Closing]]]] = {}
 
 
-def living() -> list[tuple[AnyBox, Closing]]:
-    """The public objects that live and are open, with their boxes, where those are rooted."""
-    found = [(box, reference()) for box, reference in list(_live.values())]
-    return [(box, public) for box, public in found if public is not None]
+def living() -> list[Closing]:
+    """The public objects that live and are open; not those of `unroot`."""
+    found = [reference() for _, reference in list(_live.values())]
+    return [public for public in found if public is not None]
 
 
 def unroot(public: int, box: AnyBox) -> None:
@@ -286,10 +286,13 @@ class Closing(Uncopied):
         self._box = box
         _live[id(self)] = box, ref(self)
 
-    def _own_unrooted(self, box: AnyBox) -> None:
-        """Hold a box that leads to objects of the user; a collection destroys it in any order."""
+    def _own_unrooted(self, box: AnyBox, parent: AnyBox) -> None:
+        """Hold a box that leads to objects of the user; a collection destroys it in any order.
+
+        But not after `parent`, which leads to none.
+        """
         self._box = box
-        box.driver.sharing.add(self)
+        _live[id(self)] = parent, ref(self)
 
     # The names of this file are gone when the interpreter drops the last objects.
     def __del__(self, _pop: Callable[[int, None], object] = _live.pop) -> None:

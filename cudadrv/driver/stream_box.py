@@ -375,7 +375,7 @@ def wait_by_way(stream: StreamBox, event: EventBox) -> None:
     A stream of that device waits for it, and this one for that: if this one did itself, the driver
     of CUDA 13.0 would end the process.
     """
-    between = _private_stream(event.context)
+    between = private_stream(event.context)
     between.wait(event)
     stream.follow(between)
 
@@ -387,13 +387,13 @@ def replace(borrowed: StreamBox) -> None:
     """
     if borrowed.context.is_lost or borrowed.is_capturing():
         return  # nothing may wait for it
-    own = _private_stream(borrowed.context)
+    own = private_stream(borrowed.context)
     own.follow(borrowed)
     borrowed.raw, own.raw = own.raw, None  # type: ignore[assignment]  # it owns nothing any more
     borrowed.is_owned, borrowed.keeps = True, None
 
 
-def _private_stream(context: ContextBox) -> StreamBox:
+def private_stream(context: ContextBox) -> StreamBox:
     """A stream that goes when its work is done and nothing needs it."""
     made = StreamBox(context, None, is_owned=True)
     code = made.make(context.api.cuStreamCreateWithPriority, _NON_BLOCKING, 0)

@@ -45,7 +45,7 @@ class StreamCore(Closing):
         # Where its new memory comes from, if that was chosen; the room of memory knows the type.
         self._resource: object | None = None
         if box.is_foreign:
-            self._own_unrooted(box)
+            self._own_unrooted(box, box.context)
         else:
             self._own(box)
         context.device.driver.streams.add(self)

@@ -170,8 +170,10 @@ class DeviceMemory(Closing):
     def _have(self, memory: AnyMemory) -> None:
         """Own memory."""
         home = memory.home
-        if memory.leads_to_user or (home is not None and home.is_foreign):
-            self._own_unrooted(memory)
+        if home is not None and home.is_foreign:
+            self._own_unrooted(memory, memory.context)
+        elif memory.leads_to_user:
+            self._own_unrooted(memory, home or memory.context)
         else:
             memory.public = id(self)
             self._own(memory)

@@ -17,7 +17,7 @@ from ..driver._api import CUdeviceptr, CUstream
 from ..driver.handle import Uncopied
 from ..driver.in_use import failure
 from ..driver.later import park
-from ..driver.stream_box import StreamBox
+from ..driver.stream_box import StreamBox, private_stream
 from ..driver.stream_core import StreamCore
 from ..errors import CudadrvError, StreamCaptureUnsupportedError
 from .driver_pool import out_of_memory
@@ -274,6 +274,10 @@ class ResourceMemory(Memory[int]):
     def _destroy(self) -> None:
         """Give the memory back after every stream that used it."""
         users, source = self.all_users(), self.place._box
+        if source.is_destroyed:
+            # A collection found both. The work of the context is waited for, so any stream will do.
+            source.synchronize()
+            source = self.place._box = private_stream(self.context)
         if any(user.is_capturing() for user in (*users, source)):
             self._defer(users)
             return

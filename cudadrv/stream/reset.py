@@ -156,11 +156,7 @@ def _depth(box: AnyBox) -> int:
 def _names(context: ContextBox) -> list[Closing]:
     """The open public objects of a context, under whichever of its boxes."""
     sharing = [each for each in context.driver.sharing.alive() if isinstance(each, Closing)]
-    return [
-        each
-        for each in (*(public for _, public in living()), *sharing)
-        if _is_of(getattr(each, "_box", None), context)
-    ]
+    return [each for each in (*living(), *sharing) if _is_of(getattr(each, "_box", None), context)]
 
 
 def _is_of(box: object, context: ContextBox) -> bool:

@@ -127,7 +127,7 @@ class TexelView(Closing):
         if box.memory.public:
             self._own(box)
         else:
-            self._own_unrooted(box)
+            self._own_unrooted(box, box.context)
         self.buffer._adopt(self)
         self.context._adopt(self)
 

@@ -167,3 +167,44 @@ def test_the_library_counts_no_references_and_asks_the_collector_for_no_objects(
             names |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
             found |= {(path.name, name) for name in names & forbidden}
     assert found == set()
+
+
+@pytest.mark.parametrize("is_ours", [False, True])
+def test_memory_of_a_resource_outlives_its_closed_stream_in_a_collection(
+    machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch, is_ours: bool
+) -> None:
+    told: list[object] = []
+    monkeypatch.setattr("sys.unraisablehook", lambda args: told.append(args.exc_value))
+    given: list[tuple[int, int]] = []
+
+    class Resource:
+        def __init__(self) -> None:
+            self.pool = cudadrv.MemoryPool(0)
+            self.arrays: list[Any] = []
+
+        def allocate(self, nbytes: int, stream: cudadrv.MemoryStream) -> int:
+            return self.pool.allocate(nbytes, stream)
+
+        def deallocate(self, address: int, nbytes: int, stream: cudadrv.MemoryStream) -> None:
+            given.append((address, int(stream)))
+            self.pool.deallocate(address, nbytes, stream)
+
+    context = cudadrv.cuda_context_for(0)
+    made = []
+    for seed in range(20):
+        stream = context.new_stream()
+        resource = cudadrv.MemoryPool(0) if is_ours else Resource()
+        with cudadrv.using_memory(resource):
+            held: list[Any] = [stream.zeros(4, "u4") for _ in range(3)]
+        made.append(held[0].ptr)
+        stream.close()
+        held.append(held)
+        random.Random(seed).shuffle(held)
+        if isinstance(resource, Resource):
+            resource.arrays += held
+        del held, resource, stream
+        gc.collect()
+    assert told == []
+    assert is_ours or len(given) == 60
+    context.synchronize()
+    assert len(machine._streams) == 0

@@ -99,7 +99,8 @@ class RegisteredArray(Closing):
         if array.nbytes == 0:
             raise InvalidValueError("RegisteredArray: the host array has no bytes")
         self.array = array
-        self._own_unrooted(registered_in(host_context(), array))
+        box = registered_in(host_context(), array)
+        self._own_unrooted(box, box.context)
 
     def __repr__(self) -> str:
         state = " closed" if self.closed else ""
