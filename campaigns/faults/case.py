@@ -42,6 +42,10 @@ _ITS_OWN: Final = "the emulator calls it for cuGreenCtxCreate and cuGreenCtxDest
 HANDLED_THERE: Final[dict[tuple[str, str], str]] = {
     ("ranges", "cuMemHostAlloc"): _WAITS_ELSE,
     ("ranges", "cuMemFreeHost"): _BROKEN,
+    ("ranges", "cuCtxPopCurrent"): _BROKEN,
+    ("sharing", "cuMemHostAlloc"): _WAITS_ELSE,
+    ("sharing", "cuMemFreeHost"): _BROKEN,
+    ("sharing", "cuCtxPopCurrent"): _BROKEN,
     ("host_memory_of_others", "cuMemHostAlloc"): _WAITS_ELSE,
     ("host_memory_of_others", "cuMemFreeHost"): _BROKEN,
     ("green_contexts", "cuDevicePrimaryCtxRetain"): _ITS_OWN,
