@@ -130,7 +130,7 @@ class Operation:
                 "fence": f"fence.{'acq_rel' if self.order == 'weak' else 'sc'}.{self.scope};",
                 "barrier": "bar.sync 0;",
                 "cluster barrier": f"barrier.cluster.arrive{how}; barrier.cluster.wait;",
-                "named barrier": f"bar.sync 1, {self.guard.stop - self.guard.start};",
+                "named barrier": f"bar.sync {self._barrier}, {self.guard.stop - self.guard.start};",
                 "warp barrier": f"bar.warp.sync {masks[self.guard.half]};",
                 "arrive": f"bar.arrive {self.word}, {self.count};",
                 "wait": f"bar.sync {self.word}, {self.count};",
@@ -138,6 +138,11 @@ class Operation:
                 "await": "cp.async.wait_all;",
             }[self.kind]
         )
+
+    @property
+    def _barrier(self) -> int:
+        """A barrier of these warps alone; two warps with other numbers at one are a fault."""
+        return 6 + self.guard.start // 32 * 3 + (self.guard.stop - 1) // 32
 
     def _access(self, number: int) -> str:
         words = {"weak": "", "volatile": ".volatile"}.get(self.order, f".{self.order}.{self.scope}")
