@@ -22,14 +22,14 @@ from ptx.argument_checks import (  # noqa: E402  # as said
 
 _checks: Final = ArgumentChecks(ArgumentTypeError, ArgumentValueError)
 
-instance = _checks.instance_of
-optional = _checks.optional
-several = _checks.sequence_of
-integer = _checks.integer
-whole = _checks.int_in_range
-real = _checks.real
-text = _checks.text
-path = _checks.path
-function = _checks.function
-source = _checks.source
-refused = _checks.wrong_type
+instance: Final = _checks.instance_of
+optional: Final = _checks.optional
+several: Final = _checks.sequence_of
+integer: Final = _checks.integer
+whole: Final = _checks.int_in_range
+real: Final = _checks.real
+text: Final = _checks.text
+path: Final = _checks.path
+function: Final = _checks.function
+source: Final = _checks.source
+refused: Final = _checks.wrong_type

@@ -41,6 +41,8 @@ class PoolMemory(Memory[CUdeviceptr]):
 
     __slots__ = ("kept",)
 
+    raw: CUdeviceptr
+    home: StreamBox | None
     # In a class, not in a slot: a slot more takes time for each new array.
     has_contents: bool = True
     kept: KeptBlocks | None

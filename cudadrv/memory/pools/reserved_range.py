@@ -81,6 +81,8 @@ class ReservedRange(Memory[CUdeviceptr]):
 
     __slots__ = ("descriptors", "destroyer", "identity", "is_foreign", "mapped", "nbytes")
 
+    raw: CUdeviceptr
+
     def __init__(
         self, stream: StreamBox, nbytes: int, identity: bytes = b"", *, is_foreign: bool = False
     ) -> None:

@@ -62,7 +62,8 @@ class ThreadBlocks:
         self.geometry = geometry
         self.first = first
         self.cluster = cluster
-        self.shared_stride, self.local_stride = strides
+        self.shared_stride: int = strides[0]
+        self.local_stride: int = strides[1]
         self.starts = starts
         self.kernel = kernel
         self.files = files
@@ -114,8 +115,8 @@ class Threads:
     __slots__ = ("_cached", "_places", "blocks", "calls", "count", "lanes", "n", "present")
 
     def __init__(self, blocks: ThreadBlocks, lanes: Index | None, n: int) -> None:
-        self.blocks = blocks
-        self.lanes = lanes
+        self.blocks: ThreadBlocks = blocks
+        self.lanes: Index | None = lanes
         self.n: int = n
         self.count: int = n
         self.present: Bools | None = None
