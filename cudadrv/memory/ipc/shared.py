@@ -219,6 +219,8 @@ class ForeignMemory(PoolMemory):
 
     __slots__ = ("destroyer", "payload", "pool")
 
+    raw: CUdeviceptr
+
     def __init__(self, pool: PoolBox, payload: bytes, stream: StreamBox) -> None:
         self.pool: PoolBox = pool
         self.payload: bytes = payload
@@ -244,6 +246,8 @@ class OpenedMemory(Memory[CUdeviceptr]):
     """
 
     __slots__ = ("destroyer", "payload")
+
+    raw: CUdeviceptr
 
     def __init__(self, stream: StreamBox, payload: bytes) -> None:
         super().__init__(stream.context, None, stream.own)

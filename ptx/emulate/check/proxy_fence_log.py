@@ -6,7 +6,7 @@ from collections import deque
 from typing import Final
 
 from ptx.emulate.check.chain import Told
-from ptx.emulate.check.clocks import Clocks
+from ptx.emulate.check.clocks import Clocks, Small
 from ptx.emulate.check.stamps import Stamps
 from ptx.emulate.model.addresses import Index
 
@@ -28,10 +28,13 @@ class ProxyFence:
     def __init__(
         self, threads: Stamps, ended: Stamps, clocks: Clocks, lanes: Index, told: list[Told]
     ) -> None:
-        self.threads = threads
-        self.ended = ended
-        self.block, self.warp, self.lanes = clocks.known(lanes)
-        self.told = told
+        self.threads: Stamps = threads
+        self.ended: Stamps = ended
+        block, warp, by_lane = clocks.known(lanes)
+        self.block: Stamps = block
+        self.warp: Stamps = warp
+        self.lanes: Small | None = by_lane
+        self.told: list[Told] = told
 
 
 class ProxyFenceLog:
@@ -42,7 +45,7 @@ class ProxyFenceLog:
 
     def __init__(self) -> None:
         self.fences: deque[ProxyFence] = deque(maxlen=_MOST_FENCES)
-        self.forgot = False
+        self.forgot: bool = False
 
     def add(self, fence: ProxyFence) -> None:
         """One more."""

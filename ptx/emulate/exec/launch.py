@@ -23,6 +23,7 @@ _CHUNK_BYTES = 256 << 20  # of shared and local memory; a chunk that needs more 
 class Launch(LaunchPlan):
     """A launch with the code that executes it."""
 
+    workspace: int
     code: KernelCode
 
     def run(self, *, cooperative: bool = False) -> None:

@@ -38,6 +38,10 @@ class Scheduler(RunQueue):
         lanes: runs fibres of few threads, where nothing needs to look at every access.
     """
 
+    successor: Fibre | None
+    steps: int
+    work: int
+
     def __init__(self, blocks: ResidentBlocks, code: KernelCode) -> None:
         super().__init__(blocks)
         self._code = code

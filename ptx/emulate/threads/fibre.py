@@ -140,6 +140,9 @@ class Fibre(Threads):
         "stack_pointer", "tick", "token", "written",
     )  # fmt: skip
     blocks: ResidentBlocks
+    lanes: Index | None
+    n: int
+    count: int
 
     def __init__(self, scheduler: RunQueue, regs: Registers, lanes: Index | None, n: int) -> None:
         super().__init__(scheduler.blocks, lanes, n)
