@@ -495,15 +495,19 @@ def test_an_exception_set_into_a_worker_reaches_the_caller(rt: GpuRuntime) -> No
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_scatter_waits_for_no_worker_that_an_exception_ended(rt: GpuRuntime) -> None:
-    def thread(ordinal: int, tile: object) -> int:
-        return threading.get_ident()
+    def thread(ordinal: int, tile: object) -> threading.Thread:
+        return threading.current_thread()
 
     for kind in (ZeroDivisionError, SystemExit):
-        for number in scatter_map(rt, range(10), thread):
-            set_exception(number, kind)
+        threads = scatter_map(rt, range(10), thread)
+        for each in threads:
+            assert each.ident is not None
+            set_exception(each.ident, kind)
         with contextlib.suppress(ScatterError, SystemExit):  # it may come as a tile runs
             scatter_map(rt, range(10), thread)
         assert len(scatter_map(rt, range(10), thread)) == 4
+        for each in threads:  # those that have gone, or have it behind them
+            each.join(2)
 
 
 def test_no_tile_runs_after_an_interrupt_at_any_point(rt: GpuRuntime) -> None:
