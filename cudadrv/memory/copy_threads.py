@@ -49,7 +49,8 @@ class _Helpers:
     Attributes:
         threads: an item for each thread that there is.
         waiting: shares of copies for which there is a thread, or soon is.
-        idle: an item for each thread that waits for a share, or is about to.
+        idle: an item for each thread that waits for a share, or is about to. An interrupt may lose
+            one; then a thread more is started, or the giver has the share.
     """
 
     def __init__(self) -> None:
@@ -59,26 +60,24 @@ class _Helpers:
 
     def give(self, share: OnceTask[[]]) -> None:
         """Let a thread that is idle, or a new one, take a share; without one its giver has it."""
-        is_expected = len(self.idle) > self.waiting.qsize()
-        self.waiting.put(share)
-        most = _MOST_A_PROCESSOR * _processors()
-        # At its end no thread runs any more ("daemon threads" in Python's manual).
-        if is_expected or sys.is_finalizing() or len(self.threads) >= most:
-            return
-        self.threads.append(True)
         try:
-            threading.Thread(target=self._serve, name="cudadrv-staging", daemon=True).start()
-        except RuntimeError:
-            self.threads.pop()  # the system has no more, or the interpreter is ending
+            self.idle.pop()
+        except IndexError:
+            most = _MOST_A_PROCESSOR * _processors()
+            # At its end no thread runs any more ("daemon threads" in Python's manual).
+            if sys.is_finalizing() or len(self.threads) >= most:
+                return
+            self.threads.append(True)
+            try:
+                threading.Thread(target=self._serve, name="cudadrv-staging", daemon=True).start()
+            except RuntimeError:
+                self.threads.pop()  # the system has no more, or the interpreter is ending
+        self.waiting.put(share)
 
     def _serve(self) -> None:
         try:
-            self.idle.append(True)
             while True:
-                try:
-                    share = self.waiting.get()
-                finally:
-                    self.idle.pop()
+                share = self.waiting.get()
                 if not share.run():
                     self.idle.append(True)
                 del share  # nothing of a copy stays alive in an idle thread

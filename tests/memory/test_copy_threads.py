@@ -46,16 +46,9 @@ def helpers() -> list[threading.Thread]:
 
 
 @pytest.fixture(autouse=True)
-def helpers_that_have_nothing_to_do() -> None:
-    """A share that finds all helpers busy is left to its giver; so each test begins with idle ones.
-
-    On a busy machine they may still have to throw away what the test before gave them.
-    """
-    there = copy_threads._helpers
-    end = time.monotonic() + SECONDS
-    while len(there.idle) < len(there.threads):
-        assert time.monotonic() < end, "helpers are busy with nothing"
-        time.sleep(0.001)
+def helpers_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt in another test may have lost the count of those that are idle."""
+    monkeypatch.setattr(copy_threads, "_helpers", copy_threads._Helpers())
 
 
 def test_every_piece_is_done_once_by_whoever_comes() -> None:
