@@ -208,3 +208,20 @@ def test_memory_of_a_resource_outlives_its_closed_stream_in_a_collection(
     assert is_ours or len(given) == 60
     context.synchronize()
     assert len(machine._streams) == 0
+
+
+@pytest.mark.parametrize("uses", [1, 2])
+def test_memory_goes_though_a_collection_has_destroyed_its_streams(
+    machine: emulator.Emulator, uses: int
+) -> None:
+    context = cudadrv.cuda_context_for(0)
+    streams = [context.new_stream() for _ in range(uses)]
+    used = cudadrv.pool_info(context.device).used
+    array = streams[0].zeros(4, "u4")
+    for stream in streams[1:]:
+        stream.fill(array, 1)
+    for stream in streams:
+        stream._box._go()  # as a collection does, in any order
+    array.close()
+    assert cudadrv.pool_info(context.device).used == used
+    assert len(machine._streams) == 0

@@ -6,7 +6,7 @@ import ctypes
 from pathlib import Path
 from typing import Final
 
-from ...driver._api import CUjit_option, CUresult
+from ...driver._api import CUresult
 from ..emulator import Emulator
 from .handlers import Handlers, Texts, call, ints_at, passed_on, put_size, put_uint, sizes_at
 
@@ -16,9 +16,6 @@ _ELF: Final = b"\x7fELF"
 _FATBIN: Final = b"\x50\xed\x55\xba"
 _WRAPPED: Final = b"\xb1\x43\x62\x46"  # __fatBinC_Wrapper_t, whose third field is the fatbin
 _UPLOAD: Final = 2  # CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD
-_LOGS: Final = {
-    int(CUjit_option.CU_JIT_INFO_LOG_BUFFER), int(CUjit_option.CU_JIT_ERROR_LOG_BUFFER),
-}  # fmt: skip
 
 
 def image_at(address: int) -> bytes:
