@@ -36,6 +36,7 @@ def test_a_contiguous_array_is_cut_without_gap_or_overlap() -> None:
     assert ends[-1] == array.nbytes
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(
     shape=st.lists(st.integers(1, 9), min_size=1, max_size=4),
