@@ -99,14 +99,17 @@ class CallingThread(threading.local):
                 stack, call = self.put_off.popleft()
                 now, failure = self.stack, self.failure
                 self.stack = list(stack)
+                was_broken = any(context.device.fault is not None for context in stack)
                 try:
                     result = call()
                 finally:
                     self.stack, self.failure = now, failure
                 if isinstance(result, tuple) and result[0]:
                     error = _refused(call, result[0])
-                    # What broke a context was told by the call that this stood behind.
-                    if not (error.sticky and failure is not None and failure.code == result[0]):
+                    # The call that this one stood behind returned the error, or a call of another
+                    # thread that found the device broken first.
+                    returned = failure is not None and failure.code == result[0]
+                    if not (error.sticky and (was_broken or returned)):
                         _Unraisable(error)
         finally:
             self._makes_up = False

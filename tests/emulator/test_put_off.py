@@ -108,3 +108,40 @@ def test_what_broke_a_context_is_told_once(monkeypatch: pytest.MonkeyPatch) -> N
             stream.synchronize()
         # It was put off, and nothing came to sys.unraisablehook, which would fail the test.
         assert answers == [(CUresult.CUDA_SUCCESS,)]
+
+
+def test_a_fault_that_another_thread_was_told_of_is_not_told_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with emulator.session(order="late") as machine:
+        context = cudadrv.cuda_context_for(0)
+        stream = context.new_stream()
+        module = context.load_module(FAILING)
+        module.kernel("fail").launch(stream, cudadrv.LaunchConfig(1, 1))
+        told: list[BaseException | None] = []
+
+        def wait() -> None:
+            with pytest.raises(CudaError) as failed:
+                stream.synchronize()
+            told.append(failed.value)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        thread.join()
+        assert len(told) == 1
+        enter = machine._enter
+        answers: list[object] = []
+
+        def give_back(name: str, always: bool) -> None:
+            if name == "cuDriverGetVersion":  # as a finalizer would in the middle of it
+                machine.cuCtxPushCurrent(context.handle)
+                answers.append(machine.cuModuleUnload(module.handle))
+                machine.cuCtxPopCurrent()
+            enter(name, always)
+
+        monkeypatch.setattr(machine, "_enter", give_back)
+        unraisable: list[object] = []
+        monkeypatch.setattr("sys.unraisablehook", unraisable.append)
+        assert machine.cuDriverGetVersion()[0] == CUresult.CUDA_SUCCESS
+        assert answers == [(CUresult.CUDA_SUCCESS,)]
+        assert not unraisable
