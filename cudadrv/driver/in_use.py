@@ -26,7 +26,8 @@ from ..errors import (
     ForkedProcessError,
 )
 from ._api import CUcontext, CUresult, HostAccesses, MemoryWatch, NamesKernels
-from .driver_api import DriverApi, load_cuda
+from .driver_api import DriverApi
+from .loading import load_cuda
 from .locks import process_lock
 from .registry import Registry
 from .types import Dependent

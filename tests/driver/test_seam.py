@@ -13,9 +13,10 @@ import pytest
 
 import cudadrv
 from cudadrv import emulator
-from cudadrv.driver import driver_api
-from cudadrv.driver.driver_api import DriverApi, _translated, load_cuda
+from cudadrv.driver import loading
+from cudadrv.driver.driver_api import DriverApi
 from cudadrv.driver.in_use import checked
+from cudadrv.driver.loading import _translated, load_cuda
 from cudadrv.errors import (
     DriverAnswerError,
     DriverNotFoundError,
@@ -63,7 +64,7 @@ def test_a_driver_that_lacks_a_function_of_a_quick_path_is_too_old(
     functions = (cuMemAllocAsync, cuGetProcAddress, cuCtxPushCurrent)
     named = {function.__name__: function for function in functions}
     fake = SimpleNamespace(CUDA_VERSION=13000, cuInit=lambda flags: (0,), **named)
-    monkeypatch.setattr(driver_api, "bindings", fake)
+    monkeypatch.setattr(loading, "bindings", fake)
     api = load_cuda()
     assert api.cuInit(0) == (0,)
     # The binding's own function costs least.

@@ -1,11 +1,4 @@
-"""Signatures of C functions: from the words of a table to the types of ctypes.
-
-Words: `int`, `uint`, `short`, `byte`; `size` for what has 8 bytes (sizes, handles, addresses);
-`text`, which ends with a NUL; `stream`, a handle of a stream; `*NAME`, a structure of the bindings;
-`@NAME`, one of 64 bytes that is passed as they are. A `>` before a word is a pointer to where the
-result goes, an `&` one to what is read there. Neither of them and no text may be null, but after a
-`?`, as in `>?size`.
-"""
+"""Signatures of C functions: from the words of a table (`driver/functions.py`) to ctypes."""
 
 from __future__ import annotations
 
@@ -30,6 +23,7 @@ from ...driver._api import (
     of_opaque_bytes,
     opaque_bytes,
 )
+from ...driver.functions import FunctionForm
 
 if TYPE_CHECKING:
     from _ctypes import CFuncPtr
@@ -48,6 +42,7 @@ _TYPES: Final[dict[str, Simple]] = {
     "int": ctypes.c_int,
     "uint": ctypes.c_uint,
     "size": ctypes.c_size_t,
+    "bytes": ctypes.c_size_t,
     "stream": ctypes.c_size_t,
     "float": ctypes.c_float,
     "short": ctypes.c_ushort,
@@ -135,19 +130,16 @@ class Signature:
     """A C function that returns a CUresult, or a number like it.
 
     Attributes:
-        name: of the symbol, with its suffix.
+        symbol: its name in the library, with its suffix.
+        name: its name on the emulator.
         since: the version of CUDA that brought it, as cuGetProcAddress counts.
         parameters: in their order.
     """
 
+    symbol: str
     name: str
     since: int
     parameters: tuple[Parameter, ...]
-
-    @property
-    def base_name(self) -> str:
-        """The name without its suffix."""
-        return without_version(self.name)
 
     @cached_property
     def c_function(self) -> Callable[[Callable[..., int]], CFuncPtr]:
@@ -169,28 +161,12 @@ class Signature:
         return any(p.word == "stream" for p in self.parameters)
 
 
-def without_version(name: str) -> str:
-    """The name of a function without `_v2` and its like."""
-    base, _, suffix = name.rpartition("_v")
-    return base if base and suffix.isdecimal() else name
-
-
-def signature(line: str) -> Signature:
-    """Read a line of a table: the symbol, the version, the parameters."""
-    name, since, *words = line.split()
-    return Signature(
-        name,
-        int(since),
-        tuple(map(_parameter, words)),
-    )
+def signature(form: FunctionForm) -> Signature:
+    """Return the signature of a line of a table."""
+    return Signature(form.symbol, form.name, form.since, tuple(map(_parameter, form.parameters)))
 
 
 def _parameter(text: str) -> Parameter:
     word = text.lstrip(">&?")
     marks = text.removesuffix(word)
     return Parameter(word, marks.removesuffix("?"), "?" in marks)
-
-
-def signatures(table: str) -> tuple[Signature, ...]:
-    """Read a table, a function a line."""
-    return tuple(signature(line) for line in table.splitlines() if line.strip())
