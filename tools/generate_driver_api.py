@@ -28,11 +28,10 @@ item is the CUresult; the C declarations are in the CUDA Driver API manual under
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from ._api import (
-{imports}
-)
+if TYPE_CHECKING:
+    from ._api import *
 
 
 class DriverApi(Protocol):
@@ -63,14 +62,7 @@ def generated() -> str:
     names = dict.fromkeys(form.name for form in table["forms"]())
     functions = [_definition(methods[name]) for name in names if name in called]
     text = "\n".join(functions).replace("\n", "\n    ")
-    found = sorted(set(re.findall(r"\b(?:CU|cuu)\w+", text)), key=_place)
-    imports = "\n".join(f"    {name}," for name in found)
-    return _HEAD.format(imports=imports, functions=f"    {text}")
-
-
-def _place(name: str) -> tuple[bool, bool, str]:
-    """Sort names as ruff does: constants, classes, others."""
-    return name[0].islower(), not name.isupper(), name.lower()
+    return _HEAD.format(functions=f"    {text}")
 
 
 def _called() -> Iterator[str]:
