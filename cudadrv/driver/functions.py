@@ -7,9 +7,9 @@ use the form of the version that they were built for, so old forms stay.
 Words of parameters: `int`, `uint`, `short`, `byte`, `float`; `size` for 8 bytes (handles,
 addresses, sizes), of which `bytes` is the size of the memory that the call uses; `text`, which ends
 with a NUL; `stream`, a stream's handle; `*NAME`, a pointer to a structure of cuda.bindings;
-`@NAME`, a structure of 64 opaque bytes, passed by value. A `>` marks a pointer to a result, an `&`
-a pointer to what is read. Texts and marked pointers may not be null, except after a `?`, as in
-`>?size`.
+`@NAME`, a structure of 64 opaque bytes, passed by value; `=N`, a structure of N bytes. A `>` marks
+a pointer to a result, an `&` a pointer to what is read. Texts and marked pointers may not be null,
+except after a `?`, as in `>?size`.
 
 Flags:
     early: works before cuInit.
@@ -17,7 +17,7 @@ Flags:
     frees: called by finalizers, and so possibly in the middle of another call.
     suffixed: before CUDA 13 cuda.bindings has this form only under the symbol with its suffix.
     launch, copy, allocation, compilation, wait: a trace shows the call in this category.
-    =NAME: the name in cuda.bindings and on the emulator, where it is not the symbol without suffix.
+    name=NAME: the name in cuda.bindings and on the emulator, if not the symbol without its suffix.
 
 Python's parameters and results are those of the emulator's methods (`cudadrv.emulator.calls`), of
 which `tools/generate_driver_api.py` makes the protocol `DriverApi`.
@@ -35,13 +35,13 @@ cuDeviceGet 2000 >int int
 cuDeviceGetAttribute 2000 >int int int
 cuDeviceGetCount 2000 >int
 cuDeviceGetDefaultMemPool 11020 >size int
-cuDeviceGetDevResource 12040 int >byte int
+cuDeviceGetDevResource 12040 int >=144 int
 cuDeviceGetGraphMemAttribute 11040 int int >size
 cuDeviceGetMemPool 11020 >size int
 cuDeviceGetName 2000 >byte int int
 cuDeviceGetPCIBusId 4010 >byte int int
-cuDeviceGetUuid 9020 >byte int
-cuDeviceGetUuid_v2 11040 >byte int
+cuDeviceGetUuid 9020 >=16 int
+cuDeviceGetUuid_v2 11040 >=16 int
 cuDeviceGraphMemTrim 11040 int
 cuDeviceSetGraphMemAttribute 11040 int int &size
 cuDeviceSetMemPool 11020 int size
@@ -72,7 +72,7 @@ cuCtxFromGreenCtx 12040 >size size
 cuCtxGetApiVersion 3020 size >uint
 cuCtxGetCacheConfig 3020 >int
 cuCtxGetCurrent 4000 >size ; hot
-cuCtxGetDevResource 12040 size >byte int
+cuCtxGetDevResource 12040 size >=144 int
 cuCtxGetDevice 2000 >int
 cuCtxGetDevice_v2 13000 >int size
 cuCtxGetFlags 7000 >uint
@@ -99,7 +99,7 @@ cuDevicePrimaryCtxReset_v2 11000 int ; wait
 cuDevicePrimaryCtxRetain 7000 >size int
 cuGreenCtxCreate 12040 >size size int uint
 cuGreenCtxDestroy 12040 size ; frees
-cuGreenCtxGetDevResource 12040 size >byte int
+cuGreenCtxGetDevResource 12040 size >=144 int
 cuGreenCtxStreamCreate 12050 >size size uint int
 cuProfilerStart 4000
 cuProfilerStop 4000
@@ -113,7 +113,7 @@ cuEventQuery 2000 size
 cuEventRecord 2000 size stream ; hot
 cuEventRecordWithFlags 11010 size stream uint
 cuEventSynchronize 2000 size ; hot wait
-cuIpcGetEventHandle 4010 >@CUipcEventHandle size
+cuIpcGetEventHandle 4010 >=64 size
 cuIpcOpenEventHandle 4010 >size @CUipcEventHandle
 cuLaunchHostFunc 10000 stream size size
 cuLaunchHostFunc_v2 13010 stream size size uint
@@ -127,7 +127,7 @@ cuStreamCreateWithPriority 5050 >size uint int
 cuStreamDestroy 2000 size
 cuStreamDestroy_v2 4000 size ; frees
 cuStreamEndCapture 10000 stream >size
-cuStreamGetAttribute 11000 stream int >byte
+cuStreamGetAttribute 11000 stream int >=64
 cuStreamGetCaptureInfo_v2 11030 stream >int >?size >?size >?size >?size
 cuStreamGetCaptureInfo_v3 12030 stream >int >?size >?size >?size >?size >?size ; suffixed
 cuStreamGetCtx 9020 stream >size
@@ -138,7 +138,7 @@ cuStreamGetId 12000 stream >size
 cuStreamGetPriority 5050 stream >int
 cuStreamIsCapturing 10000 stream >int
 cuStreamQuery 2000 stream
-cuStreamSetAttribute 11000 stream int size
+cuStreamSetAttribute 11000 stream int *CUkernelNodeAttrValue
 cuStreamSynchronize 2000 stream ; hot wait
 cuStreamUpdateCaptureDependencies 11030 stream size size uint
 cuStreamUpdateCaptureDependencies_v2 12030 stream size size size uint ; suffixed
@@ -153,8 +153,8 @@ cuMemcpy3D_v2 3020 *CUDA_MEMCPY3D
 cuMemcpy3DAsync_v2 3020 *CUDA_MEMCPY3D stream ; copy
 cuMemcpy3DBatchAsync 12080 size size size size stream
 cuMemcpy3DBatchAsync_v2 13000 size size size stream
-cuMemcpy3DPeerAsync 4000 size stream ; copy
-cuMemcpy3DWithAttributesAsync 13020 size size stream
+cuMemcpy3DPeerAsync 4000 *CUDA_MEMCPY3D_PEER stream ; copy
+cuMemcpy3DWithAttributesAsync 13020 *CUDA_MEMCPY3D_BATCH_OP size stream
 cuMemcpyAsync 4000 size size size stream
 cuMemcpyBatchAsync 12080 size size size size size size size size stream
 cuMemcpyBatchAsync_v2 13000 size size size size size size size stream
@@ -166,7 +166,7 @@ cuMemcpyHtoD_v2 3020 size size size
 cuMemcpyHtoDAsync_v2 3020 size size bytes stream ; hot copy
 cuMemcpyPeer 4000 size size size size size
 cuMemcpyPeerAsync 4000 size size size size bytes stream ; copy
-cuMemcpyWithAttributesAsync 13020 size size size size stream
+cuMemcpyWithAttributesAsync 13020 size size size *CUmemcpyAttributes stream
 cuMemsetD16_v2 3020 size short size
 cuMemsetD16Async 3020 size short size stream ; copy
 cuMemsetD2D16Async 3020 size size short size size stream ; copy
@@ -178,7 +178,7 @@ cuMemsetD8_v2 3020 size byte size
 cuMemsetD8Async 3020 size byte bytes stream ; copy
 # Memory
 cuIpcCloseMemHandle 4010 size ; frees
-cuIpcGetMemHandle 4010 >@CUipcMemHandle size
+cuIpcGetMemHandle 4010 >=64 size
 cuIpcOpenMemHandle 4010 >size @CUipcMemHandle uint
 cuIpcOpenMemHandle_v2 11000 >size @CUipcMemHandle uint
 cuMemAddressFree 10020 size size
@@ -212,7 +212,7 @@ cuMemImportFromShareableHandle 10020 >size size int
 cuMemMap 10020 size size size size size
 cuMemPoolCreate 11020 >size *CUmemPoolProps
 cuMemPoolDestroy 11020 size ; frees
-cuMemPoolExportPointer 11020 >@CUmemPoolPtrExportData size
+cuMemPoolExportPointer 11020 >=64 size
 cuMemPoolExportToShareableHandle 11020 >int size int size
 cuMemPoolGetAccess 11020 >int size size
 cuMemPoolGetAttribute 11020 size int >byte
@@ -336,13 +336,13 @@ cuGraphGetNodes 10000 size size &size
 cuGraphGetRootNodes 10000 size size &size
 cuGraphHostNodeGetParams 10000 size >byte
 cuGraphHostNodeSetParams 10000 size size
-cuGraphInstantiateWithFlags 11040 >size size size ; =cuGraphInstantiate compilation
+cuGraphInstantiateWithFlags 11040 >size size size ; name=cuGraphInstantiate compilation
 cuGraphInstantiateWithParams 12000 >size size &size
 cuGraphKernelNodeCopyAttributes 11000 size size
-cuGraphKernelNodeGetAttribute 11000 size int >byte
+cuGraphKernelNodeGetAttribute 11000 size int >=64
 cuGraphKernelNodeGetParams 10000 size >byte
 cuGraphKernelNodeGetParams_v2 12000 size >byte
-cuGraphKernelNodeSetAttribute 11000 size int size
+cuGraphKernelNodeSetAttribute 11000 size int *CUkernelNodeAttrValue
 cuGraphKernelNodeSetParams_v2 12000 size size
 cuGraphLaunch 10000 size stream ; hot launch
 cuGraphMemAllocNodeGetParams 11040 size >byte
@@ -357,7 +357,7 @@ cuGraphNodeGetDependencies_v2 12030 size size size &size
 cuGraphNodeGetDependentNodes 10000 size size &size
 cuGraphNodeGetDependentNodes_v2 12030 size size size &size
 cuGraphNodeGetEnabled 11060 size size >uint
-cuGraphNodeGetParams 13020 size >byte
+cuGraphNodeGetParams 13020 size >=256
 cuGraphNodeGetType 10000 size >int
 cuGraphNodeSetEnabled 11060 size size uint
 cuGraphNodeSetParams 12020 size size
@@ -389,9 +389,8 @@ class FunctionForm(NamedTuple):
     @property
     def name(self) -> str:
         """The function's name in cuda.bindings and on the emulator."""
-        if self.flags and self.flags[0].startswith("="):
-            return self.flags[0][1:]
-        return without_version(self.symbol)
+        given = [flag for flag in self.flags if flag.startswith("name=")]
+        return given[0].removeprefix("name=") if given else without_version(self.symbol)
 
 
 def without_version(symbol: str) -> str:

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
-from ...driver._api import CUgraphNodeParams, CUgraphNodeType, CUkernelNodeAttrValue
+from ...driver._api import CUgraphNodeParams, CUgraphNodeType
 from ..emulator import Emulator
 from .handlers import (
     INVALID_VALUE,
@@ -27,7 +27,6 @@ _ADDRESS_OFFSET: Final = 112  # of dptr in CUDA_MEM_ALLOC_NODE_PARAMS
 _EDGE_BYTES: Final = 8  # sizeof(CUgraphEdgeData); all edges are ordinary ones, zeros
 _Type = CUgraphNodeType
 _UNION: Final = 16
-_VALUE_BYTES: Final = 64  # sizeof(CUkernelNodeAttrValue)
 
 
 @GRAPHS("cuGraphAddNode")
@@ -58,13 +57,6 @@ def change_step(api: Emulator, executable: int, node: int, params: int) -> int:
     """The same in an executable."""
     seen = CUgraphNodeParams(_ptr=params) if params else None
     return int(call(api, "cuGraphExecNodeSetParams", executable, node, seen)[0])
-
-
-@GRAPHS("cuGraphKernelNodeSetAttribute")
-def set_node_attribute(api: Emulator, node: int, attribute: int, value: int) -> int:
-    """Let a kernel's node launch cooperatively, or in clusters."""
-    seen = CUkernelNodeAttrValue(_ptr=value) if value else None
-    return int(call(api, "cuGraphKernelNodeSetAttribute", node, attribute, seen)[0])
 
 
 def _kernel(params: int) -> bytes:
@@ -255,12 +247,6 @@ def change_tip_with_edges(
     return change_tip(api, stream, after, count, flags)
 
 
-@GRAPHS("cuGraphNodeGetParams")
-def node_params(api: Emulator, node: int, result: int) -> int:
-    """The parameters of a node of any kind."""
-    return _put_params(api, node, result, 0, _PARAMS_BYTES)
-
-
 def _put_params(api: Emulator, node: int, result: int, first: int, nbytes: int) -> int:
     """Some of the bytes of a CUgraphNodeParams."""
     code, params = call(api, "cuGraphNodeGetParams", node)
@@ -293,18 +279,6 @@ for _symbol, _kind, _first, _nbytes in (
     ("cuGraphEventWaitNodeGetEvent", _Type.CU_GRAPH_NODE_TYPE_WAIT_EVENT, _UNION, 8),
 ):
     GRAPHS(_symbol)(_of_kind(_kind, _first, _nbytes))
-
-
-@GRAPHS("cuGraphChildGraphNodeGetGraph")
-def child_graph(api: Emulator, node: int, result: int) -> int:
-    """The graph of a node that is a child graph."""
-    return passed_on(api, "cuGraphChildGraphNodeGetGraph", (node,), result)
-
-
-@GRAPHS("cuGraphNodeFindInClone")
-def find_in_clone(api: Emulator, result: int, node: int, clone: int) -> int:
-    """The node of a clone that was made of a node."""
-    return passed_on(api, "cuGraphNodeFindInClone", (node, clone), result)
 
 
 def _list(
@@ -367,27 +341,6 @@ def roots(api: Emulator, graph: int, result: int, count: int) -> int:
         return int(code), number, nodes
 
     return _list(ask, result, count)
-
-
-@GRAPHS("cuGraphKernelNodeGetAttribute")
-def node_attribute(api: Emulator, node: int, attribute: int, result: int) -> int:
-    """How a kernel's node launches."""
-    code, value = call(api, "cuGraphKernelNodeGetAttribute", node, attribute)
-    if not code:
-        put_bytes(result, ctypes.string_at(int(value.getPtr()), _VALUE_BYTES))
-    return int(code)
-
-
-@GRAPHS("cuGraphKernelNodeCopyAttributes")
-def copy_attributes(api: Emulator, target: int, source: int) -> int:
-    """Let a kernel's node launch as another one does."""
-    return int(call(api, "cuGraphKernelNodeCopyAttributes", target, source)[0])
-
-
-@GRAPHS("cuDeviceGetGraphMemAttribute")
-def graph_memory(api: Emulator, device: int, attribute: int, result: int) -> int:
-    """Bytes that graphs take."""
-    return passed_on(api, "cuDeviceGetGraphMemAttribute", (device, attribute), result)
 
 
 @GRAPHS("cuDeviceSetGraphMemAttribute")

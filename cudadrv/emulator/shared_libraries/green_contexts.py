@@ -36,31 +36,6 @@ def _put(address: int, resource: CUdevResource) -> None:
     put_bytes(address, ctypes.string_at(int(resource.getPtr()), _BYTES))
 
 
-def _get(api: Emulator, name: str, owner: int, result: int, kind: int) -> int:
-    code, resource = call(api, name, owner, kind)
-    if not code:
-        _put(result, resource)
-    return int(code)
-
-
-@GREEN_CONTEXTS("cuDeviceGetDevResource")
-def of_device(api: Emulator, device: int, result: int, kind: int) -> int:
-    """The multiprocessors of a device."""
-    return _get(api, "cuDeviceGetDevResource", device, result, kind)
-
-
-@GREEN_CONTEXTS("cuCtxGetDevResource")
-def of_context(api: Emulator, context: int, result: int, kind: int) -> int:
-    """Those of a context."""
-    return _get(api, "cuCtxGetDevResource", context, result, kind)
-
-
-@GREEN_CONTEXTS("cuGreenCtxGetDevResource")
-def of_green_context(api: Emulator, context: int, result: int, kind: int) -> int:
-    """Those of a green context."""
-    return _get(api, "cuGreenCtxGetDevResource", context, result, kind)
-
-
 @GREEN_CONTEXTS("cuDevSmResourceSplitByCount")
 def split(
     api: Emulator, result: int, count: int, given: int, remainder: int, flags: int, least: int

@@ -6,16 +6,15 @@ import ctypes
 from types import SimpleNamespace
 from typing import Final
 
-from ...driver._api import CUkernelNodeAttrValue, CUlaunchAttribute
+from ...driver._api import CUlaunchAttribute
 from ..emulator import Emulator
-from .handlers import Handlers, call, passed_on, put_bytes, put_size, put_uint
+from .handlers import Handlers, call, passed_on, put_size, put_uint
 
 LAUNCHING: Final = Handlers()
 # The nodes and edges that cuStreamGetCaptureInfo told of, by stream.
 _NODES: Final[dict[int, ctypes.Array[ctypes.c_size_t]]] = {}
 _EDGES: Final[dict[int, ctypes.Array[ctypes.c_size_t]]] = {}
 _ATTRIBUTE_BYTES: Final = 72  # sizeof(CUlaunchAttribute)
-_VALUE_BYTES: Final = 64  # sizeof(CUstreamAttrValue)
 
 
 class _LaunchConfig(ctypes.Structure):
@@ -146,22 +145,6 @@ def capture_info_with_edges(
     return code
 
 
-@LAUNCHING("cuStreamGetAttribute")
-def stream_attribute(api: Emulator, stream: int, attribute: int, result: int) -> int:
-    """An attribute of a stream."""
-    code, value = call(api, "cuStreamGetAttribute", stream, attribute)
-    if not code:
-        put_bytes(result, ctypes.string_at(int(value.getPtr()), _VALUE_BYTES))
-    return int(code)
-
-
-@LAUNCHING("cuStreamSetAttribute")
-def set_stream_attribute(api: Emulator, stream: int, attribute: int, value: int) -> int:
-    """Set it."""
-    seen = CUkernelNodeAttrValue(_ptr=value) if value else None
-    return int(call(api, "cuStreamSetAttribute", stream, attribute, seen)[0])
-
-
 @LAUNCHING("cuThreadExchangeStreamCaptureMode")
 def exchange_capture_mode(api: Emulator, mode: int) -> int:
     """Say which captures a thread minds, and be told what was said before."""
@@ -179,9 +162,3 @@ def update_executable(api: Emulator, executable: int, graph: int, result: int) -
     if result and info is not None:
         put_uint(result, int(info.result))
     return int(code)
-
-
-@LAUNCHING("cuGraphInstantiateWithFlags")
-def instantiate(api: Emulator, result: int, graph: int, flags: int) -> int:
-    """Make a graph executable."""
-    return passed_on(api, "cuGraphInstantiate", (graph, flags), result)

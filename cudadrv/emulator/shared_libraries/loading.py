@@ -27,13 +27,8 @@ def image_at(address: int) -> bytes:
 
 
 @LOADING("cuModuleLoadData")
-def load_data(api: Emulator, result: int, image: int) -> int:
-    """Load a module."""
-    return passed_on(api, "cuModuleLoadData", (image_at(image),), result)
-
-
 @LOADING("cuModuleLoadFatBinary")
-def load_fat_binary(api: Emulator, result: int, image: int) -> int:
+def load_data(api: Emulator, result: int, image: int) -> int:
     """Load a module."""
     return passed_on(api, "cuModuleLoadData", (image_at(image),), result)
 
@@ -153,12 +148,6 @@ def link_complete(api: Emulator, link: int, image: int, nbytes: int) -> int:
         put_size(image, address)
         put_size(nbytes, size)
     return int(code)
-
-
-@LOADING("cuLinkDestroy")
-def link_destroy(api: Emulator, link: int) -> int:
-    """Forget a link."""
-    return int(call(api, "cuLinkDestroy", link)[0])
 
 
 @LOADING("cuGraphGetNodes")

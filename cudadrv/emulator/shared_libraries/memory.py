@@ -10,7 +10,6 @@ from typing import Any, Final
 from ...driver._api import (
     CUDA_MEMCPY3D,
     CUDA_MEMCPY3D_BATCH_OP,
-    CUDA_MEMCPY3D_PEER,
     CUmemcpyAttributes,
     CUmemPool_attribute,
     cuuint64_t,
@@ -49,14 +48,9 @@ _NO_COPY: Final = (1 << 64) - 1  # SIZE_MAX: by the manual the error is of no co
 
 
 @MEMORY("cuMemcpy2D_v2")
+@MEMORY("cuMemcpy2DUnaligned_v2")
 def copy_rows(api: Emulator, copy: int) -> int:
     """Copy rows of memory or of arrays."""
-    return _copied(api, "cuMemcpy3D", copy)
-
-
-@MEMORY("cuMemcpy2DUnaligned_v2")
-def copy_any_rows(api: Emulator, copy: int) -> int:
-    """The same with any pitch, as the emulator always does it."""
     return _copied(api, "cuMemcpy3D", copy)
 
 
@@ -77,13 +71,6 @@ def _copied(api: Emulator, name: str, copy: int, *stream: int) -> int:
     memory = ctypes.create_string_buffer(_COPY_3D.pack(*sides, *given[14:], 1), _COPY_3D.size)
     seen = CUDA_MEMCPY3D(_ptr=ctypes.addressof(memory))
     return int(call(api, name, seen, *stream)[0])
-
-
-@MEMORY("cuMemcpy3DPeerAsync")
-def queue_copy_to_peer(api: Emulator, copy: int, stream: int) -> int:
-    """Copy a box between two contexts."""
-    seen = CUDA_MEMCPY3D_PEER(_ptr=copy) if copy else None
-    return int(call(api, "cuMemcpy3DPeerAsync", seen, stream)[0])
 
 
 @MEMORY("cuArray3DGetDescriptor_v2")
@@ -280,23 +267,6 @@ def copy_boxes_of_old(
     if code:
         put_size(failed, _NO_COPY)
     return code
-
-
-@MEMORY("cuMemcpyWithAttributesAsync")
-def copy_one(
-    api: Emulator, target: int, source: int, nbytes: int, attributes: int, stream: int
-) -> int:
-    """Copy one range, with attributes."""
-    seen = CUmemcpyAttributes(_ptr=attributes) if attributes else None
-    given = (target, source, nbytes, seen, stream)
-    return int(call(api, "cuMemcpyWithAttributesAsync", *given)[0])
-
-
-@MEMORY("cuMemcpy3DWithAttributesAsync")
-def copy_one_box(api: Emulator, box: int, flags: int, stream: int) -> int:
-    """Copy one box, with attributes."""
-    seen = CUDA_MEMCPY3D_BATCH_OP(_ptr=box) if box else None
-    return int(call(api, "cuMemcpy3DWithAttributesAsync", seen, flags, stream)[0])
 
 
 @MEMORY("cuMemPrefetchBatchAsync")

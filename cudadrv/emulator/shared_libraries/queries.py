@@ -103,21 +103,6 @@ def _put_text(api: Emulator, name: str, result: int, length: int, device: int) -
     return int(code)
 
 
-@QUERIES("cuDeviceGetUuid_v2")
-def device_uuid(api: Emulator, result: int, device: int) -> int:
-    """The device's UUID, 16 bytes."""
-    code, uuid = call(api, "cuDeviceGetUuid", device)
-    if not code:
-        put_bytes(result, uuid.bytes)
-    return int(code)
-
-
-@QUERIES("cuDeviceGetUuid")
-def device_uuid_of_old(api: Emulator, result: int, device: int) -> int:
-    """The same under the name of before."""
-    return device_uuid(api, result, device)
-
-
 @QUERIES("cuPointerGetAttribute")
 def pointer_attribute(api: Emulator, result: int, attribute: int, address: int) -> int:
     """One attribute; of what is no memory of the driver's an error (measured)."""

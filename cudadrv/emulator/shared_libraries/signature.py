@@ -5,24 +5,10 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from ...driver._api import (
-    CUDA_ARRAY3D_DESCRIPTOR,
-    CUDA_MEMCPY3D,
-    CUDA_RESOURCE_DESC,
-    CUDA_RESOURCE_VIEW_DESC,
-    CUDA_TEXTURE_DESC,
-    OPAQUE_BYTES,
-    CUipcEventHandle,
-    CUipcMemHandle,
-    CUmemAllocationProp,
-    CUmemPoolProps,
-    CUmemPoolPtrExportData,
-    of_opaque_bytes,
-    opaque_bytes,
-)
+from ...driver._api import OPAQUE_BYTES, driver, of_opaque_bytes
 from ...driver.functions import FunctionForm
 
 if TYPE_CHECKING:
@@ -49,13 +35,6 @@ _TYPES: Final[dict[str, Simple]] = {
     "byte": ctypes.c_ubyte,
     "text": ctypes.c_char_p,
 }
-_STRUCTURES: Final[dict[str, Callable[..., object]]] = {
-    each.__name__: each
-    for each in (
-        CUDA_ARRAY3D_DESCRIPTOR, CUDA_MEMCPY3D, CUDA_RESOURCE_DESC, CUDA_RESOURCE_VIEW_DESC,
-        CUDA_TEXTURE_DESC, CUmemAllocationProp, CUmemPoolProps, CUmemPoolPtrExportData,
-    )
-}  # fmt: skip
 
 
 class _Opaque(ctypes.Structure):
@@ -64,10 +43,6 @@ class _Opaque(ctypes.Structure):
     _fields_ = (("content", ctypes.c_ubyte * OPAQUE_BYTES),)
 
 
-_OF_BYTES: Final[dict[str, Callable[[bytes], object]]] = {
-    "CUipcEventHandle": partial(of_opaque_bytes, CUipcEventHandle),
-    "CUipcMemHandle": partial(of_opaque_bytes, CUipcMemHandle),
-}
 _PER_THREAD: Final = 2  # CU_STREAM_PER_THREAD
 Argument = int | bytes | None
 """What ctypes hands on: a number, a text, or nothing for the null text."""
@@ -107,18 +82,18 @@ class Parameter:
     def read(self, given: Argument | ctypes.Structure, per_thread: bool) -> object:
         """The value that the emulator takes for the argument."""
         if isinstance(given, ctypes.Structure):
-            return _OF_BYTES[self.word[1:]](bytes(given))
+            return of_opaque_bytes(getattr(driver, self.word[1:]), bytes(given))
         if self.word.startswith("*"):
             # The bindings' own view of the structure that the caller has.
-            return _STRUCTURES[self.word[1:]](_ptr=given) if given else None
+            return getattr(driver, self.word[1:])(_ptr=given) if given else None
         if self.word == "stream" and per_thread and not given:
             return _PER_THREAD
         return given
 
     def write(self, address: int, value: Any) -> None:  # a number, or a handle of the bindings
         """Put a result where the caller wants it; nowhere, if it does not."""
-        if address and self.word.startswith("@"):
-            ctypes.memmove(address, opaque_bytes(value), OPAQUE_BYTES)
+        if address and self.word.startswith("="):
+            ctypes.memmove(address, value.getPtr(), int(self.word[1:]))
         elif address:
             c_type = _TYPES[self.word]
             number = value if c_type is ctypes.c_float else int(value)
