@@ -11,7 +11,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from .driver.in_use import current
+from .driver.driver_selection import current
 from .memory.resource import DriverMemory, MemoryResource, MemoryStream, checked_resource
 from .stream import Context, cuda_context_for
 

@@ -20,8 +20,8 @@ from .driver._api import CUresult
 from .driver.attributes import DeviceAttribute
 from .driver.context import ContextCore
 from .driver.context_box import ContextBox
+from .driver.driver_selection import failure
 from .driver.handle import Closed, Uncopied
-from .driver.in_use import failure
 from .errors import ClosedError, DriverSymbolMissingError, DTypeError, TensorMapError
 from .memory.array import AnyDeviceArray, DeviceArray
 from .memory.buffer import DeviceMemory

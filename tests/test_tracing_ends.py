@@ -16,7 +16,7 @@ import pytest
 import cudadrv
 from campaigns.interrupts.points import Interrupter
 from cudadrv import emulator, tracing
-from cudadrv.driver.in_use import Driver, current
+from cudadrv.driver.driver_selection import Driver, current
 from cudadrv.errors import InvalidValueError
 from cudadrv.tracing import Trace, trace
 from cudadrv.tracing.recording import TracedApi

@@ -22,7 +22,7 @@ from queue import SimpleQueue
 from typing import Any, Final, cast
 
 from ..driver.device import Device
-from ..driver.in_use import in_use
+from ..driver.driver_selection import current_or_none
 from ..errors import CudadrvError
 from ..memory.driver_pool import set_release_threshold
 from ..memory.host.pinned import HostBox
@@ -135,7 +135,7 @@ class RequestHandler:
     @property
     def is_broken(self) -> bool:
         """Whether an error has left a context of the process unusable."""
-        driver = in_use()
+        driver = current_or_none()
         return driver is not None and driver.has_failed
 
     def reply_to(self, request: Request) -> Reply:

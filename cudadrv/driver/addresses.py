@@ -6,7 +6,7 @@ from typing import Final
 
 from ._api import CUmemorytype, CUpointer_attribute, CUresult
 from .context_box import ContextBox
-from .in_use import failure
+from .driver_selection import failure
 
 MEMORY_TYPE: Final = CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 _KNOWN: Final = (

@@ -10,11 +10,11 @@ from .. import border
 from ._api import CUcontext, CUfunc_cache
 from .context_box import ContextBox
 from .context_settings import CachePreference, ContextLimits
+from .deferred_release import run_deferred
 from .device import Device
 from .driver_api import DriverApi
+from .driver_selection import failure
 from .handle import Closing
-from .in_use import failure
-from .later import drop_now
 from .stream_box import give_back_kept
 from .types import ContextFlags, MemoryInfo
 
@@ -196,12 +196,12 @@ class ContextCore(Closing):
         Raises:
             CudaError: some of that work failed.
         """
-        drop_now()
+        run_deferred()
         give_back_kept(self.device.driver, self.ordinal)
         (code,) = self._box.call(self._api.cuCtxSynchronize)
         if code:
             raise failure(self._api, code, "cuCtxSynchronize", f"waiting for {self!r}")
-        drop_now()
+        run_deferred()
 
     @property
     def limits(self) -> ContextLimits:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from ._api import CUcontext, CUgreenCtx, CUresult
+from .driver_selection import Driver, call_bound, failure
 from .handle import Box, check
-from .in_use import Driver, call_bound, failure
 from .registry import Registry
 
 _RawT = TypeVar("_RawT")

@@ -8,8 +8,8 @@ from typing import Final
 from .. import border
 from ._api import CUfunc_cache, CUlimit
 from .context_box import ContextBox
+from .driver_selection import failure
 from .handle import Uncopied
-from .in_use import failure
 
 
 class CachePreference(Enum):

@@ -12,10 +12,10 @@ from typing import Any
 from .. import border
 from ._api import CUresult, CUstream
 from .context import ContextCore
+from .deferred_release import run_deferred
+from .driver_selection import failure
 from .event import Event
 from .handle import Uncopied
-from .in_use import failure
-from .later import drop_now
 
 
 class DefaultStream(Uncopied):
@@ -59,7 +59,7 @@ class DefaultStream(Uncopied):
         (code,) = box.call(box.api.cuStreamSynchronize, self._raw)
         if code:
             raise failure(box.api, code, "cuStreamSynchronize", f"waiting for {self!r}")
-        drop_now()
+        run_deferred()
 
     def is_done(self) -> bool:
         """Whether everything queued is done, without waiting.

@@ -9,7 +9,7 @@ from .. import border, errors
 from ._api import CUcontext, CUdevice, CUdevice_attribute, CUmemoryPool
 from .context_box import ContextBox
 from .driver_api import DriverApi
-from .in_use import Driver, call_bound, current, device_count, failure
+from .driver_selection import Driver, call_bound, current, device_count, failure
 
 if TYPE_CHECKING:
     import uuid

@@ -19,10 +19,10 @@ from ._api import (
 )
 from .context import ContextCore
 from .context_box import ContextBox, Part
+from .deferred_release import run_deferred
+from .driver_selection import failure
 from .handle import Closed, Closing
-from .in_use import failure
-from .later import drop_now
-from .sending import Reduced, device_named, let_send, unshared
+from .pickling import Reduced, device_named, register_reduction, unshared
 from .stream_box import UNTIMED, EventBox, StreamBox
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Event(Closing):
                     "Event: an event of several processes cannot be timed: give timing=False"
                 )
             flags |= _INTERPROCESS
-            let_send(Event, _reduced)
+            register_reduction(Event, _reduced)
         self._stand_for(context, EventBox(context._box, flags), timing, interprocess)
 
     def _stand_for(
@@ -129,7 +129,7 @@ class Event(Closing):
         (code,) = box.api.cuEventSynchronize(box.raw)
         if code:
             raise failure(box.api, code, "cuEventSynchronize", "waiting for an event")
-        drop_now()
+        run_deferred()
 
     def is_done(self) -> bool:
         """Whether the work before the event is done, without waiting.
@@ -146,7 +146,7 @@ class Event(Closing):
             CudaError: that work failed.
         """
         yield from _until(self.is_done)
-        drop_now()
+        run_deferred()
 
     def __sub__(self, since: Event) -> float:
         """``end - begin``: milliseconds of device time, as `elapsed_ms`."""
@@ -242,7 +242,7 @@ class IpcEventHandle:
                 box = known[self.payload] = _OpenedEventBox(owner, self.payload)
         event = Event.__new__(Event)
         event._stand_for(context, box, False, True)
-        let_send(Event, _reduced)
+        register_reduction(Event, _reduced)
         return event
 
 

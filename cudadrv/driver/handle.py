@@ -34,9 +34,9 @@ from weakref import ref
 
 from ..errors import ArgumentTypeError, ClosedError, CudadrvError, CudaError
 from ._api import CUresult
+from .deferred_release import retry_destroy
 from .driver_api import DriverApi
-from .in_use import Driver, failure
-from .later import retry_later
+from .driver_selection import Driver, failure
 from .locks import process_lock
 from .registry import Registry
 
@@ -190,7 +190,7 @@ class Box(Generic[_RawT]):
         except CudaError as error:
             if error.code == CUresult.CUDA_ERROR_NOT_PERMITTED:
                 # This thread is the driver's, in a function of ours that it calls.
-                retry_later(self._go)
+                retry_destroy(self._go)
                 return
             self.raw = _DESTROYED  # type: ignore[assignment]  # no call takes it
             self._tell(error, had_failed)

@@ -11,8 +11,8 @@ from typing import Final
 from .. import border, errors
 from ._api import CUdevResource, CUdevResourceDesc, CUdevResourceType
 from .device import Device
+from .driver_selection import failure
 from .handle import Uncopied
-from .in_use import failure
 
 SM: Final = CUdevResourceType.CU_DEV_RESOURCE_TYPE_SM
 # CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING, whose enumeration has two names by version.

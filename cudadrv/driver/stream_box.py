@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from .. import errors
 from ._api import CUevent, CUevent_flags, CUresult, CUstream, CUstream_flags, CUstreamCaptureStatus
 from .context_box import ContextBox, Part
+from .driver_selection import Driver, failure
 from .handle import AnyBox, check
-from .in_use import Driver, failure
-from .kept_blocks import KeptMemory
 from .registry import Registry
+from .stream_block_cache import StreamBlockCache
 from .types import Dependent
 
 UNTIMED: Final = int(CUevent_flags.CU_EVENT_DISABLE_TIMING)
@@ -96,7 +96,9 @@ class StreamBox(Part[CUstream]):
         self.unordered: int = 0
         self.is_closed: bool = False
         self.left: object = []
-        self.kept: KeptMemory = KeptMemory(is_open=is_owned and context.driver.keeps_blocks)
+        self.kept: StreamBlockCache = StreamBlockCache(
+            is_open=is_owned and context.driver.keeps_blocks
+        )
         super().__init__(context, raw)  # last: a box without a context was never finished
 
     @property

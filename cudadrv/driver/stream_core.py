@@ -10,10 +10,10 @@ from weakref import ref
 from ..errors import WrongDeviceError
 from ._api import CUresult, CUstream, CUstream_flags
 from .context import ContextCore
+from .deferred_release import run_deferred
+from .driver_selection import failure
 from .event import Event
 from .handle import Closed, Closing
-from .in_use import failure
-from .later import drop_now
 from .registry import Registry
 from .stream_box import StreamBox, replace, wait_by_way
 from .types import Dependent
@@ -132,7 +132,7 @@ class StreamCore(Closing):
         (code,) = box.api.cuStreamSynchronize(box.raw)
         if code:
             raise failure(box.api, code, "cuStreamSynchronize", f"waiting for {self!r}")
-        drop_now()
+        run_deferred()
 
     def is_done(self) -> bool:
         """Whether everything queued is done, without waiting.

@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias
 
 from .. import border, errors
 from ..driver._api import CUresult, CUstreamCaptureMode, CUstreamCaptureStatus
-from ..driver.in_use import failure
+from ..driver.driver_selection import failure
 from ..driver.once_task import complete
 from ..driver.stream_box import CaptureState, StreamBox
 from ..driver.stream_core import StreamCore

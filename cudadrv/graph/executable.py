@@ -9,9 +9,9 @@ from .. import border
 from ..driver._api import CUgraphExec, CUgraphNode, CUresult, CUstream
 from ..driver.context import ContextCore
 from ..driver.context_box import ContextBox, Part
+from ..driver.deferred_release import defer_release, release_when, run_deferred
+from ..driver.driver_selection import failure
 from ..driver.handle import Closed, Closing, check, unroot
-from ..driver.in_use import failure
-from ..driver.later import drop_later, drop_now, park
 from ..driver.stream_box import StreamBox
 from ..driver.stream_core import StreamCore
 from ..memory.order import is_ordered, moves, use
@@ -62,17 +62,17 @@ class ExecBox(Part[CUgraphExec]):
         if not former:
             return
         if queue is None:
-            drop_later(former)
+            defer_release(former)
             return
         event = queue.take_event()
         event.record(queue)
-        park(event.is_done, [*former, event])
+        release_when(event.is_done, [*former, event])
 
     def _destroy(self) -> None:
         former = [] if self.own is None else self.own.replace([])
         (code,) = self.api.cuGraphExecDestroy(self.raw)
         if former and self.queue is not None:
-            park(self.queue.is_idle, former)
+            release_when(self.queue.is_idle, former)
         doing = f"destroying an executable graph of device {self.context.ordinal}"
         check(self, code, "cuGraphExecDestroy", doing)
 
@@ -171,7 +171,7 @@ class GraphExec(Closing):
         box.needs, box.memory, self._stream = needs, needs.memory, None
         self._changed.clear()
         box.keep([])
-        drop_now()
+        run_deferred()
 
     def upload(self, stream: StreamCore) -> None:
         """Copy the graph to the device now, so that the first launch need not.
@@ -230,7 +230,7 @@ class GraphExec(Closing):
         """Release the executable; it is destroyed after the runs already queued. Idempotent."""
         self._stream = None
         super().close()
-        drop_now()
+        run_deferred()
 
     def _order(self, box: ExecBox, queue: StreamBox) -> None:
         """Order a replay on a stream after other work on the graph's memory, and record it."""
@@ -247,7 +247,7 @@ class GraphExec(Closing):
             is_ordered(memory, queue, writes=writes) for memory, writes in box.memory
         ):
             self._stream, self._epoch = queue, epoch
-        drop_now()
+        run_deferred()
 
 
 def _handle(node: GraphNode) -> CUgraphNode:

@@ -21,9 +21,9 @@ from ..driver._api import (
     CUmemLocationType,
 )
 from ..driver.context import ContextCore
+from ..driver.driver_selection import failure
 from ..driver.event import Event
 from ..driver.handle import Uncopied
-from ..driver.in_use import failure
 from ..driver.stream_core import StreamCore
 from ..errors import InvalidValueError
 from ..launch.config import LaunchConfig

@@ -9,9 +9,9 @@ from __future__ import annotations
 from ..driver._api import CUgraph, CUresult, CUuserObject
 from ..driver.context import ContextCore
 from ..driver.context_box import ContextBox, Part
+from ..driver.deferred_release import run_deferred
+from ..driver.driver_selection import failure
 from ..driver.handle import Closing, check
-from ..driver.in_use import failure
-from ..driver.later import drop_now
 from .needs import Content, Needs
 
 
@@ -102,7 +102,7 @@ class GraphCore(Closing):
         """Release the graph; executables made of it stay usable. Idempotent."""
         super().close()
         self._content, self._needs = Content(), Content().gather()
-        drop_now()
+        run_deferred()
 
     def _fill(self, box: GraphBox) -> None:
         """Take over the handle of a graph that the driver made."""

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from .. import border
 from ..driver._api import CUgraphNodeParams, CUgraphNodeType
-from ..driver.in_use import failure
-from ..driver.later import drop_later, drop_now
+from ..driver.deferred_release import defer_release, run_deferred
+from ..driver.driver_selection import failure
 from ..driver.stream_box import StreamBox
 from ..driver.stream_core import StreamCore
 
@@ -35,7 +35,7 @@ def _run(number: int) -> None:
     try:
         cell[0](*cell[1])
     finally:
-        drop_later(cell)
+        defer_release(cell)
 
 
 # The C function lives as long as the process: a stream may call it until its end.
@@ -88,7 +88,7 @@ def call_on_host(
         box.capture.keeps.append(call)
         _add_to_capture(box, call.params())
         return
-    drop_now()
+    run_deferred()
     number = next(_numbers)
     _queued[number] = [function, args]
     (code,) = box.api.cuLaunchHostFunc(box.raw, _ADDRESS, number)

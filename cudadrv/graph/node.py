@@ -8,8 +8,8 @@ from typing import Final, TypeAlias
 
 from .. import border
 from ..driver._api import CUgraphNode, CUgraphNodeType as _Type, CUresult
+from ..driver.driver_selection import failure
 from ..driver.handle import Uncopied
-from ..driver.in_use import failure
 from ..errors import ArgumentTypeError
 from .graph_core import GraphCore
 from .needs import NodeNeeds

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from ..driver._api import CUresult, CUstream, CUstreamCaptureStatus
 from ..driver.context_box import ContextBox
-from ..driver.in_use import call_bound, failure
+from ..driver.driver_selection import call_bound, failure
 from ..driver.stream_box import EventBox, StreamBox
 from ..driver.stream_core import StreamCore
 

@@ -11,7 +11,7 @@ import ptx
 from .. import errors
 from ..driver._api import CUresult
 from ..driver.context_box import ContextBox
-from ..driver.in_use import failure
+from ..driver.driver_selection import failure
 from ..driver.module_box import ModuleBox
 from .jit_options import JitLog, JitOptions
 

@@ -9,8 +9,8 @@ import ptx
 from .. import border, errors
 from ..driver._api import CUfunction, CUfunction_attribute as _Attribute, CUresult
 from ..driver.context import ContextCore
+from ..driver.driver_selection import failure
 from ..driver.handle import Uncopied
-from ..driver.in_use import failure
 from ..driver.module_box import ModuleBox
 from .arguments import Parameter
 from .kernel_attributes import KernelAttributes

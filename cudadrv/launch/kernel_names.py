@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..driver.in_use import failure
+from ..driver.driver_selection import failure
 from ..driver.module_box import ModuleBox
 from ..errors import KernelNotFoundError
 

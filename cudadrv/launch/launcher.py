@@ -16,8 +16,8 @@ from typing import Final, cast
 from weakref import ref
 
 from ..driver._api import CUresult
+from ..driver.driver_selection import failure
 from ..driver.handle import Closed
-from ..driver.in_use import failure
 from ..driver.registry import Registry
 from ..driver.stream_box import StreamBox
 from ..driver.stream_core import StreamCore

@@ -12,7 +12,7 @@ import ptx
 from .. import border, errors
 from ..driver._api import CUjit_option, CUjitInputType, CUlinkState, CUresult
 from ..driver.context_box import ContextBox
-from ..driver.in_use import failure
+from ..driver.driver_selection import failure
 from .jit_options import JitLog
 
 LinkerName: TypeAlias = Literal["nvJitLink", "driver"]

@@ -12,8 +12,8 @@ import ptx
 from .. import border, errors
 from ..driver._api import CUfunction, CUmodule, CUresult
 from ..driver.context import ContextCore
+from ..driver.driver_selection import failure
 from ..driver.handle import Closing, raise_all
-from ..driver.in_use import failure
 from ..driver.module_box import ModuleBox
 from ..driver.registry import Registry
 from ..driver.stream_core import StreamCore

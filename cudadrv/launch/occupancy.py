@@ -15,7 +15,7 @@ from ..driver._api import (
     CUlaunchConfig,
     CUresult,
 )
-from ..driver.in_use import failure
+from ..driver.driver_selection import failure
 from ..errors import LaunchConfigError
 from .config import LaunchConfig, check_launch, native_shape
 from .kernel_core import KernelCore

@@ -10,9 +10,9 @@ from weakref import ref
 from .. import border, errors
 from ..driver._api import CUdeviceptr, CUresult
 from ..driver.context import ContextCore
+from ..driver.driver_selection import failure
 from ..driver.handle import Closed, Closing, _live
-from ..driver.in_use import failure
-from ..driver.kept_blocks import LARGEST_BYTES
+from ..driver.stream_block_cache import LARGEST_BYTES
 from ..driver.stream_box import StreamBox, give_back_kept
 from ..driver.stream_core import StreamCore
 from ..errors import ClosedError, CudadrvError

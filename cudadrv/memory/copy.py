@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import border
 from ..driver._api import CUdeviceptr
-from ..driver.in_use import failure
+from ..driver.driver_selection import failure
 from ..driver.stream_core import StreamCore
 from ..errors import CopyError, InvalidValueError, WrongDeviceError
 from .array import AnyDeviceArray, DeviceArray, StridedArray

@@ -15,7 +15,7 @@ import numpy as np
 from .. import border
 from ..driver._api import CUstream
 from ..driver.context import ContextCore
-from ..driver.in_use import failure
+from ..driver.driver_selection import failure
 from ..driver.stream_box import EventBox
 from ..errors import DTypeError, ExportError
 from .order import AnyMemory, gather

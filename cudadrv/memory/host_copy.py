@@ -10,8 +10,8 @@ import numpy as np
 
 from ..driver._api import CUdeviceptr, CUresult
 from ..driver.addresses import known_at
-from ..driver.in_use import failure
-from ..driver.later import drop_now
+from ..driver.deferred_release import run_deferred
+from ..driver.driver_selection import failure
 from ..driver.stream_box import StreamBox
 from ..driver.stream_core import StreamCore
 from ..errors import CopyError, CudadrvError, WrongDeviceError
@@ -128,7 +128,7 @@ def download(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer, wait: bool 
             (code,) = api.cuStreamSynchronize(box.raw)
             if code:
                 raise _wait_failure(box, code, stream)
-            drop_now()
+            run_deferred()
     except BaseException:
         if box.capture is None:
             api.cuStreamSynchronize(box.raw)  # nothing goes on writing the caller's array

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..driver._api import CUdeviceptr
-from ..driver.in_use import failure
+from ..driver.driver_selection import failure
 from ..driver.stream_box import StreamBox
 from .transfer import transfer
 

@@ -10,10 +10,10 @@ from typing import ClassVar, Final
 
 from ..driver._api import CUdeviceptr, CUresult
 from ..driver.context_box import ContextBox
+from ..driver.deferred_release import release_when, retry_destroy
+from ..driver.driver_selection import failure
 from ..driver.handle import Box, LostHandle
-from ..driver.in_use import failure
-from ..driver.kept_blocks import KeptBlocks
-from ..driver.later import park, retry_later
+from ..driver.stream_block_cache import SizeBin
 from ..driver.stream_box import StreamBox
 from ..errors import CudadrvError, CudaError
 from .order import Memory
@@ -45,7 +45,7 @@ class PoolMemory(Memory[CUdeviceptr]):
     home: StreamBox | None
     # In a class, not in a slot: a slot more takes time for each new array.
     has_contents: bool = True
-    kept: KeptBlocks | None
+    kept: SizeBin | None
     # The names of this file are gone when the interpreter drops the last boxes.
     _given_back: ClassVar = _GIVEN_BACK
 
@@ -138,7 +138,7 @@ class PoolMemory(Memory[CUdeviceptr]):
 
     def _report_free(self, code: CUresult, had_failed: bool) -> None:
         if code == CUresult.CUDA_ERROR_NOT_PERMITTED:
-            retry_later(self._go)
+            retry_destroy(self._go)
             return
         fault = self._refused(code)
         if isinstance(fault, CudaError):
@@ -163,7 +163,7 @@ class PoolMemory(Memory[CUdeviceptr]):
                 capture.deferred.append(heir)
                 return
         # Another library's capture: nobody tells when it ends, so it is asked at later calls.
-        park(lambda: not any(user.is_captured_elsewhere() for user in users), [heir])
+        release_when(lambda: not any(user.is_captured_elsewhere() for user in users), [heir])
 
 
 class GraphMemory(PoolMemory):
@@ -207,7 +207,7 @@ class BorrowedMemory(Memory[int]):
         if all(not user.is_capturing() and user.is_idle() for user in users):
             return
         tests = [_until_now(user) for user in users]
-        park(lambda: all(is_done() for is_done in tests), [self.owner, *users])
+        release_when(lambda: all(is_done() for is_done in tests), [self.owner, *users])
 
 
 def _until_now(stream: StreamBox) -> Callable[[], bool]:

@@ -14,9 +14,9 @@ from typing import Final, Protocol, cast
 
 from .. import border, errors
 from ..driver._api import CUdeviceptr, CUstream
+from ..driver.deferred_release import release_when
+from ..driver.driver_selection import failure
 from ..driver.handle import Uncopied
-from ..driver.in_use import failure
-from ..driver.later import park
 from ..driver.stream_box import StreamBox, private_stream
 from ..driver.stream_core import StreamCore
 from ..errors import CudadrvError, StreamCaptureUnsupportedError
@@ -304,4 +304,4 @@ class ResourceMemory(Memory[int]):
         heir.moved = self.uses
         heir.raw = self.raw  # last: until then it gives nothing back
         streams = (*users, self.place._box)
-        park(lambda: not any(user.is_capturing() for user in streams), [heir])
+        release_when(lambda: not any(user.is_capturing() for user in streams), [heir])

@@ -23,7 +23,7 @@ from ..driver._api import CUdeviceptr
 from ..driver.context import ContextCore
 from ..driver.context_box import ContextBox
 from ..driver.driver_api import DriverApi
-from ..driver.in_use import failure
+from ..driver.driver_selection import failure
 from ..driver.stream_box import EventBox, StreamBox
 from ..errors import CudadrvError, OutOfMemoryError
 from .copy_threads import Share, under_way, usable_threads, work_together

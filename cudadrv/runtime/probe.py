@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Final, Literal, NoReturn, TypeAlias, overload
 
 from .. import border
-from ..driver import in_use
+from ..driver import driver_selection
 from ..driver.capability import GpuDeviceInfo
 from ..driver.device import list_devices
 from ..driver.handle import Uncopied
@@ -270,7 +270,7 @@ class _CachedOutcome:
         return outcome
 
     def _found(self) -> GpuAvailability | None:
-        driver = in_use.in_use()
+        driver = driver_selection.current_or_none()
         if driver is not None:
             return driver.one_of(_ProbeEntry).outcome
         if self.without_driver is None:
@@ -280,7 +280,7 @@ class _CachedOutcome:
 
     def _probe(self) -> GpuAvailability:
         outcome = GpuRuntime.probe()
-        driver = in_use.in_use()
+        driver = driver_selection.current_or_none()
         if driver is None:
             self.without_driver = os.environ.get("CUDADRV_DRIVER"), outcome
         else:

@@ -13,7 +13,7 @@ from ..driver._api import CUcontext, CUresult, CUstream, CUstream_flags
 from ..driver.context import ContextCore
 from ..driver.default_stream import DefaultStream
 from ..driver.device import Device
-from ..driver.in_use import current, failure
+from ..driver.driver_selection import current, failure
 from ..driver.stream_box import StreamBox
 from ..driver.types import CudaStream
 from ..errors import WrongDeviceError

@@ -10,10 +10,10 @@ import gc
 
 from ..driver.context import ContextCore
 from ..driver.context_box import ContextBox
+from ..driver.deferred_release import run_deferred
 from ..driver.device import Device
+from ..driver.driver_selection import Driver, failure
 from ..driver.handle import AnyBox, Closed, Closing, LostHandle, living, raise_all
-from ..driver.in_use import Driver, failure
-from ..driver.later import drop_now
 from ..driver.stream_box import EventBox, StreamBox
 from ..driver.stream_core import StreamCore
 from ..errors import CudaError, InvalidValueError, ResetRefusedError
@@ -33,7 +33,7 @@ def reset(context: ContextCore) -> None:
             f"resetting {context!r}, which is no primary context: close it, and make another one"
         )
     box = context._box
-    drop_now()
+    run_deferred()
     _refuse_if_in_use(context)
     context.synchronize()
     wait_for_contexts(box.driver, int(box.raw))  # work of other devices may use its memory
@@ -50,7 +50,7 @@ def reset(context: ContextCore) -> None:
     for each in green:
         each.raw = lost  # type: ignore[assignment]  # no call takes it
     context._give_up()
-    drop_now()
+    run_deferred()
     for public in _names(box):
         public._shut()  # what a finalizer or another thread made meanwhile
     faults += _reset_device(context.device)

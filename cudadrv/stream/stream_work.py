@@ -9,8 +9,8 @@ import numpy as np
 
 from .. import border
 from ..driver.default_stream import DefaultStream
+from ..driver.driver_selection import failure
 from ..driver.event import Event
-from ..driver.in_use import failure
 from ..driver.stream_core import StreamCore
 from ..driver.types import CudaStream
 from ..errors import CopyError

@@ -9,8 +9,8 @@ from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, Module
 from typing import Final
 
 from ..driver.context_box import ContextBox
+from ..driver.driver_selection import Driver
 from ..driver.handle import AnyBox, Box, Closing
-from ..driver.in_use import Driver
 
 # A search for handles ends here: from these objects it would reach the whole process.
 _WALLS: Final = (type, ModuleType, FunctionType, BuiltinFunctionType, CodeType, FrameType)

@@ -16,7 +16,7 @@ from .. import border
 from ..driver._api import CUDA_ARRAY3D_DESCRIPTOR, CUarray_format, CUresult
 from ..driver.attributes import DeviceAttribute
 from ..driver.context import ContextCore
-from ..driver.in_use import failure
+from ..driver.driver_selection import failure
 from ..errors import CudadrvError, DTypeError, TextureError
 from ..memory.driver_pool import out_of_memory
 from ..memory.dtypes import as_dtype

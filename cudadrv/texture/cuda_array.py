@@ -23,8 +23,8 @@ from ..driver._api import (
     CUmipmappedArray,
 )
 from ..driver.context import ContextCore
+from ..driver.driver_selection import failure
 from ..driver.handle import Closing, check
-from ..driver.in_use import failure
 from ..driver.stream_core import StreamCore
 from ..errors import CopyError, TextureError, WrongDeviceError
 from ..memory.array import AnyDeviceArray, DeviceArray

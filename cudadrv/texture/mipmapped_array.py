@@ -9,7 +9,7 @@ import numpy as np
 from .. import border
 from ..driver._api import CUmipmappedArray
 from ..driver.context import ContextCore
-from ..driver.in_use import failure
+from ..driver.driver_selection import failure
 from ..errors import TextureError
 from ..memory.dtypes import TypedDType
 from ..memory.layout import Shape, checked_shape

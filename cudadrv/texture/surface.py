@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..driver._api import CUDA_RESOURCE_DESC, CUresourcetype
-from ..driver.in_use import failure
+from ..driver.driver_selection import failure
 from ..errors import TextureError
 from .cuda_array import CudaArray
 from .texture import TexelView, ViewBox

@@ -29,8 +29,8 @@ from ..driver._api import (
 from ..driver.attributes import DeviceAttribute
 from ..driver.context import ContextCore
 from ..driver.context_box import ContextBox, Part
+from ..driver.driver_selection import failure
 from ..driver.handle import Closed, Closing, check
-from ..driver.in_use import failure
 from ..errors import ClosedError, TextureError
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceMemory

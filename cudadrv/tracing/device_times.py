@@ -17,8 +17,8 @@ from typing import Final, NamedTuple
 from ..driver._api import CUresult, CUstream, CUstream_flags, CUstreamCaptureStatus
 from ..driver.context import ContextCore
 from ..driver.driver_api import DriverApi
+from ..driver.driver_selection import Driver, failure
 from ..driver.handle import Closing, check, raise_all
-from ..driver.in_use import Driver, failure
 from ..driver.stream_box import EventBox, StreamBox
 from ..driver.stream_core import StreamCore
 from ..errors import ClosedError, CudadrvError, CudaError

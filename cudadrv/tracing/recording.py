@@ -23,7 +23,7 @@ import ptx
 from .. import border
 from ..driver._api import CUmodule, CUresult, CUstream
 from ..driver.driver_api import DriverApi
-from ..driver.in_use import Driver, current
+from ..driver.driver_selection import Driver, current
 from ..driver.once_task import complete
 from ..driver.types import Dependent
 from ..errors import ClosedError, InvalidValueError

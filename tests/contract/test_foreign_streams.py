@@ -12,7 +12,7 @@ from cuda.bindings.driver import CUstream
 
 import cudadrv
 from cudadrv import LaunchConfig
-from cudadrv.driver.in_use import current
+from cudadrv.driver.driver_selection import current
 from cudadrv.errors import (
     ClosedError,
     CudaError,

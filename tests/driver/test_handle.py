@@ -12,7 +12,7 @@ import pytest
 
 import cudadrv
 from cudadrv import Event, emulator
-from cudadrv.driver import later
+from cudadrv.driver import deferred_release
 from cudadrv.driver.handle import Closing
 from cudadrv.driver.registry import Registry
 from cudadrv.errors import CudaError
@@ -93,7 +93,7 @@ def test_a_stream_that_two_threads_close_is_closed(
 
 def test_an_emulator_goes_after_its_session() -> None:
     def count() -> int:
-        later.drop_now()
+        deferred_release.run_deferred()
         gc.collect()
         gc.collect()
         return sum(isinstance(thing, emulator.Emulator) for thing in gc.get_objects())

@@ -10,7 +10,7 @@ from cuda.bindings import driver
 
 import cudadrv
 from cudadrv import Context, DeviceArray, DeviceBuffer, emulator
-from cudadrv.driver import later
+from cudadrv.driver import deferred_release
 from cudadrv.driver.handle import LostHandle
 from cudadrv.errors import ClosedError
 
@@ -54,7 +54,7 @@ def test_a_reset_waits_for_other_devices_that_use_its_memory() -> None:
         _, target = parked(near, far)
         near.reset()
         assert (far.new_stream().to_host(target) == 7).all()
-        assert not later._parked
+        assert not deferred_release._parked
 
 
 @pytest.mark.slow
@@ -70,7 +70,7 @@ def test_what_waits_for_a_device_that_was_reset_waits_no_more(
         near.reset()
         client = cudadrv.CudaClient(0)
         client.synchronize()
-        assert not later._parked
+        assert not deferred_release._parked
         del target
 
 
@@ -111,7 +111,7 @@ def test_what_a_finalizer_makes_while_a_context_is_reset_is_closed(
 
     def with_finalizer(self: Context) -> None:
         give_up(self)
-        later.drop_later([Opener(made)])
+        deferred_release.defer_release([Opener(made)])
 
     monkeypatch.setattr(Context, "_give_up", with_finalizer)
     with emulator.session():

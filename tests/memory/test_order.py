@@ -11,7 +11,7 @@ import pytest
 
 import cudadrv
 from cudadrv import Stream, emulator
-from cudadrv.driver import later
+from cudadrv.driver import deferred_release
 from cudadrv.driver._api import CUstreamCaptureMode
 from cudadrv.errors import CudaError, StreamCaptureIsolationError
 from cudadrv.memory import order
@@ -202,10 +202,10 @@ def test_borrowed_memory_used_in_another_librarys_capture_spoils_it_not(
     memory = BorrowedMemory(context, 1 << 20, elsewhere.stream._box, owner)
     with elsewhere:
         del memory
-        later.drop_now()
-        assert any(cell[0] is owner for _, cell in later._parked)
-    later.drop_now()
-    assert not any(owner in cell for _, cell in later._parked)
+        deferred_release.run_deferred()
+        assert any(cell[0] is owner for _, cell in deferred_release._parked)
+    deferred_release.run_deferred()
+    assert not any(owner in cell for _, cell in deferred_release._parked)
 
 
 def test_what_is_parked_survives_a_test_that_fails() -> None:
@@ -221,14 +221,14 @@ def test_what_is_parked_survives_a_test_that_fails() -> None:
         raise KeyboardInterrupt
 
     kept_once: list[None] = []
-    later.park(fail, dropped)
-    later.park(interrupt, kept)
+    deferred_release.release_when(fail, dropped)
+    deferred_release.release_when(interrupt, kept)
     with pytest.raises(KeyboardInterrupt):
-        later.drop_now()
+        deferred_release.run_deferred()
     assert not dropped
     assert kept
     kept_once.append(None)
-    later.drop_now()
+    deferred_release.run_deferred()
     assert not kept
 
 

@@ -22,7 +22,7 @@ from ...driver._api import (
 from ...driver.addresses import known_at
 from ...driver.context_box import ContextBox
 from ...driver.device import Device
-from ...driver.in_use import failure
+from ...driver.driver_selection import failure
 from ...driver.stream_core import StreamCore
 from ...errors import CopyError, InvalidValueError
 from ..array import AnyDeviceArray, DeviceArray

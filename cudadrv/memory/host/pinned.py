@@ -14,8 +14,8 @@ from ...driver._api import CUdeviceptr, CUresult
 from ...driver.context_box import ContextBox, Part
 from ...driver.device import device_at_work
 from ...driver.driver_api import DriverApi
+from ...driver.driver_selection import Driver, failure
 from ...driver.handle import check
-from ...driver.in_use import Driver, failure
 from ...errors import CudaError
 from ..dtypes import AnyArray, TypedDType, checked_dtype
 from ..layout import Shape, checked_shape

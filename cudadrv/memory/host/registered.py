@@ -10,8 +10,8 @@ import numpy as np
 from ... import border
 from ...driver._api import CUresult
 from ...driver.context_box import ContextBox
+from ...driver.driver_selection import failure
 from ...driver.handle import Closing, check
-from ...driver.in_use import failure
 from ...errors import CopyError, InvalidValueError, OutOfMemoryError
 from ..dtypes import AnyArray
 from ..host_array import require_plain

@@ -13,9 +13,9 @@ from ...driver._api import OPAQUE_BYTES, CUdeviceptr, CUpointer_attribute, opaqu
 from ...driver.addresses import known_at
 from ...driver.context import ContextCore
 from ...driver.context_box import ContextBox
+from ...driver.driver_selection import failure
 from ...driver.handle import Closed
-from ...driver.in_use import failure
-from ...driver.sending import Reduced, device_named, let_send, unshared
+from ...driver.pickling import Reduced, device_named, register_reduction, unshared
 from ...driver.stream_core import StreamCore
 from ...errors import (
     ArgumentValueError,
@@ -199,10 +199,10 @@ def _by_itself(root: DeviceMemory, context: ContextBox, address: int) -> tuple[b
 def let_memory_go() -> None:
     """Let multiprocessing send arrays and buffers, of this process's and of others' memory."""
     for array in (DeviceArray, ArrayView, StridedArray):
-        let_send(array, _reduced_array)
+        register_reduction(array, _reduced_array)
     for buffer in (DeviceBuffer, BufferView):
-        let_send(buffer, _reduced_buffer)
-    let_send(PoolBox, reduced_pool)
+        register_reduction(buffer, _reduced_buffer)
+    register_reduction(PoolBox, reduced_pool)
 
 
 class _Whole:

@@ -24,9 +24,9 @@ from ...driver._api import (
 )
 from ...driver.context_box import ContextBox, Part
 from ...driver.device import Device
+from ...driver.driver_selection import Driver, failure
 from ...driver.handle import Closing, check
-from ...driver.in_use import Driver, failure
-from ...driver.sending import Reduced, device_named, unshared
+from ...driver.pickling import Reduced, device_named, unshared
 from ...driver.stream_box import StreamBox
 from ..host.pinned import wait_for_contexts
 from ..order import AnyMemory, Memory

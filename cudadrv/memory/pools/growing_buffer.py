@@ -19,8 +19,8 @@ from ...driver._api import (
 )
 from ...driver.context import ContextCore
 from ...driver.context_box import ContextBox
-from ...driver.in_use import failure
-from ...driver.sending import Reduced, let_send, require_descriptors, unshared
+from ...driver.driver_selection import failure
+from ...driver.pickling import Reduced, register_reduction, require_descriptors, unshared
 from ...driver.stream_box import StreamBox
 from ...driver.stream_core import StreamCore
 from ...errors import InvalidValueError, NotPermittedError
@@ -148,7 +148,7 @@ def _reserved(
 
 def _let_buffers_go() -> None:
     """Let multiprocessing send growing buffers, and arrays over them."""
-    let_send(GrowingBuffer, _reduced)
+    register_reduction(GrowingBuffer, _reduced)
     let_memory_go()
 
 

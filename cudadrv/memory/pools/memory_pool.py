@@ -23,9 +23,9 @@ from ...driver._api import (
 )
 from ...driver.context_box import ContextBox
 from ...driver.device import Device
+from ...driver.driver_selection import failure
 from ...driver.handle import Closing
-from ...driver.in_use import failure
-from ...driver.sending import Reduced, let_send, require_descriptors, unshared
+from ...driver.pickling import Reduced, register_reduction, require_descriptors, unshared
 from ...errors import PeerAccessUnsupportedError
 from ..driver_pool import grant, pool_attribute
 from ..ipc.memory_handle import let_memory_go
@@ -288,7 +288,7 @@ class MemoryPool(Closing):
 
 def _let_pools_go() -> None:
     """Let multiprocessing send pools, with arrays over their memory."""
-    let_send(MemoryPool, _reduced)
+    register_reduction(MemoryPool, _reduced)
     let_memory_go()
 
 

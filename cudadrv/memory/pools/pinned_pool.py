@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import border
+from ...driver.driver_selection import Driver, current
 from ...driver.handle import Uncopied
-from ...driver.in_use import Driver, current
 from ..dtypes import AnyArray, TypedDType
 from ..host.pinned import array_over, pinned_empty, wait_for_contexts
 from ..layout import Shape

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ...driver._api import CUdeviceptr, CUresult
-from ...driver.in_use import failure
+from ...driver.driver_selection import failure
 from ...errors import NotPermittedError, OutOfMemoryError
 from ..driver_pool import out_of_memory
 from ..ipc.memory_handle import let_memory_go

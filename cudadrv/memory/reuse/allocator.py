@@ -10,8 +10,8 @@ from typing import Final
 
 from ... import border
 from ...driver._api import CUdeviceptr
+from ...driver.driver_selection import failure
 from ...driver.handle import Uncopied
-from ...driver.in_use import failure
 from ...driver.registry import Registry
 from ...driver.stream_box import StreamBox
 from ...driver.stream_core import StreamCore

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from ...driver._api import CUfunction, CUlaunchConfig
 from ...driver.context import ContextCore
 from ...driver.context_box import ContextBox
-from ...driver.in_use import failure
+from ...driver.driver_selection import failure
 from ...driver.module_box import ModuleBox
 from ...driver.stream_box import StreamBox
 from .plan import Axis, Plan, offsets_along

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from ...driver._api import CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUdeviceptr, CUmemorytype, CUresult
 from ...driver.context import ContextCore
 from ...driver.context_box import ContextBox
-from ...driver.in_use import failure
+from ...driver.driver_selection import failure
 from ...driver.stream_box import StreamBox
 from ..array import AnyDeviceArray
 from ..transfer import transfer

@@ -6,7 +6,7 @@ CUDA Driver API: cuMemsetD2D8Async and the like, and a kernel where those would 
 from __future__ import annotations
 
 from ...driver._api import CUdeviceptr
-from ...driver.in_use import failure
+from ...driver.driver_selection import failure
 from ...driver.stream_box import StreamBox
 from ...driver.stream_core import StreamCore
 from ..array import AnyDeviceArray
