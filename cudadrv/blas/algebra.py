@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 
 from .. import border
-from ..driver.handle import Uncopied
+from ..driver.handle import NotCopyable
 from ..driver.stream_core import StreamCore
 from ..errors import CudadrvError, DTypeError, InvalidValueError, StreamCaptureUnsupportedError
 from ..memory.array import AnyDeviceArray, DeviceArray
@@ -108,7 +108,7 @@ class _ByStream:
 _by_stream: Final = _ByStream()
 
 
-class LinearAlgebra(Uncopied):
+class LinearAlgebra(NotCopyable):
     """Dense linear algebra on row-major float32 or float64 device arrays, in one stream's order.
 
     On a GPU it is cuBLAS and cuSOLVER through nvmath-python (extra ``blas``); the handles are made

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import border
-from ..driver.handle import Uncopied
+from ..driver.handle import NotCopyable
 from ..driver.stream_core import StreamCore
 from ..errors import CudadrvError, RuntimeDependencyUnavailable, StreamCaptureUnsupportedError
 from ..memory.array import DeviceArray
@@ -41,7 +41,7 @@ class SobolDimensionError(CudadrvError, ValueError):
         self.reason = reason
 
 
-class SobolDvCache(Uncopied):
+class SobolDvCache(NotCopyable):
     """Direction vectors on the device by dimension, cached as long as this object lives.
 
     Uploaded once a dimension and outside any capture, so that a graph finds them at an address

@@ -25,7 +25,7 @@ from ..driver.device import Device
 from ..driver.driver_selection import current_or_none
 from ..errors import CudadrvError
 from ..memory.driver_pool import set_release_threshold
-from ..memory.host.pinned import HostBox
+from ..memory.host.pinned import HostHandle
 from ..memory.host.registered import registered_in
 from ..pool.tile import Workplace
 from ..pool.workers import Job
@@ -61,7 +61,7 @@ class _Mapping:
 
     memory: Bytes
     uses: int = 0
-    pinned: HostBox[int] | None = None
+    pinned: HostHandle[int] | None = None
 
 
 class MappedSegments:
@@ -101,7 +101,7 @@ class MappedSegments:
             return
         context = cuda_context_for(self._ordinal)
         try:
-            mapping.pinned = registered_in(context._box, mapping.memory)
+            mapping.pinned = registered_in(context._handle, mapping.memory)
         except CudadrvError as error:
             self._can_pin = False
             warnings.warn(

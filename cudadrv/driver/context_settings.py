@@ -7,9 +7,9 @@ from typing import Final
 
 from .. import border
 from ._api import CUfunc_cache, CUlimit
-from .context_box import ContextBox
+from .context_box import ContextHandle
 from .driver_selection import failure
-from .handle import Uncopied
+from .handle import NotCopyable
 
 
 class CachePreference(Enum):
@@ -29,7 +29,7 @@ _HEAP: Final = CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE
 _PRINTF: Final = CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE
 
 
-class ContextLimits(Uncopied):
+class ContextLimits(NotCopyable):
     """Limits of device code in a context; reading one asks the driver, setting one tells it.
 
     What the driver makes of a value may be larger. The heap and the buffer of `printf` are changed
@@ -41,10 +41,10 @@ class ContextLimits(Uncopied):
         printf_bytes: what kernels print until the next synchronisation.
     """
 
-    __slots__ = ("_box",)
+    __slots__ = ("_handle",)
 
-    def __init__(self, box: ContextBox) -> None:
-        self._box = box
+    def __init__(self, box: ContextHandle) -> None:
+        self._handle = box
 
     def __repr__(self) -> str:
         names = ("stack_bytes", "heap_bytes", "printf_bytes")
@@ -78,7 +78,7 @@ class ContextLimits(Uncopied):
         self._set(_PRINTF, nbytes)
 
     def _get(self, limit: CUlimit) -> int:
-        box = self._box
+        box = self._handle
         code, value = box.call(box.api.cuCtxGetLimit, limit)
         if code:
             raise failure(box.api, code, "cuCtxGetLimit", f"a limit of {limit.name}")
@@ -86,7 +86,7 @@ class ContextLimits(Uncopied):
 
     def _set(self, limit: CUlimit, nbytes: int) -> None:
         nbytes = border.whole("a limit of a context", nbytes)
-        box = self._box
+        box = self._handle
         (code,) = box.call(box.api.cuCtxSetLimit, limit, nbytes)
         if code:
             doing = f"setting {limit.name} to {nbytes}"

@@ -18,12 +18,12 @@ from ._api import (
     opaque_bytes,
 )
 from .context import ContextCore
-from .context_box import ContextBox, Part
+from .context_box import ChildHandle, ContextHandle
 from .deferred_release import run_deferred
 from .driver_selection import failure
-from .handle import Closed, Closing
+from .handle import Closeable, ClosedHandle
 from .pickling import Reduced, device_named, register_reduction, unshared
-from .stream_box import UNTIMED, EventBox, StreamBox
+from .stream_box import UNTIMED, EventHandle, StreamHandle
 
 if TYPE_CHECKING:
     from .stream_box import StreamName
@@ -36,7 +36,7 @@ _SHARE: Final = 0.1
 _LONGEST_S: Final = 0.005
 
 
-class Event(Closing):
+class Event(Closeable):
     """A point in a stream; made by `Stream.record`, or by hand and recorded later.
 
     Args:
@@ -56,7 +56,7 @@ class Event(Closing):
 
     __slots__ = ("context", "interprocess", "timing")
 
-    _box: EventBox
+    _handle: EventHandle
     _remedy = (
         "make it with interprocess=True, and give it to multiprocessing or send an IpcEventHandle"
     )
@@ -78,10 +78,10 @@ class Event(Closing):
                 )
             flags |= _INTERPROCESS
             register_reduction(Event, _reduced)
-        self._stand_for(context, EventBox(context._box, flags), timing, interprocess)
+        self._stand_for(context, EventHandle(context._handle, flags), timing, interprocess)
 
     def _stand_for(
-        self, context: ContextCore, box: EventBox, timing: bool, interprocess: bool
+        self, context: ContextCore, box: EventHandle, timing: bool, interprocess: bool
     ) -> None:
         self.context: ContextCore = context
         self.timing: bool = timing
@@ -104,20 +104,20 @@ class Event(Closing):
         Raises:
             ClosedError: it was closed.
         """
-        return self._box.raw
+        return self._handle.raw
 
     def record(self, stream: StreamName) -> None:
         """Set the event to this point of `stream`."""
         try:
-            box: object = stream._box
+            box: object = stream._handle
         except AttributeError:
             box = None
-        if type(box) is not StreamBox:
-            if isinstance(box, Closed):
+        if type(box) is not StreamHandle:
+            if isinstance(box, ClosedHandle):
                 raise box.error
-            if not isinstance(box, StreamBox):
+            if not isinstance(box, StreamHandle):
                 raise border.refused("Event.record: stream", stream, "give a Stream")
-        self._box.record(box)
+        self._handle.record(box)
 
     def synchronize(self) -> None:
         """Wait until the work before the event is done.
@@ -125,7 +125,7 @@ class Event(Closing):
         Raises:
             CudaError: that work failed.
         """
-        box = self._box
+        box = self._handle
         (code,) = box.api.cuEventSynchronize(box.raw)
         if code:
             raise failure(box.api, code, "cuEventSynchronize", "waiting for an event")
@@ -137,7 +137,7 @@ class Event(Closing):
         Raises:
             CudaError: that work failed.
         """
-        return self._box.is_done()
+        return self._handle.is_done()
 
     def __await__(self) -> Generator[Any, None, None]:
         """``await event`` in asyncio: until the work before the event is done.
@@ -162,7 +162,7 @@ class Event(Closing):
             InvalidHandleError: one of the two was made without timing, or never recorded.
         """
         border.instance("Event.elapsed_ms: since", since, Event)
-        end, start = self._box, since._box
+        end, start = self._handle, since._handle
         code, elapsed = end.api.cuEventElapsedTime(start.raw, end.raw)
         if code:
             raise failure(end.api, code, "cuEventElapsedTime", "timing between two events")
@@ -209,8 +209,8 @@ class IpcEventHandle:
         """
         if not border.instance("IpcEventHandle.of: event", event, Event).interprocess:
             raise unshared(repr(event), "make it with interprocess=True")
-        box, device = event._box, event.context.device
-        if isinstance(box, _OpenedEventBox):
+        box, device = event._handle, event.context.device
+        if isinstance(box, _OpenedEventHandle):
             return cls(box.payload, device.uuid.bytes)
         # With a context of another device current, the driver of CUDA 13.0 ends the process.
         code, made = box.context.call(box.api.cuIpcGetEventHandle, box.raw)
@@ -234,19 +234,19 @@ class IpcEventHandle:
             raise WrongDeviceError(f"opening an event of another device for {context!r}")
         if len(self.payload) != OPAQUE_BYTES:
             raise ArgumentValueError(f"{len(self.payload)} bytes are no handle of an event")
-        owner = context._box
+        owner = context._handle
         with context.device.driver.lock:
             known = _shared_events(owner)
             box = known.get(self.payload)
             if box is None:
-                box = known[self.payload] = _OpenedEventBox(owner, self.payload)
+                box = known[self.payload] = _OpenedEventHandle(owner, self.payload)
         event = Event.__new__(Event)
         event._stand_for(context, box, False, True)
         register_reduction(Event, _reduced)
         return event
 
 
-class _OpenedEventBox(EventBox):
+class _OpenedEventHandle(EventHandle):
     """Owns an event that another process made.
 
     Attributes:
@@ -255,8 +255,8 @@ class _OpenedEventBox(EventBox):
 
     __slots__ = ("payload",)
 
-    def __init__(self, context: ContextBox, payload: bytes) -> None:
-        Part.__init__(self, context)
+    def __init__(self, context: ContextHandle, payload: bytes) -> None:
+        ChildHandle.__init__(self, context)
         self.capture = None
         self.payload: bytes = payload
         code = self.make(
@@ -271,10 +271,10 @@ class _SharedEvents:
     """The events of a device that other processes have as well, by the bytes of their handles."""
 
     def __init__(self) -> None:
-        self.by_payload: WeakValueDictionary[bytes, EventBox] = WeakValueDictionary()
+        self.by_payload: WeakValueDictionary[bytes, EventHandle] = WeakValueDictionary()
 
 
-def _shared_events(context: ContextBox) -> WeakValueDictionary[bytes, EventBox]:
+def _shared_events(context: ContextHandle) -> WeakValueDictionary[bytes, EventHandle]:
     return context.driver.one_of(_SharedEvents, context.ordinal).by_payload
 
 

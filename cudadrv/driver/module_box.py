@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ._api import CUmodule
-from .context_box import Part
+from .context_box import ChildHandle
 from .handle import check
 
 
-class ModuleBox(Part[CUmodule]):
+class ModuleHandle(ChildHandle[CUmodule]):
     """Owns a loaded module. Unloading it waits for the device (measured with driver 580)."""
 
     __slots__ = ()

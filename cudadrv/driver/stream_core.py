@@ -13,15 +13,15 @@ from .context import ContextCore
 from .deferred_release import run_deferred
 from .driver_selection import failure
 from .event import Event
-from .handle import Closed, Closing
+from .handle import Closeable, ClosedHandle
 from .registry import Registry
-from .stream_box import StreamBox, replace, wait_by_way
+from .stream_box import StreamHandle, replace, wait_by_way
 from .types import Dependent
 
 _NON_BLOCKING: Final = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
 
 
-class StreamCore(Closing):
+class StreamCore(Closeable):
     """A queue of work on one context's device.
 
     Attributes:
@@ -34,9 +34,11 @@ class StreamCore(Closing):
     __slots__ = ("_is_default", "_launchers", "_resource", "capturing", "context")
 
     context: ContextCore
-    _box: StreamBox
+    _handle: StreamHandle
 
-    def __init__(self, context: ContextCore, box: StreamBox, *, is_default: bool = False) -> None:
+    def __init__(
+        self, context: ContextCore, box: StreamHandle, *, is_default: bool = False
+    ) -> None:
         self.context = context
         self.capturing: bool = False
         self._is_default = is_default
@@ -70,12 +72,12 @@ class StreamCore(Closing):
         Raises:
             ClosedError: it was closed.
         """
-        return self._box.raw
+        return self._handle.raw
 
     @property
     def priority(self) -> int:
         """The priority in force; lower runs first; asks the driver."""
-        box = self._box
+        box = self._handle
         code, priority = box.api.cuStreamGetPriority(box.raw)
         if code:
             raise failure(box.api, code, "cuStreamGetPriority", f"the priority of {self!r}")
@@ -84,7 +86,7 @@ class StreamCore(Closing):
     @property
     def blocking(self) -> bool:
         """Whether it and the legacy default stream wait for each other; asks the driver."""
-        box = self._box
+        box = self._handle
         code, flags = box.api.cuStreamGetFlags(box.raw)
         if code:
             raise failure(box.api, code, "cuStreamGetFlags", f"the flags of {self!r}")
@@ -104,8 +106,8 @@ class StreamCore(Closing):
             self._close_with_parent()
 
     def _close_with_parent(self) -> None:
-        box: StreamBox | Closed = self._box
-        if isinstance(box, Closed):
+        box: StreamHandle | ClosedHandle = self._handle
+        if isinstance(box, ClosedHandle):
             return
         own = box.own
         own.is_closed = True
@@ -128,7 +130,7 @@ class StreamCore(Closing):
         Raises:
             CudaError: something that was queued failed.
         """
-        box = self._box
+        box = self._handle
         (code,) = box.api.cuStreamSynchronize(box.raw)
         if code:
             raise failure(box.api, code, "cuStreamSynchronize", f"waiting for {self!r}")
@@ -140,7 +142,7 @@ class StreamCore(Closing):
         Raises:
             CudaError: something that was queued failed.
         """
-        box = self._box
+        box = self._handle
         (code,) = box.api.cuStreamQuery(box.raw)
         if code == CUresult.CUDA_ERROR_NOT_READY:
             return False
@@ -169,7 +171,7 @@ class StreamCore(Closing):
         What is queued on it waits for no other stream on account of its memory. That memory is
         given back after it all the same.
         """
-        box = self._box
+        box = self._handle
         box.unordered += 1
         try:
             yield
@@ -178,7 +180,7 @@ class StreamCore(Closing):
 
     def _wait_event(self, event: Event) -> None:
         """Wait for an event, which may draw the stream into the capture it was recorded in."""
-        box, found = self._box, event._box
+        box, found = self._handle, event._handle
         capture = found.capture
         if event.interprocess and event.context.ordinal != self.context.ordinal:
             wait_by_way(box, found)
@@ -188,7 +190,7 @@ class StreamCore(Closing):
             return
         try:
             capture.join(self)
-            self._box.wait(found)
+            self._handle.wait(found)
         except BaseException:
             capture.dismiss(self)
             raise

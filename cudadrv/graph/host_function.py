@@ -14,7 +14,7 @@ from .. import border
 from ..driver._api import CUgraphNodeParams, CUgraphNodeType
 from ..driver.deferred_release import defer_release, run_deferred
 from ..driver.driver_selection import failure
-from ..driver.stream_box import StreamBox
+from ..driver.stream_box import StreamHandle
 from ..driver.stream_core import StreamCore
 
 _HostFunction: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -82,7 +82,7 @@ def call_on_host(
     stream: StreamCore, function: Callable[..., object], args: tuple[object, ...]
 ) -> None:
     """Queue a call; see `Stream.call_on_host`."""
-    box = stream._box
+    box = stream._handle
     if box.capture is not None:
         call = HostCall(function, args)
         box.capture.keeps.append(call)
@@ -98,7 +98,7 @@ def call_on_host(
         raise failure(box.api, code, "cuLaunchHostFunc", doing)
 
 
-def _add_to_capture(box: StreamBox, params: CUgraphNodeParams) -> None:
+def _add_to_capture(box: StreamHandle, params: CUgraphNodeParams) -> None:
     """Append a node to the captured work.
 
     A capture of cuLaunchHostFunc does not serve: cuda.bindings runs its function only once.

@@ -14,7 +14,7 @@ from ..launch.config import LaunchConfig
 from ..launch.module import Kernel
 from ..memory.array import DeviceArray
 from ..memory.host_copy import ArrayOrBuffer, HostArray
-from .executable import ExecBox, GraphExec
+from .executable import ExecHandle, GraphExec
 from .graph_core import GraphCore
 from .node import GraphNode, NodeKind
 from .node_work import (
@@ -35,7 +35,7 @@ class _Changeable(GraphNode):
     __slots__ = ()
 
     def _set(self, work: NodeWork) -> None:
-        box = self.graph._box
+        box = self.graph._handle
         api = box.api
 
         def change(handle: CUgraphNode) -> tuple[CUresult]:
@@ -53,7 +53,7 @@ class _Changeable(GraphNode):
         border.instance("GraphNode.update_in: executable", executable, GraphExec)
         handle = self.handle
 
-        def change(box: ExecBox) -> CUresult:
+        def change(box: ExecHandle) -> CUresult:
             set_params = box.api.cuGraphExecNodeSetParams
             (code,) = box.context.call(set_params, box.raw, handle, work.params)
             return code

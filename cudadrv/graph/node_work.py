@@ -81,7 +81,7 @@ def kernel_work(
     module = kernel.module
     if module.context is not context:
         raise WrongDeviceError(f"kernel {kernel.name!r} is of {module.context!r}, not {context!r}")
-    handle, loaded = kernel.handle, module._box
+    handle, loaded = kernel.handle, module._handle
     check_launch(kernel, config)
     if config.programmatic:
         raise LaunchConfigError(
@@ -219,7 +219,7 @@ def event_work(context: ContextCore, event: Event, *, records: bool) -> NodeWork
     kind = _Type.CU_GRAPH_NODE_TYPE_EVENT_RECORD if records else _Type.CU_GRAPH_NODE_TYPE_WAIT_EVENT
     params = of_type(kind)
     (params.eventRecord if records else params.eventWait).event = event.handle
-    return NodeWork(params, NodeNeeds(kept=(event._box,)))
+    return NodeWork(params, NodeNeeds(kept=(event._handle,)))
 
 
 def host_work(function: Callable[..., object], args: tuple[object, ...]) -> NodeWork:

@@ -260,7 +260,7 @@ def _require_device(pointer: int, value: object, stream: StreamCore) -> None:
     places = context.device.driver.one_of(_PoolDevices)
     if places.alone:
         return
-    values = known_at(stream._box.context, pointer, _WHERE)
+    values = known_at(stream._handle.context, pointer, _WHERE)
     if values is None:
         raise InvalidValueError(
             f"finding the device of address {pointer:#x} of a {type(value).__name__}: it is no "

@@ -148,7 +148,7 @@ class Parameter:
         if self.param.is_pointer is False:
             raise self._refused(value)
         memory = value._memory
-        if value.stream.context is not stream.context and not stream._box.context.reaches(
+        if value.stream.context is not stream.context and not stream._handle.context.reaches(
             memory.context
         ):
             raise WrongDeviceError(
@@ -299,7 +299,7 @@ class Parameter:
 
     def _pinned_address(self, value: AnyArray, stream: StreamCore) -> int:
         """The address of a host array that the device reaches: pinned memory has one for both."""
-        if value.flags.c_contiguous and is_reachable(stream._box, value):
+        if value.flags.c_contiguous and is_reachable(stream._handle, value):
             return host_address(value)
         raise self._error(
             f"is {_described(value)}, but the parameter is {self.type_name}\n"

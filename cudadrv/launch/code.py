@@ -106,7 +106,7 @@ def memory_conditions(i: int, kind: Word) -> list[str]:
 
 def home_condition(i: int, kind: Word, own: str = "own") -> str:
     """The test that memory is open and ready; it holds the memory's box."""
-    box = "_box" if kind in ADDRESSED else "buffer._box"
+    box = "_handle" if kind in ADDRESSED else "buffer._handle"
     return f"((m{i} := a{i}.{box}).home is {own} or {FOLLOW[kind]}(m{i}))"
 
 
@@ -114,7 +114,7 @@ def memory_checks(i: int, kind: Word) -> list[str]:
     """The tests that memory is what the parameter takes, or that a view is open; they hold that."""
     conditions = []
     if kind in ("view", "surface"):
-        conditions.append(f"(t{i} := a{i}._box).number is not None")
+        conditions.append(f"(t{i} := a{i}._handle).number is not None")
     elif kind in ("array", "vectors"):
         # Only of our own memory: who knows what another object has for a dtype.
         conditions.append(f"(a{i}.dtype is usual_{i} or a{i}.dtype in taken_{i})")
@@ -352,7 +352,7 @@ def _filling(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
     fields = {
         "version": version,
         "first": arrays[0],
-        "hold": "; ".join(f"m{i} = a{i}._box" for i in arrays),
+        "hold": "; ".join(f"m{i} = a{i}._handle" for i in arrays),
         "same_arrays": _all([f"a{i}._address is packed[{i}]" for i in arrays]),
         "numbers": " pass",
         "homes": _all([home_condition(i, cast("Word", kinds[i]), "home") for i in arrays]),
@@ -360,7 +360,7 @@ def _filling(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
         "values": _each(kinds, ", a{}._address", ", a{}"),
         # Asked again, as one may have been closed before `left` was read. Memory of a peer has no
         # home here, and where a launch orders nothing, none has to have it.
-        "at_home": _all([f"a{i}._box.home is home" for i in arrays]),
+        "at_home": _all([f"a{i}._handle.home is home" for i in arrays]),
         "found": f"({_each(kinds, 'a{}._address or None, ', 'a{}, ')})",
     }
     if numbers:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 import numpy as np
 
 from ..driver.context import ContextCore
-from ..driver.handle import AnyBox
+from ..driver.handle import AnyHandle
 from ..interop.reader import Foreign
 from ..memory.order import AnyMemory
 
@@ -69,7 +69,7 @@ if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
         def _memory(self) -> AnyMemory: ...
 
         @property
-        def _opened(self) -> AnyBox: ...
+        def _opened(self) -> AnyHandle: ...
 
     class Tensor(Protocol):
         """A tensor map, as far as a launch goes."""

@@ -17,9 +17,9 @@ from weakref import ref
 
 from ..driver._api import CUresult
 from ..driver.driver_selection import failure
-from ..driver.handle import Closed
+from ..driver.handle import ClosedHandle
 from ..driver.registry import Registry
-from ..driver.stream_box import StreamBox
+from ..driver.stream_box import StreamHandle
 from ..driver.stream_core import StreamCore
 from ..errors import ClosedError
 from ..memory.order import AnyMemory, Memory, note, use
@@ -33,8 +33,8 @@ from .packing import pack
 from .parameter_block import OneLaunch, ParameterBlock, packer
 from .types import KernelLaunch, Launcher, PreparedLaunch
 
-# What packing raises for a value of the wrong kind: no ._box, not a number, out of range; what is
-# closed; and what popping raises when every parameter block is in use by another thread.
+# What packing raises for a value of the wrong kind: no ._handle, not a number, out of range; what
+# is closed; and what popping raises when every parameter block is in use by another thread.
 _REFUSALS: Final = (AttributeError, TypeError, struct.error, OverflowError, IndexError, ClosedError)
 _MISSING: Final = object()
 
@@ -95,9 +95,9 @@ class LauncherState:
         self._stream = stream
         self._config = config
         # The home of memory that needs no wait; None once stream or module was closed.
-        self._own: StreamBox | None = stream._box.own
+        self._own: StreamHandle | None = stream._handle.own
         self._use = _use_ordered if ordered else _use_unordered
-        self._native = native_config(config, stream._box)
+        self._native = native_config(config, stream._handle)
         self._blocks: list[OneLaunch] = []
         self._kinds: tuple[Kind, ...] | None = None
         # Names in the globals end in the number of the kinds that they are for.
@@ -268,11 +268,11 @@ class LauncherState:
 
         Not in a capture, which has put another box in the stream, nor once one was closed.
         """
-        return self._own is not None and self._stream._box is self._own
+        return self._own is not None and self._stream._handle is self._own
 
     def _launch(self, read: list[Argument], block: OneLaunch) -> None:
         """Order the stream after what the arguments wait for, and launch."""
-        box: StreamBox = self._stream._box
+        box: StreamHandle = self._stream._handle
         for argument in read:
             if argument.memory is not None:
                 self._use(argument.memory, box, argument.writes)
@@ -283,7 +283,7 @@ class LauncherState:
         if code:
             raise self._failure(code)
 
-    def _follow(self, memory: AnyMemory | Closed, *, writes: bool) -> bool:
+    def _follow(self, memory: AnyMemory | ClosedHandle, *, writes: bool) -> bool:
         """Make memory of another home ready; False leaves the words to the slow path."""
         own = self._own
         if own is None or not isinstance(memory, Memory):
@@ -297,7 +297,7 @@ class LauncherState:
         """The bytes of a value of any kind, its memory made ready; and what to hold."""
         argument = parameter.read(value, self._stream)
         if argument.memory is not None:
-            self._use(argument.memory, self._stream._box, argument.writes)
+            self._use(argument.memory, self._stream._handle, argument.writes)
         return parameter.packed(argument), argument
 
     def _pack(self, args: tuple[object, ...]) -> tuple[list[Argument], ParameterBlock]:
@@ -309,8 +309,8 @@ class LauncherState:
         Raises:
             ClosedError: the stream or the module was closed.
         """
-        handle, loaded = self.kernel.handle, self.kernel._module._box
-        box: StreamBox = self._stream._box
+        handle, loaded = self.kernel.handle, self.kernel._module._handle
+        box: StreamHandle = self._stream._handle
         # This call takes the configuration as it is, where cuLaunchKernel converts nine numbers. A
         # partial costs less than loading the arguments for each call.
         launch = box.api.cuLaunchKernelEx
@@ -325,9 +325,9 @@ class LauncherState:
         raise self._failure(code)
 
 
-def _use_ordered(memory: AnyMemory, stream: StreamBox, writes: bool) -> None:
+def _use_ordered(memory: AnyMemory, stream: StreamHandle, writes: bool) -> None:
     use(memory, stream, writes=writes)
 
 
-def _use_unordered(memory: AnyMemory, stream: StreamBox, writes: bool) -> None:
+def _use_unordered(memory: AnyMemory, stream: StreamHandle, writes: bool) -> None:
     note(memory, stream)

@@ -13,8 +13,8 @@ from .. import border, errors
 from ..driver._api import CUfunction, CUmodule, CUresult
 from ..driver.context import ContextCore
 from ..driver.driver_selection import failure
-from ..driver.handle import Closing, raise_all
-from ..driver.module_box import ModuleBox
+from ..driver.handle import Closeable, raise_all
+from ..driver.module_box import ModuleHandle
 from ..driver.registry import Registry
 from ..driver.stream_core import StreamCore
 from ..memory.array import AnyDeviceArray, DeviceArray
@@ -157,7 +157,7 @@ class Kernel(KernelCore):
                 self._launchers.pop(key, None)
 
 
-class Module(Closing):
+class Module(Closeable):
     """An image loaded on a context; made by `Context.load_module`.
 
     Attributes:
@@ -178,7 +178,7 @@ class Module(Closing):
         "image",
     )
 
-    _box: ModuleBox
+    _handle: ModuleHandle
 
     def __init__(
         self,
@@ -199,11 +199,11 @@ class Module(Closing):
         self._written = WrittenSignatures(data)
         self._closing: list[Callable[[Module], object]] = []
         options = border.optional("load_module: jit", jit, JitOptions)
-        self._own(loaded(context._box, data, options))
+        self._own(loaded(context._handle, data, options))
         context._adopt(self)
-        name_kernels = self._box.driver.name_kernels
+        name_kernels = self._handle.driver.name_kernels
         if name_kernels is not None:
-            name_kernels(self._box.raw, {v: k for k, v in self._lowered().items()})
+            name_kernels(self._handle.raw, {v: k for k, v in self._lowered().items()})
         for function in tuple(context._loading):
             function(self)
 
@@ -222,7 +222,7 @@ class Module(Closing):
         Raises:
             ClosedError: it was closed.
         """
-        return self._box.raw
+        return self._handle.raw
 
     @property
     def kernel_names(self) -> tuple[str, ...]:
@@ -283,7 +283,7 @@ class Module(Closing):
             InvalidValueError: the variable is smaller than the shape, or one element, asks for.
         """
         lowered = self._lowered().get(border.text("Module.global_array: name", name), name)
-        box = self._box
+        box = self._handle
         find = box.api.cuModuleGetGlobal
         code, pointer, nbytes = box.context.call(find, box.raw, lowered.encode())
         if code == CUresult.CUDA_ERROR_NOT_FOUND:
@@ -305,7 +305,7 @@ class Module(Closing):
         that is dropped, and not closed, calls nothing.
         """
         border.function("Module.when_closed: function", function, takes=1)
-        self._box.raw  # noqa: B018  # raises once it is closed
+        self._handle.raw  # noqa: B018  # raises once it is closed
         self._closing.append(function)
 
     def close(self) -> None:
@@ -343,7 +343,7 @@ class Module(Closing):
         return self.image.lowered_names if self.image is not None else {}
 
     def _take(self, name: str, lowered: str, signature: ptx.KernelSignature | None) -> Kernel:
-        box = self._box
+        box = self._handle
         find = box.api.cuModuleGetFunction
         code, handle = box.context.call(find, box.raw, lowered.encode())
         if code == CUresult.CUDA_ERROR_NOT_FOUND:
@@ -354,5 +354,5 @@ class Module(Closing):
 
     def _enumerate(self) -> tuple[str, ...]:
         """The kernel names that the driver knows; drivers before 12.4 know none."""
-        box = self._box
+        box = self._handle
         return box.context.call(names_of, box)

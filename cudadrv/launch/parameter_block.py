@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 from ..driver._api import CUresult
-from ..driver.module_box import ModuleBox
-from ..driver.stream_box import StreamBox
+from ..driver.module_box import ModuleHandle
+from ..driver.stream_box import StreamHandle
 from .arguments import Parameter
 from .kinds import ADDRESSES, Kind
 
@@ -68,13 +68,17 @@ class OneLaunch:
     )
 
     def __init__(
-        self, call: DriverCall, parameters: ParameterBlock, stream: StreamBox, module: ModuleBox
+        self,
+        call: DriverCall,
+        parameters: ParameterBlock,
+        stream: StreamHandle,
+        module: ModuleHandle,
     ) -> None:
         self.buffer: bytearray = parameters.buffer
         self.call: DriverCall = call
         self.parameters: ParameterBlock = parameters
-        self.stream: StreamBox = stream
-        self.module: ModuleBox = module
+        self.stream: StreamHandle = stream
+        self.module: ModuleHandle = module
         self.packed: tuple[object, ...] | None = None
         self.first: object = None
         self.left: object = None

@@ -11,9 +11,9 @@ from .. import border, errors
 from ..driver._api import CUdeviceptr, CUresult
 from ..driver.context import ContextCore
 from ..driver.driver_selection import failure
-from ..driver.handle import Closed, Closing, _live
+from ..driver.handle import Closeable, ClosedHandle, _live
 from ..driver.stream_block_cache import LARGEST_BYTES
-from ..driver.stream_box import StreamBox, give_back_kept
+from ..driver.stream_box import StreamHandle, give_back_kept
 from ..driver.stream_core import StreamCore
 from ..errors import ClosedError, CudadrvError
 from .driver_pool import out_of_memory
@@ -23,11 +23,11 @@ from .resource import MemoryStream, Released, ResourceMemory, choices_made, chos
 
 _LARGEST_ADDRESS: Final = 2**64 - 1
 _FULL: Final = CUresult.CUDA_ERROR_OUT_OF_MEMORY
-_CLOSED: Final = Closed("the device memory was closed")
+_CLOSED: Final = ClosedHandle("the device memory was closed")
 _new: Final = object.__new__
 
 
-class DeviceMemory(Closing):
+class DeviceMemory(Closeable):
     """Device memory in a user's hands: a buffer or an array, which owns its box, or a view.
 
     The address stays in its slot after `close`: quick paths first find the box open. As an object
@@ -45,7 +45,7 @@ class DeviceMemory(Closing):
         "only multiprocessing sends it, to a process of the host, if its memory is of a "
         "MemoryPool(shareable=True) or of UnpooledMemory()"
     )
-    _box: AnyMemory | Closed
+    _handle: AnyMemory | ClosedHandle
     _address: int
     _pointer: CUdeviceptr | None
     nbytes: int
@@ -71,7 +71,7 @@ class DeviceMemory(Closing):
         Raises:
             ClosedError: the memory was given back.
         """
-        if isinstance(self._box, Closed):
+        if isinstance(self._handle, ClosedHandle):
             raise ClosedError(self._closed_text)
         return self._address
 
@@ -88,8 +88,8 @@ class DeviceMemory(Closing):
     @property
     def _memory(self) -> AnyMemory:
         """The memory's box, for an operation that is about to use it."""
-        box = self._box
-        if isinstance(box, Closed):
+        box = self._handle
+        if isinstance(box, ClosedHandle):
             raise ClosedError(self._closed_text)
         return box
 
@@ -104,7 +104,7 @@ class DeviceMemory(Closing):
     def _allocate(self, stream: StreamCore, nbytes: int) -> None:
         """Take fresh memory of a stream, not initialised."""
         try:
-            queue = stream._box
+            queue = stream._handle
             kept = queue.kept.get(nbytes)
             self.stream = stream
         except AttributeError:
@@ -124,7 +124,7 @@ class DeviceMemory(Closing):
                 self._ask(stream, queue, nbytes)
             else:
                 box.public = public = id(self)
-                self._box, self._pointer = box, raw
+                self._handle, self._pointer = box, raw
                 self._address = int(raw)
                 _live[public] = box, ref(self)
         else:
@@ -133,7 +133,7 @@ class DeviceMemory(Closing):
         if not context.is_primary:
             stream.context._adopt(self)
 
-    def _ask(self, stream: StreamCore, queue: StreamBox, nbytes: int) -> None:
+    def _ask(self, stream: StreamCore, queue: StreamHandle, nbytes: int) -> None:
         """Take memory from the driver, as the stream keeps none of this size."""
         context, capture = queue.context, queue.capture
         if choices_made and nbytes > 0 and self._take(stream, nbytes):
@@ -197,14 +197,14 @@ class DeviceMemory(Closing):
         if not stream.context.is_primary:
             stream.context._adopt(self)
 
-    def _shut(self) -> None:
-        home: StreamBox | None = self._box.home
+    def _mark_closed(self) -> None:
+        home: StreamHandle | None = self._handle.home
         if home is not None:
             # Nothing comes in between, as nothing is called: no launch finds the one without the
             # other. First, where threads have no lock of the interpreter's.
             home.left = []
         # One object for all: whoever finds it raises an error that names the object.
-        self._box = _CLOSED
+        self._handle = _CLOSED
         _live.pop(id(self), None)
 
     def __index__(self) -> int:
@@ -229,7 +229,7 @@ class View(DeviceMemory):
 
     if not TYPE_CHECKING:  # slots of the other class, which the type checker knows
         # In C, as launches ask for the box.
-        _box = property(attrgetter("_base._box"))
+        _handle = property(attrgetter("_base._handle"))
         stream = property(attrgetter("_base.stream"))
 
     @property
@@ -240,7 +240,7 @@ class View(DeviceMemory):
         """Give the memory back, in the order of its stream, with all over it. Idempotent."""
         self._base.close()
 
-    def _adopt(self, child: Closing) -> None:
+    def _adopt(self, child: Closeable) -> None:
         self._base._adopt(child)
 
 
@@ -275,7 +275,7 @@ class DeviceBuffer(DeviceMemory):
         border.instance("DeviceBuffer.borrowed: stream", stream, StreamCore)
         pointer = border.whole("DeviceBuffer.borrowed: pointer", pointer, most=_LARGEST_ADDRESS)
         nbytes = border.whole("DeviceBuffer.borrowed: nbytes", nbytes, most=_most_from(pointer))
-        queue: StreamBox = stream._box
+        queue: StreamHandle = stream._handle
         memory = BorrowedMemory(queue.context, pointer, first_home(queue), owner)
         return over(stream, memory, pointer, nbytes)
 
@@ -323,7 +323,7 @@ class DeviceBuffer(DeviceMemory):
         operations say themselves what they use.
         """
         border.instance("DeviceBuffer.record_use: stream", stream, StreamCore)
-        note(self._memory, stream._box)
+        note(self._memory, stream._handle)
 
 
 class BufferView(View, DeviceBuffer):
@@ -357,7 +357,7 @@ def over(stream: StreamCore, memory: AnyMemory, address: int, nbytes: int) -> De
     return buffer
 
 
-def first_home(queue: StreamBox) -> StreamBox:
+def first_home(queue: StreamHandle) -> StreamHandle:
     """The first home of memory that was there before: the stream's own box, in a capture too."""
     return queue if queue.capture is None else queue.own
 
@@ -371,4 +371,4 @@ def _refused(stream: StreamCore, nbytes: int, code: CUresult) -> CudadrvError:
     if code == _FULL:
         return out_of_memory(stream.context, nbytes, "cuMemAllocAsync")
     doing = f"allocating {nbytes} bytes on {stream!r}"
-    return failure(stream._box.api, code, "cuMemAllocAsync", doing)
+    return failure(stream._handle.api, code, "cuMemAllocAsync", doing)

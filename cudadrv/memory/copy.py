@@ -167,7 +167,7 @@ def copy_on_device(stream: StreamCore, dst: ArrayOrBuffer, src: ArrayOrBuffer) -
         if to_address != of_address:
             _copy_overlapping(stream, dst, src)
         return
-    box = opened(stream._box)
+    box = opened(stream._handle)
     use(of_box, box, writes=False)
     use(to_box, box)
     to, of = CUdeviceptr(to_address), CUdeviceptr(of_address)
@@ -193,7 +193,7 @@ def _copy_strided(stream: StreamCore, dst: AnyDeviceArray, src: AnyDeviceArray) 
         if dst.ptr != src.ptr or dst.strides != src.strides:
             _copy_overlapping(stream, dst, src)
         return
-    box, to_box, of_box = opened(stream._box), dst._memory, src._memory
+    box, to_box, of_box = opened(stream._handle), dst._memory, src._memory
     use(of_box, box, writes=False)
     use(to_box, box)
     if dst.context is src.context:

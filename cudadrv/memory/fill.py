@@ -48,7 +48,7 @@ def fill(stream: StreamCore, dst: ArrayOrBuffer, value: object) -> None:
     if isinstance(dst, StridedArray):
         fill_strided(stream, dst, pattern)
     else:
-        fill_dense(stream._box, dst._address, dst.nbytes, pattern)
+        fill_dense(stream._handle, dst._address, dst.nbytes, pattern)
     del memory  # held until here, whoever closes the array meanwhile
 
 

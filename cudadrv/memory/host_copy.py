@@ -12,7 +12,7 @@ from ..driver._api import CUdeviceptr, CUresult
 from ..driver.addresses import known_at
 from ..driver.deferred_release import run_deferred
 from ..driver.driver_selection import failure
-from ..driver.stream_box import StreamBox
+from ..driver.stream_box import StreamHandle
 from ..driver.stream_core import StreamCore
 from ..errors import CopyError, CudadrvError, WrongDeviceError
 from .array import AnyDeviceArray
@@ -50,8 +50,8 @@ def upload(stream: StreamCore, dst: ArrayOrBuffer, src: HostArray, wait: bool = 
         wait: whether a pinned array is waited for, so that it may be changed on return. Others
             may be changed in any case.
     """
-    box = stream._box
-    memory = dst._box
+    box = stream._handle
+    memory = dst._handle
     nbytes = dst.nbytes
     if memory.home is not box:
         memory = ready(stream, dst, writes=True)
@@ -94,8 +94,8 @@ def download(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer, wait: bool 
     Raises:
         CopyError: the host array is read-only, or strided in a capture.
     """
-    box = stream._box
-    memory = src._box
+    box = stream._handle
+    memory = src._handle
     if memory.home is not box:
         memory = ready(stream, src, writes=False)
     nbytes = src.nbytes
@@ -136,12 +136,12 @@ def download(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer, wait: bool 
     del memory  # held until here, whoever closes the array meanwhile
 
 
-def _download_failure(box: StreamBox, code: CUresult, nbytes: int) -> CudadrvError:
+def _download_failure(box: StreamHandle, code: CUresult, nbytes: int) -> CudadrvError:
     doing = f"copying {nbytes} bytes from device {box.context.ordinal} to the host"
     return failure(box.api, code, "cuMemcpyDtoHAsync", doing)
 
 
-def _wait_failure(box: StreamBox, code: CUresult, stream: StreamCore) -> CudadrvError:
+def _wait_failure(box: StreamHandle, code: CUresult, stream: StreamCore) -> CudadrvError:
     doing = f"waiting for {stream!r}"
     if box.capture is not None:
         doing = "waiting for a copy that is captured (wait=False only records it)"
@@ -155,7 +155,7 @@ def ready(stream: StreamCore, memory: ArrayOrBuffer, *, writes: bool) -> AnyMemo
         ClosedError: the stream or the memory was closed.
         WrongDeviceError: the memory is of another context.
     """
-    box, found = stream._box, memory._memory
+    box, found = stream._handle, memory._memory
     if memory.context is not stream.context:
         raise wrong_context(stream, memory)
     if memory.nbytes:
@@ -163,7 +163,7 @@ def ready(stream: StreamCore, memory: ArrayOrBuffer, *, writes: bool) -> AnyMemo
     return found
 
 
-def opened(box: StreamBox) -> StreamBox:
+def opened(box: StreamHandle) -> StreamHandle:
     """The stream's box.
 
     Raises:
@@ -179,7 +179,7 @@ def _download_indirectly(
     """Copy to an array that is strided, or whose dtype the buffer protocol has no word for."""
     if dst.flags.c_contiguous:
         download(stream, dst.reshape(-1).view(np.uint8), src, wait)
-    elif stream._box.capture is not None:
+    elif stream._handle.capture is not None:
         raise CopyError(_STRIDED_IN_CAPTURE)
     else:
         dense = np.empty(dst.shape, dst.dtype)
@@ -195,7 +195,7 @@ def _require_writeable(dst: HostArray) -> None:
 def _download_staged(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer) -> bool:
     """Copy what is large and not pinned through the staging ring; whether it was copied."""
     _require_writeable(dst)
-    box = stream._box
+    box = stream._handle
     if box.capture is not None or src.nbytes < LEAST_STAGED_BYTES:
         return False
     if dst.flags.c_contiguous and is_reachable(box, dst):
@@ -209,7 +209,7 @@ def _download_staged(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer) -> 
 
 def _upload_large(stream: StreamCore, dst: ArrayOrBuffer, src: HostArray, wait: bool) -> None:
     """Copy what is too large for the driver to take it over at once."""
-    box, is_dense = stream._box, src.flags.c_contiguous
+    box, is_dense = stream._handle, src.flags.c_contiguous
     accesses = box.context._driver.host_accesses
     if accesses is not None and not is_dense:
         accesses.host_reads(src)
@@ -222,7 +222,7 @@ def _upload_large(stream: StreamCore, dst: ArrayOrBuffer, src: HostArray, wait: 
         ring.upload(box, dst._address, src)
 
 
-def _upload_directly(box: StreamBox, pointer: int, source: HostArray, wait: bool) -> None:
+def _upload_directly(box: StreamHandle, pointer: int, source: HostArray, wait: bool) -> None:
     to, of, api = CUdeviceptr(pointer), host_address(source), box.api
     try:
         code = transfer(box, api.cuMemcpyHtoDAsync, to, of, source.nbytes, box.raw)
@@ -241,7 +241,7 @@ def _upload_directly(box: StreamBox, pointer: int, source: HostArray, wait: bool
         raise
 
 
-def _upload_in_capture(box: StreamBox, dst: ArrayOrBuffer, src: HostArray) -> None:
+def _upload_in_capture(box: StreamHandle, dst: ArrayOrBuffer, src: HostArray) -> None:
     """Record a copy; each replay reads the array anew, which the graph keeps alive for that."""
     if not src.flags.c_contiguous:
         raise CopyError(_STRIDED_IN_CAPTURE)
@@ -250,7 +250,7 @@ def _upload_in_capture(box: StreamBox, dst: ArrayOrBuffer, src: HostArray) -> No
     _upload_directly(box, dst._address, src, wait=False)
 
 
-def _upload_failure(box: StreamBox, code: CUresult, nbytes: int) -> CudadrvError:
+def _upload_failure(box: StreamHandle, code: CUresult, nbytes: int) -> CudadrvError:
     doing = f"copying {nbytes} bytes from the host to device {box.context.ordinal}"
     return failure(box.api, code, "cuMemcpyHtoDAsync", doing)
 
@@ -272,7 +272,7 @@ def wrong_context(stream: StreamCore, memory: ArrayOrBuffer) -> WrongDeviceError
     )
 
 
-def is_reachable(stream: StreamBox, array: HostArray) -> bool:
+def is_reachable(stream: StreamHandle, array: HostArray) -> bool:
     """Whether the driver knows the host memory, and so the device may use it after a call's return.
 
     Managed memory may count as the device's.

@@ -14,7 +14,7 @@ from .. import border
 from ..driver import driver_selection
 from ..driver.capability import GpuDeviceInfo
 from ..driver.device import list_devices
-from ..driver.handle import Uncopied
+from ..driver.handle import NotCopyable
 from ..driver.locks import process_lock
 from ..errors import (
     ArgumentValueError,
@@ -93,7 +93,7 @@ class GpuBroken:
         raise type(self.error)(prefix + self.error.reason) from self.error.__cause__
 
 
-class GpuRuntime(Uncopied):
+class GpuRuntime(NotCopyable):
     """The usable devices, the highest score first, and how work is dispatched to them.
 
     `current` gives the process's own; tests and planners build others by hand.

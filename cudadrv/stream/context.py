@@ -14,7 +14,7 @@ from ..driver.context import ContextCore
 from ..driver.default_stream import DefaultStream
 from ..driver.device import Device
 from ..driver.driver_selection import current, failure
-from ..driver.stream_box import StreamBox
+from ..driver.stream_box import StreamHandle
 from ..driver.types import CudaStream
 from ..errors import WrongDeviceError
 from ..memory.driver_pool import open_pool
@@ -187,7 +187,7 @@ class Context(ContextCode):
             raise failure(self._api, code, "cuStreamGetCtx", f"taking {number:#x} as a stream")
         if int(owner) != int(self.handle):
             raise WrongDeviceError(f"stream {number:#x} belongs to another context than {self!r}")
-        box = StreamBox(self._box, CUstream(number), is_owned=False, keeps=(stream,))
+        box = StreamHandle(self._handle, CUstream(number), is_owned=False, keeps=(stream,))
         external = _ExternalStream(self, box)
         external._number = number
         return external
@@ -212,8 +212,8 @@ class Context(ContextCode):
         Raises:
             PeerAccessUnsupportedError: the hardware has no such way between the devices.
         """
-        peer = border.instance("Context.enable_peer_access: other", other, ContextCore)._box
-        box = self._box
+        peer = border.instance("Context.enable_peer_access: other", other, ContextCore)._handle
+        box = self._handle
         raw = peer.raw
         if box.reaches(peer):
             return
@@ -240,13 +240,13 @@ class Context(ContextCode):
         """
         from .reset import reset
 
-        self._box.raw  # noqa: B018  # raises once it is closed
+        self._handle.raw  # noqa: B018  # raises once it is closed
         reset(self)
 
     def _make_stream(self, flags: int, priority: int, *, is_default: bool = False) -> Stream:
         priority = border.whole("Context.new_stream: priority", priority, -(2**31), 2**31 - 1)
-        box = self._box
-        owned = StreamBox(box, None, is_owned=True)
+        box = self._handle
+        owned = StreamHandle(box, None, is_owned=True)
         call = "cuStreamCreateWithPriority"
         if box.green is None:
             code = owned.make(box.api.cuStreamCreateWithPriority, flags, priority)

@@ -142,7 +142,7 @@ class ContextCode(ContextCore):
         What it raises, `load_module` raises. `Module.when_closed` tells of the end.
         """
         border.function("Context.when_module_loaded: function", function, takes=1)
-        self._box.raw  # noqa: B018  # raises once it is closed
+        self._handle.raw  # noqa: B018  # raises once it is closed
         self._loading.append(function)
 
     def load_module(self, image: ImageLike, *, jit: JitOptions | None = None) -> Module:
@@ -182,5 +182,7 @@ class ContextCode(ContextCore):
         from ..launch.linking import linked
 
         chosen = border.optional("Context.link: options", options, ptx.LinkOptions)
-        image = linked(self._box, images, self.target, chosen or ptx.LinkOptions(), cache, linker)
+        image = linked(
+            self._handle, images, self.target, chosen or ptx.LinkOptions(), cache, linker
+        )
         return self.load_module(image)

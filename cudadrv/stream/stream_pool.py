@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Generic, TypeVar
 
 from .. import border
-from ..driver.handle import Uncopied
+from ..driver.handle import NotCopyable
 from ..driver.stream_core import StreamCore
 from ..errors import ArgumentIndexError, ArgumentValueError
 from .stream_work import StreamWork
@@ -15,7 +15,7 @@ from .stream_work import StreamWork
 _StreamT = TypeVar("_StreamT", bound=StreamWork)
 
 
-class StreamPool(Uncopied, Generic[_StreamT]):
+class StreamPool(NotCopyable, Generic[_StreamT]):
     """Streams of one context, given out in turn; made by `Context.new_stream_pool`.
 
     Threads may take streams at once. ``with`` closes them at its end.

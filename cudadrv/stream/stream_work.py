@@ -107,7 +107,7 @@ class StreamWork(StreamCore):
             return self.zeros(checked_shape(shape)[::-1], dtype).T
         array = self.empty(shape, dtype)
         if array.nbytes:
-            box, pointer = self._box, array._pointer or array._make_pointer()
+            box, pointer = self._handle, array._pointer or array._make_pointer()
             (code,) = box.context._driver.api.cuMemsetD8Async(pointer, 0, array.nbytes, box.raw)
             if code:
                 raise failure(box.api, code, "cuMemsetD8Async", f"zeroing {array.nbytes} bytes")
@@ -163,7 +163,7 @@ class StreamWork(StreamCore):
             require_plain(border.instance("Stream.to_host: out", out, np.ndarray))
         if out is None:
             try:
-                if array.nbytes < LEAST_STAGED_BYTES or not self._box.driver.keeps_blocks:
+                if array.nbytes < LEAST_STAGED_BYTES or not self._handle.driver.keeps_blocks:
                     out = np.empty(array.shape, array.dtype)
                 else:
                     out = host_result(array.shape, array.dtype, array.nbytes)

@@ -24,7 +24,7 @@ from ..driver._api import (
 )
 from ..driver.context import ContextCore
 from ..driver.driver_selection import failure
-from ..driver.handle import Closing, check
+from ..driver.handle import Closeable, check
 from ..driver.stream_core import StreamCore
 from ..errors import CopyError, TextureError, WrongDeviceError
 from ..memory.array import AnyDeviceArray, DeviceArray
@@ -65,7 +65,7 @@ class MipmapMemory(Memory[CUmipmappedArray]):
         check(self, code, "cuMipmappedArrayDestroy", doing)
 
 
-class Texels(Closing, Generic[_ScalarT]):
+class Texels(Closeable, Generic[_ScalarT]):
     """The properties that a CUDA array and a mipmapped one share."""
 
     __slots__ = ("context", "extents", "texel")
@@ -127,7 +127,7 @@ class CudaArray(Texels[_ScalarT]):
     __slots__ = ("_array",)
 
     # A level shares the handle of its mipmapped array.
-    _box: ArrayMemory | MipmapMemory
+    _handle: ArrayMemory | MipmapMemory
     _array: CUarray
 
     # Added to the error of a kernel argument.
@@ -175,7 +175,7 @@ class CudaArray(Texels[_ScalarT]):
         texel = Texel.of(dtype, channels)
         extents = Extents(checked_shape(shape), layered, cubemap, surface, gather)
         extents.check()
-        box = border.instance("CudaArray: context", context, ContextCore)._box
+        box = border.instance("CudaArray: context", context, ContextCore)._handle
         memory = ArrayMemory(box, None, None)
         code = memory.make(box.api.cuArray3DCreate, descriptor_of(extents, texel))
         if code:
@@ -227,7 +227,7 @@ class CudaArray(Texels[_ScalarT]):
         Raises:
             ClosedError: it was closed.
         """
-        self._box.raw  # noqa: B018  # raises once it is closed
+        self._handle.raw  # noqa: B018  # raises once it is closed
         return self._array
 
     @property
@@ -411,7 +411,7 @@ def _copy_in(
     copy.srcPitch, copy.srcHeight = copy.WidthInBytes, copy.Height
     doing = f"copying {_described(source)} to {array!r}"
     _run(stream, copy, doing, array, source, into_array=True)
-    if host is not None and wait and not stream.capturing and is_reachable(stream._box, host):
+    if host is not None and wait and not stream.capturing and is_reachable(stream._handle, host):
         stream.synchronize()
 
 
@@ -450,7 +450,7 @@ def _copy_out(
     if (
         isinstance(target, np.ndarray)
         and not stream.capturing
-        and (wait or target is not out or not is_reachable(stream._box, target))
+        and (wait or target is not out or not is_reachable(stream._handle, target))
     ):
         stream.synchronize()
     if isinstance(out, np.ndarray) and target is not out:
@@ -538,12 +538,12 @@ def _run(
     *,
     into_array: bool,
 ) -> None:
-    box = border.instance("a copy of texels: stream", stream, StreamCore)._box
+    box = border.instance("a copy of texels: stream", stream, StreamCore)._handle
     box.raw  # noqa: B018  # raises once the stream is closed
-    held: list[AnyMemory] = [array._box]
+    held: list[AnyMemory] = [array._handle]
     use(held[0], box, writes=into_array)
     if not isinstance(other, np.ndarray):
-        held.append(other._memory if isinstance(other, DeviceArray) else other._box)
+        held.append(other._memory if isinstance(other, DeviceArray) else other._handle)
         use(held[1], box, writes=not into_array)
     elif box.capture is not None:
         box.capture.keeps.append(other)  # each replay copies anew

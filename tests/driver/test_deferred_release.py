@@ -155,6 +155,6 @@ def test_memory_in_a_capture_that_nobody_tells_of_is_asked_for(
     with theirs.capture():
         del x
     with machine.fail("cuStreamIsCapturing", with_=INVALID), pytest.raises(InvalidValueError):
-        ours._box.is_capturing()
+        ours._handle.is_capturing()
     assert cudadrv.pool_info(context.device).used == used
     assert told == []

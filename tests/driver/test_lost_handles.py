@@ -11,7 +11,7 @@ from cuda.bindings import driver
 import cudadrv
 from cudadrv import Context, DeviceArray, DeviceBuffer, emulator
 from cudadrv.driver import deferred_release
-from cudadrv.driver.handle import LostHandle
+from cudadrv.driver.handle import InvalidatedHandle
 from cudadrv.errors import ClosedError
 
 N = 1 << 20
@@ -26,7 +26,7 @@ N = 1 << 20
     ],
 )  # fmt: skip
 def test_the_bindings_take_no_handle_that_was_lost(kind: type[object]) -> None:
-    lost = LostHandle("its context was reset")
+    lost = InvalidatedHandle("its context was reset")
     assert not lost
     with pytest.raises(ClosedError, match="its context was reset"):
         kind(lost)  # type: ignore[call-arg]  # as the functions do with what they are given
@@ -79,7 +79,7 @@ def test_pinned_memory_goes_while_a_green_context_of_a_reset_device_is_held() ->
     with emulator.session(devices=2):
         context = cudadrv.cuda_context_for(0)
         green = Context.create_green(context.sm_resource.split(8, 1)[0])
-        held = green._box
+        held = green._handle
         cudadrv.cuda_context_for(1).bind()
         pinned = cudadrv.pinned_empty(4, "f4")
         context.reset()

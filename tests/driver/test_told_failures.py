@@ -167,8 +167,8 @@ def test_an_error_of_a_release_keeps_no_stream(
     other = stream.context.new_stream()
     array = stream.zeros(4, np.uint32)
     other.to_host(array)
-    other._box.spare.clear()
-    stream._box.spare.clear()
+    other._handle.spare.clear()
+    stream._handle.spare.clear()
     with machine.fail("cuEventCreate", with_=INVALID) as fault:
         del array
     assert fault.hits == 1

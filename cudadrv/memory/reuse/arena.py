@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import border
-from ...driver.handle import Uncopied
+from ...driver.handle import NotCopyable
 from ...driver.registry import Registry
 from ...driver.stream_core import StreamCore
 from ...errors import (
@@ -59,7 +59,7 @@ arenas: Final[Registry[DeviceArena]] = Registry()
 """The arenas that live, for a reset of a context."""
 
 
-class DeviceArena(Uncopied, SlabArena[StreamCore, ArenaSlab]):
+class DeviceArena(NotCopyable, SlabArena[StreamCore, ArenaSlab]):
     """Free device slabs in power-of-two buckets counted in elements, safe to use from any thread.
 
     A slab is zeroed when it is fresh and not when it is reused. It is reused first on the stream
@@ -131,7 +131,7 @@ class DeviceArena(Uncopied, SlabArena[StreamCore, ArenaSlab]):
         return former.context is stream.context and not former.capturing
 
     def _move(self, slab: ArenaSlab, former: StreamCore, stream: StreamCore) -> None:
-        use(slab._memory, stream._box)
+        use(slab._memory, stream._handle)
         slab.stream = stream
 
     def _discard(self, slab: ArenaSlab) -> None:
@@ -145,7 +145,7 @@ class DeviceArena(Uncopied, SlabArena[StreamCore, ArenaSlab]):
         )
 
 
-class ArenaMemory(Uncopied):
+class ArenaMemory(NotCopyable):
     """Slabs of an arena of bytes as what new memory comes from: see `using_memory`.
 
     Each size is rounded up to a power of two; what is given back is kept for the next request.
