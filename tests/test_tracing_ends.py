@@ -39,10 +39,10 @@ class Renewing:
         self.times = 0
         driver.launchers.add(self)
 
-    def let_go(self, owner: object) -> None:
+    def on_owner_closed(self, owner: object) -> None:
         """Nothing is held."""
 
-    def renew(self) -> None:
+    def reset(self) -> None:
         self.times += 1
         error = self.raised.pop(0) if self.raised else None
         if error is not None:

@@ -327,7 +327,7 @@ class CaptureState:
         stream._handle = twin
         stream.capturing = True
         for launcher in stream._launchers.alive():
-            launcher.renew()
+            launcher.reset()
 
     def add_born(self, memory: AnyHandle) -> None:
         """Note memory that was allocated in the capture; it may go again before that ends."""

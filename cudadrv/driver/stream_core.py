@@ -118,7 +118,7 @@ class StreamCore(Closeable):
             needed = None if own.is_owned else ref(own)
             del box, own
             for launcher in self._launchers.alive():
-                launcher.let_go(self)
+                launcher.on_owner_closed(self)
             super().close()
             borrowed = None if needed is None else needed()
             if borrowed is not None:

@@ -45,11 +45,11 @@ class ExecHandle(ChildHandle[CUgraphExec]):
         self.driver.launchers.add(self)
         self.replay: Callable[[CUgraphExec, CUstream], tuple[CUresult]] = self.api.cuGraphLaunch
 
-    def renew(self) -> None:
+    def reset(self) -> None:
         """Fetch the driver's function again, as a trace begins or ends."""
         self.replay = self.api.cuGraphLaunch
 
-    def let_go(self, owner: object) -> None:
+    def on_owner_closed(self, owner: object) -> None:
         """Do nothing: an executable caches no handle of a stream or module."""
 
     def keep(self, kept: list[object]) -> None:

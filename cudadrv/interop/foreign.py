@@ -296,7 +296,7 @@ def _borrowed(stream: StreamCore, value: object, found: _ImportedMemory) -> AnyD
 
 
 _NO_INTERFACE: Final = (KeyError, IndexError, TypeError, ValueError)
-_Way: TypeAlias = Foreign | Literal["foreign", "converted"]
+_Way: TypeAlias = Foreign | Literal["foreign", "raw"]
 
 
 class Pointer(NamedTuple):
@@ -304,7 +304,7 @@ class Pointer(NamedTuple):
 
     Attributes:
         address: of the first element.
-        way: the reader of exactly this type; "foreign" for the array interface; "converted" for
+        way: the reader of exactly this type; "foreign" for the array interface; "raw" for
             everything else, which is examined anew.
     """
 
@@ -370,7 +370,7 @@ def _pointer_by_reader(
     if reader.stream is not None:
         follow_producers(stream, (reader.stream(ordinal),))
     if not is_quick or not address or found.type is not kind:
-        return Pointer(address, "converted")
+        return Pointer(address, "raw")
     is_typed = elements is not None and not elements.takes_any()
     return Pointer(address, found._replace(dtype=dtype if is_typed or reader.is_lazy else None))
 
@@ -396,4 +396,4 @@ def _pointer_by_dlpack(
     value: object, stream: StreamCore, elements: Elements | None
 ) -> Pointer | None:
     address = dlpack_address(value, stream, elements)
-    return None if address is None else Pointer(address, "converted")
+    return None if address is None else Pointer(address, "raw")

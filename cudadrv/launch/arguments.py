@@ -109,7 +109,7 @@ class Parameter:
 
     def code(self, kind: Kind) -> str:
         """The struct code for a value of this kind."""
-        if kind == "converted":
+        if kind == "raw":
             return f"{self.param.nbytes}s"
         if self.param.ptx_type in _FLOAT_CODE and self.param.count == 1:
             return _FLOAT_CODE[self.param.ptx_type]
@@ -131,13 +131,13 @@ class Parameter:
             return self._read_memory(cast("AnyDeviceArray | DeviceBuffer", value), stream)
         plain = _unwrapped(value)
         if plain is not value:
-            return Argument(self.packed(self.read(plain, stream)), "converted")  # a number
+            return Argument(self.packed(self.read(plain, stream)), "raw")  # a number
         if self.param.ptx_type in _FLOAT_CODE and self.param.count == 1:
             return self._read_float(value)
         if self._integer is None:
             if hasattr(type(value), "_encoded"):  # no other class has it
                 return self._read_tensor(cast("Tensor", value), stream)
-            return Argument(self._structure(value), "converted")
+            return Argument(self._structure(value), "raw")
         if isinstance(value, (int, np.integer)):
             return self._of_type(value, WHOLE, self._read_integer(int(value)))
         if isinstance(value, (float, np.floating)) and self.param.ptx_type in _BITS_FLOAT_CODE:
@@ -228,7 +228,7 @@ class Parameter:
         """Memory of another library, None for a null pointer, or a scalar of the right size."""
         if self.param.nbytes == 8 and self.param.is_pointer is not False:
             if value is None:
-                return Argument(b"\0" * 8, "converted")
+                return Argument(b"\0" * 8, "raw")
             if hasattr(type(value), "_is_written"):
                 # No other class has it; the protocol's own test costs ten times as much.
                 return self._read_view(cast("View", value), stream)
@@ -239,9 +239,9 @@ class Parameter:
             if found is not None:
                 return found
         if isinstance(value, np.void) and value.nbytes == self.param.nbytes:
-            return Argument(value.tobytes(), "converted")
+            return Argument(value.tobytes(), "raw")
         if isinstance(value, ctypes.Structure):
-            return Argument(self._structure(value), "converted")
+            return Argument(self._structure(value), "raw")
         if hasattr(value, "__index__") and not isinstance(value, np.ndarray):
             try:
                 number = operator.index(value)
@@ -276,7 +276,7 @@ class Parameter:
     def _read_pointer(self, value: object, stream: StreamCore) -> Argument | None:
         """The address that an object of another library stands for, if it does for one."""
         if isinstance(value, CUdeviceptr):
-            return Argument(struct.pack("=Q", int(value)), "converted")
+            return Argument(struct.pack("=Q", int(value)), "raw")
         # Many programs have no other library's memory, and save a millisecond.
         from ..interop.foreign import pointer_of
 
@@ -286,15 +286,15 @@ class Parameter:
             raise self._error(f"is {_described(value)} and {error}") from error
         if found is not None:
             address, way = found
-            if way == "converted":
-                return Argument(struct.pack("=Q", address), "converted", holds=value)
+            if way == "raw":
+                return Argument(struct.pack("=Q", address), "raw", holds=value)
             return Argument(address, way, holds=value)
         if isinstance(value, np.ndarray):
             address = self._pinned_address(value, stream)
             if self.elements is not None:
                 is_read_only = not value.flags.writeable
                 self._check_elements(self.elements, value, value.dtype, is_read_only=is_read_only)
-            return Argument(struct.pack("=Q", address), "converted", holds=value)
+            return Argument(struct.pack("=Q", address), "raw", holds=value)
         return None
 
     def _pinned_address(self, value: AnyArray, stream: StreamCore) -> int:
@@ -309,7 +309,7 @@ class Parameter:
 
     def _of_type(self, value: object, types: frozenset[type], read: Argument) -> Argument:
         """What was read, or its bytes where generated code does not take values of this type."""
-        return read if type(value) in types else Argument(self.packed(read), "converted")
+        return read if type(value) in types else Argument(self.packed(read), "raw")
 
     def packed(self, argument: Argument) -> bytes:
         """The bytes of a value of any kind."""

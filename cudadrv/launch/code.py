@@ -51,7 +51,7 @@ def reading(i: int, kind: Kind, version: int) -> tuple[str, list[str]]:
         return _packed(i, kind), memory_conditions(i, kind)
     if kind == "foreign":
         return f"interface_address(a{i}, own_stream, producers, taken_{i})", []
-    if kind == "converted":
+    if kind == "raw":
         return f"(c{i} := convert{i}(a{i}))[0]", []
     return f"a{i}", [number_check(i, kind)]
 
@@ -195,7 +195,7 @@ def launch(stream, config, {defaults}*rest):
     if stream is own_stream and (config is own_config or is_own_config(config) is True):
         {launch}
     else:
-        elsewhere(stream, config, {names}*rest)
+        launch_elsewhere(stream, config, {names}*rest)
 """
 # Names that end in a number belong to one version of the code: a thread that still runs a former
 # version finds its own.
@@ -214,7 +214,7 @@ if block is not None:{order}
     if code:
         fail(code)
 else:
-    slowly({names}*rest)
+    slow_path({names}*rest)
 """
 _FILL: Final = """
 block.packed = None
@@ -266,7 +266,7 @@ def prepared():
         if code:
             fail(code)
     else:
-        slowly()
+        slow_path()
 """
 LaunchCode: TypeAlias = tuple[CodeType, CodeType]
 """The code of a launcher and of `Kernel.launch`; their globals are given by who runs them."""
@@ -307,8 +307,8 @@ def launch_code(kinds: tuple[Kind, ...], version: int) -> LaunchCode:
 def prepared_code(kinds: tuple[Kind, ...]) -> CodeType:
     """The code of a prepared launch with memory of these kinds.
 
-    It takes from its globals: the arguments a0, a1 and so on, block, slowly, fail, own, follow and
-    follow_reading.
+    It takes from its globals: the arguments a0, a1 and so on, block, slow_path, fail, own, follow
+    and follow_reading.
     """
     conditions = ["(held := block)"]
     for i, kind in enumerate(kinds):

@@ -37,7 +37,7 @@ Word: TypeAlias = Literal[
     "view",  # a texture, which reads its memory; its box has its number
     "surface",  # a surface, which may write its memory; likewise
     "tensor",  # a tensor map, which may write its memory; it has its bytes
-    "converted",  # anything else, which is packed into bytes first
+    "raw",  # anything else, which is packed into bytes first
 ]
 Kind: TypeAlias = Word | Foreign
 """How a launcher reads an argument; the fast path is generated for the kinds it has seen.

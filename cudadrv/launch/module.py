@@ -68,7 +68,7 @@ class Kernel(KernelCore):
         super().__init__(module, name, function, signature)
         self.module: Module = module
         self._launchers: dict[tuple[StreamCore, LaunchConfig], Launcher] = {}
-        self.launch = self._launch_anew
+        self.launch = self._launch_cached
 
     def __call__(self, stream: StreamCore, config: LaunchConfig, *args: object) -> None:
         """Launch it, as `launch` does."""
@@ -129,9 +129,9 @@ class Kernel(KernelCore):
         stream._require(self.module.context, f"kernel {self.name!r}", _ELSEWHERE)
         check_launch(self, config)
         self._allow_shared(config.shared_bytes)
-        return LauncherState(self, stream, config, self._launch_anew, ordered=ordered).launcher
+        return LauncherState(self, stream, config, self._launch_cached, ordered=ordered).launcher
 
-    def _launch_anew(self, stream: StreamCore, config: LaunchConfig, *args: object) -> None:
+    def _launch_cached(self, stream: StreamCore, config: LaunchConfig, *args: object) -> None:
         """Launch, and let `launch` be what is generated for this stream and configuration."""
         try:
             launcher = self._launchers.get((stream, config))
@@ -146,12 +146,12 @@ class Kernel(KernelCore):
         self.launch = launcher.kernel_launch
 
     # For `help(kernel.launch)`.
-    _launch_anew.__name__ = "launch"
-    _launch_anew.__doc__ = KernelLaunch.__call__.__doc__
+    _launch_cached.__name__ = "launch"
+    _launch_cached.__doc__ = KernelLaunch.__call__.__doc__
 
     def _forget(self, launcher: object) -> None:
         """Keep a launcher no longer, as its stream or the module was closed."""
-        self.launch = self._launch_anew
+        self.launch = self._launch_cached
         for key, kept in self._launchers.copy().items():
             if kept is launcher:
                 self._launchers.pop(key, None)
@@ -333,7 +333,7 @@ class Module(Closeable):
             variable.close()
         self._kernels = {}
         for launcher in self.context.device.driver.launchers.alive():
-            launcher.let_go(self)
+            launcher.on_owner_closed(self)
         try:
             super().close()
         except (errors.CudadrvError, ExceptionGroup) as fault:

@@ -38,7 +38,7 @@ class ParameterBlock:
         self.address: int = base + start if offsets else 0
 
 
-class OneLaunch:
+class LaunchSlot:
     """What one launch at a time uses: where parameters are packed, the call, what lives for it.
 
     Attributes:

@@ -275,7 +275,7 @@ def _renew(launchers: Iterator[Dependent]) -> None:
     """Make each launcher fetch the driver's functions again, even if one raises."""
     for launcher in launchers:
         try:
-            launcher.renew()
+            launcher.reset()
         except ClosedError:
             continue  # it launches no more
         except BaseException:
