@@ -18,8 +18,8 @@ from typing import Any, Final, NamedTuple
 from . import border
 from .driver._api import CUresult
 from .driver.attributes import DeviceAttribute
-from .driver.context import ContextCore
-from .driver.context_box import ContextHandle
+from .driver.context import BaseContext
+from .driver.context_handle import ContextHandle
 from .driver.driver_selection import failure
 from .driver.handle import ClosedHandle, NotCopyable
 from .errors import ClosedError, DriverSymbolMissingError, DTypeError, TensorMapError
@@ -656,7 +656,7 @@ class TensorMap(NotCopyable):
         self, array: AnyDeviceArray, modes: TensorModes, box: tuple[int, ...],
         steps: tuple[int, ...],
     ) -> None:  # fmt: skip
-        self.context: ContextCore = array.context
+        self.context: BaseContext = array.context
         self._array = array
         # Its `_handle` owns the memory: a launch compares it first.
         self.buffer: DeviceMemory = array._root

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import border
 from ..driver.handle import NotCopyable
-from ..driver.stream_core import StreamCore
+from ..driver.stream import require_stream
 from ..errors import CudadrvError, DTypeError, InvalidValueError, StreamCaptureUnsupportedError
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.host_copy import ready
@@ -121,14 +121,14 @@ class LinearAlgebra(NotCopyable):
     """
 
     def __init__(self, stream: Stream) -> None:
-        border.instance("LinearAlgebra: stream", stream, StreamCore)
+        require_stream("LinearAlgebra: stream", stream)
         self.stream = stream
         self._routines = _routines_for(stream)
 
     @classmethod
     def for_stream(cls, stream: Stream) -> LinearAlgebra:
         """Return the linear algebra of a stream; the same object as long as it is used."""
-        border.instance("LinearAlgebra.for_stream: stream", stream, StreamCore)
+        require_stream("LinearAlgebra.for_stream: stream", stream)
         with _by_stream.lock:
             algebra = _by_stream.known.get(stream)
             if algebra is None:

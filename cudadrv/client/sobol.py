@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from .. import border
 from ..driver.handle import NotCopyable
-from ..driver.stream_core import StreamCore
+from ..driver.stream import require_stream
 from ..errors import CudadrvError, RuntimeDependencyUnavailable, StreamCaptureUnsupportedError
 from ..memory.array import DeviceArray
 
@@ -49,7 +49,7 @@ class SobolDvCache(NotCopyable):
     """
 
     def __init__(self, stream: Stream) -> None:
-        border.instance("SobolDvCache: stream", stream, StreamCore)
+        require_stream("SobolDvCache: stream", stream)
         self._stream = stream
         self._lock = threading.RLock()
         self._arrays: dict[int, DeviceArray[np.uint32]] = {}

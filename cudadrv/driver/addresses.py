@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ._api import CUmemorytype, CUpointer_attribute, CUresult
-from .context_box import ContextHandle
+from .context_handle import ContextHandle
 from .driver_selection import failure
 
 MEMORY_TYPE: Final = CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE

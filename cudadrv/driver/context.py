@@ -1,33 +1,119 @@
-"""Contexts, as far as the driver goes; `cudadrv.stream.Context` adds streams and modules."""
+"""Contexts as the layers below the public `Context` know them, and what a context may be told.
+
+Memory, launches and graphs take contexts, and `Context` has methods that make streams and load
+modules. So they know its base, which only the driver is below.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from .. import border
-from ._api import CUcontext, CUfunc_cache
-from .context_box import ContextHandle
-from .context_settings import CachePreference, ContextLimits
+from ._api import CUcontext, CUfunc_cache, CUlimit
+from .context_handle import ContextHandle
 from .deferred_release import run_deferred
 from .device import Device
 from .driver_api import DriverApi
 from .driver_selection import failure
-from .handle import Closeable
-from .stream_box import give_back_kept
+from .handle import Closeable, NotCopyable
+from .stream_handle import give_back_kept
 from .types import ContextFlags, MemoryInfo
 
 if TYPE_CHECKING:
     from .capability import GpuCapability
     from .sm_resource import SmResource
 
+
+class CachePreference(Enum):
+    """How a multiprocessor divides its memory between the L1 cache and shared memory.
+
+    Source: CUfunc_cache in the CUDA Driver API manual. It is a wish; many devices divide by need.
+    """
+
+    NONE = int(CUfunc_cache.CU_FUNC_CACHE_PREFER_NONE)
+    SHARED = int(CUfunc_cache.CU_FUNC_CACHE_PREFER_SHARED)
+    L1 = int(CUfunc_cache.CU_FUNC_CACHE_PREFER_L1)
+    EQUAL = int(CUfunc_cache.CU_FUNC_CACHE_PREFER_EQUAL)
+
+
+_STACK: Final = CUlimit.CU_LIMIT_STACK_SIZE
+_HEAP: Final = CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE
+_PRINTF: Final = CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE
+
+
+class ContextLimits(NotCopyable):
+    """Limits of device code in a context; reading one asks the driver, setting one tells it.
+
+    What the driver makes of a value may be larger. The heap and the buffer of `printf` are changed
+    before the first kernel that uses them is launched.
+
+    Attributes:
+        stack_bytes: the stack of each thread.
+        heap_bytes: what `malloc` and `new` take from.
+        printf_bytes: what kernels print until the next synchronisation.
+    """
+
+    __slots__ = ("_handle",)
+
+    def __init__(self, box: ContextHandle) -> None:
+        self._handle = box
+
+    def __repr__(self) -> str:
+        names = ("stack_bytes", "heap_bytes", "printf_bytes")
+        return f"<ContextLimits {', '.join(f'{name}={getattr(self, name)}' for name in names)}>"
+
+    @property
+    def stack_bytes(self) -> int:
+        """The stack of each thread."""
+        return self._get(_STACK)
+
+    @stack_bytes.setter
+    def stack_bytes(self, nbytes: int) -> None:
+        self._set(_STACK, nbytes)
+
+    @property
+    def heap_bytes(self) -> int:
+        """What `malloc` and `new` in kernels take from."""
+        return self._get(_HEAP)
+
+    @heap_bytes.setter
+    def heap_bytes(self, nbytes: int) -> None:
+        self._set(_HEAP, nbytes)
+
+    @property
+    def printf_bytes(self) -> int:
+        """What kernels print until the next synchronisation."""
+        return self._get(_PRINTF)
+
+    @printf_bytes.setter
+    def printf_bytes(self, nbytes: int) -> None:
+        self._set(_PRINTF, nbytes)
+
+    def _get(self, limit: CUlimit) -> int:
+        box = self._handle
+        code, value = box.call(box.api.cuCtxGetLimit, limit)
+        if code:
+            raise failure(box.api, code, "cuCtxGetLimit", f"a limit of {limit.name}")
+        return value
+
+    def _set(self, limit: CUlimit, nbytes: int) -> None:
+        nbytes = border.whole("a limit of a context", nbytes)
+        box = self._handle
+        (code,) = box.call(box.api.cuCtxSetLimit, limit, nbytes)
+        if code:
+            doing = f"setting {limit.name} to {nbytes}"
+            raise failure(box.api, code, "cuCtxSetLimit", doing)
+
+
 _T = TypeVar("_T")
 _GREEN_FLAGS: Final = 1  # CU_GREEN_CTX_DEFAULT_STREAM, which is required
 
 
-class ContextCore(Closeable):
-    """A CUDA context: what streams, modules and memory belong to.
+class BaseContext(Closeable):
+    """A CUDA context: what streams, modules and memory belong to; every instance is a `Context`.
 
     Attributes:
         device: the device.
@@ -287,3 +373,15 @@ class ContextCore(Closeable):
     def _drop(self, kind: type) -> None:
         """Keep the one object of `kind` no longer."""
         self._kept.pop(kind, None)
+
+
+def require_context(where: str, value: object) -> BaseContext:
+    """Return the value, which is a context of cudadrv.
+
+    Args:
+        where: the name of the argument, for the error.
+        value: the argument.
+    """
+    if isinstance(value, BaseContext):
+        return value
+    raise border.refused(where, value, "give a Context")

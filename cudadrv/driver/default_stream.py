@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import border
 from ._api import CUresult, CUstream
-from .context import ContextCore
+from .context import BaseContext
 from .deferred_release import run_deferred
 from .driver_selection import failure
 from .event import Event
@@ -31,8 +31,8 @@ class DefaultStream(NotCopyable):
 
     __slots__ = ("_raw", "context", "is_per_thread")
 
-    def __init__(self, context: ContextCore, *, is_per_thread: bool) -> None:
-        self.context: ContextCore = context
+    def __init__(self, context: BaseContext, *, is_per_thread: bool) -> None:
+        self.context: BaseContext = context
         self.is_per_thread: bool = is_per_thread
         self._raw = CUstream(2 if is_per_thread else 1)
 

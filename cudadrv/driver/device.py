@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from .. import border, errors
 from ._api import CUcontext, CUdevice, CUdevice_attribute, CUmemoryPool
-from .context_box import ContextHandle
+from .context_handle import ContextHandle
 from .driver_api import DriverApi
 from .driver_selection import Driver, call_bound, current, device_count, failure
 

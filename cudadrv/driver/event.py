@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from .. import border
@@ -17,16 +17,14 @@ from ._api import (
     of_opaque_bytes,
     opaque_bytes,
 )
-from .context import ContextCore
-from .context_box import ChildHandle, ContextHandle
+from .context import BaseContext, require_context
+from .context_handle import ChildHandle, ContextHandle
 from .deferred_release import run_deferred
 from .driver_selection import failure
-from .handle import Closeable, ClosedHandle
+from .handle import Closeable
 from .pickling import Reduced, device_named, register_reduction, unshared
-from .stream_box import UNTIMED, EventHandle, StreamHandle
-
-if TYPE_CHECKING:
-    from .stream_box import StreamName
+from .stream import BaseStream
+from .stream_handle import UNTIMED, EventHandle
 
 _BLOCKING: Final = int(CUevent_flags.CU_EVENT_BLOCKING_SYNC)
 _DEFAULT: Final = int(CUevent_flags.CU_EVENT_DEFAULT)
@@ -63,13 +61,13 @@ class Event(Closeable):
 
     def __init__(
         self,
-        context: ContextCore,
+        context: BaseContext,
         *,
         timing: bool = True,
         blocking: bool = False,
         interprocess: bool = False,
     ) -> None:
-        border.instance("Event: context", context, ContextCore)
+        require_context("Event: context", context)
         flags = (_DEFAULT if timing else UNTIMED) | (_BLOCKING if blocking else _DEFAULT)
         if interprocess:
             if timing:
@@ -81,9 +79,9 @@ class Event(Closeable):
         self._stand_for(context, EventHandle(context._handle, flags), timing, interprocess)
 
     def _stand_for(
-        self, context: ContextCore, box: EventHandle, timing: bool, interprocess: bool
+        self, context: BaseContext, box: EventHandle, timing: bool, interprocess: bool
     ) -> None:
-        self.context: ContextCore = context
+        self.context: BaseContext = context
         self.timing: bool = timing
         self.interprocess: bool = interprocess
         self._own(box)
@@ -106,18 +104,11 @@ class Event(Closeable):
         """
         return self._handle.raw
 
-    def record(self, stream: StreamName) -> None:
+    def record(self, stream: BaseStream) -> None:
         """Set the event to this point of `stream`."""
-        try:
-            box: object = stream._handle
-        except AttributeError:
-            box = None
-        if type(box) is not StreamHandle:
-            if isinstance(box, ClosedHandle):
-                raise box.error
-            if not isinstance(box, StreamHandle):
-                raise border.refused("Event.record: stream", stream, "give a Stream")
-        self._handle.record(box)
+        if not isinstance(stream, BaseStream):
+            raise border.refused("Event.record: stream", stream, "give a Stream")
+        self._handle.record(stream._handle)
 
     def synchronize(self) -> None:
         """Wait until the work before the event is done.
@@ -220,7 +211,7 @@ class IpcEventHandle:
         _shared_events(box.context)[handle.payload] = box
         return handle
 
-    def open(self, context: ContextCore) -> Event:
+    def open(self, context: BaseContext) -> Event:
         """Open the event in this process: what one process records, the others can wait for.
 
         In the process that made the handle it is the event itself.
@@ -229,7 +220,7 @@ class IpcEventHandle:
             WrongDeviceError: the context is of another device.
             CudaError: the process that made it has closed it or has ended.
         """
-        border.instance("IpcEventHandle.open: context", context, ContextCore)
+        require_context("IpcEventHandle.open: context", context)
         if context.device.uuid.bytes != self.device:
             raise WrongDeviceError(f"opening an event of another device for {context!r}")
         if len(self.payload) != OPAQUE_BYTES:
@@ -283,6 +274,6 @@ def _reduced(event: Event) -> Reduced:
     return _received, (type(event.context), IpcEventHandle.of(event))
 
 
-def _received(kind: type[ContextCore], handle: IpcEventHandle) -> Event:
+def _received(kind: type[BaseContext], handle: IpcEventHandle) -> Event:
     """An event that multiprocessing brought: of the primary context of its device."""
     return handle.open(kind._primary_of(device_named(handle.device, "an event")))

@@ -10,10 +10,10 @@ from .. import border, errors
 from ..driver._api import CUresult, CUstreamCaptureMode, CUstreamCaptureStatus
 from ..driver.driver_selection import failure
 from ..driver.once_task import complete
-from ..driver.stream_box import CaptureState, StreamHandle
-from ..driver.stream_core import StreamCore
+from ..driver.stream import BaseStream
+from ..driver.stream_handle import CaptureState, StreamHandle
+from .base_graph import GraphHandle
 from .graph import Graph
-from .graph_core import GraphHandle
 from .needs import Content
 from .node import After, handles_of
 
@@ -47,8 +47,8 @@ class Capture:
 
     def __init__(
         self,
-        stream: StreamCore,
-        default_stream: Callable[[], StreamCore],
+        stream: BaseStream,
+        default_stream: Callable[[], BaseStream],
         mode: CaptureMode = "relaxed",
         into: Graph | None = None,
         after: After = (),
@@ -80,7 +80,7 @@ class Capture:
         self._state = state = CaptureState()
         try:
             # Before the driver call: a collection from here on frees nothing into the capture.
-            state.join(stream)
+            stream._join_capture(state)
             self._begin(box)
             return self._graph
         except BaseException:

@@ -7,15 +7,15 @@ from typing import Final
 
 from .. import border
 from ..driver._api import CUgraphExec, CUgraphNode, CUresult, CUstream
-from ..driver.context import ContextCore
-from ..driver.context_box import ChildHandle, ContextHandle
+from ..driver.context import BaseContext
+from ..driver.context_handle import ChildHandle, ContextHandle
 from ..driver.deferred_release import defer_release, release_when, run_deferred
 from ..driver.driver_selection import failure
 from ..driver.handle import Closeable, ClosedHandle, check, unroot
-from ..driver.stream_box import StreamHandle
-from ..driver.stream_core import StreamCore
+from ..driver.stream import BaseStream, require_stream
+from ..driver.stream_handle import StreamHandle
 from ..memory.order import is_ordered, moves, use
-from .graph_core import GraphCore
+from .base_graph import BaseGraph, require_graph
 from .needs import MemoryUses, Needs, NodeNeeds, OwnNeeds
 from .node import GraphNode
 
@@ -90,7 +90,7 @@ class GraphExec(Closeable):
 
     _handle: ExecHandle
 
-    def __init__(self, graph: GraphCore) -> None:
+    def __init__(self, graph: BaseGraph) -> None:
         context, needs, source = graph.context, graph._settle(), graph._handle
         # Memory that the last replay left allocated is freed by the next one.
         flags = _FREE_ON_LAUNCH if needs.born else 0
@@ -100,7 +100,7 @@ class GraphExec(Closeable):
         if code:
             doing = f"instantiating a graph on {context!r}"
             raise failure(context._api, code, "cuGraphInstantiate", doing)
-        self.context: ContextCore = context
+        self.context: BaseContext = context
         # The stream for which all memory was ordered, and the epoch when it was.
         self._stream: StreamHandle | None = None
         self._epoch: object = None
@@ -126,7 +126,7 @@ class GraphExec(Closeable):
         """
         return self._handle.raw
 
-    def launch(self, stream: StreamCore) -> None:
+    def launch(self, stream: BaseStream) -> None:
         """Queue the whole graph on `stream`; one run of an executable at a time, in order.
 
         The stream waits for other streams' work on the memory that the graph uses.
@@ -153,7 +153,7 @@ class GraphExec(Closeable):
                 memory.has_contents = True
         return code
 
-    def update(self, graph: GraphCore) -> None:
+    def update(self, graph: BaseGraph) -> None:
         """Take over the parameters of a graph of the same form; this costs less than instantiating.
 
         Runs already queued keep their parameters, and the objects that those use.
@@ -162,7 +162,7 @@ class GraphExec(Closeable):
             GraphExecUpdateFailureError: the graphs differ in their operations or their order, or
                 allocate memory; the executable stays as it was.
         """
-        border.instance("GraphExec.update: graph", graph, GraphCore)
+        require_graph("GraphExec.update: graph", graph)
         box, needs, source = self._handle, graph._settle(), graph._handle
         # As `instantiate`.
         code, _ = box.context.call(box.api.cuGraphExecUpdate, box.raw, source.raw)
@@ -173,13 +173,13 @@ class GraphExec(Closeable):
         box.keep([])
         run_deferred()
 
-    def upload(self, stream: StreamCore) -> None:
+    def upload(self, stream: BaseStream) -> None:
         """Copy the graph to the device now, so that the first launch need not.
 
         Raises:
             ClosedError: the executable or the stream was closed.
         """
-        border.instance("GraphExec.upload: stream", stream, StreamCore)
+        require_stream("GraphExec.upload: stream", stream)
         box = self._handle
         (code,) = box.api.cuGraphUpload(box.raw, stream._handle.raw)
         if code:

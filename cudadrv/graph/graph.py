@@ -20,11 +20,11 @@ from ..driver._api import (
     CUmemAllocationType,
     CUmemLocationType,
 )
-from ..driver.context import ContextCore
+from ..driver.context import BaseContext
 from ..driver.driver_selection import failure
 from ..driver.event import Event
 from ..driver.handle import NotCopyable
-from ..driver.stream_core import StreamCore
+from ..driver.stream import BaseStream
 from ..errors import InvalidValueError
 from ..launch.config import LaunchConfig
 from ..launch.module import Kernel
@@ -35,8 +35,8 @@ from ..memory.dtypes import TypedDType, checked_dtype
 from ..memory.host_copy import ArrayOrBuffer, HostArray
 from ..memory.layout import Shape, checked_shape
 from ..memory.release import GraphMemory
+from .base_graph import BaseGraph, GraphHandle
 from .executable import GraphExec
-from .graph_core import GraphCore, GraphHandle
 from .needs import Content, NodeNeeds
 from .node import After, GraphNode, handles_of
 from .node_kinds import AllocNode, CopyNode, EventNode, FillNode, HostNode, KernelNode
@@ -83,8 +83,8 @@ class GraphCondition(NotCopyable):
 
     __slots__ = ("graph", "handle")
 
-    def __init__(self, graph: GraphCore, handle: CUgraphConditionalHandle) -> None:
-        self.graph: GraphCore = graph
+    def __init__(self, graph: BaseGraph, handle: CUgraphConditionalHandle) -> None:
+        self.graph: BaseGraph = graph
         self.handle: CUgraphConditionalHandle = handle
 
     def __repr__(self) -> str:
@@ -94,7 +94,7 @@ class GraphCondition(NotCopyable):
         return int(self.handle)
 
 
-class Graph(GraphCore):
+class Graph(BaseGraph):
     """Work that was captured from a stream, or nodes that were added one by one.
 
     `Context.new_graph` makes an empty one, and `Stream.capture` one that is recorded. `instantiate`
@@ -114,10 +114,10 @@ class Graph(GraphCore):
     __slots__ = ("_default_stream",)
 
     # Returns the context's default stream, for memory that the graph allocates.
-    _default_stream: Callable[[], StreamCore]
+    _default_stream: Callable[[], BaseStream]
 
     @classmethod
-    def _made(cls, context: ContextCore, default_stream: Callable[[], StreamCore]) -> Self:
+    def _made(cls, context: BaseContext, default_stream: Callable[[], BaseStream]) -> Self:
         """Make an empty graph."""
         box = GraphHandle(context._handle)
         code = box.make(context._api.cuGraphCreate, 0)
@@ -127,7 +127,7 @@ class Graph(GraphCore):
 
     @classmethod
     def _over(
-        cls, context: ContextCore, box: GraphHandle, default_stream: Callable[[], StreamCore]
+        cls, context: BaseContext, box: GraphHandle, default_stream: Callable[[], BaseStream]
     ) -> Self:
         """Make a graph that takes over a handle."""
         self = cls._unfilled(context, default_stream)
@@ -135,7 +135,7 @@ class Graph(GraphCore):
         return self
 
     @classmethod
-    def _unfilled(cls, context: ContextCore, default_stream: Callable[[], StreamCore]) -> Self:
+    def _unfilled(cls, context: BaseContext, default_stream: Callable[[], BaseStream]) -> Self:
         """Make a graph that a capture will fill."""
         self = cls(context)
         self._default_stream = default_stream
@@ -251,7 +251,7 @@ class Graph(GraphCore):
         """
         return HostNode(self, self._add(host_work(function, args), after))
 
-    def add_graph(self, child: GraphCore, *, after: After = ()) -> GraphNode:
+    def add_graph(self, child: BaseGraph, *, after: After = ()) -> GraphNode:
         """Run the nodes of another graph, as it is now.
 
         Raises:
@@ -480,7 +480,7 @@ class ConditionalNode(GraphNode):
 
     __slots__ = ("bodies",)
 
-    def __init__(self, graph: GraphCore, handle: CUgraphNode, bodies: tuple[Graph, ...]) -> None:
+    def __init__(self, graph: BaseGraph, handle: CUgraphNode, bodies: tuple[Graph, ...]) -> None:
         super().__init__(graph, handle)
         self.bodies: tuple[Graph, ...] = bodies
 

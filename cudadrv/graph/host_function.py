@@ -14,8 +14,8 @@ from .. import border
 from ..driver._api import CUgraphNodeParams, CUgraphNodeType
 from ..driver.deferred_release import defer_release, run_deferred
 from ..driver.driver_selection import failure
-from ..driver.stream_box import StreamHandle
-from ..driver.stream_core import StreamCore
+from ..driver.stream import BaseStream
+from ..driver.stream_handle import StreamHandle
 
 _HostFunction: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _SET: Final = 1  # CU_STREAM_SET_CAPTURE_DEPENDENCIES
@@ -79,7 +79,7 @@ class HostCall:
 
 
 def call_on_host(
-    stream: StreamCore, function: Callable[..., object], args: tuple[object, ...]
+    stream: BaseStream, function: Callable[..., object], args: tuple[object, ...]
 ) -> None:
     """Queue a call; see `Stream.call_on_host`."""
     box = stream._handle

@@ -11,7 +11,7 @@ from ..driver._api import CUgraph, CUuserObject
 from ..driver.deferred_release import defer_release
 from ..driver.driver_api import DriverApi
 from ..driver.driver_selection import failure
-from ..driver.stream_box import CaptureState
+from ..driver.stream_handle import CaptureState
 from ..memory.order import AnyMemory, Memory, settle
 from ..memory.release import GraphMemory
 

@@ -11,7 +11,7 @@ from ..driver._api import CUgraphNode, CUgraphNodeType as _Type, CUresult
 from ..driver.driver_selection import failure
 from ..driver.handle import NotCopyable
 from ..errors import ArgumentTypeError
-from .graph_core import GraphCore
+from .base_graph import BaseGraph
 from .needs import NodeNeeds
 
 
@@ -59,8 +59,8 @@ class GraphNode(NotCopyable):
 
     __slots__ = ("_raw", "graph")
 
-    def __init__(self, graph: GraphCore, handle: CUgraphNode) -> None:
-        self.graph: GraphCore = graph
+    def __init__(self, graph: BaseGraph, handle: CUgraphNode) -> None:
+        self.graph: BaseGraph = graph
         self._raw: CUgraphNode | None = handle
 
     def __repr__(self) -> str:
@@ -128,7 +128,7 @@ After: TypeAlias = GraphNode | Iterable[GraphNode]
 """A node or several nodes that a new one runs after."""
 
 
-def handles_of(where: str, graph: GraphCore, after: After) -> list[CUgraphNode]:
+def handles_of(where: str, graph: BaseGraph, after: After) -> list[CUgraphNode]:
     """Return the handles of nodes of a graph, each once."""
     if isinstance(after, GraphNode):
         after = (after,)

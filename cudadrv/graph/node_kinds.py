@@ -14,8 +14,8 @@ from ..launch.config import LaunchConfig
 from ..launch.module import Kernel
 from ..memory.array import DeviceArray
 from ..memory.host_copy import ArrayOrBuffer, HostArray
+from .base_graph import BaseGraph
 from .executable import ExecHandle, GraphExec
-from .graph_core import GraphCore
 from .node import GraphNode, NodeKind
 from .node_work import (
     NodeWork,
@@ -166,6 +166,6 @@ class AllocNode(GraphNode, Generic[_ScalarT]):
 
     __slots__ = ("array",)
 
-    def __init__(self, graph: GraphCore, handle: CUgraphNode, array: DeviceArray[_ScalarT]) -> None:
+    def __init__(self, graph: BaseGraph, handle: CUgraphNode, array: DeviceArray[_ScalarT]) -> None:
         super().__init__(graph, handle)
         self.array: DeviceArray[_ScalarT] = array

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Final, TypeAlias
 
 from ..driver._api import CUresult, CUstream, CUstreamCaptureStatus
-from ..driver.context_box import ContextHandle
+from ..driver.context_handle import ContextHandle
 from ..driver.driver_selection import call_bound, failure
-from ..driver.stream_box import EventHandle, StreamHandle
-from ..driver.stream_core import StreamCore
+from ..driver.stream import BaseStream
+from ..driver.stream_handle import EventHandle, StreamHandle
 
 # The last driver call that was made, and its result.
 _Answer: TypeAlias = tuple[str, CUresult]
@@ -20,7 +20,7 @@ _NAMELESS: Final = {number: CUstream(number) for number in (*_LEGACY, 2)}
 _MOST_KNOWN: Final = 1024
 
 
-def needs_no_wait(stream: StreamCore) -> frozenset[int]:
+def needs_no_wait(stream: BaseStream) -> frozenset[int]:
     """Return the numbers of other libraries' streams that a stream is ordered after anyway.
 
     Beside itself, that is the legacy default stream for the default stream of a primary context,
@@ -32,12 +32,12 @@ def needs_no_wait(stream: StreamCore) -> frozenset[int]:
     return frozenset((own, *_LEGACY) if box.capture is None and _is_blocking(stream) else (own,))
 
 
-def _is_blocking(stream: StreamCore) -> bool:
+def _is_blocking(stream: BaseStream) -> bool:
     """Return True if it and the legacy stream of other libraries wait for each other."""
     return stream._is_default and stream.context.is_primary
 
 
-def order_after(stream: StreamCore, producers: Iterable[int]) -> None:
+def order_after(stream: BaseStream, producers: Iterable[int]) -> None:
     """Make `stream` wait for the present work of foreign streams; a capture waits on the host."""
     before = needs_no_wait(stream)
     for producer in producers:
@@ -45,13 +45,13 @@ def order_after(stream: StreamCore, producers: Iterable[int]) -> None:
             _follow(stream, stream._handle, producer)
 
 
-def _follow(stream: StreamCore, box: StreamHandle, producer: int) -> None:
+def _follow(stream: BaseStream, box: StreamHandle, producer: int) -> None:
     call, code = _waited_for(stream, box, producer)
     if code:
         raise failure(box.api, code, call, f"ordering {stream!r} after {producer:#x}")
 
 
-def _waited_for(stream: StreamCore, box: StreamHandle, producer: int) -> _Answer:
+def _waited_for(stream: BaseStream, box: StreamHandle, producer: int) -> _Answer:
     wait = _wait_by_event if box.capture is None else _wait_outside
     if producer not in _NAMELESS:
         return wait(box, producer, CUstream(producer))
@@ -69,13 +69,13 @@ def _waited_for(stream: StreamCore, box: StreamHandle, producer: int) -> _Answer
     return call_bound(api, context, wait, box, producer, foreign)
 
 
-def follow_producers(stream: StreamCore, producers: Iterable[int]) -> None:
+def follow_producers(stream: BaseStream, producers: Iterable[int]) -> None:
     """Order `stream` after the producers of memory, unless its user opted out of ordering."""
     if not stream._handle.unordered:
         order_after(stream, producers)
 
 
-def follow_producer(stream: StreamCore, producer: int) -> None:
+def follow_producer(stream: BaseStream, producer: int) -> None:
     """As `follow_producers`, for one stream that `needs_no_wait` does not contain."""
     box = stream._handle
     if not box.unordered:

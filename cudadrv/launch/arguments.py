@@ -13,7 +13,7 @@ import ptx
 
 from ..border import shown
 from ..driver._api import CUdeviceptr
-from ..driver.stream_core import StreamCore
+from ..driver.stream import BaseStream
 from ..errors import ArgumentError, ArgumentTypeError, WrongDeviceError
 from ..interop.elements import Elements, elements_of
 from ..memory.array import AnyDeviceArray, DeviceArray
@@ -119,7 +119,7 @@ class Parameter:
             return f"{self.param.nbytes}s"
         return self._integer.lower() if kind == "signed" else self._integer
 
-    def read(self, value: object, stream: StreamCore) -> Argument:
+    def read(self, value: object, stream: BaseStream) -> Argument:
         """What a value packs to.
 
         Raises:
@@ -144,7 +144,7 @@ class Parameter:
             return self._of_type(value, REALS, Argument(self._in_float_range(value), "float"))
         return self._read_foreign(value, stream)
 
-    def _read_memory(self, value: AnyDeviceArray | DeviceBuffer, stream: StreamCore) -> Argument:
+    def _read_memory(self, value: AnyDeviceArray | DeviceBuffer, stream: BaseStream) -> Argument:
         if self.param.is_pointer is False:
             raise self._refused(value)
         memory = value._memory
@@ -224,7 +224,7 @@ class Parameter:
         except (OverflowError, struct.error):
             raise self._error(f"is {shown(value)}, out of range for {self.type_name}") from None
 
-    def _read_foreign(self, value: object, stream: StreamCore) -> Argument:
+    def _read_foreign(self, value: object, stream: BaseStream) -> Argument:
         """Memory of another library, None for a null pointer, or a scalar of the right size."""
         if self.param.nbytes == 8 and self.param.is_pointer is not False:
             if value is None:
@@ -250,7 +250,7 @@ class Parameter:
             return self._of_type(value, WHOLE, self._read_integer(number))
         raise self._refused(value)
 
-    def _read_view(self, value: View, stream: StreamCore) -> Argument:
+    def _read_view(self, value: View, stream: BaseStream) -> Argument:
         """The number of a texture or surface, where no pointer belongs."""
         if self.param.is_pointer:
             raise self._refused(value)
@@ -259,21 +259,21 @@ class Parameter:
         kind: Kind = "surface" if value._is_written else "view"
         return Argument(value.handle, kind, memory, writes=value._is_written, holds=opened)
 
-    def _read_tensor(self, value: Tensor, stream: StreamCore) -> Argument:
+    def _read_tensor(self, value: Tensor, stream: BaseStream) -> Argument:
         """The bytes of a tensor map."""
         if self.param.nbytes != len(value._encoded):
             raise self._refused(value)
         self._require_here(value, stream)
         return Argument(value._encoded, "tensor", value._memory, holds=value)
 
-    def _require_here(self, value: View | Tensor, stream: StreamCore) -> None:
+    def _require_here(self, value: View | Tensor, stream: BaseStream) -> None:
         if value.context is not stream.context:
             raise WrongDeviceError(
                 f"argument {self.position} of kernel {self.kernel!r} is {value!r}, but the launch "
                 f"is on {stream!r}\n  make one over memory of that device"
             )
 
-    def _read_pointer(self, value: object, stream: StreamCore) -> Argument | None:
+    def _read_pointer(self, value: object, stream: BaseStream) -> Argument | None:
         """The address that an object of another library stands for, if it does for one."""
         if isinstance(value, CUdeviceptr):
             return Argument(struct.pack("=Q", int(value)), "raw")
@@ -297,7 +297,7 @@ class Parameter:
             return Argument(struct.pack("=Q", address), "raw", holds=value)
         return None
 
-    def _pinned_address(self, value: AnyArray, stream: StreamCore) -> int:
+    def _pinned_address(self, value: AnyArray, stream: BaseStream) -> int:
         """The address of a host array that the device reaches: pinned memory has one for both."""
         if value.flags.c_contiguous and is_reachable(stream._handle, value):
             return host_address(value)

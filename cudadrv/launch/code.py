@@ -16,7 +16,7 @@ from operator import attrgetter
 from types import CodeType, FunctionType
 from typing import Final, TypeAlias, cast
 
-from ..driver.stream_core import StreamCore
+from ..driver.stream import BaseStream
 from ..interop.elements import named_dtype
 from ..interop.reader import Foreign, Reader
 from ..memory.buffer import DeviceBuffer
@@ -160,7 +160,7 @@ def number_names(
     return {f"numbers_{version}": fitting.pack_into, f"start_{version}": start}
 
 
-def foreign_names(kinds: tuple[Kind, ...], version: int, stream: StreamCore) -> dict[str, object]:
+def foreign_names(kinds: tuple[Kind, ...], version: int, stream: BaseStream) -> dict[str, object]:
     """For arguments that are other libraries' memory."""
     known = {i: kind for i, kind in enumerate(kinds) if isinstance(kind, Foreign)}
     if not known and "foreign" not in kinds:

@@ -16,7 +16,7 @@ from ..driver._api import (
     CUlaunchAttributeID,
     CUlaunchConfig,
 )
-from ..driver.stream_box import StreamHandle
+from ..driver.stream_handle import StreamHandle
 from ..driver.types import Dim3
 from ..errors import LaunchConfigError
 from .kernel_core import KernelCore

@@ -10,9 +10,8 @@ import ptx
 
 from .. import errors
 from ..driver._api import CUresult
-from ..driver.context_box import ContextHandle
+from ..driver.context_handle import ContextHandle, ModuleHandle
 from ..driver.driver_selection import failure
-from ..driver.module_box import ModuleHandle
 from .jit_options import JitLog, JitOptions
 
 ImageLike: TypeAlias = ptx.Image | str | bytes | bytearray | memoryview | Path

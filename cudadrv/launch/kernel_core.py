@@ -8,10 +8,10 @@ import ptx
 
 from .. import border, errors
 from ..driver._api import CUfunction, CUfunction_attribute as _Attribute, CUresult
-from ..driver.context import ContextCore
+from ..driver.context import BaseContext
+from ..driver.context_handle import ModuleHandle
 from ..driver.driver_selection import failure
 from ..driver.handle import NotCopyable
-from ..driver.module_box import ModuleHandle
 from .arguments import Parameter
 from .kernel_attributes import KernelAttributes
 from .parameter_block import ParameterBlock
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
     class ModuleName(Protocol):
         """The module of a kernel, as far as this file goes."""
 
-        context: ContextCore
+        context: BaseContext
         # A `ClosedHandle` once it is closed; see `Closeable`.
         _handle: ModuleHandle
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..driver.context_handle import ModuleHandle
 from ..driver.driver_selection import failure
-from ..driver.module_box import ModuleHandle
 from ..errors import KernelNotFoundError
 
 _MOST_NAMES: Final = 12  # of a module's kernels, in the text of an error

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from ..driver.context import ContextCore
+from ..driver.context import BaseContext
 from ..driver.handle import AnyHandle
 from ..interop.reader import Foreign
 from ..memory.order import AnyMemory
@@ -57,7 +57,7 @@ if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
     class View(Protocol):
         """A texture or surface, as far as a launch goes."""
 
-        context: ContextCore
+        context: BaseContext
         # How it uses its memory.
         _is_written: bool
 
@@ -74,7 +74,7 @@ if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
     class Tensor(Protocol):
         """A tensor map, as far as a launch goes."""
 
-        context: ContextCore
+        context: BaseContext
         # The bytes that are packed; no other class has this name.
         _encoded: bytes
 

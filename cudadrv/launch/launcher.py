@@ -19,8 +19,8 @@ from ..driver._api import CUresult
 from ..driver.driver_selection import failure
 from ..driver.handle import ClosedHandle
 from ..driver.registry import Registry
-from ..driver.stream_box import StreamHandle
-from ..driver.stream_core import StreamCore
+from ..driver.stream import BaseStream
+from ..driver.stream_handle import StreamHandle
 from ..errors import ClosedError
 from ..memory.order import AnyMemory, Memory, note, use
 from .arguments import Parameter
@@ -85,7 +85,7 @@ class LauncherState:
     def __init__(
         self,
         kernel: KernelCore,
-        stream: StreamCore,
+        stream: BaseStream,
         config: LaunchConfig,
         launch_elsewhere: Callable[..., None],
         *,

@@ -11,7 +11,7 @@ import ptx
 
 from .. import border, errors
 from ..driver._api import CUjit_option, CUjitInputType, CUlinkState, CUresult
-from ..driver.context_box import ContextHandle
+from ..driver.context_handle import ContextHandle
 from ..driver.driver_selection import failure
 from .jit_options import JitLog
 

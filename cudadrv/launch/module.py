@@ -11,12 +11,12 @@ import ptx
 
 from .. import border, errors
 from ..driver._api import CUfunction, CUmodule, CUresult
-from ..driver.context import ContextCore
+from ..driver.context import BaseContext
+from ..driver.context_handle import ModuleHandle
 from ..driver.driver_selection import failure
 from ..driver.handle import Closeable, raise_all
-from ..driver.module_box import ModuleHandle
 from ..driver.registry import Registry
-from ..driver.stream_core import StreamCore
+from ..driver.stream import BaseStream
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer
 from ..memory.dtypes import TypedDType, checked_dtype
@@ -67,10 +67,10 @@ class Kernel(KernelCore):
     ) -> None:
         super().__init__(module, name, function, signature)
         self.module: Module = module
-        self._launchers: dict[tuple[StreamCore, LaunchConfig], Launcher] = {}
+        self._launchers: dict[tuple[BaseStream, LaunchConfig], Launcher] = {}
         self.launch = self._launch_cached
 
-    def __call__(self, stream: StreamCore, config: LaunchConfig, *args: object) -> None:
+    def __call__(self, stream: BaseStream, config: LaunchConfig, *args: object) -> None:
         """Launch it, as `launch` does."""
         self.launch(stream, config, *args)
 
@@ -103,7 +103,7 @@ class Kernel(KernelCore):
         """
         return potential_cluster_size(self, config)
 
-    def bind(self, stream: StreamCore, config: LaunchConfig, *, ordered: bool = True) -> Launcher:
+    def bind(self, stream: BaseStream, config: LaunchConfig, *, ordered: bool = True) -> Launcher:
         """A launcher for one stream and configuration, checked here once: ``launcher(*args)``.
 
         Args:
@@ -118,7 +118,7 @@ class Kernel(KernelCore):
             LaunchConfigError: the device or the kernel cannot run the configuration.
             WrongDeviceError: the stream belongs to another context than the module.
         """
-        if not isinstance(stream, StreamCore):
+        if not isinstance(stream, BaseStream):
             raise errors.ArgumentError(
                 f"kernel {self.name!r} is to be launched on {border.shown(stream)}\n"
                 "  give a stream of cudadrv, such as Context.default_stream, or "
@@ -131,7 +131,7 @@ class Kernel(KernelCore):
         self._allow_shared(config.shared_bytes)
         return LauncherState(self, stream, config, self._launch_cached, ordered=ordered).launcher
 
-    def _launch_cached(self, stream: StreamCore, config: LaunchConfig, *args: object) -> None:
+    def _launch_cached(self, stream: BaseStream, config: LaunchConfig, *args: object) -> None:
         """Launch, and let `launch` be what is generated for this stream and configuration."""
         try:
             launcher = self._launchers.get((stream, config))
@@ -182,13 +182,13 @@ class Module(Closeable):
 
     def __init__(
         self,
-        context: ContextCore,
+        context: BaseContext,
         image: ImageLike,
-        default_stream: Callable[[], StreamCore],
+        default_stream: Callable[[], BaseStream],
         jit: JitOptions | None = None,
     ) -> None:
         image = given(image)
-        self.context: ContextCore = context
+        self.context: BaseContext = context
         self.image: ptx.Image | None = image if isinstance(image, ptx.Image) else None
         self._default_stream = default_stream
         self._kernels: dict[str, Kernel] = {}

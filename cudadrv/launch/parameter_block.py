@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 from ..driver._api import CUresult
-from ..driver.module_box import ModuleHandle
-from ..driver.stream_box import StreamHandle
+from ..driver.context_handle import ModuleHandle
+from ..driver.stream_handle import StreamHandle
 from .arguments import Parameter
 from .kinds import ADDRESSES, Kind
 

@@ -9,12 +9,12 @@ from weakref import ref
 
 from .. import border, errors
 from ..driver._api import CUdeviceptr, CUresult
-from ..driver.context import ContextCore
+from ..driver.context import BaseContext
 from ..driver.driver_selection import failure
 from ..driver.handle import Closeable, ClosedHandle, _live
+from ..driver.stream import BaseStream, require_stream
 from ..driver.stream_block_cache import LARGEST_BYTES
-from ..driver.stream_box import StreamHandle, give_back_kept
-from ..driver.stream_core import StreamCore
+from ..driver.stream_handle import StreamHandle, give_back_kept
 from ..errors import ClosedError, CudadrvError
 from .driver_pool import out_of_memory
 from .order import AnyMemory, note
@@ -49,12 +49,12 @@ class DeviceMemory(Closeable):
     _address: int
     _pointer: CUdeviceptr | None
     nbytes: int
-    stream: StreamCore
+    stream: BaseStream
     # Of a view, what has the box.
     _base: DeviceMemory
 
     @property
-    def context(self) -> ContextCore:
+    def context(self) -> BaseContext:
         """The context of the memory."""
         return self.stream.context
 
@@ -101,7 +101,7 @@ class DeviceMemory(Closeable):
         pointer = self._pointer = CUdeviceptr(self._address)
         return pointer
 
-    def _allocate(self, stream: StreamCore, nbytes: int) -> None:
+    def _allocate(self, stream: BaseStream, nbytes: int) -> None:
         """Take fresh memory of a stream, not initialised."""
         try:
             queue = stream._handle
@@ -133,7 +133,7 @@ class DeviceMemory(Closeable):
         if not context.is_primary:
             stream.context._adopt(self)
 
-    def _ask(self, stream: StreamCore, queue: StreamHandle, nbytes: int) -> None:
+    def _ask(self, stream: BaseStream, queue: StreamHandle, nbytes: int) -> None:
         """Take memory from the driver, as the stream keeps none of this size."""
         context, capture = queue.context, queue.capture
         if choices_made and nbytes > 0 and self._take(stream, nbytes):
@@ -178,7 +178,7 @@ class DeviceMemory(Closeable):
             memory.public = id(self)
             self._own(memory)
 
-    def _take(self, stream: StreamCore, nbytes: int) -> bool:
+    def _take(self, stream: BaseStream, nbytes: int) -> bool:
         """Take memory of the resource that was chosen; False if that is the driver's pool."""
         resource = chosen_for(stream)
         if resource is None:
@@ -188,7 +188,7 @@ class DeviceMemory(Closeable):
         self._have(memory)
         return True
 
-    def _hold(self, stream: StreamCore, memory: AnyMemory, address: int, nbytes: int) -> None:
+    def _hold(self, stream: BaseStream, memory: AnyMemory, address: int, nbytes: int) -> None:
         """Take memory that has a box already."""
         self.stream, self.nbytes = stream, nbytes
         self._dependents = self._pointer = None
@@ -261,18 +261,18 @@ class DeviceBuffer(DeviceMemory):
 
     __slots__ = ()
 
-    def __init__(self, stream: StreamCore, nbytes: int) -> None:
+    def __init__(self, stream: BaseStream, nbytes: int) -> None:
         if type(nbytes) is not int:
             nbytes = border.whole("allocating: nbytes", nbytes)
         self._allocate(stream, nbytes)
 
     @staticmethod
-    def borrowed(stream: StreamCore, pointer: int, nbytes: int, owner: object) -> DeviceBuffer:
+    def borrowed(stream: BaseStream, pointer: int, nbytes: int, owner: object) -> DeviceBuffer:
         """A buffer over memory that `owner` keeps; closing it gives nothing back.
 
         Work on `stream` is ordered after what `owner` did with it.
         """
-        border.instance("DeviceBuffer.borrowed: stream", stream, StreamCore)
+        require_stream("DeviceBuffer.borrowed: stream", stream)
         pointer = border.whole("DeviceBuffer.borrowed: pointer", pointer, most=_LARGEST_ADDRESS)
         nbytes = border.whole("DeviceBuffer.borrowed: nbytes", nbytes, most=_most_from(pointer))
         queue: StreamHandle = stream._handle
@@ -281,7 +281,7 @@ class DeviceBuffer(DeviceMemory):
 
     @staticmethod
     def adopted(
-        stream: StreamCore,
+        stream: BaseStream,
         pointer: int,
         nbytes: int,
         release: Callable[[int, int, MemoryStream], object],
@@ -296,7 +296,7 @@ class DeviceBuffer(DeviceMemory):
                 the order of that stream. It may come in any thread and in a garbage collection: it
                 must wait for nobody.
         """
-        border.instance("DeviceBuffer.adopted: stream", stream, StreamCore)
+        require_stream("DeviceBuffer.adopted: stream", stream)
         pointer = border.whole("DeviceBuffer.adopted: pointer", pointer, 1, _LARGEST_ADDRESS)
         nbytes = border.whole("DeviceBuffer.adopted: nbytes", nbytes, 1, _most_from(pointer))
         border.function("DeviceBuffer.adopted: release", release)
@@ -316,13 +316,13 @@ class DeviceBuffer(DeviceMemory):
         """The buffer itself."""
         return self
 
-    def record_use(self, stream: StreamCore) -> None:
+    def record_use(self, stream: BaseStream) -> None:
         """Let the release wait for what `stream` holds when the memory is given back.
 
         For work that cudadrv does not see, such as kernels that other libraries launch; its own
         operations say themselves what they use.
         """
-        border.instance("DeviceBuffer.record_use: stream", stream, StreamCore)
+        require_stream("DeviceBuffer.record_use: stream", stream)
         note(self._memory, stream._handle)
 
 
@@ -337,7 +337,7 @@ class BufferView(View, DeviceBuffer):
         self._address, self._pointer = address, None
 
 
-def alloc(stream: StreamCore, nbytes: int) -> DeviceBuffer:
+def alloc(stream: BaseStream, nbytes: int) -> DeviceBuffer:
     """Device memory of `nbytes` bytes, not initialised, usable in this stream's order.
 
     Raises:
@@ -350,7 +350,7 @@ def alloc(stream: StreamCore, nbytes: int) -> DeviceBuffer:
     return buffer
 
 
-def over(stream: StreamCore, memory: AnyMemory, address: int, nbytes: int) -> DeviceBuffer:
+def over(stream: BaseStream, memory: AnyMemory, address: int, nbytes: int) -> DeviceBuffer:
     """A buffer over memory that has a box already."""
     buffer = _new(DeviceBuffer)
     buffer._hold(stream, memory, address, nbytes)
@@ -367,7 +367,7 @@ def _most_from(pointer: int) -> int:
     return min(_LARGEST_ADDRESS + 1 - pointer, border.LARGEST)
 
 
-def _refused(stream: StreamCore, nbytes: int, code: CUresult) -> CudadrvError:
+def _refused(stream: BaseStream, nbytes: int, code: CUresult) -> CudadrvError:
     if code == _FULL:
         return out_of_memory(stream.context, nbytes, "cuMemAllocAsync")
     doing = f"allocating {nbytes} bytes on {stream!r}"

@@ -18,12 +18,12 @@ from ..driver._api import (
     CUresult,
     cuuint64_t,
 )
-from ..driver.context import ContextCore
+from ..driver.context import BaseContext
 from ..driver.deferred_release import run_deferred
 from ..driver.device import Device, can_access_peer
 from ..driver.driver_api import DriverApi
 from ..driver.driver_selection import failure
-from ..driver.stream_box import give_back_kept
+from ..driver.stream_handle import give_back_kept
 
 _THRESHOLD = CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
 
@@ -139,7 +139,7 @@ def grant(api: DriverApi, pool: CUmemoryPool, device: Device) -> CUresult:
     return code
 
 
-def out_of_memory(context: ContextCore, nbytes: int, call: str) -> errors.OutOfMemoryError:
+def out_of_memory(context: BaseContext, nbytes: int, call: str) -> errors.OutOfMemoryError:
     """The error for a request that did not fit, with the free and total bytes as of now."""
     free, total = context.memory_info()
     return errors.OutOfMemoryError(

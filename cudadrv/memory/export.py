@@ -14,9 +14,9 @@ import numpy as np
 
 from .. import border
 from ..driver._api import CUstream
-from ..driver.context import ContextCore
+from ..driver.context import BaseContext
 from ..driver.driver_selection import failure
-from ..driver.stream_box import EventHandle
+from ..driver.stream_handle import EventHandle
 from ..errors import DTypeError, ExportError
 from .order import AnyMemory, gather
 
@@ -73,7 +73,7 @@ class Exported:
         dtype: np.dtype[Any]
 
         @property
-        def context(self) -> ContextCore:
+        def context(self) -> BaseContext:
             """Where it lies."""
 
         @property

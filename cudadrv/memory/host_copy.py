@@ -12,8 +12,8 @@ from ..driver._api import CUdeviceptr, CUresult
 from ..driver.addresses import known_at
 from ..driver.deferred_release import run_deferred
 from ..driver.driver_selection import failure
-from ..driver.stream_box import StreamHandle
-from ..driver.stream_core import StreamCore
+from ..driver.stream import BaseStream
+from ..driver.stream_handle import StreamHandle
 from ..errors import CopyError, CudadrvError, WrongDeviceError
 from .array import AnyDeviceArray
 from .buffer import DeviceBuffer
@@ -37,7 +37,7 @@ _STRIDED_IN_CAPTURE: Final = (
 _from_buffer: Final = cast("Callable[[AnyArray], ctypes.c_char]", ctypes.c_char.from_buffer)
 
 
-def upload(stream: StreamCore, dst: ArrayOrBuffer, src: HostArray, wait: bool = True) -> None:
+def upload(stream: BaseStream, dst: ArrayOrBuffer, src: HostArray, wait: bool = True) -> None:
     """Copy a host array of any strides to device memory of the same size.
 
     Small arrays are handed over at once, large ones that are not pinned go through the staging
@@ -80,7 +80,7 @@ def upload(stream: StreamCore, dst: ArrayOrBuffer, src: HostArray, wait: bool = 
     del memory  # held until here, whoever closes the array meanwhile
 
 
-def download(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer, wait: bool = True) -> None:
+def download(stream: BaseStream, dst: HostArray, src: ArrayOrBuffer, wait: bool = True) -> None:
     """Copy device memory to a host array of the same size and any strides.
 
     Args:
@@ -141,14 +141,14 @@ def _download_failure(box: StreamHandle, code: CUresult, nbytes: int) -> Cudadrv
     return failure(box.api, code, "cuMemcpyDtoHAsync", doing)
 
 
-def _wait_failure(box: StreamHandle, code: CUresult, stream: StreamCore) -> CudadrvError:
+def _wait_failure(box: StreamHandle, code: CUresult, stream: BaseStream) -> CudadrvError:
     doing = f"waiting for {stream!r}"
     if box.capture is not None:
         doing = "waiting for a copy that is captured (wait=False only records it)"
     return failure(box.api, code, "cuStreamSynchronize", doing)
 
 
-def ready(stream: StreamCore, memory: ArrayOrBuffer, *, writes: bool) -> AnyMemory:
+def ready(stream: BaseStream, memory: ArrayOrBuffer, *, writes: bool) -> AnyMemory:
     """The box of memory that the stream may use now: of its context, open, and waited for.
 
     Raises:
@@ -174,7 +174,7 @@ def opened(box: StreamHandle) -> StreamHandle:
 
 
 def _download_indirectly(
-    stream: StreamCore, dst: HostArray, src: ArrayOrBuffer, wait: bool
+    stream: BaseStream, dst: HostArray, src: ArrayOrBuffer, wait: bool
 ) -> None:
     """Copy to an array that is strided, or whose dtype the buffer protocol has no word for."""
     if dst.flags.c_contiguous:
@@ -192,7 +192,7 @@ def _require_writeable(dst: HostArray) -> None:
         raise CopyError("the host array to copy to is read-only")
 
 
-def _download_staged(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer) -> bool:
+def _download_staged(stream: BaseStream, dst: HostArray, src: ArrayOrBuffer) -> bool:
     """Copy what is large and not pinned through the staging ring; whether it was copied."""
     _require_writeable(dst)
     box = stream._handle
@@ -207,7 +207,7 @@ def _download_staged(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer) -> 
     return True
 
 
-def _upload_large(stream: StreamCore, dst: ArrayOrBuffer, src: HostArray, wait: bool) -> None:
+def _upload_large(stream: BaseStream, dst: ArrayOrBuffer, src: HostArray, wait: bool) -> None:
     """Copy what is too large for the driver to take it over at once."""
     box, is_dense = stream._handle, src.flags.c_contiguous
     accesses = box.context._driver.host_accesses
@@ -265,7 +265,7 @@ def host_address(array: HostArray) -> int:
         return array.ctypes.data
 
 
-def wrong_context(stream: StreamCore, memory: ArrayOrBuffer) -> WrongDeviceError:
+def wrong_context(stream: BaseStream, memory: ArrayOrBuffer) -> WrongDeviceError:
     """The error for memory of another context than the stream's."""
     return WrongDeviceError(
         f"{memory!r} is used on {stream!r}: use a stream of its own context, or copy it there"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..driver._api import CUdeviceptr
 from ..driver.driver_selection import failure
-from ..driver.stream_box import StreamHandle
+from ..driver.stream_handle import StreamHandle
 from .transfer import transfer
 
 

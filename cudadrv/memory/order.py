@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias, TypeVar
 
-from ..driver.context_box import ChildHandle, ContextHandle
+from ..driver.context_handle import ChildHandle, ContextHandle
 from ..driver.handle import unroot
 from ..driver.locks import process_lock
-from ..driver.stream_box import CaptureState, StreamHandle
+from ..driver.stream_handle import CaptureState, StreamHandle
 from ..errors import ClosedError
 
 _RawT = TypeVar("_RawT")

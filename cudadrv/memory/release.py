@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import ClassVar, Final
 
 from ..driver._api import CUdeviceptr, CUresult
-from ..driver.context_box import ContextHandle
+from ..driver.context_handle import ContextHandle
 from ..driver.deferred_release import release_when, retry_destroy
 from ..driver.driver_selection import failure
 from ..driver.handle import Handle, InvalidatedHandle
 from ..driver.stream_block_cache import SizeBin
-from ..driver.stream_box import StreamHandle
+from ..driver.stream_handle import StreamHandle
 from ..errors import CudadrvError, CudaError
 from .order import Memory
 

@@ -17,8 +17,8 @@ from ..driver._api import CUdeviceptr, CUstream
 from ..driver.deferred_release import release_when
 from ..driver.driver_selection import failure
 from ..driver.handle import NotCopyable
-from ..driver.stream_box import StreamHandle, private_stream
-from ..driver.stream_core import StreamCore
+from ..driver.stream import BaseStream
+from ..driver.stream_handle import StreamHandle, private_stream
 from ..errors import CudadrvError, StreamCaptureUnsupportedError
 from .driver_pool import out_of_memory
 from .order import Memory
@@ -33,8 +33,8 @@ class MemoryStream(NotCopyable):
 
     __slots__ = ("_handle", "owner")
 
-    def __init__(self, owner: StreamCore, box: StreamHandle) -> None:
-        self.owner: StreamCore = owner
+    def __init__(self, owner: BaseStream, box: StreamHandle) -> None:
+        self.owner: BaseStream = owner
         self._handle = box
 
     def __cuda_stream__(self) -> tuple[int, int]:
@@ -184,7 +184,7 @@ def checked_resource(where: str, resource: MemoryResource) -> MemoryResource:
     return resource
 
 
-def chosen_for(stream: StreamCore) -> MemoryResource | None:
+def chosen_for(stream: BaseStream) -> MemoryResource | None:
     """What new memory of a stream comes from; None is the driver's pool."""
     resource = _block.get() or stream._resource or stream.context._resource
     if resource is None or type(resource) is DriverMemory:
@@ -235,7 +235,7 @@ class ResourceMemory(Memory[int]):
         super().__init__(place._handle.context, None, place._handle)
 
     @classmethod
-    def take(cls, resource: MemoryResource, nbytes: int, stream: StreamCore) -> ResourceMemory:
+    def take(cls, resource: MemoryResource, nbytes: int, stream: BaseStream) -> ResourceMemory:
         """Memory for a stream.
 
         Raises:
@@ -266,7 +266,7 @@ class ResourceMemory(Memory[int]):
 
     @classmethod
     def adopt(
-        cls, resource: MemoryResource, address: int, nbytes: int, stream: StreamCore
+        cls, resource: MemoryResource, address: int, nbytes: int, stream: BaseStream
     ) -> ResourceMemory:
         """Memory that was allocated already, as if a resource had given it for a stream."""
         memory = cls(resource, nbytes, MemoryStream(stream, stream._handle.own))

@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..driver._api import CUdeviceptr
-from ..driver.context import ContextCore
-from ..driver.context_box import ContextHandle
+from ..driver.context import BaseContext
+from ..driver.context_handle import ContextHandle
 from ..driver.driver_api import DriverApi
 from ..driver.driver_selection import failure
-from ..driver.stream_box import EventHandle, StreamHandle
+from ..driver.stream_handle import EventHandle, StreamHandle
 from ..errors import CudadrvError, OutOfMemoryError
 from .copy_threads import Share, under_way, usable_threads, work_together
 from .dtypes import AnyArray
@@ -347,7 +347,7 @@ class _Ring:
         ring: the ring, if the system could pin its memory.
     """
 
-    def __init__(self, context: ContextCore) -> None:
+    def __init__(self, context: BaseContext) -> None:
         self.ring: StagingRing | None = None
         try:
             self.ring = StagingRing(context._handle)
@@ -359,7 +359,7 @@ class _Ring:
             )
 
 
-def ring_of(context: ContextCore) -> StagingRing | None:
+def ring_of(context: BaseContext) -> StagingRing | None:
     """The ring of a context, made at its first large copy; it goes with the context.
 
     None, after one warning, where the system cannot pin its memory.
@@ -367,6 +367,6 @@ def ring_of(context: ContextCore) -> StagingRing | None:
     return context._keep(_Ring, lambda: _Ring(context)).ring
 
 
-def release_ring(context: ContextCore) -> None:
+def release_ring(context: BaseContext) -> None:
     """Give a context's pinned buffers back; the next large copy makes new ones. Idempotent."""
     context._drop(_Ring)

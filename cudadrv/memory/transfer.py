@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import ParamSpec
 
 from ..driver._api import CUresult
-from ..driver.stream_box import StreamHandle
+from ..driver.stream_handle import StreamHandle
 
 _P = ParamSpec("_P")
 

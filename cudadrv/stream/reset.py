@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import gc
 
-from ..driver.context import ContextCore
-from ..driver.context_box import ContextHandle
+from ..driver.context import BaseContext
+from ..driver.context_handle import ContextHandle
 from ..driver.deferred_release import run_deferred
 from ..driver.device import Device
 from ..driver.driver_selection import Driver, failure
 from ..driver.handle import AnyHandle, Closeable, ClosedHandle, InvalidatedHandle, living, raise_all
-from ..driver.stream_box import EventHandle, StreamHandle
-from ..driver.stream_core import StreamCore
+from ..driver.stream import BaseStream
+from ..driver.stream_handle import EventHandle, StreamHandle
 from ..errors import CudaError, InvalidValueError, ResetRefusedError
 from ..memory.host.pinned import HostHandle, wait_for_contexts
 from ..memory.host.registered import RegisteredArray
@@ -23,7 +23,7 @@ from ..memory.reuse.allocator import allocators
 from ..memory.reuse.arena import arenas
 
 
-def reset(context: ContextCore) -> None:
+def reset(context: BaseContext) -> None:
     """Close everything of a primary context, and let the driver destroy and forget the rest.
 
     Raises: what `Context.reset` does.
@@ -83,13 +83,13 @@ def _reset_device(device: Device) -> list[Exception]:
     return [failure(api, code, "cuDevicePrimaryCtxReset", doing)] if code else []
 
 
-def _refuse_if_in_use(context: ContextCore) -> None:
+def _refuse_if_in_use(context: BaseContext) -> None:
     """Raise `ResetRefusedError` for what cannot be closed."""
     box = context._handle
-    if any(isinstance(each, StreamCore) and each.capturing for each in _names(box)):
+    if any(isinstance(each, BaseStream) and each.capturing for each in _names(box)):
         raise ResetRefusedError(f"{context!r} is not reset while a stream of it captures: end that")
     for each in _names(box):
-        if isinstance(each, ContextCore):
+        if isinstance(each, BaseContext):
             each._kept.clear()  # such as the pinned memory of large copies, which is made again
     gc.collect()
     closing = {id(each._handle) for each in _names(box) if isinstance(each, RegisteredArray)}
@@ -124,7 +124,7 @@ def _forget(driver: Driver, ordinal: int) -> None:
             cache.pop(ordinal, None)
 
 
-def _close_all(context: ContextCore) -> list[Exception]:
+def _close_all(context: BaseContext) -> list[Exception]:
     """Close every public object of a context but itself; gives what that raised."""
     faults: list[Exception] = []
     for each in _names(context._handle):

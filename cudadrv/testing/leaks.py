@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, ModuleType
 from typing import Final
 
-from ..driver.context_box import ContextHandle
+from ..driver.context_handle import ContextHandle
 from ..driver.driver_selection import Driver
 from ..driver.handle import AnyHandle, Closeable, Handle
 

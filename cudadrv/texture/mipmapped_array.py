@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import border
 from ..driver._api import CUmipmappedArray
-from ..driver.context import ContextCore
+from ..driver.context import BaseContext, require_context
 from ..driver.driver_selection import failure
 from ..errors import TextureError
 from ..memory.dtypes import TypedDType
@@ -57,7 +57,7 @@ class MipmappedArray(Texels[_ScalarT]):
     @overload
     def __init__(
         self,
-        context: ContextCore,
+        context: BaseContext,
         shape: Shape,
         dtype: TypedDType[_ScalarT],
         *,
@@ -71,7 +71,7 @@ class MipmappedArray(Texels[_ScalarT]):
     @overload
     def __init__(
         self: MipmappedArray[Any],
-        context: ContextCore,
+        context: BaseContext,
         shape: Shape,
         dtype: npt.DTypeLike,
         *,
@@ -83,7 +83,7 @@ class MipmappedArray(Texels[_ScalarT]):
     ) -> None: ...
     def __init__(
         self,
-        context: ContextCore,
+        context: BaseContext,
         shape: Shape,
         dtype: npt.DTypeLike,
         *,
@@ -104,7 +104,7 @@ class MipmappedArray(Texels[_ScalarT]):
                 f"{levels} levels of a CUDA array of shape {extents.shape}: it has 1 to {most}"
             )
         self.levels: int = most if levels is None else levels
-        box = border.instance("MipmappedArray: context", context, ContextCore)._handle
+        box = require_context("MipmappedArray: context", context)._handle
         memory, descriptor = MipmapMemory(box, None, None), descriptor_of(extents, texel)
         code = memory.make(box.api.cuMipmappedArrayCreate, descriptor, self.levels)
         if code:

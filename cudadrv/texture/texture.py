@@ -27,8 +27,8 @@ from ..driver._api import (
     CUtexObject,
 )
 from ..driver.attributes import DeviceAttribute
-from ..driver.context import ContextCore
-from ..driver.context_box import ChildHandle, ContextHandle
+from ..driver.context import BaseContext
+from ..driver.context_handle import ChildHandle, ContextHandle
 from ..driver.driver_selection import failure
 from ..driver.handle import Closeable, ClosedHandle, check
 from ..errors import ClosedError, TextureError
@@ -118,7 +118,7 @@ class TexelView(Closeable):
     _is_written: ClassVar[bool]
 
     def __init__(self, resource: Resource, box: ViewHandle) -> None:
-        self.context: ContextCore = resource.context
+        self.context: BaseContext = resource.context
         self._resource: Resource | None = resource
         # Its `_handle` owns the memory: a launch compares it first.
         self.buffer: CudaArray[Any] | MipmappedArray[Any] | DeviceMemory = (

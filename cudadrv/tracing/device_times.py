@@ -15,12 +15,12 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from ..driver._api import CUresult, CUstream, CUstream_flags, CUstreamCaptureStatus
-from ..driver.context import ContextCore
+from ..driver.context import BaseContext
 from ..driver.driver_api import DriverApi
 from ..driver.driver_selection import Driver, failure
 from ..driver.handle import Closeable, check, raise_all
-from ..driver.stream_box import EventHandle, StreamHandle
-from ..driver.stream_core import StreamCore
+from ..driver.stream import BaseStream
+from ..driver.stream_handle import EventHandle, StreamHandle
 from ..errors import ClosedError, CudadrvError, CudaError
 
 _MOST_PENDING: Final = 4096  # spans of a context, before those that are done are taken
@@ -64,7 +64,7 @@ class DeviceTimes:
     def __init__(self, driver: Driver, api: DriverApi) -> None:
         self._driver = driver
         self._api = api
-        self._streams: dict[int, tuple[weakref.ref[StreamHandle], ContextCore]] = {}
+        self._streams: dict[int, tuple[weakref.ref[StreamHandle], BaseContext]] = {}
         self._contexts: dict[int, ContextTimes] = {}
         self._all: list[ContextTimes] = []
         self._untimed: list[int] = []  # the device of each call that could not be timed
@@ -131,7 +131,7 @@ class DeviceTimes:
             itertools.chain(self._untimed, *([t.ordinal] * len(t.untimed) for t in self._all))
         )
 
-    def _find(self, number: int) -> tuple[StreamHandle, ContextCore] | None:
+    def _find(self, number: int) -> tuple[StreamHandle, BaseContext] | None:
         """Return the stream of a handle, and its context."""
         found = self._known(number)
         if found is None:
@@ -139,7 +139,7 @@ class DeviceTimes:
             found = self._known(number)
         return found
 
-    def _known(self, number: int) -> tuple[StreamHandle, ContextCore] | None:
+    def _known(self, number: int) -> tuple[StreamHandle, BaseContext] | None:
         known = self._streams.get(number)
         # The driver soon reuses the number of a destroyed stream.
         box = None if known is None else known[0]()
@@ -147,7 +147,7 @@ class DeviceTimes:
 
     def _know_streams(self) -> None:
         for stream in self._driver.streams.alive():
-            if not isinstance(stream, StreamCore):
+            if not isinstance(stream, BaseStream):
                 continue
             box = stream._handle
             try:
@@ -157,7 +157,7 @@ class DeviceTimes:
             except ClosedError:
                 continue
 
-    def _times_of(self, context: ContextCore) -> ContextTimes | None:
+    def _times_of(self, context: BaseContext) -> ContextTimes | None:
         """Return the times of a context; None once it is closed, or after a driver error."""
         try:
             number = int(context.handle)
@@ -189,7 +189,7 @@ class ContextTimes(Closeable):
 
     _handle: StreamHandle
 
-    def __init__(self, context: ContextCore, api: DriverApi) -> None:
+    def __init__(self, context: BaseContext, api: DriverApi) -> None:
         self.ordinal: int = context.ordinal
         self.spans: list[DeviceSpan] = []
         self.untimed: list[str] = []

@@ -9,7 +9,7 @@ import pytest
 
 import cudadrv
 from cudadrv import emulator
-from cudadrv.driver.stream_box import EventHandle, StreamHandle
+from cudadrv.driver.stream_handle import EventHandle, StreamHandle
 from cudadrv.memory.reuse.arena import DeviceArena
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import cudadrv
 from cudadrv import LaunchConfig, Texture, emulator
-from cudadrv.driver.stream_box import StreamHandle
+from cudadrv.driver.stream_handle import StreamHandle
 from cudadrv.memory import order
 from cudadrv.memory.order import note, use
 

@@ -17,7 +17,7 @@ from hypothesis import given, settings, strategies as st
 import cudadrv
 from campaigns.interrupts.points import Interrupter
 from cudadrv import emulator
-from cudadrv.driver.context_box import ContextHandle
+from cudadrv.driver.context_handle import ContextHandle
 from cudadrv.errors import ClosedError, OutOfMemoryError
 from cudadrv.memory import copy_threads, staging
 from cudadrv.memory.copy_threads import Share, under_way

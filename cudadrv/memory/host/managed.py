@@ -20,10 +20,10 @@ from ...driver._api import (
     CUpointer_attribute,
 )
 from ...driver.addresses import known_at
-from ...driver.context_box import ContextHandle
+from ...driver.context_handle import ContextHandle
 from ...driver.device import Device
 from ...driver.driver_selection import failure
-from ...driver.stream_core import StreamCore
+from ...driver.stream import BaseStream
 from ...errors import CopyError, InvalidValueError
 from ..array import AnyDeviceArray, DeviceArray
 from ..buffer import DeviceBuffer
@@ -61,7 +61,7 @@ class Attachment(IntEnum):
     STREAM = 4
 
 
-def on_device(stream: StreamCore, array: AnyArray) -> AnyDeviceArray:
+def on_device(stream: BaseStream, array: AnyArray) -> AnyDeviceArray:
     """What `Stream.in_place` does."""
     border.instance("Stream.in_place: array", array, np.ndarray)
     first, end = Layout(0, array.shape, array.strides).bounds(array.dtype.itemsize)
@@ -100,7 +100,7 @@ def advise(array: AnyArray | AnyDeviceArray, advice: Advice, device: int | None 
         raise failure(context.api, code, "cuMemAdvise", doing)
 
 
-def prefetch(stream: StreamCore, array: AnyArray | AnyDeviceArray, to: int | str | None) -> None:
+def prefetch(stream: BaseStream, array: AnyArray | AnyDeviceArray, to: int | str | None) -> None:
     """What `Stream.prefetch` does."""
     box = stream._handle
     box.raw  # noqa: B018  # raises once the stream is closed
@@ -121,7 +121,7 @@ def prefetch(stream: StreamCore, array: AnyArray | AnyDeviceArray, to: int | str
         raise failure(box.api, code, "cuMemPrefetchAsync", doing)
 
 
-def attach(stream: StreamCore, array: AnyArray, to: Attachment) -> None:
+def attach(stream: BaseStream, array: AnyArray, to: Attachment) -> None:
     """What `Stream.attach` does."""
     box, to = stream._handle, border.instance("Stream.attach: to", to, Attachment)
     address, nbytes = _range("Stream.attach: array", array, box.context)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ... import border, errors
 from ...driver._api import CUdeviceptr, CUresult
-from ...driver.context_box import ChildHandle, ContextHandle
+from ...driver.context_handle import ChildHandle, ContextHandle
 from ...driver.device import device_at_work
 from ...driver.driver_api import DriverApi
 from ...driver.driver_selection import Driver, failure

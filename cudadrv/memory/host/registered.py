@@ -9,7 +9,7 @@ import numpy as np
 
 from ... import border
 from ...driver._api import CUresult
-from ...driver.context_box import ContextHandle
+from ...driver.context_handle import ContextHandle
 from ...driver.driver_selection import failure
 from ...driver.handle import Closeable, check
 from ...errors import CopyError, InvalidValueError, OutOfMemoryError

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 from ... import border
 from ...driver._api import OPAQUE_BYTES, CUdeviceptr, CUpointer_attribute, opaque_bytes
 from ...driver.addresses import known_at
-from ...driver.context import ContextCore
-from ...driver.context_box import ContextHandle
+from ...driver.context import BaseContext
+from ...driver.context_handle import ContextHandle
 from ...driver.driver_selection import failure
 from ...driver.handle import ClosedHandle
 from ...driver.pickling import Reduced, device_named, register_reduction, unshared
-from ...driver.stream_core import StreamCore
+from ...driver.stream import BaseStream, require_stream
 from ...errors import (
     ArgumentValueError,
     InvalidValueError,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
         """What a context has; its room is above this one."""
 
         @property
-        def default_stream(self) -> StreamCore:
+        def default_stream(self) -> BaseStream:
             """The context's own stream."""
 
 
@@ -100,7 +100,7 @@ class IpcMemoryHandle:
             SharedMemory.of(box.driver, device.ordinal).own[handle] = root
         return handle
 
-    def open(self, stream: StreamCore, pool: MemoryResource | None = None) -> DeviceBuffer:
+    def open(self, stream: BaseStream, pool: MemoryResource | None = None) -> DeviceBuffer:
         """The memory, here: no copy, each process sees what the others write.
 
         It is closed when the last buffer and array over it goes. In the process that made the
@@ -116,7 +116,7 @@ class IpcMemoryHandle:
             InvalidValueError: it is of a pool that this process does not have.
             CudaError: the process that made it has closed it or has ended.
         """
-        border.instance("IpcMemoryHandle.open: stream", stream, StreamCore)
+        require_stream("IpcMemoryHandle.open: stream", stream)
         box = None
         if pool is not None:
             box = pool_box(pool)
@@ -124,7 +124,7 @@ class IpcMemoryHandle:
                 raise border.refused("IpcMemoryHandle.open: pool", pool, "give a MemoryPool")
         return self._open(stream, box)
 
-    def _open(self, stream: StreamCore, pool: PoolHandle | None) -> DeviceBuffer:
+    def _open(self, stream: BaseStream, pool: PoolHandle | None) -> DeviceBuffer:
         if stream.context.device.uuid.bytes != self.device:
             raise WrongDeviceError(f"opening memory of another device for {stream!r}")
         if not self.payload:
@@ -227,7 +227,7 @@ def _whole(memory: DeviceMemory) -> DeviceMemory | _Whole:
 
 
 def _received_whole(
-    kind: type[ContextCore], handle: IpcMemoryHandle, pool: PoolHandle | None
+    kind: type[BaseContext], handle: IpcMemoryHandle, pool: PoolHandle | None
 ) -> DeviceBuffer:
     """Memory that multiprocessing brought, of the primary context of its device."""
     let_memory_go()
@@ -250,7 +250,7 @@ def _reduced_array(array: AnyDeviceArray) -> Reduced:
     return DeviceArray, (_whole(array), *layout)
 
 
-def stream_for(kind: type[ContextCore], uuid: bytes) -> StreamCore:
+def stream_for(kind: type[BaseContext], uuid: bytes) -> BaseStream:
     """The default stream of the primary context of a device, for what comes from elsewhere."""
     context = kind._primary_of(device_named(uuid, "memory"))
     return cast("HasStream", context).default_stream

@@ -22,12 +22,12 @@ from ...driver._api import (
     of_opaque_bytes,
     opaque_bytes,
 )
-from ...driver.context_box import ChildHandle, ContextHandle
+from ...driver.context_handle import ChildHandle, ContextHandle
 from ...driver.device import Device
 from ...driver.driver_selection import Driver, failure
 from ...driver.handle import Closeable, check
 from ...driver.pickling import Reduced, device_named, unshared
-from ...driver.stream_box import StreamHandle
+from ...driver.stream_handle import StreamHandle
 from ..host.pinned import wait_for_contexts
 from ..order import AnyMemory, Memory
 from ..release import PoolMemory

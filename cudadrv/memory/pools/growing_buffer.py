@@ -17,12 +17,12 @@ from ...driver._api import (
     CUmemLocationType,
     CUresult,
 )
-from ...driver.context import ContextCore
-from ...driver.context_box import ContextHandle
+from ...driver.context import BaseContext
+from ...driver.context_handle import ContextHandle
 from ...driver.driver_selection import failure
 from ...driver.pickling import Reduced, register_reduction, require_descriptors, unshared
-from ...driver.stream_box import StreamHandle
-from ...driver.stream_core import StreamCore
+from ...driver.stream import BaseStream, require_stream
+from ...driver.stream_handle import StreamHandle
 from ...errors import InvalidValueError, NotPermittedError
 from ..buffer import DeviceBuffer
 from ..driver_pool import out_of_memory
@@ -61,9 +61,9 @@ class GrowingBuffer(DeviceBuffer):
     granularity: int
 
     def __init__(
-        self, stream: StreamCore, capacity: int, nbytes: int = 0, *, shareable: bool = False
+        self, stream: BaseStream, capacity: int, nbytes: int = 0, *, shareable: bool = False
     ) -> None:
-        border.instance("GrowingBuffer: stream", stream, StreamCore)
+        require_stream("GrowingBuffer: stream", stream)
         capacity = border.whole("GrowingBuffer: capacity", capacity, 1)
         nbytes = border.whole("GrowingBuffer: nbytes", nbytes)
         if shareable:
@@ -170,7 +170,7 @@ def _reduced(buffer: GrowingBuffer) -> Reduced:
 
 # What `DupFd` gives has no public type; it has `detach`.
 def _received(
-    kind: type[ContextCore],
+    kind: type[BaseContext],
     named: tuple[bytes, bytes, int, int],
     pieces: list[tuple[int, Any]],
 ) -> GrowingBuffer:

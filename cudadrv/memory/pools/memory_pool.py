@@ -21,7 +21,7 @@ from ...driver._api import (
     CUresult,
     cuuint64_t,
 )
-from ...driver.context_box import ContextHandle
+from ...driver.context_handle import ContextHandle
 from ...driver.device import Device
 from ...driver.driver_selection import failure
 from ...driver.handle import Closeable

@@ -16,9 +16,9 @@ from ...driver._api import (
     CUmemLocationType,
     CUresult,
 )
-from ...driver.context_box import ChildHandle, ContextHandle
+from ...driver.context_handle import ChildHandle, ContextHandle
 from ...driver.handle import check
-from ...driver.stream_box import StreamHandle
+from ...driver.stream_handle import StreamHandle
 from ..buffer import first_home
 from ..host.pinned import wait_for_contexts
 from ..ipc.shared import BY_DESCRIPTOR

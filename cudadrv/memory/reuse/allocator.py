@@ -13,8 +13,8 @@ from ...driver._api import CUdeviceptr
 from ...driver.driver_selection import failure
 from ...driver.handle import NotCopyable
 from ...driver.registry import Registry
-from ...driver.stream_box import StreamHandle
-from ...driver.stream_core import StreamCore
+from ...driver.stream import BaseStream, require_stream
+from ...driver.stream_handle import StreamHandle
 from ...errors import CudadrvError, InvalidValueError, OutOfMemoryError
 from ..driver_pool import out_of_memory, trim_pool
 from ..release import PoolMemory
@@ -135,8 +135,8 @@ class CudaAllocator(NotCopyable):
         cap_bytes: the most that free blocks may take.
     """
 
-    def __init__(self, stream: StreamCore, *, cap_bytes: int = DEFAULT_CAP_BYTES) -> None:
-        border.instance("CudaAllocator: stream", stream, StreamCore)
+    def __init__(self, stream: BaseStream, *, cap_bytes: int = DEFAULT_CAP_BYTES) -> None:
+        require_stream("CudaAllocator: stream", stream)
         cap_bytes = border.integer("CudaAllocator: cap_bytes", cap_bytes)
         if cap_bytes < 0:
             raise InvalidValueError(f"an allocator's cap of {cap_bytes} bytes: 0 or more")

@@ -13,11 +13,10 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from ...driver._api import CUfunction, CUlaunchConfig
-from ...driver.context import ContextCore
-from ...driver.context_box import ContextHandle
+from ...driver.context import BaseContext
+from ...driver.context_handle import ContextHandle, ModuleHandle
 from ...driver.driver_selection import failure
-from ...driver.module_box import ModuleHandle
-from ...driver.stream_box import StreamHandle
+from ...driver.stream_handle import StreamHandle
 from .plan import Axis, Plan, offsets_along
 
 # The emulator's check for unwritten reads knows it (`ptx.emulate.check.unwritten_reads`).
@@ -91,7 +90,7 @@ class _Codes:
         self.made: dict[tuple[int, int], _Code] = {}
 
 
-def copy_elements(context: ContextCore, stream: StreamHandle, plan: Plan) -> None:
+def copy_elements(context: BaseContext, stream: StreamHandle, plan: Plan) -> None:
     """Queue a copy of runs of any strides.
 
     Raises:
@@ -138,7 +137,7 @@ def _launch(stream: StreamHandle, code: _Code, to: int, of: int, axes: tuple[Axi
         raise failure(stream.api, result, "cuLaunchKernelEx", doing)
 
 
-def _code(context: ContextCore, box: ContextHandle, width: int, axes: int) -> _Code:
+def _code(context: BaseContext, box: ContextHandle, width: int, axes: int) -> _Code:
     made = context._keep(_Codes, _Codes).made
     code = made.get((width, axes))
     if code is None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 
 from ...driver._api import CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUdeviceptr, CUmemorytype, CUresult
-from ...driver.context import ContextCore
-from ...driver.context_box import ContextHandle
+from ...driver.context import BaseContext
+from ...driver.context_handle import ContextHandle
 from ...driver.driver_selection import failure
-from ...driver.stream_box import StreamHandle
+from ...driver.stream_handle import StreamHandle
 from ..array import AnyDeviceArray
 from ..transfer import transfer
 from .element_kernel import copy_elements
@@ -29,7 +29,7 @@ def side_of(array: AnyDeviceArray) -> Side:
 
 
 def copy_strided(
-    context: ContextCore,
+    context: BaseContext,
     box: StreamHandle,
     shape: tuple[int, ...],
     itemsize: int,

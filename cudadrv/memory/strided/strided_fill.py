@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from ...driver._api import CUdeviceptr
 from ...driver.driver_selection import failure
-from ...driver.stream_box import StreamHandle
-from ...driver.stream_core import StreamCore
+from ...driver.stream import BaseStream
+from ...driver.stream_handle import StreamHandle
 from ..array import AnyDeviceArray
 from ..memset import fill_dense
 from ..new_array import empty
@@ -17,7 +17,7 @@ from .plan import Axis, Boxes, Plan, Side
 from .strided_copy import MOST_BOXES, copy_strided, side_of
 
 
-def fill_strided(stream: StreamCore, dst: AnyDeviceArray, pattern: bytes) -> None:
+def fill_strided(stream: BaseStream, dst: AnyDeviceArray, pattern: bytes) -> None:
     """Queue a fill of elements with the bytes of one; the memory is ready."""
     box, to = stream._handle, side_of(dst)
     plan = Plan.of_elements(dst.shape, dst.dtype.itemsize, to, to)

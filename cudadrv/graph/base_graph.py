@@ -1,14 +1,14 @@
-"""A graph as nodes and executables use it: its owning handle, and the needs of its nodes.
+"""Graphs as nodes and executables know them: the owning handle, and the needs of the nodes.
 
-`graph.Graph` adds and changes nodes. It is apart because nodes and executables refer to their
-graph, and it makes them.
+`Graph` makes nodes and executables, and these have their graph. So they know its base.
 """
 
 from __future__ import annotations
 
+from .. import border
 from ..driver._api import CUgraph, CUresult, CUuserObject
-from ..driver.context import ContextCore
-from ..driver.context_box import ChildHandle, ContextHandle
+from ..driver.context import BaseContext
+from ..driver.context_handle import ChildHandle, ContextHandle
 from ..driver.deferred_release import run_deferred
 from ..driver.driver_selection import failure
 from ..driver.handle import Closeable, check
@@ -35,8 +35,8 @@ class GraphHandle(ChildHandle[CUgraph]):
             check(self, code, "cuGraphDestroy", doing)
 
 
-class GraphCore(Closeable):
-    """A graph of the driver, and the objects that its nodes need.
+class BaseGraph(Closeable):
+    """A graph of the driver, and the objects that its nodes need; every instance is a `Graph`.
 
     Attributes:
         context: the context in which its nodes run.
@@ -48,15 +48,15 @@ class GraphCore(Closeable):
 
     _handle: GraphHandle
 
-    def __init__(self, context: ContextCore) -> None:
-        self.context: ContextCore = context
+    def __init__(self, context: BaseContext) -> None:
+        self.context: BaseContext = context
         self._is_filled = False
         self._content = Content()
         # The objects that the driver holds for the graph since the last `_settle`.
         self._needs = self._content.gather()
         self._held: CUuserObject | None = None
         # For a body, the graph that has the node.
-        self._root: GraphCore | None = None
+        self._root: BaseGraph | None = None
         self._mark_closed()
 
     def __repr__(self) -> str:
@@ -135,6 +135,18 @@ class GraphCore(Closeable):
         return root._needs
 
 
-def _check(graph: GraphCore, code: CUresult, call: str, doing: str) -> None:
+def _check(graph: BaseGraph, code: CUresult, call: str, doing: str) -> None:
     if code:
         raise failure(graph._handle.api, code, call, doing)
+
+
+def require_graph(where: str, value: object) -> BaseGraph:
+    """Return the value, which is a graph of cudadrv.
+
+    Args:
+        where: the name of the argument, for the error.
+        value: the argument.
+    """
+    if isinstance(value, BaseGraph):
+        return value
+    raise border.refused(where, value, "give a Graph")

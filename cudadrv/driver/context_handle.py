@@ -1,11 +1,11 @@
-"""Who owns a context, and what belongs to one."""
+"""Owning handles of contexts, of what belongs to a context, and of modules."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from ._api import CUcontext, CUgreenCtx, CUresult
+from ._api import CUcontext, CUgreenCtx, CUmodule, CUresult
 from .driver_selection import Driver, call_bound, failure
 from .handle import Handle, check
 from .registry import Registry
@@ -171,3 +171,13 @@ class ChildHandle(Handle[_RawT]):
 
     def _destroy(self) -> None:
         raise NotImplementedError
+
+
+class ModuleHandle(ChildHandle[CUmodule]):
+    """Owns a loaded module. Unloading it waits for the device (measured with driver 580)."""
+
+    __slots__ = ()
+
+    def _destroy(self) -> None:
+        (code,) = self.context.call(self.api.cuModuleUnload, self.raw)
+        check(self, code, "cuModuleUnload", f"unloading a module of device {self.context.ordinal}")

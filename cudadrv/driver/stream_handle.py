@@ -10,16 +10,14 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Final
 
 from .. import errors
 from ._api import CUevent, CUevent_flags, CUresult, CUstream, CUstream_flags, CUstreamCaptureStatus
-from .context_box import ChildHandle, ContextHandle
+from .context_handle import ChildHandle, ContextHandle
 from .driver_selection import Driver, failure
 from .handle import AnyHandle, check
-from .registry import Registry
 from .stream_block_cache import StreamBlockCache
-from .types import Dependent
 
 UNTIMED: Final = int(CUevent_flags.CU_EVENT_DISABLE_TIMING)
 
@@ -276,17 +274,6 @@ def give_back_kept(driver: Driver, ordinal: int) -> bool:
     return some
 
 
-if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
-
-    class StreamName(Protocol):
-        """A public stream, whose box a capture replaces by its twin."""
-
-        # While it is open, a StreamHandle; see `Closeable`.
-        _handle: Any
-        _launchers: Registry[Dependent]
-        capturing: bool
-
-
 class CaptureState:
     """What the capture that is under way concerns.
 
@@ -303,7 +290,7 @@ class CaptureState:
     __slots__ = ("_members", "before", "born", "deferred", "is_open", "keeps", "order", "uses")
 
     def __init__(self) -> None:
-        self._members: list[tuple[StreamName, StreamHandle, StreamHandle]] = []
+        self._members: list[tuple[Callable[[StreamHandle], None], StreamHandle, StreamHandle]] = []
         self.before: dict[StreamHandle, EventHandle] = {}
         self.uses: dict[AnyHandle, bool] = {}
         self.order: dict[AnyHandle, tuple[StreamHandle, tuple[StreamHandle, ...]]] = {}
@@ -312,22 +299,23 @@ class CaptureState:
         self.deferred: list[AnyHandle] = []
         self.is_open: bool = True
 
-    def join(self, stream: StreamName) -> None:
-        """Give a stream its twin in this capture; before the driver is told, so that no collection
-        in between frees memory into the capture."""
-        own: StreamHandle = stream._handle
+    def join(self, own: StreamHandle, use: Callable[[StreamHandle], None]) -> None:
+        """Give a stream its capture handle; before the driver is told, so that no collection in
+        between frees memory into the capture.
+
+        Args:
+            own: the stream's own handle.
+            use: makes the stream work with another handle.
+        """
         event = own.take_event()
         event.record(own)
         self.before[own] = event
         twin = StreamHandle(own.context, own.raw, is_owned=False, keeps=own)
         twin.capture = self
         twin.unordered = own.unordered
-        self._members.append((stream, own, twin))
+        self._members.append((use, own, twin))
         own.captured_by = self
-        stream._handle = twin
-        stream.capturing = True
-        for launcher in stream._launchers.alive():
-            launcher.reset()
+        use(twin)
 
     def add_born(self, memory: AnyHandle) -> None:
         """Note memory that was allocated in the capture; it may go again before that ends."""
@@ -337,26 +325,22 @@ class CaptureState:
         """Each member's own box by its twin."""
         return {twin: own for _, own, twin in self._members}
 
-    def dismiss(self, stream: StreamName) -> None:
-        """Give a stream its own box again that did not come to be captured after all."""
+    def dismiss(self, stream: StreamHandle) -> None:
+        """Give a stream its own handle again that did not come to be captured after all."""
         for member in self._members:
-            if member[0] is stream:
+            use, own, _ = member
+            if own is stream:
                 self._members.remove(member)
-                self._restore(stream, member[1])
+                own.captured_by = None
+                use(own)
                 return
-
-    def _restore(self, stream: StreamName, own: StreamHandle) -> None:
-        own.captured_by = None
-        stream.capturing = False
-        box = stream._handle
-        if isinstance(box, StreamHandle) and box.capture is self:
-            stream._handle = own
 
     def leave(self) -> None:
         """Give every stream its own box again, and what was deferred back. Idempotent."""
         self.is_open = False
-        for stream, own, _ in self._members:
-            self._restore(stream, own)
+        for use, own, _ in self._members:
+            own.captured_by = None
+            use(own)
         while self.before:  # an interrupt in here loses an event, and gives none back twice
             own, event = self.before.popitem()
             own.spare.append(event)
