@@ -163,15 +163,18 @@ class Device:
         except TypeError:  # no number has no hash
             value = None
         if value is None:
-            border.integer("Device.attribute: attribute", attribute)
+            given: object = attribute
+            if not isinstance(given, int):
+                border.integer("Device.attribute: attribute", given)
             doing = f"attribute {attribute!r} of device {self._ordinal}"
             try:
                 known = CUdevice_attribute(int(attribute))
             except ValueError as error:
                 raise errors.InvalidValueError(f"{doing}, which cuda-bindings lacks") from error
-            code, value = self._api.cuDeviceGetAttribute(known, self._raw)
+            api = self._driver.api
+            code, value = api.cuDeviceGetAttribute(known, self._raw)
             if code:
-                raise failure(self._api, code, "cuDeviceGetAttribute", doing)
+                raise failure(api, code, "cuDeviceGetAttribute", doing)
             self._attributes[attribute] = value
         return value
 

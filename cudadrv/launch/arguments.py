@@ -16,7 +16,7 @@ from ..driver._api import CUdeviceptr
 from ..driver.context import BaseContext
 from ..driver.stream import BaseStream
 from ..errors import ArgumentError, ArgumentTypeError, WrongDeviceError
-from ..interop.elements import Elements, elements_of
+from ..interop.elements import Elements, elements_of, named_dtype
 from ..interop.reader import Foreign
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer, DeviceMemory
@@ -159,7 +159,10 @@ _NUMPY_NAME: Final = {"f32": "float32", "f64": "float64"}
 class Parameter:
     """One parameter of a kernel: packs values for it, or says why not."""
 
-    __slots__ = ("_integer", "_is_signed", "elements", "kernel", "param", "position")
+    __slots__ = (
+        "_integer", "_is_signed", "_takes_any", "elements", "kernel", "param", "position",
+        "usual_dtype",
+    )  # fmt: skip
 
     def __init__(self, kernel: str, position: int, param: ptx.KernelParam) -> None:
         self.kernel: str = kernel
@@ -169,6 +172,11 @@ class Parameter:
         self._integer = _INTEGER_CODE.get(param.nbytes) if single else None
         # What it points to, where that is known; whether it is a signed integer, likewise.
         self.elements: Elements | None = elements_of(param.cpp_type)
+        elements = self.elements
+        self._takes_any = elements is None or elements.takes_any()
+        # The dtype of most of its arrays, which is compared first.
+        usual = "" if elements is None else elements.usual
+        self.usual_dtype: AnyDType | None = named_dtype(usual)
         self._is_signed = _SIGNS.get(param.cpp_type)
 
     def __repr__(self) -> str:
@@ -249,11 +257,11 @@ class Parameter:
     def _memory_kind(self, value: AnyDeviceArray | DeviceBuffer) -> Kind:
         """How memory of ours is read; an array must be of what the parameter points to."""
         elements = self.elements
-        if elements is None or elements.takes_any():
+        if elements is None or self._takes_any:
             return "memory"
         if isinstance(value, DeviceBuffer):
             return "buffer"
-        if value.dtype not in elements:
+        if value.dtype is not self.usual_dtype and value.dtype not in elements:
             self._check_elements(elements, value, value.dtype)
         if not elements.is_vector:
             return "array"
@@ -335,7 +343,9 @@ class Parameter:
 
     def _read_object(self, value: object, stream: BaseStream) -> Argument | None:
         """A texture, surface or tensor map, if the parameter is of its size."""
-        read = value._as_argument(self.param.nbytes) if isinstance(value, KernelObject) else None
+        if not isinstance(value, KernelObject):
+            return None
+        read = value._as_argument(self.param.nbytes)
         if read is not None and value.context is not stream.context:
             raise WrongDeviceError(
                 f"argument {self.position} of kernel {self.kernel!r} is {value!r}, but the launch "
