@@ -9,12 +9,12 @@ from weakref import ref
 
 from .. import border, errors
 from ..driver._api import CUdeviceptr, CUresult
-from ..driver.context import ContextCore
-from ..driver.handle import Closed, Closing, _live
-from ..driver.in_use import failure
-from ..driver.kept_blocks import LARGEST_BYTES
-from ..driver.stream_box import StreamBox, give_back_kept
-from ..driver.stream_core import StreamCore
+from ..driver.context import BaseContext
+from ..driver.driver_selection import failure
+from ..driver.handle import Closeable, ClosedHandle, _live
+from ..driver.stream import BaseStream, require_stream
+from ..driver.stream_block_cache import LARGEST_BYTES
+from ..driver.stream_handle import StreamHandle, give_back_kept
 from ..errors import ClosedError, CudadrvError
 from .driver_pool import out_of_memory
 from .order import AnyMemory, note
@@ -23,11 +23,11 @@ from .resource import MemoryStream, Released, ResourceMemory, choices_made, chos
 
 _LARGEST_ADDRESS: Final = 2**64 - 1
 _FULL: Final = CUresult.CUDA_ERROR_OUT_OF_MEMORY
-_CLOSED: Final = Closed("the device memory was closed")
+_CLOSED: Final = ClosedHandle("the device memory was closed")
 _new: Final = object.__new__
 
 
-class DeviceMemory(Closing):
+class DeviceMemory(Closeable):
     """Device memory in a user's hands: a buffer or an array, which owns its box, or a view.
 
     The address stays in its slot after `close`: quick paths first find the box open. As an object
@@ -45,16 +45,16 @@ class DeviceMemory(Closing):
         "only multiprocessing sends it, to a process of the host, if its memory is of a "
         "MemoryPool(shareable=True) or of UnpooledMemory()"
     )
-    _box: AnyMemory | Closed
+    _handle: AnyMemory | ClosedHandle
     _address: int
     _pointer: CUdeviceptr | None
     nbytes: int
-    stream: StreamCore
+    stream: BaseStream
     # Of a view, what has the box.
     _base: DeviceMemory
 
     @property
-    def context(self) -> ContextCore:
+    def context(self) -> BaseContext:
         """The context of the memory."""
         return self.stream.context
 
@@ -71,7 +71,7 @@ class DeviceMemory(Closing):
         Raises:
             ClosedError: the memory was given back.
         """
-        if isinstance(self._box, Closed):
+        if isinstance(self._handle, ClosedHandle):
             raise ClosedError(self._closed_text)
         return self._address
 
@@ -88,8 +88,8 @@ class DeviceMemory(Closing):
     @property
     def _memory(self) -> AnyMemory:
         """The memory's box, for an operation that is about to use it."""
-        box = self._box
-        if isinstance(box, Closed):
+        box = self._handle
+        if isinstance(box, ClosedHandle):
             raise ClosedError(self._closed_text)
         return box
 
@@ -101,10 +101,10 @@ class DeviceMemory(Closing):
         pointer = self._pointer = CUdeviceptr(self._address)
         return pointer
 
-    def _allocate(self, stream: StreamCore, nbytes: int) -> None:
+    def _allocate(self, stream: BaseStream, nbytes: int) -> None:
         """Take fresh memory of a stream, not initialised."""
         try:
-            queue = stream._box
+            queue = stream._handle
             kept = queue.kept.get(nbytes)
             self.stream = stream
         except AttributeError:
@@ -124,7 +124,7 @@ class DeviceMemory(Closing):
                 self._ask(stream, queue, nbytes)
             else:
                 box.public = public = id(self)
-                self._box, self._pointer = box, raw
+                self._handle, self._pointer = box, raw
                 self._address = int(raw)
                 _live[public] = box, ref(self)
         else:
@@ -133,7 +133,7 @@ class DeviceMemory(Closing):
         if not context.is_primary:
             stream.context._adopt(self)
 
-    def _ask(self, stream: StreamCore, queue: StreamBox, nbytes: int) -> None:
+    def _ask(self, stream: BaseStream, queue: StreamHandle, nbytes: int) -> None:
         """Take memory from the driver, as the stream keeps none of this size."""
         context, capture = queue.context, queue.capture
         if choices_made and nbytes > 0 and self._take(stream, nbytes):
@@ -178,7 +178,7 @@ class DeviceMemory(Closing):
             memory.public = id(self)
             self._own(memory)
 
-    def _take(self, stream: StreamCore, nbytes: int) -> bool:
+    def _take(self, stream: BaseStream, nbytes: int) -> bool:
         """Take memory of the resource that was chosen; False if that is the driver's pool."""
         resource = chosen_for(stream)
         if resource is None:
@@ -188,7 +188,7 @@ class DeviceMemory(Closing):
         self._have(memory)
         return True
 
-    def _hold(self, stream: StreamCore, memory: AnyMemory, address: int, nbytes: int) -> None:
+    def _hold(self, stream: BaseStream, memory: AnyMemory, address: int, nbytes: int) -> None:
         """Take memory that has a box already."""
         self.stream, self.nbytes = stream, nbytes
         self._dependents = self._pointer = None
@@ -197,14 +197,14 @@ class DeviceMemory(Closing):
         if not stream.context.is_primary:
             stream.context._adopt(self)
 
-    def _shut(self) -> None:
-        home: StreamBox | None = self._box.home
+    def _mark_closed(self) -> None:
+        home: StreamHandle | None = self._handle.home
         if home is not None:
             # Nothing comes in between, as nothing is called: no launch finds the one without the
             # other. First, where threads have no lock of the interpreter's.
-            home.left = []
+            home.home_version = []
         # One object for all: whoever finds it raises an error that names the object.
-        self._box = _CLOSED
+        self._handle = _CLOSED
         _live.pop(id(self), None)
 
     def __index__(self) -> int:
@@ -229,7 +229,7 @@ class View(DeviceMemory):
 
     if not TYPE_CHECKING:  # slots of the other class, which the type checker knows
         # In C, as launches ask for the box.
-        _box = property(attrgetter("_base._box"))
+        _handle = property(attrgetter("_base._handle"))
         stream = property(attrgetter("_base.stream"))
 
     @property
@@ -240,7 +240,7 @@ class View(DeviceMemory):
         """Give the memory back, in the order of its stream, with all over it. Idempotent."""
         self._base.close()
 
-    def _adopt(self, child: Closing) -> None:
+    def _adopt(self, child: Closeable) -> None:
         self._base._adopt(child)
 
 
@@ -261,27 +261,27 @@ class DeviceBuffer(DeviceMemory):
 
     __slots__ = ()
 
-    def __init__(self, stream: StreamCore, nbytes: int) -> None:
+    def __init__(self, stream: BaseStream, nbytes: int) -> None:
         if type(nbytes) is not int:
             nbytes = border.whole("allocating: nbytes", nbytes)
         self._allocate(stream, nbytes)
 
     @staticmethod
-    def borrowed(stream: StreamCore, pointer: int, nbytes: int, owner: object) -> DeviceBuffer:
+    def borrowed(stream: BaseStream, pointer: int, nbytes: int, owner: object) -> DeviceBuffer:
         """A buffer over memory that `owner` keeps; closing it gives nothing back.
 
         Work on `stream` is ordered after what `owner` did with it.
         """
-        border.instance("DeviceBuffer.borrowed: stream", stream, StreamCore)
+        require_stream("DeviceBuffer.borrowed: stream", stream)
         pointer = border.whole("DeviceBuffer.borrowed: pointer", pointer, most=_LARGEST_ADDRESS)
         nbytes = border.whole("DeviceBuffer.borrowed: nbytes", nbytes, most=_most_from(pointer))
-        queue: StreamBox = stream._box
+        queue: StreamHandle = stream._handle
         memory = BorrowedMemory(queue.context, pointer, first_home(queue), owner)
         return over(stream, memory, pointer, nbytes)
 
     @staticmethod
     def adopted(
-        stream: StreamCore,
+        stream: BaseStream,
         pointer: int,
         nbytes: int,
         release: Callable[[int, int, MemoryStream], object],
@@ -296,7 +296,7 @@ class DeviceBuffer(DeviceMemory):
                 the order of that stream. It may come in any thread and in a garbage collection: it
                 must wait for nobody.
         """
-        border.instance("DeviceBuffer.adopted: stream", stream, StreamCore)
+        require_stream("DeviceBuffer.adopted: stream", stream)
         pointer = border.whole("DeviceBuffer.adopted: pointer", pointer, 1, _LARGEST_ADDRESS)
         nbytes = border.whole("DeviceBuffer.adopted: nbytes", nbytes, 1, _most_from(pointer))
         border.function("DeviceBuffer.adopted: release", release)
@@ -316,14 +316,14 @@ class DeviceBuffer(DeviceMemory):
         """The buffer itself."""
         return self
 
-    def record_use(self, stream: StreamCore) -> None:
+    def record_use(self, stream: BaseStream) -> None:
         """Let the release wait for what `stream` holds when the memory is given back.
 
         For work that cudadrv does not see, such as kernels that other libraries launch; its own
         operations say themselves what they use.
         """
-        border.instance("DeviceBuffer.record_use: stream", stream, StreamCore)
-        note(self._memory, stream._box)
+        require_stream("DeviceBuffer.record_use: stream", stream)
+        note(self._memory, stream._handle)
 
 
 class BufferView(View, DeviceBuffer):
@@ -337,7 +337,7 @@ class BufferView(View, DeviceBuffer):
         self._address, self._pointer = address, None
 
 
-def alloc(stream: StreamCore, nbytes: int) -> DeviceBuffer:
+def alloc(stream: BaseStream, nbytes: int) -> DeviceBuffer:
     """Device memory of `nbytes` bytes, not initialised, usable in this stream's order.
 
     Raises:
@@ -350,14 +350,14 @@ def alloc(stream: StreamCore, nbytes: int) -> DeviceBuffer:
     return buffer
 
 
-def over(stream: StreamCore, memory: AnyMemory, address: int, nbytes: int) -> DeviceBuffer:
+def over(stream: BaseStream, memory: AnyMemory, address: int, nbytes: int) -> DeviceBuffer:
     """A buffer over memory that has a box already."""
     buffer = _new(DeviceBuffer)
     buffer._hold(stream, memory, address, nbytes)
     return buffer
 
 
-def first_home(queue: StreamBox) -> StreamBox:
+def first_home(queue: StreamHandle) -> StreamHandle:
     """The first home of memory that was there before: the stream's own box, in a capture too."""
     return queue if queue.capture is None else queue.own
 
@@ -367,8 +367,8 @@ def _most_from(pointer: int) -> int:
     return min(_LARGEST_ADDRESS + 1 - pointer, border.LARGEST)
 
 
-def _refused(stream: StreamCore, nbytes: int, code: CUresult) -> CudadrvError:
+def _refused(stream: BaseStream, nbytes: int, code: CUresult) -> CudadrvError:
     if code == _FULL:
         return out_of_memory(stream.context, nbytes, "cuMemAllocAsync")
     doing = f"allocating {nbytes} bytes on {stream!r}"
-    return failure(stream._box.api, code, "cuMemAllocAsync", doing)
+    return failure(stream._handle.api, code, "cuMemAllocAsync", doing)

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from .. import border, errors
-from ..driver.stream_core import StreamCore
+from ..driver.stream import BaseStream
 from .array import AnyDeviceArray, DeviceArray, StridedArray, view_of
 from .buffer import DeviceBuffer
 from .copy import require_apart
@@ -30,7 +30,7 @@ _PACK_FLOAT: Final = {
 }
 
 
-def fill(stream: StreamCore, dst: ArrayOrBuffer, value: object) -> None:
+def fill(stream: BaseStream, dst: ArrayOrBuffer, value: object) -> None:
     """Set every element of an array, or every byte of a buffer, to `value`.
 
     Raises:
@@ -48,7 +48,7 @@ def fill(stream: StreamCore, dst: ArrayOrBuffer, value: object) -> None:
     if isinstance(dst, StridedArray):
         fill_strided(stream, dst, pattern)
     else:
-        fill_dense(stream._box, dst._address, dst.nbytes, pattern)
+        fill_dense(stream._handle, dst._address, dst.nbytes, pattern)
     del memory  # held until here, whoever closes the array meanwhile
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ..driver._api import CUdeviceptr
-from ..driver.in_use import failure
-from ..driver.stream_box import StreamBox
+from ..driver.driver_selection import failure
+from ..driver.stream_handle import StreamHandle
 from .transfer import transfer
 
 
-def fill_dense(box: StreamBox, address: int, nbytes: int, pattern: bytes) -> None:
+def fill_dense(box: StreamHandle, address: int, nbytes: int, pattern: bytes) -> None:
     """Queue a fill of memory that is ready."""
     for width in (1, 2, 4):
         if address % width:  # a view may begin anywhere, and the driver sets whole words
@@ -20,7 +20,7 @@ def fill_dense(box: StreamBox, address: int, nbytes: int, pattern: bytes) -> Non
     _fill_by_doubling(box, address, nbytes, pattern)
 
 
-def _memset(box: StreamBox, pointer: int, value: int, width: int, count: int) -> None:
+def _memset(box: StreamHandle, pointer: int, value: int, width: int, count: int) -> None:
     """Set `count` elements of 1, 2 or 4 bytes."""
     api, to = box.api, CUdeviceptr(pointer)
     if width == 1:
@@ -33,7 +33,7 @@ def _memset(box: StreamBox, pointer: int, value: int, width: int, count: int) ->
         raise failure(api, code, call, f"filling {count * width} bytes")
 
 
-def _fill_by_doubling(box: StreamBox, address: int, nbytes: int, pattern: bytes) -> None:
+def _fill_by_doubling(box: StreamHandle, address: int, nbytes: int, pattern: bytes) -> None:
     """Write the pattern once, then copy what is there behind itself; log2(n) copies.
 
     The pattern is written by fills of a word each: a graph would read host memory at each replay.

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from .. import border
-from ..driver.stream_core import StreamCore
+from ..driver.stream import BaseStream
 from ..errors import InvalidValueError
 from .array import AnyDeviceArray, DeviceArray, view_of
 from .buffer import alloc
@@ -26,7 +26,7 @@ C_ORDER: Final = "C"
 
 
 def empty(
-    stream: StreamCore, shape: Shape, dtype: npt.DTypeLike, order: str = "C"
+    stream: BaseStream, shape: Shape, dtype: npt.DTypeLike, order: str = "C"
 ) -> AnyDeviceArray:
     """A device array, not initialised; in the order "F" the first axis is the nearest."""
     kind: AnyDType
@@ -63,7 +63,7 @@ def is_fortran(order: object) -> bool:
     raise border.refused("the order of an array", order, 'give "C" or "F"')
 
 
-def empty_pitched(stream: StreamCore, shape: Shape, dtype: npt.DTypeLike) -> AnyDeviceArray:
+def empty_pitched(stream: BaseStream, shape: Shape, dtype: npt.DTypeLike) -> AnyDeviceArray:
     """A device array, not initialised, whose rows begin at multiples of 512 bytes."""
     kind, extents = checked_dtype(dtype), checked_shape(shape)
     if not extents:

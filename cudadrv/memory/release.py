@@ -9,16 +9,16 @@ from collections.abc import Callable
 from typing import ClassVar, Final
 
 from ..driver._api import CUdeviceptr, CUresult
-from ..driver.context_box import ContextBox
-from ..driver.handle import Box, LostHandle
-from ..driver.in_use import failure
-from ..driver.kept_blocks import KeptBlocks
-from ..driver.later import park, retry_later
-from ..driver.stream_box import StreamBox
+from ..driver.context_handle import ContextHandle
+from ..driver.deferred_release import release_when, retry_destroy
+from ..driver.driver_selection import failure
+from ..driver.handle import Handle, InvalidatedHandle
+from ..driver.stream_block_cache import SizeBin
+from ..driver.stream_handle import StreamHandle
 from ..errors import CudadrvError, CudaError
 from .order import Memory
 
-_GIVEN_BACK: Final = LostHandle("the device memory was given back")
+_GIVEN_BACK: Final = InvalidatedHandle("the device memory was given back")
 
 
 class NoMemory(Memory[None]):
@@ -42,15 +42,15 @@ class PoolMemory(Memory[CUdeviceptr]):
     __slots__ = ("kept",)
 
     raw: CUdeviceptr
-    home: StreamBox | None
+    home: StreamHandle | None
     # In a class, not in a slot: a slot more takes time for each new array.
     has_contents: bool = True
-    kept: KeptBlocks | None
+    kept: SizeBin | None
     # The names of this file are gone when the interpreter drops the last boxes.
     _given_back: ClassVar = _GIVEN_BACK
 
     def __init__(
-        self, context: ContextBox, raw: CUdeviceptr | None, home: StreamBox | None
+        self, context: ContextHandle, raw: CUdeviceptr | None, home: StreamHandle | None
     ) -> None:
         super().__init__(context, raw, home)
         self.kept = None
@@ -69,9 +69,9 @@ class PoolMemory(Memory[CUdeviceptr]):
         except AttributeError:
             return  # it was never finished
         if moved is not None or home is None or home.captured_by is not None or not home.is_owned:
-            self._go()
+            self._destroy_and_report()
         # False where the driver has none. Most memory goes here, at a third of the cost.
-        elif raw and not driver.is_gone:  # type: ignore[truthy-bool]  # None, or a LostHandle
+        elif raw and not driver.is_gone:  # type: ignore[truthy-bool]  # or no handle
             had_failed = driver.has_failed
             (code,) = driver.api.cuMemFreeAsync(raw, home.raw)
             if code:
@@ -121,7 +121,7 @@ class PoolMemory(Memory[CUdeviceptr]):
         if fault is not None:
             raise fault
 
-    def _free_at_once(self, users: tuple[StreamBox, ...]) -> None:
+    def _free_at_once(self, users: tuple[StreamHandle, ...]) -> None:
         """Give the memory back on the host: a collection has destroyed all its streams."""
         for user in users:
             user.synchronize()
@@ -130,7 +130,7 @@ class PoolMemory(Memory[CUdeviceptr]):
             raise self._refused(code)
         self.home = None
 
-    def _free(self, stream: StreamBox) -> None:
+    def _free(self, stream: StreamHandle) -> None:
         (code,) = self.api.cuMemFreeAsync(self.raw, stream.raw)
         if code:
             raise self._refused(code)
@@ -138,11 +138,11 @@ class PoolMemory(Memory[CUdeviceptr]):
 
     def _report_free(self, code: CUresult, had_failed: bool) -> None:
         if code == CUresult.CUDA_ERROR_NOT_PERMITTED:
-            retry_later(self._go)
+            retry_destroy(self._destroy_and_report)
             return
         fault = self._refused(code)
         if isinstance(fault, CudaError):
-            self._tell(fault, had_failed)
+            self._report_failure(fault, had_failed)
 
     def _refused(self, code: CUresult) -> CudadrvError:
         doing = f"giving back the memory at {int(self.raw):#x} of device {self.context.ordinal}"
@@ -163,7 +163,7 @@ class PoolMemory(Memory[CUdeviceptr]):
                 capture.deferred.append(heir)
                 return
         # Another library's capture: nobody tells when it ends, so it is asked at later calls.
-        park(lambda: not any(user.is_captured_elsewhere() for user in users), [heir])
+        release_when(lambda: not any(user.is_captured_elsewhere() for user in users), [heir])
 
 
 class GraphMemory(PoolMemory):
@@ -176,7 +176,7 @@ class GraphMemory(PoolMemory):
     __slots__ = ("has_contents",)
 
     def __init__(
-        self, context: ContextBox, raw: CUdeviceptr | None, stream: StreamBox | None
+        self, context: ContextHandle, raw: CUdeviceptr | None, stream: StreamHandle | None
     ) -> None:
         super().__init__(context, raw, stream)
         self.has_contents: bool = False
@@ -194,23 +194,23 @@ class BorrowedMemory(Memory[int]):
     leads_to_user = True
 
     def __init__(
-        self, context: ContextBox, raw: int, stream: StreamBox | None, owner: object
+        self, context: ContextHandle, raw: int, stream: StreamHandle | None, owner: object
     ) -> None:
         super().__init__(context, raw, stream)
         self.owner: object = owner
 
     def _destroy(self) -> None:
         # What is of the driver waits itself when it is destroyed.
-        if isinstance(self.owner, Box):
+        if isinstance(self.owner, Handle):
             return
         users = self.all_users()
         if all(not user.is_capturing() and user.is_idle() for user in users):
             return
         tests = [_until_now(user) for user in users]
-        park(lambda: all(is_done() for is_done in tests), [self.owner, *users])
+        release_when(lambda: all(is_done() for is_done in tests), [self.owner, *users])
 
 
-def _until_now(stream: StreamBox) -> Callable[[], bool]:
+def _until_now(stream: StreamHandle) -> Callable[[], bool]:
     """What tells whether all that a stream was given until now is done."""
     try:
         capture = stream.captured_by

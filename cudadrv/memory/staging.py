@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..driver._api import CUdeviceptr
-from ..driver.context import ContextCore
-from ..driver.context_box import ContextBox
+from ..driver.context import BaseContext
+from ..driver.context_handle import ContextHandle
 from ..driver.driver_api import DriverApi
-from ..driver.in_use import failure
-from ..driver.stream_box import EventBox, StreamBox
+from ..driver.driver_selection import failure
+from ..driver.stream_handle import EventHandle, StreamHandle
 from ..errors import CudadrvError, OutOfMemoryError
 from .copy_threads import Share, under_way, usable_threads, work_together
 from .dtypes import AnyArray
@@ -55,12 +55,12 @@ class Slot:
 
     __slots__ = ("address", "busy", "event", "memory", "stream")
 
-    def __init__(self, memory: npt.NDArray[np.uint8], event: EventBox) -> None:
+    def __init__(self, memory: npt.NDArray[np.uint8], event: EventHandle) -> None:
         self.memory: npt.NDArray[np.uint8] = memory
         self.address: int = memory.ctypes.data
-        self.event: EventBox = event
+        self.event: EventHandle = event
         self.busy: bool = False
-        self.stream: StreamBox | None = None
+        self.stream: StreamHandle | None = None
 
 
 class Chunk(NamedTuple):
@@ -174,7 +174,7 @@ class StagingRing:
     A thread that serves a copy takes two: one is moved while the other is under way.
     """
 
-    def __init__(self, context: ContextBox) -> None:
+    def __init__(self, context: ContextHandle) -> None:
         self._context = context
         count = usable_threads()
         # An item for each copy that waits for a pair: a helper of another copy gives up its own.
@@ -186,7 +186,7 @@ class StagingRing:
         """The driver's functions."""
         return self._context.api
 
-    def upload(self, stream: StreamBox, pointer: int, source: AnyArray) -> None:
+    def upload(self, stream: StreamHandle, pointer: int, source: AnyArray) -> None:
         """Queue the copy of a host array to device memory; the array may be changed on return."""
 
         def serve(chunks: Iterator[Chunk], pair: tuple[Slot, Slot]) -> None:
@@ -198,7 +198,7 @@ class StagingRing:
         share = Share()
         self._share_out(serve, chunks_of(source, share), share)
 
-    def download(self, stream: StreamBox, target: AnyArray, pointer: int) -> None:
+    def download(self, stream: StreamHandle, target: AnyArray, pointer: int) -> None:
         """Copy device memory to a host array, and wait for it."""
 
         share = Share()
@@ -310,7 +310,7 @@ class StagingRing:
             slot.stream, slot.busy = None, False
 
     def _queue(
-        self, stream: StreamBox, slot: Slot, pointer: int, chunk: Chunk, *, to_device: bool
+        self, stream: StreamHandle, slot: Slot, pointer: int, chunk: Chunk, *, to_device: bool
     ) -> None:
         """Queue the transfer of one chunk, and the event that ends its use of the slot."""
         api, device = self.api, CUdeviceptr(pointer + chunk.offset)
@@ -331,10 +331,10 @@ class StagingRing:
         slot.stream, slot.busy = None, True
 
 
-def _new_pairs(context: ContextBox, count: int) -> list[tuple[Slot, Slot]]:
+def _new_pairs(context: ContextHandle, count: int) -> list[tuple[Slot, Slot]]:
     memory = pinned_in(context, 2 * count * CHUNK_BYTES)
     slots = [
-        Slot(memory[number * CHUNK_BYTES :][:CHUNK_BYTES], EventBox(context))
+        Slot(memory[number * CHUNK_BYTES :][:CHUNK_BYTES], EventHandle(context))
         for number in range(2 * count)
     ]
     return list(zip(slots[::2], slots[1::2], strict=True))
@@ -347,10 +347,10 @@ class _Ring:
         ring: the ring, if the system could pin its memory.
     """
 
-    def __init__(self, context: ContextCore) -> None:
+    def __init__(self, context: BaseContext) -> None:
         self.ring: StagingRing | None = None
         try:
-            self.ring = StagingRing(context._box)
+            self.ring = StagingRing(context._handle)
         except OutOfMemoryError as error:
             warnings.warn(
                 f"large copies of ordinary arrays on {context!r} go unstaged and slow: {error}",
@@ -359,7 +359,7 @@ class _Ring:
             )
 
 
-def ring_of(context: ContextCore) -> StagingRing | None:
+def ring_of(context: BaseContext) -> StagingRing | None:
     """The ring of a context, made at its first large copy; it goes with the context.
 
     None, after one warning, where the system cannot pin its memory.
@@ -367,6 +367,6 @@ def ring_of(context: ContextCore) -> StagingRing | None:
     return context._keep(_Ring, lambda: _Ring(context)).ring
 
 
-def release_ring(context: ContextCore) -> None:
+def release_ring(context: BaseContext) -> None:
     """Give a context's pinned buffers back; the next large copy makes new ones. Idempotent."""
     context._drop(_Ring)

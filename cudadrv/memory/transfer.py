@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import ParamSpec
 
 from ..driver._api import CUresult
-from ..driver.stream_box import StreamBox
+from ..driver.stream_handle import StreamHandle
 
 _P = ParamSpec("_P")
 
 
 def transfer(
-    stream: StreamBox,
+    stream: StreamHandle,
     function: Callable[_P, tuple[CUresult]],
     *args: _P.args,
     **kwargs: _P.kwargs,

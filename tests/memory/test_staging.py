@@ -17,7 +17,7 @@ from hypothesis import given, settings, strategies as st
 import cudadrv
 from campaigns.interrupts.points import Interrupter
 from cudadrv import emulator
-from cudadrv.driver.context_box import ContextBox
+from cudadrv.driver.context_handle import ContextHandle
 from cudadrv.errors import ClosedError, OutOfMemoryError
 from cudadrv.memory import copy_threads, staging
 from cudadrv.memory.copy_threads import Share, under_way
@@ -159,9 +159,9 @@ def test_a_failed_copy_gives_its_buffers_back() -> None:
             device = stream.empty(source.size, "u1")
             stream.synchronize()
             with pytest.raises(cudadrv.CudaError):
-                ring.upload(stream._box, 0, source)
+                ring.upload(stream._handle, 0, source)
             with pytest.raises(cudadrv.CudaError):
-                ring.download(stream._box, source, 0)
+                ring.download(stream._handle, source, 0)
             stream.copy(device, source)
             assert (stream.to_host(device) == 1).all()
     assert ring_of(context) is ring
@@ -317,7 +317,7 @@ def test_a_ring_of_a_context_that_closes_meanwhile_is_not_kept(
         number = int(own.handle)
         make = StagingRing.__init__
 
-        def close_first(ring: StagingRing, context: ContextBox) -> None:
+        def close_first(ring: StagingRing, context: ContextHandle) -> None:
             make(ring, context)
             own.close()
 

@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from ... import border, errors
 from ...driver._api import CUdeviceptr, CUresult
-from ...driver.context_box import ContextBox, Part
+from ...driver.context_handle import ChildHandle, ContextHandle
 from ...driver.device import device_at_work
 from ...driver.driver_api import DriverApi
+from ...driver.driver_selection import Driver, failure
 from ...driver.handle import check
-from ...driver.in_use import Driver, failure
 from ...errors import CudaError
 from ..dtypes import AnyArray, TypedDType, checked_dtype
 from ..layout import Shape, checked_shape
@@ -46,19 +46,19 @@ def pinned_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
 
 
 def _pinned_for_all(nbytes: int) -> npt.NDArray[np.uint8]:
-    return _pinned(_PinnedBox(host_context(), nbytes), nbytes)
+    return _pinned(_PinnedHandle(host_context(), nbytes), nbytes)
 
 
-def pinned_in(context: ContextBox, nbytes: int) -> npt.NDArray[np.uint8]:
+def pinned_in(context: ContextHandle, nbytes: int) -> npt.NDArray[np.uint8]:
     """Pinned memory that one context uses, as an array of bytes.
 
     Raises:
         OutOfMemoryError: the system cannot pin so much.
     """
-    return _pinned(_StagingBox(context, nbytes), nbytes)
+    return _pinned(_StagingHandle(context, nbytes), nbytes)
 
 
-def _pinned(box: _StagingBox, nbytes: int) -> npt.NDArray[np.uint8]:
+def _pinned(box: _StagingHandle, nbytes: int) -> npt.NDArray[np.uint8]:
     doing = f"pinning {nbytes} bytes of host memory"
     if nbytes > border.LARGEST:
         raise errors.OutOfMemoryError(doing)
@@ -98,14 +98,14 @@ def _managed(nbytes: int) -> npt.NDArray[np.uint8]:
     doing = f"allocating {nbytes} bytes of managed memory"
     if nbytes > border.LARGEST:
         raise errors.OutOfMemoryError(doing)
-    box = _ManagedBox(host_context(), nbytes)
+    box = _ManagedHandle(host_context(), nbytes)
     code = box.make(box.api.cuMemAllocManaged, nbytes, _GLOBAL)
     if code:
         raise failure(box.api, code, "cuMemAllocManaged", doing)
     return np.asarray(box)
 
 
-class HostBox(Part[_RawT]):
+class HostHandle(ChildHandle[_RawT]):
     """Owns memory that the host reaches; arrays over it hold it.
 
     The driver's functions that free it wait for the work of the context that it was made in, and
@@ -114,7 +114,7 @@ class HostBox(Part[_RawT]):
 
     __slots__ = ("_nbytes",)
 
-    def __init__(self, context: ContextBox, nbytes: int) -> None:
+    def __init__(self, context: ContextHandle, nbytes: int) -> None:
         super().__init__(context)
         self._nbytes = nbytes
         context.driver.host_memory.add(self)
@@ -136,7 +136,7 @@ class HostBox(Part[_RawT]):
 def wait_for_contexts(driver: Driver, but: int = 0) -> None:
     """Wait for the work of every context of a driver, but for one of this handle."""
     for context in driver.contexts.alive():
-        assert isinstance(context, ContextBox)
+        assert isinstance(context, ContextHandle)
         if not context.is_gone and int(context.raw) != but:
             try:
                 context.call(_wait, context.api)
@@ -163,7 +163,7 @@ def _wait(api: DriverApi) -> None:
         raise failure(api, code, call, "waiting for the work of a context")
 
 
-class _StagingBox(HostBox[int]):
+class _StagingHandle(HostHandle[int]):
     """Owns page-locked memory that one context uses."""
 
     __slots__ = ()
@@ -173,7 +173,7 @@ class _StagingBox(HostBox[int]):
         check(self, code, "cuMemFreeHost", f"freeing {self._nbytes} bytes of pinned memory")
 
 
-class _PinnedBox(_StagingBox):
+class _PinnedHandle(_StagingHandle):
     """Owns page-locked memory of every context."""
 
     __slots__ = ()
@@ -183,7 +183,7 @@ class _PinnedBox(_StagingBox):
         super()._destroy()
 
 
-class _ManagedBox(HostBox[CUdeviceptr]):
+class _ManagedHandle(HostHandle[CUdeviceptr]):
     """Owns managed memory."""
 
     __slots__ = ()
@@ -194,10 +194,10 @@ class _ManagedBox(HostBox[CUdeviceptr]):
         check(self, code, "cuMemFree", f"freeing {self._nbytes} bytes of managed memory")
 
 
-def host_context() -> ContextBox:
+def host_context() -> ContextHandle:
     """A primary context in which memory is made that belongs to no device."""
     device = device_at_work()
-    return ContextBox(device.driver, device.primary_context(), device.ordinal, is_primary=True)
+    return ContextHandle(device.driver, device.primary_context(), device.ordinal, is_primary=True)
 
 
 def array_over(

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 from ... import border
 from ...driver._api import OPAQUE_BYTES, CUdeviceptr, CUpointer_attribute, opaque_bytes
 from ...driver.addresses import known_at
-from ...driver.context import ContextCore
-from ...driver.context_box import ContextBox
-from ...driver.handle import Closed
-from ...driver.in_use import failure
-from ...driver.sending import Reduced, device_named, let_send, unshared
-from ...driver.stream_core import StreamCore
+from ...driver.context import BaseContext
+from ...driver.context_handle import ContextHandle
+from ...driver.driver_selection import failure
+from ...driver.handle import ClosedHandle
+from ...driver.pickling import Reduced, device_named, register_reduction, unshared
+from ...driver.stream import BaseStream, require_stream
 from ...errors import (
     ArgumentValueError,
     InvalidValueError,
@@ -27,7 +27,7 @@ from ..array import AnyDeviceArray, ArrayView, DeviceArray, StridedArray
 from ..buffer import BufferView, DeviceBuffer, DeviceMemory, alloc, over
 from ..order import AnyMemory, Memory
 from ..resource import MemoryResource, ResourceMemory
-from .shared import ForeignMemory, OpenedMemory, PoolBox, SharedMemory, reduced_pool
+from .shared import ForeignMemory, OpenedMemory, PoolHandle, SharedMemory, reduced_pool
 
 _ASKED: Final = (
     CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
         """What a context has; its room is above this one."""
 
         @property
-        def default_stream(self) -> StreamCore:
+        def default_stream(self) -> BaseStream:
             """The context's own stream."""
 
 
@@ -100,7 +100,7 @@ class IpcMemoryHandle:
             SharedMemory.of(box.driver, device.ordinal).own[handle] = root
         return handle
 
-    def open(self, stream: StreamCore, pool: MemoryResource | None = None) -> DeviceBuffer:
+    def open(self, stream: BaseStream, pool: MemoryResource | None = None) -> DeviceBuffer:
         """The memory, here: no copy, each process sees what the others write.
 
         It is closed when the last buffer and array over it goes. In the process that made the
@@ -116,7 +116,7 @@ class IpcMemoryHandle:
             InvalidValueError: it is of a pool that this process does not have.
             CudaError: the process that made it has closed it or has ended.
         """
-        border.instance("IpcMemoryHandle.open: stream", stream, StreamCore)
+        require_stream("IpcMemoryHandle.open: stream", stream)
         box = None
         if pool is not None:
             box = pool_box(pool)
@@ -124,17 +124,17 @@ class IpcMemoryHandle:
                 raise border.refused("IpcMemoryHandle.open: pool", pool, "give a MemoryPool")
         return self._open(stream, box)
 
-    def _open(self, stream: StreamCore, pool: PoolBox | None) -> DeviceBuffer:
+    def _open(self, stream: BaseStream, pool: PoolHandle | None) -> DeviceBuffer:
         if stream.context.device.uuid.bytes != self.device:
             raise WrongDeviceError(f"opening memory of another device for {stream!r}")
         if not self.payload:
             return alloc(stream, 0)
         if len(self.payload) != OPAQUE_BYTES:
             raise ArgumentValueError(f"{len(self.payload)} bytes are no handle of memory")
-        queue = stream._box
+        queue = stream._handle
         shared = SharedMemory.of(queue.driver, stream.context.ordinal)
         own = shared.own.get(self)
-        memory = None if own is None else own._box
+        memory = None if own is None else own._handle
         if isinstance(memory, Memory):
             return over(stream, memory, int(memory.raw), self.nbytes)
         if self.pool:
@@ -163,19 +163,19 @@ def finish(memory: AnyMemory) -> None:
             raise failure(stream.api, code, "cuStreamSynchronize", "waiting to share memory")
 
 
-def pool_box(resource: object) -> PoolBox | None:
+def pool_box(resource: object) -> PoolHandle | None:
     """The pool that a resource is, or takes its memory from."""
     while resource is not None:
-        box = getattr(resource, "_box", None)
-        if isinstance(box, Closed):
+        box = getattr(resource, "_handle", None)
+        if isinstance(box, ClosedHandle):
             raise box.error
-        if isinstance(box, PoolBox):
+        if isinstance(box, PoolHandle):
             return box
         resource = getattr(resource, "_resource", None)
     return None
 
 
-def _pool_of(memory: AnyMemory) -> PoolBox | None:
+def _pool_of(memory: AnyMemory) -> PoolHandle | None:
     """The pool that memory is of, if that is shared."""
     if isinstance(memory, ForeignMemory):
         return memory.pool
@@ -183,7 +183,7 @@ def _pool_of(memory: AnyMemory) -> PoolBox | None:
     return box if box is not None and box.identity else None
 
 
-def _by_itself(root: DeviceMemory, context: ContextBox, address: int) -> tuple[bytes, int]:
+def _by_itself(root: DeviceMemory, context: ContextHandle, address: int) -> tuple[bytes, int]:
     """What names an allocation of cuMemAlloc, and where that begins."""
     values = known_at(context, address, _ASKED)
     if values is None or not values[0]:
@@ -199,10 +199,10 @@ def _by_itself(root: DeviceMemory, context: ContextBox, address: int) -> tuple[b
 def let_memory_go() -> None:
     """Let multiprocessing send arrays and buffers, of this process's and of others' memory."""
     for array in (DeviceArray, ArrayView, StridedArray):
-        let_send(array, _reduced_array)
+        register_reduction(array, _reduced_array)
     for buffer in (DeviceBuffer, BufferView):
-        let_send(buffer, _reduced_buffer)
-    let_send(PoolBox, reduced_pool)
+        register_reduction(buffer, _reduced_buffer)
+    register_reduction(PoolHandle, reduced_pool)
 
 
 class _Whole:
@@ -227,7 +227,7 @@ def _whole(memory: DeviceMemory) -> DeviceMemory | _Whole:
 
 
 def _received_whole(
-    kind: type[ContextCore], handle: IpcMemoryHandle, pool: PoolBox | None
+    kind: type[BaseContext], handle: IpcMemoryHandle, pool: PoolHandle | None
 ) -> DeviceBuffer:
     """Memory that multiprocessing brought, of the primary context of its device."""
     let_memory_go()
@@ -250,7 +250,7 @@ def _reduced_array(array: AnyDeviceArray) -> Reduced:
     return DeviceArray, (_whole(array), *layout)
 
 
-def stream_for(kind: type[ContextCore], uuid: bytes) -> StreamCore:
+def stream_for(kind: type[BaseContext], uuid: bytes) -> BaseStream:
     """The default stream of the primary context of a device, for what comes from elsewhere."""
     context = kind._primary_of(device_named(uuid, "memory"))
     return cast("HasStream", context).default_stream

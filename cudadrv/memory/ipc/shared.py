@@ -22,12 +22,12 @@ from ...driver._api import (
     of_opaque_bytes,
     opaque_bytes,
 )
-from ...driver.context_box import ContextBox, Part
+from ...driver.context_handle import ChildHandle, ContextHandle
 from ...driver.device import Device
-from ...driver.handle import Closing, check
-from ...driver.in_use import Driver, failure
-from ...driver.sending import Reduced, device_named, unshared
-from ...driver.stream_box import StreamBox
+from ...driver.driver_selection import Driver, failure
+from ...driver.handle import Closeable, check
+from ...driver.pickling import Reduced, device_named, unshared
+from ...driver.stream_handle import StreamHandle
 from ..host.pinned import wait_for_contexts
 from ..order import AnyMemory, Memory
 from ..release import PoolMemory
@@ -49,10 +49,10 @@ class SharedMemory:
     """
 
     def __init__(self) -> None:
-        self.own: WeakValueDictionary[Hashable, Closing] = WeakValueDictionary()
+        self.own: WeakValueDictionary[Hashable, Closeable] = WeakValueDictionary()
         self.opened: WeakValueDictionary[bytes, OpenedMemory] = WeakValueDictionary()
         self.ranges: WeakValueDictionary[bytes, AnyMemory] = WeakValueDictionary()
-        self.pools: WeakValueDictionary[bytes, PoolBox] = WeakValueDictionary()
+        self.pools: WeakValueDictionary[bytes, PoolHandle] = WeakValueDictionary()
 
     @classmethod
     def of(cls, driver: Driver, ordinal: int) -> SharedMemory:
@@ -60,16 +60,16 @@ class SharedMemory:
         return driver.one_of(cls, ordinal)
 
 
-class _Pool(Part[CUmemoryPool]):
-    """Destroys a pool, for its `PoolBox`. The driver keeps it until what it gave is freed.
+class _Pool(ChildHandle[CUmemoryPool]):
+    """Destroys a pool, for its `PoolHandle`. The driver keeps it until what it gave is freed.
 
     Attributes:
-        descriptor: as of the `PoolBox`.
+        descriptor: as of the `PoolHandle`.
     """
 
     __slots__ = ("descriptor",)
 
-    def __init__(self, context: ContextBox) -> None:
+    def __init__(self, context: ContextHandle) -> None:
         super().__init__(context)
         self.descriptor: int = -1
 
@@ -81,7 +81,7 @@ class _Pool(Part[CUmemoryPool]):
         check(self, code, "cuMemPoolDestroy", doing)
 
 
-class PoolBox(Part[CUmemoryPool]):
+class PoolHandle(ChildHandle[CUmemoryPool]):
     """A pool, destroyed with this.
 
     Attributes:
@@ -91,7 +91,7 @@ class PoolBox(Part[CUmemoryPool]):
 
     __slots__ = ("_exported", "_opened", "destroyer", "identity", "is_foreign")
 
-    def __init__(self, context: ContextBox) -> None:
+    def __init__(self, context: ContextHandle) -> None:
         self.identity: bytes = b""
         self.is_foreign: bool = False
         self.destroyer: _Pool = _Pool(context)
@@ -129,7 +129,7 @@ class PoolBox(Part[CUmemoryPool]):
         SharedMemory.of(self.driver, self.context.ordinal).pools[identity] = self
 
     @classmethod
-    def imported(cls, device: Device, descriptor: int, identity: bytes = b"") -> PoolBox:
+    def imported(cls, device: Device, descriptor: int, identity: bytes = b"") -> PoolHandle:
         """A pool of another process, by a descriptor, which is closed here where it fails.
 
         Once more it is the same; a pool of this process is itself.
@@ -140,7 +140,7 @@ class PoolBox(Part[CUmemoryPool]):
                 known = SharedMemory.of(owner, device.ordinal).pools.get(identity)
                 if known is not None:
                     return known
-                context = ContextBox(
+                context = ContextHandle(
                     owner, device.primary_context(), device.ordinal, is_primary=True
                 )
                 box = cls(context)
@@ -169,7 +169,7 @@ class PoolBox(Part[CUmemoryPool]):
             found = self._exported.setdefault(memory, opaque_bytes(made))
         return found
 
-    def open(self, payload: bytes, stream: StreamBox) -> ForeignMemory:
+    def open(self, payload: bytes, stream: StreamHandle) -> ForeignMemory:
         """Memory of the pool that another process has allocated."""
         with self.driver.lock:
             found = self._opened.get(payload)
@@ -183,7 +183,7 @@ class PoolBox(Part[CUmemoryPool]):
             return found
 
 
-class _Opening(Part[CUdeviceptr]):
+class _Opening(ChildHandle[CUdeviceptr]):
     """Closes memory of another process, for what is found in `SharedMemory`.
 
     Closing waits for the work of all contexts. The driver counts no openings: it would take a new
@@ -195,8 +195,8 @@ class _Opening(Part[CUdeviceptr]):
 
     __slots__ = ("pool",)
 
-    def __init__(self, context: ContextBox, pool: PoolBox | None = None) -> None:
-        self.pool: PoolBox | None = pool
+    def __init__(self, context: ContextHandle, pool: PoolHandle | None = None) -> None:
+        self.pool: PoolHandle | None = pool
         super().__init__(context)
 
     def _destroy(self) -> None:
@@ -221,8 +221,8 @@ class ForeignMemory(PoolMemory):
 
     raw: CUdeviceptr
 
-    def __init__(self, pool: PoolBox, payload: bytes, stream: StreamBox) -> None:
-        self.pool: PoolBox = pool
+    def __init__(self, pool: PoolHandle, payload: bytes, stream: StreamHandle) -> None:
+        self.pool: PoolHandle = pool
         self.payload: bytes = payload
         self.destroyer: _Opening = _Opening(stream.context, pool)
         super().__init__(stream.context, None, stream.own)
@@ -249,13 +249,13 @@ class OpenedMemory(Memory[CUdeviceptr]):
 
     raw: CUdeviceptr
 
-    def __init__(self, stream: StreamBox, payload: bytes) -> None:
+    def __init__(self, stream: StreamHandle, payload: bytes) -> None:
         super().__init__(stream.context, None, stream.own)
         self.payload: bytes = payload
         self.destroyer: _Opening = _Opening(stream.context)
 
     @classmethod
-    def open(cls, payload: bytes, stream: StreamBox) -> OpenedMemory:
+    def open(cls, payload: bytes, stream: StreamHandle) -> OpenedMemory:
         """The whole allocation that a handle names."""
         context = stream.context
         with context.driver.lock:
@@ -273,7 +273,7 @@ class OpenedMemory(Memory[CUdeviceptr]):
             return found
 
 
-def reduced_pool(box: PoolBox) -> Reduced:
+def reduced_pool(box: PoolHandle) -> Reduced:
     """A pool for multiprocessing.
 
     Raises:
@@ -289,11 +289,11 @@ def reduced_pool(box: PoolBox) -> Reduced:
 
 
 # What `DupFd` gives has no public type; it has `detach`.
-def _received_pool(uuid: bytes, identity: bytes, descriptor: Any) -> PoolBox:
+def _received_pool(uuid: bytes, identity: bytes, descriptor: Any) -> PoolHandle:
     number = descriptor.detach()  # first: it waits for it in the other process
     try:
         device = device_named(uuid, "a memory pool")
     except BaseException:
         os.close(number)
         raise
-    return PoolBox.imported(device, number, identity)
+    return PoolHandle.imported(device, number, identity)

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import border
-from ...driver.handle import Uncopied
-from ...driver.in_use import Driver, current
+from ...driver.driver_selection import Driver, current
+from ...driver.handle import NotCopyable
 from ..dtypes import AnyArray, TypedDType
 from ..host.pinned import array_over, pinned_empty, wait_for_contexts
 from ..layout import Shape
@@ -101,7 +101,7 @@ class _Lease:
         self._shelves.take_back(self._block)
 
 
-class PinnedPool(Uncopied):
+class PinnedPool(NotCopyable):
     """Pinned host memory that is lent again when the arrays over it have gone.
 
     Sizes are rounded up to powers of two, and from 1 MiB on to whole MiB. Memory is lent again only

@@ -16,16 +16,16 @@ from ...driver._api import (
     CUmemLocationType,
     CUresult,
 )
-from ...driver.context_box import ContextBox, Part
+from ...driver.context_handle import ChildHandle, ContextHandle
 from ...driver.handle import check
-from ...driver.stream_box import StreamBox
+from ...driver.stream_handle import StreamHandle
 from ..buffer import first_home
 from ..host.pinned import wait_for_contexts
 from ..ipc.shared import BY_DESCRIPTOR
 from ..order import Memory
 
 
-class _Memory(Part[CUmemGenericAllocationHandle]):
+class _Memory(ChildHandle[CUmemGenericAllocationHandle]):
     """Owns memory that is not mapped yet; a mapping keeps it without its handle."""
 
     __slots__ = ()
@@ -35,7 +35,7 @@ class _Memory(Part[CUmemGenericAllocationHandle]):
         check(self, code, "cuMemRelease", "giving back a handle of device memory")
 
 
-class _Mapping(Part[CUdeviceptr]):
+class _Mapping(ChildHandle[CUdeviceptr]):
     """Gives a range back with what is mapped there, for its `ReservedRange`.
 
     Unmapping waits for nothing; so the work of all contexts is waited for before.
@@ -48,7 +48,7 @@ class _Mapping(Part[CUdeviceptr]):
 
     __slots__ = ("descriptors", "mapped", "nbytes")
 
-    def __init__(self, context: ContextBox, nbytes: int) -> None:
+    def __init__(self, context: ContextHandle, nbytes: int) -> None:
         super().__init__(context)
         self.nbytes: int = nbytes
         self.mapped: list[int] = []
@@ -84,7 +84,7 @@ class ReservedRange(Memory[CUdeviceptr]):
     raw: CUdeviceptr
 
     def __init__(
-        self, stream: StreamBox, nbytes: int, identity: bytes = b"", *, is_foreign: bool = False
+        self, stream: StreamHandle, nbytes: int, identity: bytes = b"", *, is_foreign: bool = False
     ) -> None:
         super().__init__(stream.context, None, first_home(stream))
         self.nbytes: int = nbytes

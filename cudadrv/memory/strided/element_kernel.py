@@ -13,11 +13,10 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from ...driver._api import CUfunction, CUlaunchConfig
-from ...driver.context import ContextCore
-from ...driver.context_box import ContextBox
-from ...driver.in_use import failure
-from ...driver.module_box import ModuleBox
-from ...driver.stream_box import StreamBox
+from ...driver.context import BaseContext
+from ...driver.context_handle import ContextHandle, ModuleHandle
+from ...driver.driver_selection import failure
+from ...driver.stream_handle import StreamHandle
 from .plan import Axis, Plan, offsets_along
 
 # The emulator's check for unwritten reads knows it (`ptx.emulate.check.unwritten_reads`).
@@ -80,7 +79,7 @@ _AXIS: Final = """
 class _Code(NamedTuple):
     """A kernel, and the module that has it."""
 
-    box: ModuleBox
+    box: ModuleHandle
     function: CUfunction
 
 
@@ -91,7 +90,7 @@ class _Codes:
         self.made: dict[tuple[int, int], _Code] = {}
 
 
-def copy_elements(context: ContextCore, stream: StreamBox, plan: Plan) -> None:
+def copy_elements(context: BaseContext, stream: StreamHandle, plan: Plan) -> None:
     """Queue a copy of runs of any strides.
 
     Raises:
@@ -118,7 +117,7 @@ def _fits(plan: Plan, width: int) -> bool:
     return not any(number % width for number in (plan.nbytes, plan.to, plan.of, *steps))
 
 
-def _launch(stream: StreamBox, code: _Code, to: int, of: int, axes: tuple[Axis, ...]) -> None:
+def _launch(stream: StreamHandle, code: _Code, to: int, of: int, axes: tuple[Axis, ...]) -> None:
     count = math.prod(axis.extent for axis in axes)
     # A place of eight bytes for each parameter, and behind them their addresses.
     values = [struct.pack("=QQ", to, of), struct.pack("=Q", count)]
@@ -138,7 +137,7 @@ def _launch(stream: StreamBox, code: _Code, to: int, of: int, axes: tuple[Axis, 
         raise failure(stream.api, result, "cuLaunchKernelEx", doing)
 
 
-def _code(context: ContextCore, box: ContextBox, width: int, axes: int) -> _Code:
+def _code(context: BaseContext, box: ContextHandle, width: int, axes: int) -> _Code:
     made = context._keep(_Codes, _Codes).made
     code = made.get((width, axes))
     if code is None:
@@ -146,8 +145,8 @@ def _code(context: ContextCore, box: ContextBox, width: int, axes: int) -> _Code
     return code
 
 
-def _loaded(context: ContextBox, width: int, axes: int) -> _Code:
-    box, api = ModuleBox(context), context.api
+def _loaded(context: ContextHandle, width: int, axes: int) -> _Code:
+    box, api = ModuleHandle(context), context.api
     doing = f"loading the copy of elements of {width} bytes along {axes} axes"
     result = box.make(api.cuModuleLoadData, _text(width, axes))
     if result:

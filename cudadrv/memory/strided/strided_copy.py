@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 
 from ...driver._api import CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUdeviceptr, CUmemorytype, CUresult
-from ...driver.context import ContextCore
-from ...driver.context_box import ContextBox
-from ...driver.in_use import failure
-from ...driver.stream_box import StreamBox
+from ...driver.context import BaseContext
+from ...driver.context_handle import ContextHandle
+from ...driver.driver_selection import failure
+from ...driver.stream_handle import StreamHandle
 from ..array import AnyDeviceArray
 from ..transfer import transfer
 from .element_kernel import copy_elements
@@ -29,7 +29,12 @@ def side_of(array: AnyDeviceArray) -> Side:
 
 
 def copy_strided(
-    context: ContextCore, box: StreamBox, shape: tuple[int, ...], itemsize: int, to: Side, of: Side
+    context: BaseContext,
+    box: StreamHandle,
+    shape: tuple[int, ...],
+    itemsize: int,
+    to: Side,
+    of: Side,
 ) -> None:
     """Queue a copy of elements within one context; the memory is ready."""
     plan = Plan.of_elements(shape, itemsize, to, of)
@@ -46,10 +51,10 @@ def copy_strided(
 
 
 def copy_to_peer(
-    box: StreamBox,
+    box: StreamHandle,
     array: AnyDeviceArray,
     source: AnyDeviceArray,
-    contexts: tuple[ContextBox, ContextBox],
+    contexts: tuple[ContextHandle, ContextHandle],
 ) -> None:
     """Queue a copy of elements from one context to another; the memory is ready."""
     plan = Plan.of_elements(array.shape, array.dtype.itemsize, side_of(array), side_of(source))
@@ -74,5 +79,5 @@ def _describe(copy: _BoxCopy, plan: Plan, boxes: Boxes, offsets: Offsets) -> Non
     copy.srcPitch, copy.srcHeight = row.of, slice_.of // row.of
 
 
-def _failure(box: StreamBox, code: CUresult, call: str, plan: Plan) -> Exception:
+def _failure(box: StreamHandle, code: CUresult, call: str, plan: Plan) -> Exception:
     return failure(box.api, code, call, f"copying {plan.runs} runs of {plan.nbytes} bytes")

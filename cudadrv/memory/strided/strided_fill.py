@@ -6,9 +6,9 @@ CUDA Driver API: cuMemsetD2D8Async and the like, and a kernel where those would 
 from __future__ import annotations
 
 from ...driver._api import CUdeviceptr
-from ...driver.in_use import failure
-from ...driver.stream_box import StreamBox
-from ...driver.stream_core import StreamCore
+from ...driver.driver_selection import failure
+from ...driver.stream import BaseStream
+from ...driver.stream_handle import StreamHandle
 from ..array import AnyDeviceArray
 from ..memset import fill_dense
 from ..new_array import empty
@@ -17,9 +17,9 @@ from .plan import Axis, Boxes, Plan, Side
 from .strided_copy import MOST_BOXES, copy_strided, side_of
 
 
-def fill_strided(stream: StreamCore, dst: AnyDeviceArray, pattern: bytes) -> None:
+def fill_strided(stream: BaseStream, dst: AnyDeviceArray, pattern: bytes) -> None:
     """Queue a fill of elements with the bytes of one; the memory is ready."""
-    box, to = stream._box, side_of(dst)
+    box, to = stream._handle, side_of(dst)
     plan = Plan.of_elements(dst.shape, dst.dtype.itemsize, to, to)
     boxes = plan.boxes()
     width = _word(plan, pattern)
@@ -45,7 +45,7 @@ def _word(plan: Plan, pattern: bytes) -> int:
     return 0
 
 
-def _set_rows(box: StreamBox, address: int, boxes: Boxes, width: int, word: bytes) -> None:
+def _set_rows(box: StreamHandle, address: int, boxes: Boxes, width: int, word: bytes) -> None:
     row = boxes.row or Axis(1, boxes.nbytes, boxes.nbytes)
     api, name = box.api, f"cuMemsetD2D{8 * width}Async"
     function = {1: api.cuMemsetD2D8Async, 2: api.cuMemsetD2D16Async, 4: api.cuMemsetD2D32Async}
