@@ -15,6 +15,7 @@ from weakref import ref
 from ptx.emulate.model.tensor_map import MOST_DIMENSIONS, NBYTES
 
 from ..driver._api import CUresult, CUtensorMap
+from ..driver.functions import forms
 
 if TYPE_CHECKING:
     from _ctypes import CFuncPtr
@@ -93,21 +94,13 @@ def encode_im2col_wide(
     return _put(result, code, found)
 
 
-FUNCTIONS: Final[dict[str, tuple[str, Callable[..., int]]]] = {
-    "cuTensorMapEncodeTiled": (
-        "12000 size uint uint size size size size size uint uint uint uint", encode_tiled,
-    ),
-    "cuTensorMapEncodeIm2col": (
-        "12000 size uint uint size size size size size uint uint size uint uint uint uint",
-        encode_im2col,
-    ),
-    "cuTensorMapEncodeIm2colWide": (
-        "12080 size uint uint size size size int int uint uint size uint uint uint uint uint",
-        encode_im2col_wide,
-    ),
-    "cuTensorMapReplaceAddress": ("12000 size size", replace_address),
-}  # fmt: skip
-"""By name: the version of CUDA that brought it and its parameters, in words; and what answers."""
+FUNCTIONS: Final[dict[str, Callable[..., int]]] = {
+    "cuTensorMapEncodeTiled": encode_tiled,
+    "cuTensorMapEncodeIm2col": encode_im2col,
+    "cuTensorMapEncodeIm2colWide": encode_im2col_wide,
+    "cuTensorMapReplaceAddress": replace_address,
+}
+"""The functions by symbol."""
 
 
 class TensorMapFunctions:
@@ -121,12 +114,11 @@ class TensorMapFunctions:
         """Where a function is; 0 for one that is not here."""
         if name not in FUNCTIONS:
             return 0
-        words, function = FUNCTIONS[name]
-        parameters = words.split()[1:]
         made = self._callbacks.get(name)
         if made is None:
-            form = ctypes.CFUNCTYPE(ctypes.c_int, *(_TYPES[word] for word in parameters))
-            made = self._callbacks.setdefault(name, form(self._answering(function)))
+            (words,) = (form.parameters for form in forms() if form.symbol == name)
+            prototype = ctypes.CFUNCTYPE(ctypes.c_int, *(_TYPES[word] for word in words))
+            made = self._callbacks.setdefault(name, prototype(self._answering(FUNCTIONS[name])))
         return ctypes.cast(made, ctypes.c_void_p).value or 0
 
     def _answering(self, function: Callable[..., int]) -> Callable[..., int]:

@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Protocol
 
-from ..driver.driver_api import load_cuda
 from ..driver.in_use import Driver, current, device_count, in_use
+from ..driver.loading import load_cuda
 from ..errors import CudadrvError
 from .choices import DRIVER, Mode
 

@@ -18,7 +18,7 @@ from .call import call
 class ArrayCalls(CallRules):
     """CUDA arrays and mipmapped arrays."""
 
-    @call(1)
+    @call
     def cuArray3DCreate(
         self, allocate_array: CUDA_ARRAY3D_DESCRIPTOR | None, /
     ) -> tuple[CUresult, CUarray]:
@@ -32,7 +32,7 @@ class ArrayCalls(CallRules):
         self._arrays[array.handle] = array
         return SUCCESS, CUarray(array.handle)
 
-    @call()
+    @call
     def cuArrayDestroy(self, h_array: CUarray, /) -> tuple[CUresult]:
         """Free an array, whichever context is current; a level of another is left as it is."""
         array = self._array(h_array)
@@ -46,14 +46,14 @@ class ArrayCalls(CallRules):
                 array.context.device.free(array.piece)
         return OK
 
-    @call(1)
+    @call
     def cuArray3DGetDescriptor(
         self, h_array: CUarray, /
     ) -> tuple[CUresult, CUDA_ARRAY3D_DESCRIPTOR]:
         """The descriptor that the array was made of, or that of a level."""
         return SUCCESS, self._array(h_array).layout.descriptor()
 
-    @call(1)
+    @call
     def cuMipmappedArrayCreate(
         self, mipmapped_array_desc: CUDA_ARRAY3D_DESCRIPTOR | None, num_mipmap_levels: int, /
     ) -> tuple[CUresult, CUmipmappedArray]:
@@ -93,7 +93,7 @@ class ArrayCalls(CallRules):
                 f"a mipmapped array of {layout.width}, {layout.height} is above the limit of {most}"
             )
 
-    @call(1)
+    @call
     def cuMipmappedArrayGetLevel(
         self, h_mipmapped_array: CUmipmappedArray, level: int, /
     ) -> tuple[CUresult, CUarray]:
@@ -103,7 +103,7 @@ class ArrayCalls(CallRules):
             raise invalid_value(f"level {level} of a mipmapped array of {len(levels)}")
         return SUCCESS, CUarray(levels[level].handle)
 
-    @call()
+    @call
     def cuMipmappedArrayDestroy(self, h_mipmapped_array: CUmipmappedArray, /) -> tuple[CUresult]:
         """Free a mipmapped array with its levels."""
         mipmapped = self._mipmapped_array(h_mipmapped_array)

@@ -49,21 +49,21 @@ _NEEDS_EVENT: Final = (
 class ExecutionCalls(CallRules):
     """Kernels as functions, their launches, and calls of functions of the host."""
 
-    @call(1)
-    def cuFuncGetName(self, hfunc: CUfunction, /) -> tuple[CUresult, bytes]:
+    @call
+    def cuFuncGetName(self, hfunc: CUfunction, /) -> tuple[CUresult, bytes | None]:
         """The kernel's name in the PTX."""
         if not int(hfunc):
             raise invalid_value("the function is null")
         return SUCCESS, function_of(self, hfunc).name.encode()
 
-    @call(1)
+    @call
     def cuFuncGetAttribute(
         self, attrib: CUfunction_attribute, hfunc: CUfunction, /
     ) -> tuple[CUresult, int]:
         """An attribute; registers are an estimate."""
         return SUCCESS, attribute_of(function_of(self, hfunc), int(attrib))
 
-    @call()
+    @call
     def cuFuncSetAttribute(
         self, hfunc: CUfunction, attrib: CUfunction_attribute, value: int, /
     ) -> tuple[CUresult]:
@@ -71,7 +71,7 @@ class ExecutionCalls(CallRules):
         set_attribute(function_of(self, hfunc), int(attrib), value)
         return OK
 
-    @call(2)
+    @call
     def cuFuncGetParamInfo(
         self, func: CUfunction, param_index: int, /
     ) -> tuple[CUresult, int, int]:
@@ -80,7 +80,7 @@ class ExecutionCalls(CallRules):
             raise invalid_value("the function is null")
         return SUCCESS, *parameter_of(function_of(self, func), param_index)
 
-    @call(1)
+    @call
     def cuOccupancyMaxPotentialClusterSize(
         self, func: CUfunction, config: CUlaunchConfig, /
     ) -> tuple[CUresult, int]:
@@ -90,7 +90,7 @@ class ExecutionCalls(CallRules):
         most = function.module.context.device.profile.architecture.max_cluster
         return SUCCESS, 16 if function.non_portable and most else most
 
-    @call(1)
+    @call
     def cuOccupancyMaxActiveClusters(
         self, func: CUfunction, config: CUlaunchConfig, /
     ) -> tuple[CUresult, int]:
@@ -114,7 +114,7 @@ class ExecutionCalls(CallRules):
         )
         return SUCCESS, blocks * device.profile.sm_count // size
 
-    @call(1)
+    @call
     def cuOccupancyMaxActiveBlocksPerMultiprocessor(
         self, func: CUfunction, block_size: int, dynamic_smem_size: int, /
     ) -> tuple[CUresult, int]:
@@ -133,7 +133,7 @@ class ExecutionCalls(CallRules):
             function.signature.shared_bytes + dynamic_smem_size,
         )
 
-    @call(1)
+    @call
     def cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
         self, func: CUfunction, block_size: int, dynamic_smem_size: int, flags: int, /
     ) -> tuple[CUresult, int]:
@@ -142,7 +142,7 @@ class ExecutionCalls(CallRules):
             raise invalid_value(f"invalid occupancy flags {flags:#x}")
         return self.cuOccupancyMaxActiveBlocksPerMultiprocessor(func, block_size, dynamic_smem_size)
 
-    @call(1)
+    @call
     def cuOccupancyAvailableDynamicSMemPerBlock(
         self, func: CUfunction, num_blocks: int, block_size: int, /
     ) -> tuple[CUresult, int]:
@@ -161,17 +161,17 @@ class ExecutionCalls(CallRules):
             low, high = (middle, high) if blocks >= num_blocks else (low, middle - 1)
         return SUCCESS, low
 
-    @call(1)
+    @call
     def cuFuncGetParamCount(self, func: CUfunction, /) -> tuple[CUresult, int]:
         """How many parameters a kernel has."""
         return SUCCESS, len(function_of(self, func).signature.params)
 
-    @call(1)
+    @call
     def cuFuncGetModule(self, hfunc: CUfunction, /) -> tuple[CUresult, CUmodule]:
         """The module that it is of."""
         return SUCCESS, CUmodule(function_of(self, hfunc).module.handle)
 
-    @call()
+    @call
     def cuFuncSetCacheConfig(self, hfunc: CUfunction, config: int, /) -> tuple[CUresult]:
         """Which memory a kernel prefers; without effect."""
         function_of(self, hfunc)
@@ -179,7 +179,7 @@ class ExecutionCalls(CallRules):
             raise invalid_value(f"there is no cache configuration {int(config)}")
         return OK
 
-    @call()
+    @call
     def cuLaunchCooperativeKernel(
         self,
         f: CUfunction,
@@ -204,7 +204,7 @@ class ExecutionCalls(CallRules):
         self._launch(f, shape, h_stream, kernel_params, 0)
         return OK
 
-    @call()
+    @call
     def cuLaunchKernel(
         self,
         f: CUfunction,
@@ -229,7 +229,7 @@ class ExecutionCalls(CallRules):
         self._launch(f, shape, h_stream, kernel_params, extra)
         return OK
 
-    @call()
+    @call
     def cuLaunchKernelEx(
         self, config: CUlaunchConfig, f: CUfunction, kernel_params: int, extra: int, /
     ) -> tuple[CUresult]:
@@ -294,7 +294,7 @@ class ExecutionCalls(CallRules):
                 self._refuse_if_invalid(stream.capture)
                 stream.capture.add_work(stream, work)
 
-    @call()
+    @call
     def cuLaunchHostFunc(self, h_stream: CUstream, fn: int, user_data: int, /) -> tuple[CUresult]:
         """Call a function of the host at this point of the stream."""
         stream = self._stream(h_stream)

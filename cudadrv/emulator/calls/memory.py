@@ -23,14 +23,14 @@ _REGISTER_FLAGS: Final = 15  # CU_MEMHOSTREGISTER_PORTABLE, _DEVICEMAP, _IOMEMOR
 class MemoryCalls(CallRules):
     """Device memory, pinned and managed memory."""
 
-    @call(2)
+    @call
     def cuMemGetInfo(self) -> tuple[CUresult, int, int]:
         """Free and total bytes; what a pool reserves is not free."""
         device = self._current().device
         with device.lock:
             return SUCCESS, device.account.free_bytes, device.profile.total_memory
 
-    @call(1)
+    @call
     def cuMemAlloc(self, bytesize: int, /) -> tuple[CUresult, CUdeviceptr]:
         """Memory of the current context."""
         context = self._current()
@@ -41,7 +41,7 @@ class MemoryCalls(CallRules):
             piece = context.device.allocate(bytesize, Owner.PLAIN, context=context.handle)
         return SUCCESS, CUdeviceptr(piece.address)
 
-    @call()
+    @call
     def cuMemFree(self, dptr: CUdeviceptr, /) -> tuple[CUresult]:
         """Free what cuMemAlloc, cuMemAllocManaged or a pool gave; null is fine."""
         address = int(dptr)
@@ -63,7 +63,7 @@ class MemoryCalls(CallRules):
         if not managed:
             free_device_memory(self, address)
 
-    @call(1)
+    @call
     def cuMemAllocManaged(self, bytesize: int, flags: int, /) -> tuple[CUresult, CUdeviceptr]:
         """Memory of host and devices alike, at one address."""
         if flags not in _ATTACH:
@@ -72,7 +72,7 @@ class MemoryCalls(CallRules):
             raise invalid_value("cuMemAllocManaged was asked for no bytes")
         return SUCCESS, CUdeviceptr(self._allocate_host(bytesize, managed=True))
 
-    @call(1)
+    @call
     def cuMemHostAlloc(self, bytesize: int, flags: int, /) -> tuple[CUresult, int]:
         """Pinned host memory, which kernels reach at its address; no bytes give null."""
         if flags & ~_HOST_FLAGS:
@@ -96,7 +96,7 @@ class MemoryCalls(CallRules):
             ) from error
         return piece.address
 
-    @call()
+    @call
     def cuMemFreeHost(self, p: int, /) -> tuple[CUresult]:
         """Free pinned host memory; null is fine."""
         if not p:
@@ -112,12 +112,12 @@ class MemoryCalls(CallRules):
                 raise invalid_value(f"cannot free {p:#x}: no pinned memory starts there")
         return OK
 
-    @call(1)
+    @call
     def cuMemAllocHost(self, bytesize: int, /) -> tuple[CUresult, int]:
         """Pinned host memory."""
         return self.cuMemHostAlloc(bytesize, 0)
 
-    @call()
+    @call
     def cuMemHostRegister(self, p: int, bytesize: int, flags: int, /) -> tuple[CUresult]:
         """Page-lock memory of the caller's, which stays his."""
         context = self._current()
@@ -135,7 +135,7 @@ class MemoryCalls(CallRules):
             self._accesses.born(p)
         return OK
 
-    @call()
+    @call
     def cuMemHostUnregister(self, p: int, /) -> tuple[CUresult]:
         """Undo that, when the work of its context is done."""
         self._current()
@@ -155,7 +155,7 @@ class MemoryCalls(CallRules):
                 )
         return OK
 
-    @call(1)
+    @call
     def cuMemHostGetDevicePointer(self, p: int, flags: int, /) -> tuple[CUresult, CUdeviceptr]:
         """Where a device finds page-locked memory: at its own address."""
         self._current()
@@ -163,7 +163,7 @@ class MemoryCalls(CallRules):
             raise invalid_value(f"{p:#x} is no page-locked memory")
         return SUCCESS, CUdeviceptr(p)
 
-    @call(1)
+    @call
     def cuMemHostGetFlags(self, p: int, /) -> tuple[CUresult, int]:
         """The flags that it was allocated or registered with; all of it is mapped."""
         self._current()
@@ -172,7 +172,7 @@ class MemoryCalls(CallRules):
             raise invalid_value(f"{p:#x} is no page-locked memory")
         return SUCCESS, piece.flags | 2  # CU_MEMHOSTALLOC_DEVICEMAP
 
-    @call(2)
+    @call
     def cuMemGetAddressRange(self, dptr: CUdeviceptr, /) -> tuple[CUresult, CUdeviceptr, int]:
         """Where the allocation that holds an address begins, and its size."""
         self._current()

@@ -89,7 +89,7 @@ class Extents(NamedTuple):
 class TensorMapCalls(CallRules):
     """Tensor maps."""
 
-    @call(1)
+    @call
     def cuTensorMapEncodeTiled(
         self, tensor_data_type: int, tensor_rank: int, global_address: int, global_dim: Numbers,
         global_strides: Numbers, box_dim: Numbers, element_strides: Numbers, interleave: int,
@@ -103,7 +103,7 @@ class TensorMapCalls(CallRules):
         )  # fmt: skip
         return SUCCESS, _encoded(tiled(tensor, box_dim, modes))
 
-    @call(1)
+    @call
     def cuTensorMapEncodeIm2col(
         self, tensor_data_type: int, tensor_rank: int, global_address: int, global_dim: Numbers,
         global_strides: Numbers, pixel_box_lower_corner: Numbers, pixel_box_upper_corner: Numbers,
@@ -122,7 +122,7 @@ class TensorMapCalls(CallRules):
         )  # fmt: skip
         return SUCCESS, _encoded(layout)
 
-    @call(1)
+    @call
     def cuTensorMapEncodeIm2colWide(
         self, tensor_data_type: int, tensor_rank: int, global_address: int, global_dim: Numbers,
         global_strides: Numbers, pixel_box_lower_corner_width: int,
@@ -148,7 +148,7 @@ class TensorMapCalls(CallRules):
             Modes.of(interleave, swizzle, l2_promotion, oob_fill),
         )  # fmt: skip
 
-    @call()
+    @call
     def cuTensorMapReplaceAddress(
         self, tensor_map: CUtensorMap | None, global_address: int, /
     ) -> tuple[CUresult]:
@@ -164,7 +164,7 @@ class TensorMapCalls(CallRules):
         ctypes.c_uint64.from_address(address + 8).value = int(global_address)
         return OK
 
-    @call(2)
+    @call
     def cuGetProcAddress(
         self, symbol: bytes, cuda_version: int, flags: int, /
     ) -> tuple[CUresult, int, CUdriverProcAddressQueryResult]:
