@@ -29,16 +29,14 @@ if typing.TYPE_CHECKING:
     from ptx.isa import *  # noqa: F403
     from ptx.linking import *  # noqa: F403
     from ptx.nvvm import *  # noqa: F403
-    from ptx.observers import *  # noqa: F403
     from ptx.options import *  # noqa: F403
     from ptx.prewarming import *  # noqa: F403
-    from ptx.request import *  # noqa: F403
     from ptx.signature import *  # noqa: F403
     from ptx.target import *  # noqa: F403
 else:
     _AT_FIRST_USE = (
         # All that a compilation needs comes at once.
-        "compiling errors image image_cache observers options request signature target",
+        "compiling errors image image_cache options signature target",
         # Few starts use the rest: saves 15 ms, most of them the PTX parser's.
         "cache.cache_report", "diagnostics", "headers", "prewarming", "linking", "nvvm", "isa",
     )  # fmt: skip
