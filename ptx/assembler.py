@@ -13,7 +13,6 @@ import subprocess
 import sys
 import weakref
 from ast import literal_eval
-from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -24,8 +23,6 @@ from ptx.cache.folder import (
     UNREADABLE,
     PrivateFolder,
     cache_settings,
-    seal,
-    unsealed_literal,
 )
 from ptx.cache.toolchain import Build, build_of, noted_build
 from ptx.errors import LinkError, NvJitLinkNotFoundError
@@ -88,29 +85,18 @@ class Assembler:
         content = text.encode("utf-8", "surrogatepass")
         key = repr(("assembly 2", arch, str(self.build), sha256(content).hexdigest()))
         digest = sha256(key.encode()).hexdigest()[:32]
-        found = self._known.get(digest) or self._read(digest)
+        memo, memos = f"{digest}.memo", self._memos
+        found = self._known.get(digest) or (_assembly(memos.read_literal(memo)) if memos else None)
         if found is None:
             found = self._ask(content, arch)
             if found is None:
                 return Assembly(skipped="nvJitLink crashed")
-            self._write(digest, found)
+            if memos is not None:
+                memos.write_literal(memo, (found.errors, found.skipped))
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         self._known[digest] = found
         return found
-
-    def _read(self, digest: str) -> Assembly | None:
-        if self._memos is None:
-            return None
-        with suppress(OSError):
-            return _assembly(unsealed_literal(self._memos.read(f"{digest}.memo") or b""))
-        return None
-
-    def _write(self, digest: str, found: Assembly) -> None:
-        if self._memos is not None:
-            with suppress(OSError):  # the next process asks again
-                content = repr((found.errors, found.skipped)).encode()
-                self._memos.write(f"{digest}.memo", seal(content))
 
     def _ask(self, content: bytes, arch: str) -> Assembly | None:
         """The answer of a process, which is idle afterwards; None if it ended."""

@@ -17,6 +17,7 @@ An observer is called with the verb's name and gives a context manager that stan
 from __future__ import annotations
 
 import functools
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Final, ParamSpec, TypeAlias, TypeVar
@@ -135,9 +136,9 @@ def nearest_target(compute_capability: tuple[int, int], kind: ImageKind = ImageK
     nvrtc = default_cache().nvrtc()
     # As in `Target.runs_on`: PTX runs on later capabilities, other code on those of its major.
     least = 0 if kind is ImageKind.PTX else major * 10
-    fitting = [number for number in nvrtc.archs if least <= number <= major * 10 + minor]
-    if fitting:
-        return Target(kind, fitting[-1])
+    fitting = bisect_right(nvrtc.archs, major * 10 + minor)  # so many are old enough
+    if fitting and nvrtc.archs[fitting - 1] >= least:
+        return Target(kind, nvrtc.archs[fitting - 1])
     known = supported_targets(kind)
     raise UnsupportedTargetError(
         f"NVRTC {_dotted(nvrtc.version)} makes no {kind.value} for a device of compute "

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import NoneType
 from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
@@ -211,11 +212,10 @@ class CompileOptions:
 
         Lines as well, if `lineinfo`, where nothing is said of them; code for debuggers has its own.
         """
-        checks.instance_of("CompileOptions.for_target: target", target, Target)
+        _check_target(target)
         takes_lines = lineinfo and self.lineinfo is None and not self.debug
         if self.target is not None and not takes_lines:
             return self
-        _check_target(self.target or target)
         filled = copy.copy(self)  # all other fields were checked when they were given
         object.__setattr__(filled, "target", self.target or target)
         object.__setattr__(filled, "lineinfo", True if takes_lines else self.lineinfo)
@@ -254,7 +254,7 @@ def _each(name: str, values: object, check: Callable[[str, object], str]) -> tup
     """Return the elements of a tuple of strings or paths, each checked."""
     if isinstance(values, (str, bytes)):
         raise PtxArgumentTypeError(f"{name} must be a tuple of strings, not one string")
-    return tuple([check(name, each) for each in checks.elements(name, values)])
+    return tuple(map(partial(check, name), checks.elements(name, values)))
 
 
 def _check_target(target: object) -> None:
@@ -348,11 +348,7 @@ class CompileRequest:
                 f"options must be CompileOptions, not {type(given).__name__}: those in NVRTC's "
                 "own spelling are CompileOptions.from_flags(...)"
             )
-        if isinstance(name_expressions, str):
-            raise PtxArgumentTypeError(
-                "name_expressions must be a sequence of strings, not one string"
-            )
-        expressions = checks.elements("name_expressions", name_expressions)
+        expressions = _each("name_expressions", name_expressions, checks.text)
         texts = {} if headers is None else checks.instance_of("headers", headers, Mapping)
         # The name may have what stands for bytes of a path which are not UTF-8.
         checks.path_text("name", checks.instance_of("name", name, str))
@@ -360,11 +356,11 @@ class CompileRequest:
         for header, text in texts.items():
             checks.text("the name of a header", header)
             checks.text(f"header {header!r}", text)
-        names = tuple([checks.text("name expression", each) for each in expressions])
-        options = options.for_target(DEFAULT_TARGET)
+        if options.target is None:
+            options = options.for_target(DEFAULT_TARGET)
         if not options.cuda_headers and (named := headers_from_environment()):
             options = replace(options, cuda_headers=named)
-        return cls(source, options, name, names, tuple(sorted(texts.items())))
+        return cls(source, options, name, expressions, tuple(sorted(texts.items())))
 
     @property
     def target(self) -> Target:
