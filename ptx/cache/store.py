@@ -21,7 +21,7 @@ from ast import literal_eval
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ptx.cache import toolchain
 from ptx.cache.folder import (
@@ -244,20 +244,19 @@ def encode(image: Image, key: Key) -> bytes:
     The lines are Python literals, which are read without loading JSON's module. PTX is left out
     where it is the data.
     """
-    description = {
-        "kind": image.kind.value,
-        "number": image.target.number,
-        "suffix": image.target.suffix,
-        "log": image.log,
-        "lowered_names": dict(image.lowered_names),
-        "compiler": image.compiler,
-        "build_ms": image.build_ms,
-        "has_ptx": image.ptx is not None,
-        "signatures": [signature.to_line() for signature in image.signatures.values()],
-        "nbytes": len(image.data),
-    }
+    target = image.target
+    description = (
+        (target.kind.value, target.number, target.suffix),
+        image.log,
+        dict(image.lowered_names),
+        image.compiler,
+        image.build_ms,
+        len(image.data),
+        image.ptx is not None,
+        "\n".join(signature.to_line() for signature in image.signatures.values()),
+    )
     name = repr((key.digest, dict(key.parts), key.headers)).encode()
-    text = b"" if image.ptx is None or image.kind is ImageKind.PTX else image.ptx.encode()
+    text = b"" if image.ptx is None or target.kind is ImageKind.PTX else image.ptx.encode()
     return seal(b"\n".join((name, repr(description).encode(), image.data + text)))
 
 
@@ -268,23 +267,22 @@ def decode(data: bytes, digest: str) -> Image | None:
         return None
     try:
         _, literal, body = content.split(b"\n", 2)
-        # Any: a literal as `encode` writes it; another shape fails here.
-        description: dict[str, Any] = literal_eval(literal.decode())
-        kind, nbytes = ImageKind(description["kind"]), description["nbytes"]
-        code, ptx = body[:nbytes], None
-        if description["has_ptx"]:
-            ptx = (code if kind is ImageKind.PTX else body[nbytes:]).decode()
-        compiler = description["compiler"]
-        signatures = list(map(KernelSignature.from_line, description["signatures"]))
+        # Another shape than `encode` writes fails here.
+        target, log_text, names, compiler, build_ms, nbytes, has_ptx, lines = literal_eval(
+            literal.decode()
+        )
+        kind = ImageKind(target[0])
+        text = body[:nbytes] if kind is ImageKind.PTX else body[nbytes:]
+        signatures = map(KernelSignature.from_line, lines.splitlines())
         return Image(
-            target=Target(kind, description["number"], description["suffix"]),
-            data=code,
-            ptx=ptx,
-            log=description["log"],
-            lowered_names=description["lowered_names"],
+            target=Target(kind, target[1], target[2]),
+            data=body[:nbytes],
+            ptx=text.decode() if has_ptx else None,
+            log=log_text,
+            lowered_names=names,
             signatures={signature.name: signature for signature in signatures},
             compiler=None if compiler is None else (compiler[0], compiler[1]),
-            build_ms=description["build_ms"],
+            build_ms=build_ms,
             origin=ImageOrigin.DISK,
         )
     except UNREADABLE:
