@@ -59,7 +59,7 @@ class Assembler:
         self._memos = self._top.below("memos") if self._top else None
         self._build: Build | None = None
         self._known: dict[str, Assembly] = {}
-        self._idle: list[_Process] = []
+        self._idle: list[_AssemblerProcess] = []
 
     @property
     def build(self) -> Build:
@@ -71,7 +71,7 @@ class Assembler:
         if self._build is None:
             self._build = noted_build("nvJitLink", self._top)
         if self._build is None:
-            process = _Process(self._top)
+            process = _AssemblerProcess(self._top)
             self._build = process.build
             self._idle.append(process)
         return self._build
@@ -103,13 +103,13 @@ class Assembler:
         process = self._take()
         found = process.ask(content, arch) if process is not None else None
         if process is None or found is None:  # or it has ended since, as by an interrupt of both
-            process = _Process(self._top)
+            process = _AssemblerProcess(self._top)
             found = process.ask(content, arch)
         if found is not None and not self._idle:
             self._idle.append(process)  # else, or after an interrupt, it goes
         return found
 
-    def _take(self) -> _Process | None:
+    def _take(self) -> _AssemblerProcess | None:
         """An idle process of ours. Taken off in one step, as a finalizer may come here too."""
         while self._idle:
             try:
@@ -121,7 +121,7 @@ class Assembler:
         return None
 
 
-class _Process:
+class _AssemblerProcess:
     """A process that assembles; it ends with this object.
 
     Attributes:
@@ -212,7 +212,7 @@ def _not_started(reason: str) -> NvJitLinkNotFoundError:
 
 
 def serve() -> None:
-    """Answer requests until the input ends; the process that `_Process` starts."""
+    """Answer requests until the input ends; the process that `_AssemblerProcess` starts."""
     requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     # What nvJitLink prints is no answer.
     os.dup2(2, 1)

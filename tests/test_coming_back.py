@@ -23,8 +23,7 @@ import cudadrv
 import ptx
 from cudadrv import LaunchConfig, emulator
 from cudadrv.blas import LinearAlgebra
-from cudadrv.client.captured_graph import CapturedGraph
-from cudadrv.client.module_registry import ModuleRegistry
+from cudadrv.client.cuda_client import CapturedGraph, ModuleRegistry
 from cudadrv.client.sobol import SobolDvCache
 from cudadrv.memory.reuse.bump import BumpArena
 from cudadrv.pool.device_pool import DevicePool
