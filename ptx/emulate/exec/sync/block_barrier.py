@@ -494,7 +494,7 @@ def _check(entries: list[BarrierWait], place: str, size: int, words: str) -> Non
     if len(places) < 2:
         return
     groups: Index = entries[0].fibre.blocks.geometry.index(place) // size
-    came_from = np.zeros(int(groups.max()) + 1, dtype=np.int64)
+    came_from = np.zeros(int(np.max(groups)) + 1, dtype=np.int64)
     for entry in entries:
         here = groups.take(entry.fibre.lane_numbers())
         known = came_from.take(here)
