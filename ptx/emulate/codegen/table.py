@@ -14,6 +14,7 @@ from enum import Enum
 from functools import lru_cache
 
 from ptx.emulate.codegen.emitter import Emitter
+from ptx.isa.instruction_facts import facts_of, facts_of_words, known_opcodes
 from ptx.isa.model import TYPE_BYTES, Instruction, Symbol
 
 EmitExternal = Callable[[Emitter, tuple[Symbol, ...], tuple[Symbol, ...]], None]
@@ -89,7 +90,7 @@ def operation(
     """Add a record to the table.
 
     Raises:
-        ValueError: another record has the same name and type.
+        ValueError: another record has the same name and type, or the opcode has no facts.
     """
     record = Operation(
         name=name,
@@ -104,6 +105,8 @@ def operation(
         reads_carry=reads_carry,
         writes_carry=writes_carry,
     )
+    if name.partition(".")[0] not in known_opcodes():
+        raise ValueError(f"{name} has no facts: ptx/isa/instruction_facts.py needs its opcode")
     for suffix in record.types:
         if (name, suffix) in _OPERATIONS:
             raise ValueError(f"operation {name} of type {suffix or '(none)'} is defined twice")
@@ -137,12 +140,7 @@ def find_external(name: str) -> tuple[int, EmitExternal] | None:
 
 def type_suffix(instruction: Instruction) -> str:
     """The type modifiers of an instruction, as written: "s32", "f32.s32", ""."""
-    return _types_among(instruction.modifiers)
-
-
-@lru_cache(maxsize=4096)  # by modifiers, of which a text has few
-def _types_among(modifiers: tuple[str, ...]) -> str:
-    return ".".join(word for word in modifiers if word in TYPE_BYTES)
+    return facts_of(instruction).type_suffix
 
 
 def find_operation(instruction: Instruction) -> Operation | None:
@@ -156,7 +154,7 @@ def find_operation(instruction: Instruction) -> Operation | None:
 
 @lru_cache(maxsize=4096)  # by opcode and modifiers; the table is full once `ops` is imported
 def _record(opcode: str, modifiers: tuple[str, ...]) -> Operation | None:
-    suffix = _types_among(modifiers)
+    suffix = facts_of_words(opcode, modifiers).type_suffix
     words = [word for word in modifiers if word not in TYPE_BYTES]
     for length in range(len(words), -1, -1):
         record = _OPERATIONS.get((".".join((opcode, *words[:length])), suffix))
