@@ -87,14 +87,16 @@ class InstructionFacts:
         name: the opcode with its first modifier, such as "wgmma.wait_group".
         type_suffix: the type modifiers, as written: "s32", "f32.s32", "".
         types: the same, one by one.
-        words: the other modifiers.
-        spaces: the state spaces that it names, such as "shared::cta".
-        space: the first of them without a window: "shared"; "generic" where it names none.
+        words: the other modifiers, as written.
+        vector: how many elements it accesses: 2 of `.v2`.
+        spaces: the state spaces that it names, without their windows: "shared" of `.shared::cta`.
+        space: the first of them; "generic" where it names none.
         reaches_cluster: whether it names the shared memory of a cluster's blocks.
         scope: "cta", "cluster", "gpu" or "sys"; where none is written, "sys" of a volatile access,
             else "gpu".
         is_strong: a volatile, relaxed, acquiring or releasing access.
         acquires, releases: whether it has these semantics.
+        publishes: whether it shows other blocks what was stored before it.
         is_narrow_fence: a fence of a scope that does not include all blocks.
         proxy: by which way it accesses memory: GENERIC, ASYNC, TEXTURE or CONSTANT.
         is_asynchronous: whether it accesses memory some time after the instruction.
@@ -122,7 +124,8 @@ class InstructionFacts:
     name: str = ""
     type_suffix: str = ""
     types: tuple[str, ...] = ()
-    words: frozenset[str] = frozenset()
+    words: tuple[str, ...] = ()
+    vector: int = 1
     spaces: tuple[str, ...] = ()
     space: str = GENERIC
     reaches_cluster: bool = False
@@ -130,6 +133,7 @@ class InstructionFacts:
     is_strong: bool = False
     acquires: bool = False
     releases: bool = False
+    publishes: bool = False
     is_narrow_fence: bool = False
     proxy: str = GENERIC
     is_asynchronous: bool = False
@@ -247,6 +251,7 @@ _KINDS: Final = {
 _SPACES: Final = frozenset({"global", "shared", "local", "const", "param"})
 _SCOPES: Final = ("cta", "cluster", "gpu", "sys")
 _STRONG: Final = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"})
+_RELEASES: Final = frozenset({"release", "acq_rel", "sc"})
 _COPIES: Final = frozenset({InstructionKind.COPY, InstructionKind.STORE, InstructionKind.REDUCTION})
 _FENCES: Final = frozenset({InstructionKind.FENCE, InstructionKind.TENSOR_MAP})
 _ASYNC_PROXY: Final = frozenset({"tcgen05.mma", "tcgen05.cp"})  # those that access shared memory
@@ -261,8 +266,8 @@ def facts_of_words(opcode: str, modifiers: tuple[str, ...]) -> InstructionFacts:
     kind = _KINDS.get(name, found.kind)
     words = frozenset(modifiers)
     types = tuple(word for word in modifiers if word in TYPE_BYTES)
-    spaces = tuple(word for word in modifiers if word.partition("::")[0] in _SPACES)
-    space = spaces[0].partition("::")[0] if spaces else "global" if opcode == "ldu" else GENERIC
+    names = [word.partition("::")[0] for word in modifiers]
+    spaces = tuple(name for name in names if name in _SPACES)
     # A volatile access is a relaxed one of the whole system (PTX ISA, "volatile operation").
     usual = "sys" if "volatile" in words else "gpu"
     scope = next((word for word in modifiers if word in _SCOPES), usual)
@@ -274,14 +279,16 @@ def facts_of_words(opcode: str, modifiers: tuple[str, ...]) -> InstructionFacts:
         name=name,
         type_suffix=".".join(types),
         types=types,
-        words=words.difference(types),
+        words=tuple(word for word in modifiers if word not in TYPE_BYTES),
+        vector=next((int(word[1:]) for word in ("v2", "v4", "v8") if word in words), 1),
         spaces=spaces,
-        space=space,
+        space=spaces[0] if spaces else GENERIC,
         reaches_cluster="shared::cluster" in words,
         scope=scope,
         is_strong=not words.isdisjoint(_STRONG),
         acquires=not words.isdisjoint(("acquire", "acq_rel")),
         releases=not words.isdisjoint(("release", "acq_rel")),
+        publishes=scope not in NARROW and (opcode == "membar" or not words.isdisjoint(_RELEASES)),
         is_narrow_fence=kind in _FENCES and scope in NARROW,
         proxy=proxy,
         is_asynchronous=is_late_copy or proxy == ASYNC,

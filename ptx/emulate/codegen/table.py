@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.isa.instruction_facts import facts_of, facts_of_words, known_opcodes
-from ptx.isa.model import TYPE_BYTES, Instruction, Symbol
+from ptx.isa.model import Instruction, Symbol
 
 EmitExternal = Callable[[Emitter, tuple[Symbol, ...], tuple[Symbol, ...]], None]
 EmitFunction = Callable[[Emitter, Instruction], None]
@@ -154,8 +154,8 @@ def find_operation(instruction: Instruction) -> Operation | None:
 
 @lru_cache(maxsize=4096)  # by opcode and modifiers; the table is full once `ops` is imported
 def _record(opcode: str, modifiers: tuple[str, ...]) -> Operation | None:
-    suffix = facts_of_words(opcode, modifiers).type_suffix
-    words = [word for word in modifiers if word not in TYPE_BYTES]
+    facts = facts_of_words(opcode, modifiers)
+    words, suffix = facts.words, facts.type_suffix
     for length in range(len(words), -1, -1):
         record = _OPERATIONS.get((".".join((opcode, *words[:length])), suffix))
         if record is not None:

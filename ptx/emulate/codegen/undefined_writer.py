@@ -98,7 +98,7 @@ def _follow_pure(e: Emitter, step: BlockStep) -> None:
         sources = i.operands[1:]
         left, right = [_decides(e, i.opcode, each, kind) for each in sources]
         _line(e, "combines", _use(e, step, sources), f", ({left}, {right}){guard}")
-    elif i.opcode == "setp" and len(i.operands) == 4 and not words.isdisjoint(_COMBINES):
+    elif i.opcode == "setp" and len(i.operands) == 4 and any(word in words for word in _COMBINES):
         joins = "or" if "or" in words else "and"
         decided = _decides(e, joins, i.operands[3], "pred")
         _line(e, "compares", _use(e, step, i.operands[1:]), f", {decided}{guard}")

@@ -68,4 +68,4 @@ def _reaches_others(site: Site) -> bool:
     facts = site.facts
     if facts.reaches_cluster or facts.kind is InstructionKind.MBARRIER:
         return True
-    return not ("shared" in facts.spaces or "shared::cta" in facts.spaces)
+    return "shared" not in facts.spaces

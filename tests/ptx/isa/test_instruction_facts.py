@@ -70,6 +70,27 @@ def test_strong_accesses_have_their_scope(text: str, is_strong: bool, scope: str
 
 
 @pytest.mark.parametrize(
+    ("text", "publishes"),
+    [
+        ("membar.gl", True),
+        ("membar.cta", False),
+        ("fence.sc.gpu", True),
+        ("fence.acquire.gpu", False),
+        ("atom.release.add.u32", True),  # without a scope it is .gpu
+        ("st.release.cluster.u32", False),
+        ("st.global.u32", False),
+    ],
+)
+def test_releases_of_all_blocks_publish_stores(text: str, publishes: bool) -> None:
+    assert facts(text).publishes is publishes
+
+
+@pytest.mark.parametrize(("text", "vector"), [("ld.global.v4.f32", 4), ("ld.global.f32", 1)])
+def test_a_vector_has_its_elements(text: str, vector: int) -> None:
+    assert facts(text).vector == vector
+
+
+@pytest.mark.parametrize(
     ("text", "proxy", "is_asynchronous"),
     [
         ("ld.global.f32", GENERIC, False),
