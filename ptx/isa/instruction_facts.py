@@ -100,6 +100,7 @@ class InstructionFacts:
         is_narrow_fence: a fence of a scope that does not include all blocks.
         proxy: by which way it accesses memory: GENERIC, ASYNC, TEXTURE or CONSTANT.
         is_asynchronous: whether it accesses memory some time after the instruction.
+        has_two_words: whether its first modifier belongs to the opcode and cannot stand elsewhere.
         may_be_late: whether an ordered launch may execute a part of it later.
         is_calculation: whether its results depend on its operands alone.
         reads_past_l1: whether it has `.cg` or `.cv`, so that it sees what other blocks wrote.
@@ -121,6 +122,7 @@ class InstructionFacts:
     gives_number: bool = False
     is_idempotent: bool = False
     may_be_late: bool = False
+    has_two_words: bool = False
     name: str = ""
     type_suffix: str = ""
     types: tuple[str, ...] = ()
@@ -151,6 +153,11 @@ class InstructionFacts:
         return self.kind is InstructionKind.ATOMIC or self.kind is InstructionKind.REDUCTION
 
     @property
+    def is_move(self) -> bool:
+        """Whether it is `mov` or `selp`: it gives one of its operands, bit for bit."""
+        return self.kind is InstructionKind.MOVE and self.copies_value
+
+    @property
     def is_volatile(self) -> bool:
         """Whether it is a volatile load or store."""
         return "volatile" in self.words
@@ -175,6 +182,7 @@ def _opcodes(
     gives_number: bool = False,
     is_idempotent: bool = False,
     may_be_late: bool = False,
+    has_two_words: bool = False,
 ) -> dict[str, InstructionFacts]:
     return {
         each: InstructionFacts(
@@ -185,6 +193,7 @@ def _opcodes(
             gives_number=gives_number,
             is_idempotent=is_idempotent,
             may_be_late=may_be_late,
+            has_two_words=has_two_words,
         )
         for each in opcodes.split()
     }
@@ -217,7 +226,7 @@ _OPCODES: Final[dict[str, InstructionFacts]] = {
     **_opcodes("st", InstructionKind.STORE, copies_value=True),
     **_opcodes("atom", InstructionKind.ATOMIC, gives_number=True),
     **_opcodes("red", InstructionKind.REDUCTION),
-    **_opcodes("cp", InstructionKind.COPY),
+    **_opcodes("cp", InstructionKind.COPY, has_two_words=True),
     **_opcodes("tensormap", InstructionKind.TENSOR_MAP),
     **_opcodes("prefetch prefetchu applypriority discard", InstructionKind.PREFETCH),
     **_opcodes("tex tld4 txq", InstructionKind.TEXTURE, gives_number=True),
@@ -225,11 +234,13 @@ _OPCODES: Final[dict[str, InstructionFacts]] = {
     **_opcodes("sust sured suq", InstructionKind.SURFACE),
     **_opcodes("ldmatrix", InstructionKind.LOAD_MATRIX),
     **_opcodes("stmatrix", InstructionKind.STORE_MATRIX),
-    **_opcodes("mma wmma", InstructionKind.MATRIX),
+    **_opcodes("mma", InstructionKind.MATRIX),
+    **_opcodes("wmma", InstructionKind.MATRIX, has_two_words=True),
     **_opcodes("wgmma tcgen05", InstructionKind.MATRIX, may_be_late=True),
-    **_opcodes("bar barrier", InstructionKind.BARRIER),
-    **_opcodes("mbarrier", InstructionKind.MBARRIER, gives_number=True),
-    **_opcodes("membar fence", InstructionKind.FENCE),
+    **_opcodes("bar barrier", InstructionKind.BARRIER, has_two_words=True),
+    **_opcodes("mbarrier", InstructionKind.MBARRIER, gives_number=True, has_two_words=True),
+    **_opcodes("membar", InstructionKind.FENCE),
+    **_opcodes("fence", InstructionKind.FENCE, has_two_words=True),
     **_opcodes("shfl", InstructionKind.EXCHANGE, copies_value=True),
     **_opcodes("vote match", InstructionKind.EXCHANGE, gives_number=True),
     **_opcodes("redux", InstructionKind.EXCHANGE),

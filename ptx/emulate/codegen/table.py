@@ -69,7 +69,6 @@ class Operation:
 
 
 _OPERATIONS: dict[tuple[str, str], Operation] = {}
-_TWO_WORDS = ("bar", "barrier", "cp", "fence", "mbarrier", "wmma")
 _IN_SEQUENCE = (("row", "col"), ("global", "shared", "shared::cta", "shared::cluster"))
 
 
@@ -179,14 +178,14 @@ def in_table_order(instruction: Instruction) -> Instruction:
 
 @lru_cache(maxsize=4096)  # by opcode and modifiers, as `_record`
 def _in_table_order(opcode: str, modifiers: tuple[str, ...]) -> tuple[str, ...] | None:
-    record = _record(opcode, modifiers)
+    record, facts = _record(opcode, modifiers), facts_of_words(opcode, modifiers)
     names = {record.name} if record else {name for name, _ in _OPERATIONS}
     for name in sorted(names, key=lambda name: (-len(name), name)):
         first, *named = name.split(".")
         rest = list(modifiers)
         if first != opcode or Counter(named) - Counter(rest):
             continue
-        if (first in _TWO_WORDS or "async" in named[:1]) and named[:1] != rest[:1]:
+        if (facts.has_two_words or "async" in named[:1]) and named[:1] != rest[:1]:
             continue
         for word in named:
             rest.remove(word)

@@ -11,7 +11,7 @@ On registers that never hold a subnormal number `.ftz` has nothing to do.
 from __future__ import annotations
 
 from ptx.emulate.codegen.registers import registers_in
-from ptx.isa.instruction_facts import facts_of
+from ptx.isa.instruction_facts import InstructionKind, facts_of
 from ptx.isa.model import Body, FloatImmediate, Instruction, Operand, Register
 
 
@@ -20,11 +20,14 @@ def registers_with_visible_bits(body: Body) -> frozenset[str]:
     visible: set[str] = set()
     copies: dict[str, list[str]] = {}
     for statement in body.statements:
-        if not isinstance(statement, Instruction) or facts_of(statement).ignores_nan_payload:
+        if not isinstance(statement, Instruction):
+            continue
+        facts = facts_of(statement)
+        if facts.ignores_nan_payload:
             continue
         operands = statement.operands
         target = operands[0] if operands else None
-        if statement.opcode in ("mov", "selp") and isinstance(target, Register):
+        if facts.is_move and isinstance(target, Register):
             sources = copies.setdefault(target.name, [])
             if all(not _is_compound(operand) for operand in operands[1:]):
                 sources += [each.name for each in operands[1:] if isinstance(each, Register)]
@@ -65,12 +68,14 @@ def registers_without_subnormals(body: Body) -> frozenset[str]:
         if not isinstance(statement, Instruction) or not statement.operands:
             continue
         target = statement.operands[0]
-        if not isinstance(target, Register) or statement.opcode == "call":
-            for operand in statement.operands if statement.opcode == "call" else (target,):
+        facts = facts_of(statement)
+        is_call = facts.kind is InstructionKind.CALL
+        if not isinstance(target, Register) or is_call:
+            for operand in statement.operands if is_call else (target,):
                 others.update(register.name for register in registers_in(operand))
-        elif facts_of(statement).flushes_result:
+        elif facts.flushes_result:
             written.add(target.name)
-        elif statement.opcode in ("mov", "selp") and all(map(_is_plain, statement.operands[1:3])):
+        elif facts.is_move and all(map(_is_plain, statement.operands[1:3])):
             written.add(target.name)
             for operand in statement.operands[1:3]:
                 if isinstance(operand, Register):

@@ -134,7 +134,7 @@ class PointerOrigins:
             return frozenset().union(*known)
         if opcode == "selp":
             return known[0] | known[1]
-        if opcode in ("add", "sub") and len(known) == 2:
+        if facts.kind is InstructionKind.ADDITION and len(known) == 2:
             return _added(known[0], known[1], -1 if opcode == "sub" else 1)
         if opcode == "mad" and known[0] == known[1] == _PLAIN:
             return known[2]
