@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from ptx.emulate.check.findings import Place
-from ptx.emulate.requirements.needs import version_of
 from ptx.errors import NvJitLinkNotFoundError
 
 from ..errors import ArgumentValueError
@@ -86,6 +85,8 @@ class ModuleAssembly:
 
     def look_at(self, module: PtxModule, capability: tuple[int, int]) -> None:
         """Assemble a module for a device of this capability."""
+        from ptx.emulate.requirements.needs import version_of  # loaded with the first module
+
         version, arch = self.assembler.build.version, _arch_of(module, capability)
         if version_of(module.version) > newest_ptx(version):
             _warn(f"nvJitLink {version[0]}.{version[1]} does not know PTX {module.version}")

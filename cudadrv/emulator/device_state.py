@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from hashlib import blake2b
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -424,6 +423,8 @@ class DeviceState:
     @property
     def uuid(self) -> bytes:
         """16 bytes that differ from device to device and are the same in every run."""
+        from hashlib import blake2b  # 3 ms, as OpenSSL comes along
+
         seed = f"{self.profile.name}/{self.number}".encode()
         return blake2b(seed, digest_size=16).digest()
 

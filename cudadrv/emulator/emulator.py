@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
 
@@ -36,11 +36,13 @@ from .calls.texture import TextureCalls
 from .calls.unified_addressing import UnifiedAddressingCalls
 from .calls.virtual_memory import VirtualMemoryCalls
 from .checks import CheckName, chosen_checks
-from .counters import Counters
 from .device_state import DeviceState
 from .fault_injection import BadDevice, MemoryLimit, ScheduledFault, result_named
 from .profiles import EmulatedDevice, given_devices
 from .timeline.choice import OrderName, chosen_order
+
+if TYPE_CHECKING:
+    from .counters import Counters
 
 # Newer than any compiler of its major, so that no PTX is refused unless a test asks for it.
 NEWEST_DRIVER: Final = (13, 9)
@@ -125,6 +127,8 @@ class Emulator(
 
         What is queued runs before the block and at its end.
         """
+        from .counters import Counters  # only where launches are counted
+
         counters = Counters()
         self.finish()
         for device in self._devices:

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from ptx.emulate.count.counts import Counts, Line
-from ptx.emulate.count.launch_counts import LaunchCounts
 from ptx.emulate.model.errors import (
     AssertionFailed,
     Deadlock,
@@ -40,15 +38,17 @@ from ptx.isa import PtxSyntaxError
 from ..driver._api import CUdevice_attribute, CUresult
 from .call_error import CallError, Failure, invalid_handle, invalid_value
 from .call_site import user_call_site
-from .counters import CountedLaunch, Occupancy
 from .functions import blocks_per_sm, registers_of
 from .modules import NO_CLUSTER, Shape
 
 if TYPE_CHECKING:
+    from ptx.emulate.count.counts import Counts, Line
+    from ptx.emulate.count.launch_counts import LaunchCounts
     from ptx.emulate.exec.order.ordered_launch import Turns
     from ptx.emulate.memory.peer_memory import PeerMemory
     from ptx.emulate.model.order import LaunchOrder
 
+    from .counters import CountedLaunch
     from .device_state import DeviceState
     from .modules import Function
 
@@ -388,8 +388,11 @@ def _launch(
     function: Function, shape: Shape, parameters: bytes, device: DeviceState, limits: Limits
 ) -> None:
     kernel = function.kernel()
-    counters = device.counters
-    counts = LaunchCounts() if counters else None
+    counts: LaunchCounts | None = None
+    if device.counters:
+        from ptx.emulate.count.launch_counts import LaunchCounts  # only where launches are counted
+
+        counts = LaunchCounts()
     kernel.launch(
         shape.grid,
         shape.block,
@@ -402,14 +405,18 @@ def _launch(
     )
     if counts is not None:
         launch = _counted(function, shape, device, kernel.lines_of(counts))
-        for counting in counters:
-            counting.launches.append(launch)
+        for counters in device.counters:
+            counters.launches.append(launch)
 
 
 def _counted(
     function: Function, shape: Shape, device: DeviceState, lines: Mapping[Line, Counts]
 ) -> CountedLaunch:
-    """The record of a launch that ran."""
+    """Return the record of a launch that ran."""
+    from ptx.emulate.count.counts import Counts  # only where launches are counted
+
+    from .counters import CountedLaunch, Occupancy
+
     x, y, z = shape.block
     warps = -(-(x * y * z) // device.model.warp_size)
     registers = registers_of(function, device)

@@ -13,9 +13,9 @@ from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
 from ..contexts import Context
 from ..functions import attribute_of, parameter_of, set_attribute
-from ..modules import Function, Library, LibraryKernel, Module, read_image
+from ..modules import Function, Library, LibraryKernel, Module
 from .call import call
-from .module import forget_module, place_module
+from .module import forget_module
 
 
 class LibraryCalls(CallRules):
@@ -34,6 +34,8 @@ class LibraryCalls(CallRules):
         /,
     ) -> tuple[CUresult, int]:
         """Read an image. What is wrong with it shows here, but for what a device refuses."""
+        from ..module_loading import read_image  # as in `ModuleCalls`
+
         library = Library(next(self._handles), read_image(bytes(code)))
         for entry in library.image.entries:
             if entry.span is not None:
@@ -211,6 +213,8 @@ def _loaded(driver: CallRules, library: Library, context: Context) -> Module:
         with context.device.lock:
             module = library.modules.get(context)
             if module is None:
+                from ..module_loading import place_module
+
                 module = place_module(driver, library.image, context)
                 ordinal = context.device.ordinal
                 for kernel in library.kernels.values():
