@@ -79,6 +79,30 @@ with emulator.session():
     }
 
 
+def test_a_launch_without_checks_loads_neither_race_checks_nor_counters() -> None:
+    code = """
+import sys
+import cudadrv
+from cudadrv import emulator
+with emulator.session(order="immediate", check=()):
+    context = cudadrv.cuda_context_for(0)
+    kernel = context.compile('extern "C" __global__ void f(int* x) { *x = 3; }').kernel("f")
+    stream = context.new_stream()
+    x = stream.empty(1, "int32")
+    kernel.launch(stream, cudadrv.LaunchConfig(1, 1), x)
+    assert stream.to_host(x)[0] == 3
+    print(*sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "ptx.emulate.exec.launch" in loaded
+    assert not loaded & {
+        "ptx.emulate.check.chunk_races",
+        "ptx.emulate.check.races",
+        "ptx.emulate.count.chunk_counts",
+    }
+
+
 def test_each_chapter_of_the_driver_stands_on_one_base() -> None:
     assert {chapter.__bases__ for chapter in Emulator.__bases__} == {(CallRules,)}
 
