@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 
     from ..sessions.session import counting as counting, session as session, use as use
     from ..sessions.stand_in import StandIn as StandIn, stand_in as stand_in
-    from .assembling import (
+    from .checks import (
         AssemblySkippedWarning as AssemblySkippedWarning,
+        CheckName as CheckName,
         RejectedModule as RejectedModule,
     )
-    from .checks import CheckName as CheckName
     from .counters import (
         CountedLaunch as CountedLaunch,
         Counters as Counters,
@@ -119,8 +119,7 @@ if not TYPE_CHECKING:  # so that a checker knows which names there are
         ),
         "ptx.emulate.count.instruction_class": "InstructionClass",
         "ptx.emulate.threads.limits": "Limits",
-        "cudadrv.emulator.assembling": "AssemblySkippedWarning RejectedModule",
-        "cudadrv.emulator.checks": "CheckName",
+        "cudadrv.emulator.checks": "AssemblySkippedWarning CheckName RejectedModule",
         "cudadrv.emulator.counters": "CountedLaunch Counters Occupancy",
         "cudadrv.emulator.fault_injection": "BadDevice MemoryLimit ScheduledFault",
         "cudadrv.emulator.leaks": "Leak",

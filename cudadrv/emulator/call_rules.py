@@ -26,7 +26,7 @@ from .host_memory import HostRange
 from .node_kind import NodeKind, Run
 from .streams import Capture, Stream
 from .timeline.host_watch import OrderWarning
-from .timeline.operation import Operation
+from .timeline.queues import Operation
 
 
 class CallRules(DriverState):

@@ -72,20 +72,19 @@ from .thread import CallingThread
 from .timeline.choice import Order
 from .timeline.concurrent_accesses import ConcurrentAccesses
 from .timeline.freed_memory import FreedMemory
-from .timeline.late_errors import LateErrors
-from .timeline.timeline import Timeline
+from .timeline.timeline import LateErrors, Timeline
 
 if TYPE_CHECKING:
     from ptx.emulate.memory.host_memory import MappedHostMemory
     from ptx.emulate.threads.limits import Limits
 
     from .arrays import Array, MipmappedArray
+    from .contexts import SmRange
     from .executables import Executable
     from .fault_injection import ScheduledFault
     from .graphs import Graph, Node, UserObject
     from .modules import Function, Library, LibraryKernel, Module, PendingLink
     from .pools import Pool
-    from .sm_resources import SmRange
 
 
 _WORK: Final = (NodeKind.KERNEL, NodeKind.COPY, NodeKind.SET, NodeKind.HOST)

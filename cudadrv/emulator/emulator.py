@@ -14,7 +14,6 @@ from ..driver._api import CUresult
 from ..driver.driver_api import DriverApi
 from ..errors import ArgumentValueError
 from .call_error import RESULT_TEXTS, Failure
-from .calls.array import ArrayCalls
 from .calls.checkpoint import CheckpointCalls
 from .calls.context import ContextCalls
 from .calls.device import DeviceCalls
@@ -25,7 +24,7 @@ from .calls.graph_node import GraphNodeCalls
 from .calls.green_context import GreenContextCalls
 from .calls.interprocess import InterprocessCalls
 from .calls.library import LibraryCalls
-from .calls.memory import MemoryCalls
+from .calls.memory import ArrayCalls, MemoryCalls
 from .calls.memory_copy import CopyCalls
 from .calls.memory_fill import FillCalls
 from .calls.module import ModuleCalls

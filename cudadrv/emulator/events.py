@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .graphs import Tip
     from .shared_file import SharedFile
     from .streams import Capture
-    from .timeline.operation import Operation
+    from .timeline.queues import Operation
     from .timeline.timestamp import Clock
 
 

@@ -16,12 +16,12 @@ from .call_error import invalid_value
 from .graphs import Graph, Node, Work
 from .memory_patterns import FREED, FRESH
 from .node_kind import NodeKind, Run
-from .timeline.operation import nothing
+from .timeline.queues import nothing
 
 if TYPE_CHECKING:
     from .device_state import GraphMemory
     from .graphs import References
-    from .timeline.operation import Operation
+    from .timeline.queues import Operation
     from .timeline.timestamp import Track
 
 

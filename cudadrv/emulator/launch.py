@@ -38,8 +38,7 @@ from ptx.isa import PtxSyntaxError
 from ..driver._api import CUdevice_attribute, CUresult
 from .call_error import CallError, Failure, invalid_handle, invalid_value
 from .call_site import user_call_site
-from .functions import blocks_per_sm, registers_of
-from .modules import NO_CLUSTER, Shape
+from .modules import NO_CLUSTER, Shape, blocks_per_sm, registers_of
 
 if TYPE_CHECKING:
     from ptx.emulate.count.counts import Counts, Line

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from ptx.emulate.model.errors import UndefinedSymbol, UnsupportedInstruction
 from ptx.isa import PtxSyntaxError
 
-from ..driver._api import CUresult
-from .call_error import CallError
+from ..driver._api import CUdevice_attribute, CUfunction_attribute, CUresult
+from .call_error import CallError, invalid_value
 
 if TYPE_CHECKING:
     from ptx.emulate.program import EmulatedKernel, Program
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ptx.signature import KernelSignature
 
     from .contexts import Context
-
+    from .device_state import DeviceState
 
 Dim3 = tuple[int, int, int]
 NO_CLUSTER: Final = (1, 1, 1)
@@ -173,3 +173,164 @@ def newest_ptx(toolkit: tuple[int, int]) -> tuple[int, int]:
         return major - 4, minor
     # 12.5 and 12.6 share one.
     return (8, minor - (minor > 5)) if major == 12 else (7, minor)
+
+
+_WARP = 32
+_REGISTERS_AT_ONCE = 256  # a warp's registers are taken in these pieces
+_WARPS_AT_ONCE = 4
+_SHARED_AT_ONCE = 128
+_MOST_REGISTERS: Final = 255
+_LEAST_REGISTERS: Final = 16
+_MAX_DYNAMIC: Final = int(CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+_CARVEOUT: Final = int(CUfunction_attribute.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
+_CLUSTER_MUST: Final = int(CUfunction_attribute.CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET)
+_CLUSTER_WIDTH: Final = int(CUfunction_attribute.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH)
+_NON_PORTABLE: Final = int(CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED)
+_SCHEDULING: Final = int(
+    CUfunction_attribute.CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE
+)
+
+
+def _up(value: int, step: int) -> int:
+    return -(-value // step) * step
+
+
+def most_registers(attributes: Mapping[int, int], threads: int, blocks: int) -> int:
+    """Registers a thread with which `blocks` blocks of `threads` threads fit a multiprocessor."""
+    block = attributes[int(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK)]
+    shared = attributes[
+        int(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR)
+    ]
+    warps = -(-threads // _WARP)
+    together = _up(warps * blocks, _WARPS_AT_ONCE)
+    each = min(block // warps, shared // together)  # of a warp
+    return each // _REGISTERS_AT_ONCE * _REGISTERS_AT_ONCE // _WARP
+
+
+def blocks_per_sm(
+    attributes: Mapping[int, int], threads: int, registers: int, shared_bytes: int
+) -> int:
+    """Blocks of `threads` threads that a multiprocessor holds at once, 0 if not one.
+
+    `registers` is of a thread; `shared_bytes` static and dynamic shared memory of a block.
+    """
+
+    def attribute(which: CUdevice_attribute) -> int:
+        return attributes[int(which)]
+
+    if threads > attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK):
+        return 0
+    warps = -(-threads // _WARP)
+    most = [
+        attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR),
+        attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)
+        // _WARP
+        // warps,
+    ]
+    if registers:
+        all_registers = attribute(
+            CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR
+        )
+        held = all_registers // _up(registers * _WARP, _REGISTERS_AT_ONCE)
+        most.append(held // _WARPS_AT_ONCE * _WARPS_AT_ONCE // warps)
+    reserved = attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK)
+    shared = _up(shared_bytes + reserved, _SHARED_AT_ONCE)
+    if shared:
+        most.append(
+            attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)
+            // shared
+        )
+    return min(most)
+
+
+def registers_of(function: Function, device: DeviceState) -> int:
+    """Registers a thread: the estimate, as far as the kernel's own limits allow.
+
+    These are `__maxnreg__`, and that the blocks which `__launch_bounds__` asks for fit, else one of
+    the largest size (PTX ISA, "Performance-Tuning Directives").
+    """
+    directives = function.directives
+    threads = function.signature.max_threads or device.model.max_threads_per_block
+    (blocks,) = directives.get("minnctapersm", (1,))
+    (most,) = directives.get("maxnreg", (_MOST_REGISTERS,))
+    room = most_registers(device.attributes, threads, max(blocks, 1))
+    return max(min(function.kernel().registers, most, room), _LEAST_REGISTERS)
+
+
+def attribute_of(function: Function, number: int) -> int:
+    """The value of a function attribute; registers are an estimate.
+
+    Raises:
+        CallError: there is no such attribute.
+    """
+    device = function.module.context.device
+    own = function.kernel().attributes
+    target = function.module.program.module.target.removeprefix("sm_").rstrip("af")
+    major, minor = device.profile.compute_capability
+    named = {
+        "MAX_THREADS_PER_BLOCK": own.max_threads,
+        "SHARED_SIZE_BYTES": own.shared_bytes,
+        "CONST_SIZE_BYTES": own.const_bytes,
+        "LOCAL_SIZE_BYTES": own.local_bytes,
+        "NUM_REGS": registers_of(function, device),
+        "PTX_VERSION": int(target) if target.isdecimal() else 0,
+        "BINARY_VERSION": 10 * major + minor,
+        "CACHE_MODE_CA": 0,
+        "MAX_DYNAMIC_SHARED_SIZE_BYTES": function.max_dynamic,
+        "PREFERRED_SHARED_MEMORY_CARVEOUT": function.carveout,
+        "CLUSTER_SIZE_MUST_BE_SET": int(any(function.cluster)),
+        "REQUIRED_CLUSTER_WIDTH": function.cluster[0],
+        "REQUIRED_CLUSTER_HEIGHT": function.cluster[1],
+        "REQUIRED_CLUSTER_DEPTH": function.cluster[2],
+        "NON_PORTABLE_CLUSTER_SIZE_ALLOWED": int(function.non_portable),
+        "CLUSTER_SCHEDULING_POLICY_PREFERENCE": 0,
+    }
+    values = {
+        int(getattr(CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")): value
+        for name, value in named.items()
+    }
+    if number not in values:
+        raise invalid_value(f"there is no function attribute {number}")
+    return values[number]
+
+
+def set_attribute(function: Function, number: int, value: int) -> None:
+    """Set what can be set: the dynamic shared memory limit is what a launch may use.
+
+    Raises:
+        CallError: the attribute cannot be set, or not to this value.
+    """
+    if number == _MAX_DYNAMIC:
+        model = function.module.context.device.model
+        most = model.max_shared_per_block - function.signature.shared_bytes
+        if not 0 <= value <= most:
+            raise invalid_value(
+                f"kernel {function.shown} can have 0 to {most} bytes of dynamic shared memory, "
+                f"not {value}"
+            )
+        function.max_dynamic = value
+    elif number == _CARVEOUT and -1 <= value <= 100:
+        function.carveout = value
+    elif number == _NON_PORTABLE and value in (0, 1):
+        function.non_portable = bool(value)
+    elif _CLUSTER_WIDTH <= number < _CLUSTER_WIDTH + 3 and value >= 0:
+        extents = list(function.cluster)
+        extents[number - _CLUSTER_WIDTH] = value
+        function.cluster = (extents[0], extents[1], extents[2])
+    elif number not in (_CLUSTER_MUST, _SCHEDULING):
+        raise invalid_value(f"function attribute {number} cannot be set to {value}")
+    function.approved.clear()
+
+
+def parameter_of(function: Function, index: int) -> tuple[int, int]:
+    """Offset and size of a parameter.
+
+    Raises:
+        CallError: the kernel has fewer.
+    """
+    params = function.signature.params
+    if not 0 <= index < len(params):
+        raise invalid_value(
+            f"kernel {function.shown} has {len(params)} parameters, none at {index}"
+        )
+    return params[index].offset, params[index].nbytes

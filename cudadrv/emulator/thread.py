@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .call_error import Failure
     from .contexts import Context
     from .streams import Stream
-    from .timeline.operation import Operation
+    from .timeline.queues import Operation
 
 _HostFunction: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 

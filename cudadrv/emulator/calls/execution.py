@@ -24,11 +24,19 @@ from ...driver._api import (
 )
 from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
-from ..functions import attribute_of, blocks_per_sm, parameter_of, registers_of, set_attribute
 from ..graphs import Work
 from ..host_memory import HostRange
 from ..launch import KernelCall, check, execute, execute_in_turns, read_parameters
-from ..modules import NO_CLUSTER, Function, Shape
+from ..modules import (
+    NO_CLUSTER,
+    Function,
+    Shape,
+    attribute_of,
+    blocks_per_sm,
+    parameter_of,
+    registers_of,
+    set_attribute,
+)
 from ..node_kind import NodeKind, Run
 from .call import call
 from .library import function_of

@@ -31,7 +31,7 @@ from ..graphs import Graph, Node, References, UserObject
 from ..node_kind import NodeKind, Run
 from ..streams import Stream
 from ..timeline.concurrent_accesses import ConcurrentAccesses
-from ..timeline.operation import Operation
+from ..timeline.queues import Operation
 from ..timeline.timeline import Timeline
 from .call import call
 

@@ -44,7 +44,7 @@ from ..launch import KernelCall, ShownParameters, read_parameters
 from ..modules import NO_CLUSTER, Function, Shape
 from ..node_kind import NodeKind
 from ..streams import NON_BLOCKING, Capture, Stream
-from ..timeline.operation import nothing
+from ..timeline.queues import nothing
 from .call import call, pointer_to
 from .execution import host_params, kernel_work
 from .graph import UNCOPIED, copied_graph, forget_graph, release

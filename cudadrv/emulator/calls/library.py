@@ -12,8 +12,15 @@ from ...driver._api import CUdeviceptr, CUfunction, CUfunction_attribute, CUmodu
 from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
 from ..contexts import Context
-from ..functions import attribute_of, parameter_of, set_attribute
-from ..modules import Function, Library, LibraryKernel, Module
+from ..modules import (
+    Function,
+    Library,
+    LibraryKernel,
+    Module,
+    attribute_of,
+    parameter_of,
+    set_attribute,
+)
 from .call import call
 from .module import forget_module
 

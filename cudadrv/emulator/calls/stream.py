@@ -33,7 +33,7 @@ from ..events import Event
 from ..graphs import Graph, Tip
 from ..node_kind import NodeKind
 from ..streams import NON_BLOCKING, Capture, Stream
-from ..timeline.operation import nothing
+from ..timeline.queues import nothing
 from .call import call, pointer_to
 from .event import INTERPROCESS
 

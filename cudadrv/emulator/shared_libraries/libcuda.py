@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from ...driver._api import CUresult
+from ..calls.tensor_map import FUNCTIONS
 from ..emulator import Emulator
-from ..tensor_map_functions import FUNCTIONS
 from .driver_table import PLAIN
 from .graphs import GRAPHS
 from .green_contexts import GREEN_CONTEXTS

@@ -19,7 +19,7 @@ from ... import border
 from ...errors import ArgumentValueError
 
 if TYPE_CHECKING:
-    from .operation import Operation
+    from .queues import Operation
 
 _T = TypeVar("_T")
 OrderName = Literal["immediate", "late", "random"]

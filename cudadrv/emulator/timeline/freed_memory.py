@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..device_state import DeviceState, GraphMemory, Piece
     from ..pools import Pool
     from ..streams import Stream
-    from .operation import Operation
+    from .queues import Operation
     from .timeline import Timeline
 
 # CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES and _ALLOW_INTERNAL_DEPENDENCIES. What has been

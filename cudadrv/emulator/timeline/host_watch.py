@@ -22,7 +22,7 @@ from .past_accesses import Numbers
 
 if TYPE_CHECKING:
     from ..host_memory import HostRange
-    from .operation import Operation
+    from .queues import Operation
 
 # More than this is not watched: a checksum of it costs tens of milliseconds.
 _MOST_BYTES: Final = 64 << 20

@@ -7,6 +7,7 @@ import struct
 import pytest
 
 from cudadrv.emulator import Emulator
+from cudadrv.emulator.calls.tensor_map import FUNCTIONS
 from cudadrv.emulator.shared_libraries.driver_table import PLAIN
 from cudadrv.emulator.shared_libraries.graphs import GRAPHS
 from cudadrv.emulator.shared_libraries.green_contexts import GREEN_CONTEXTS
@@ -17,7 +18,6 @@ from cudadrv.emulator.shared_libraries.memory import MEMORY
 from cudadrv.emulator.shared_libraries.queries import QUERIES
 from cudadrv.emulator.shared_libraries.shared_object import MACHINES, elf_image
 from cudadrv.emulator.shared_libraries.signature import Signature, signature
-from cudadrv.emulator.tensor_map_functions import FUNCTIONS
 
 TABLES = (LAUNCHING, LOADING, QUERIES, MEMORY, GRAPHS, GREEN_CONTEXTS)
 SPECIAL: dict[Signature, Handler] = {
