@@ -46,8 +46,15 @@ if TYPE_CHECKING:
 # Newer than any compiler of its major, so that no PTX is refused unless a test asks for it.
 NEWEST_DRIVER: Final = (13, 9)
 
-# What a fault of one function applies to beside it: a launch is a launch by either call.
-_ALSO = {"cuLaunchKernel": ("cuLaunchKernelEx",)}
+# A fault of a function strikes a function that does the same and more as well.
+_ALSO: Final = {
+    "cuDevicePrimaryCtxRetain": ("cuGreenCtxCreate",),
+    "cuFuncGetAttribute": ("cuKernelGetAttribute",),
+    "cuFuncGetParamInfo": ("cuKernelGetParamInfo",),
+    "cuFuncSetAttribute": ("cuKernelSetAttribute",),
+    "cuLaunchKernel": ("cuLaunchKernelEx",),
+    "cuModuleGetGlobal": ("cuLibraryGetGlobal",),
+}
 
 
 class Emulator(
@@ -154,8 +161,8 @@ class Emulator(
 
         `with_` is a CUresult or its number, and `text` what cuGetErrorString then says. The call
         does nothing else. Calls of all threads count. Without `times` limit (None) every call from
-        the nth on fails. A fault of cuLaunchKernel is one of cuLaunchKernelEx, which cudadrv
-        launches with, too.
+        the nth on fails. A fault of cuLaunchKernel strikes cuLaunchKernelEx too, with which cudadrv
+        launches; a fault of cuFuncGetAttribute strikes cuKernelGetAttribute, and so on.
 
         Raises:
             ValueError: no such function, or a number out of range.
