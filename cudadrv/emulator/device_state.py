@@ -1,6 +1,6 @@
 """One emulated device at run time: its memory, its accounts, its state.
 
-The driver's allocations in it are `Piece`s. `GraphMemory` is taken by graphs (CUDA Driver API,
+The driver's allocations in it are `Piece`s. `GraphAllocation` is taken by graphs (CUDA Driver API,
 cuDeviceGetGraphMemAttribute), `PhysicalMemory` has no address until it is mapped (cuMemCreate).
 """
 
@@ -73,7 +73,7 @@ class Piece:
     owner: Owner
     context: int
     number: int
-    graph: GraphMemory | None = None
+    graph: GraphAllocation | None = None
     pool: Pool | None = None
     is_foreign: bool = False
 
@@ -160,7 +160,7 @@ class GraphAccount:
 
 
 @dataclass(eq=False, slots=True)
-class GraphMemory:
+class GraphAllocation:
     """An allocation recorded by a capture.
 
     The bytes are taken when it is captured, and given back when neither the graph nor an
@@ -447,7 +447,7 @@ class DeviceState:
         owner: Owner,
         *,
         context: int = 0,
-        graph: GraphMemory | None = None,
+        graph: GraphAllocation | None = None,
         pool: Pool | None = None,
     ) -> Piece:
         """Take memory; the lock is held. Of a pool it comes where one is given, or by its owner.
@@ -460,7 +460,12 @@ class DeviceState:
         return self.run_alone(lambda: self._allocate(nbytes, owner, context, graph, pool))
 
     def _allocate(
-        self, nbytes: int, owner: Owner, context: int, graph: GraphMemory | None, pool: Pool | None
+        self,
+        nbytes: int,
+        owner: Owner,
+        context: int,
+        graph: GraphAllocation | None,
+        pool: Pool | None,
     ) -> Piece:
         before = self.memory.used_bytes
         if nbytes > self.account.capacity:

@@ -38,7 +38,7 @@ from .checks import CheckName, chosen_checks
 from .device_state import DeviceState
 from .fault_injection import BadDevice, MemoryLimit, ScheduledFault, result_named
 from .profiles import EmulatedDevice, given_devices
-from .timeline.choice import OrderName, chosen_order
+from .timeline.schedule import OrderName, chosen_schedule
 
 if TYPE_CHECKING:
     from .counters import Counters
@@ -124,7 +124,7 @@ class Emulator(
             given_devices(devices, EmulatedDevice),
             driver_version,
             chosen_checks(limits, check, suppressions),
-            chosen_order(order, seed),
+            chosen_schedule(order, seed),
         )
 
     @contextmanager

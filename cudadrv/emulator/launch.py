@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from .counters import CountedLaunch
     from .device_state import DeviceState
-    from .modules import Function
+    from .modules import KernelFunction
 
 
 _NON_PORTABLE_CLUSTER: Final = 16
@@ -78,7 +78,7 @@ _CODES: Final[tuple[tuple[type[EmulationFault], CUresult], ...]] = (
 class KernelCall:
     """A kernel with the shape of its launch and its parameters."""
 
-    function: Function
+    function: KernelFunction
     shape: Shape
     parameters: bytes
 
@@ -101,7 +101,7 @@ class ShownParameters:
         )
 
 
-def check(function: Function, shape: Shape, device: DeviceState) -> None:
+def check(function: KernelFunction, shape: Shape, device: DeviceState) -> None:
     """Refuse a launch that the driver would refuse.
 
     Raises:
@@ -120,7 +120,7 @@ def check(function: Function, shape: Shape, device: DeviceState) -> None:
     function.approved.add(shape)
 
 
-def _check_extents(function: Function, shape: Shape, device: DeviceState) -> None:
+def _check_extents(function: KernelFunction, shape: Shape, device: DeviceState) -> None:
     for what, extents, name in (
         ("grid", shape.grid, "MAX_GRID_DIM"),
         ("block", shape.block, "MAX_BLOCK_DIM"),
@@ -149,7 +149,7 @@ def _check_extents(function: Function, shape: Shape, device: DeviceState) -> Non
         )
 
 
-def _check_shared(function: Function, shape: Shape) -> None:
+def _check_shared(function: KernelFunction, shape: Shape) -> None:
     if shape.shared_bytes > function.max_dynamic:
         raise invalid_value(
             f"kernel {function.shown}: {shape.shared_bytes} bytes of dynamic shared memory are "
@@ -158,7 +158,7 @@ def _check_shared(function: Function, shape: Shape) -> None:
         )
 
 
-def _check_cluster(function: Function, shape: Shape, device: DeviceState) -> None:
+def _check_cluster(function: KernelFunction, shape: Shape, device: DeviceState) -> None:
     cluster = shape.cluster
     if cluster == NO_CLUSTER and any(function.cluster):
         cluster = function.cluster
@@ -183,7 +183,7 @@ def _check_cluster(function: Function, shape: Shape, device: DeviceState) -> Non
         )
 
 
-def _check_cooperative(function: Function, shape: Shape, device: DeviceState) -> None:
+def _check_cooperative(function: KernelFunction, shape: Shape, device: DeviceState) -> None:
     threads = shape.block[0] * shape.block[1] * shape.block[2]
     resident = function.module.context.sm_count * blocks_per_sm(
         device.attributes,
@@ -200,7 +200,7 @@ def _check_cooperative(function: Function, shape: Shape, device: DeviceState) ->
         )
 
 
-def read_parameters(function: Function, kernel_params: int, extra: int) -> bytes:
+def read_parameters(function: KernelFunction, kernel_params: int, extra: int) -> bytes:
     """The parameter block, copied from where the caller has it.
 
     `kernel_params` is the address of an array of pointers, one a parameter; `extra` that of a list
@@ -228,7 +228,7 @@ def read_parameters(function: Function, kernel_params: int, extra: int) -> bytes
     return bytes(block)
 
 
-def _packed(function: Function, extra: int) -> bytes:
+def _packed(function: KernelFunction, extra: int) -> bytes:
     """The buffer that a list of `extra` names."""
     word = ctypes.sizeof(ctypes.c_size_t)
     pointer = size = 0
@@ -251,7 +251,7 @@ def _packed(function: Function, extra: int) -> bytes:
 
 
 def execute(
-    function: Function, shape: Shape, parameters: bytes, device: DeviceState, limits: Limits
+    function: KernelFunction, shape: Shape, parameters: bytes, device: DeviceState, limits: Limits
 ) -> None:
     """Run a launch to its end; a fault spoils the device.
 
@@ -269,7 +269,7 @@ def execute(
 
 
 def execute_in_turns(
-    function: Function,
+    function: KernelFunction,
     shape: Shape,
     parameters: bytes,
     device: DeviceState,
@@ -306,7 +306,7 @@ def execute_in_turns(
 
 
 def _begin(
-    function: Function,
+    function: KernelFunction,
     shape: Shape,
     parameters: bytes,
     device: DeviceState,
@@ -330,7 +330,7 @@ def _begin(
 
 
 def _reached(
-    function: Function, device: DeviceState
+    function: KernelFunction, device: DeviceState
 ) -> tuple[list[threading.RLock], tuple[PeerMemory, ...]]:
     """The locks of the devices that a launch reaches, and the memories of the other ones.
 
@@ -384,7 +384,7 @@ def _part(device: DeviceState, memories: tuple[PeerMemory, ...], work: Callable[
 
 
 def _launch(
-    function: Function, shape: Shape, parameters: bytes, device: DeviceState, limits: Limits
+    function: KernelFunction, shape: Shape, parameters: bytes, device: DeviceState, limits: Limits
 ) -> None:
     kernel = function.kernel()
     counts: LaunchCounts | None = None
@@ -409,7 +409,7 @@ def _launch(
 
 
 def _counted(
-    function: Function, shape: Shape, device: DeviceState, lines: Mapping[Line, Counts]
+    function: KernelFunction, shape: Shape, device: DeviceState, lines: Mapping[Line, Counts]
 ) -> CountedLaunch:
     """Return the record of a launch that ran."""
     from ptx.emulate.count.counts import Counts  # only where launches are counted

@@ -20,7 +20,7 @@ from ptx.signature import KernelSignature
 
 from ..driver._api import CUresult
 from .call_error import CallError
-from .modules import Function, Module, newest_ptx
+from .modules import KernelFunction, Module, newest_ptx
 
 if TYPE_CHECKING:
     from .call_rules import CallRules
@@ -55,12 +55,12 @@ def place_module(driver: CallRules, parsed: PtxModule, context: Context) -> Modu
     return module
 
 
-def new_function(handle: int, module: Module, signature: KernelSignature) -> Function:
+def new_function(handle: int, module: Module, signature: KernelSignature) -> KernelFunction:
     """The function of a kernel that the module defines."""
     entry = module.program.module.functions[signature.name]
     required = (*entry.directives.get("reqnctapercluster", ()), 1, 1, 1)[:3]
     has_cluster = "reqnctapercluster" in entry.directives
-    return Function(
+    return KernelFunction(
         handle,
         module,
         signature,

@@ -37,7 +37,7 @@ class Shape:
 
 
 @dataclass(eq=False, slots=True)
-class Function:
+class KernelFunction:
     """A kernel of a module, generated when its first use needs it.
 
     Attributes:
@@ -95,12 +95,12 @@ class Function:
 
 @dataclass(eq=False, slots=True)
 class Module:
-    """A PTX text loaded in a context; `functions` has a `Function` for each kernel, by name."""
+    """A PTX text loaded in a context, with a `KernelFunction` for each kernel by name."""
 
     handle: int
     context: Context
     program: Program
-    functions: dict[str, Function] = field(default_factory=dict)
+    functions: dict[str, KernelFunction] = field(default_factory=dict)
 
     def close(self) -> None:
         """Free its variables; its functions are dead from now on."""
@@ -243,7 +243,7 @@ def blocks_per_sm(
     return min(most)
 
 
-def registers_of(function: Function, device: DeviceState) -> int:
+def registers_of(function: KernelFunction, device: DeviceState) -> int:
     """Registers a thread: the estimate, as far as the kernel's own limits allow.
 
     These are `__maxnreg__`, and that the blocks which `__launch_bounds__` asks for fit, else one of
@@ -257,7 +257,7 @@ def registers_of(function: Function, device: DeviceState) -> int:
     return max(min(function.kernel().registers, most, room), _LEAST_REGISTERS)
 
 
-def attribute_of(function: Function, number: int) -> int:
+def attribute_of(function: KernelFunction, number: int) -> int:
     """The value of a function attribute; registers are an estimate.
 
     Raises:
@@ -294,7 +294,7 @@ def attribute_of(function: Function, number: int) -> int:
     return values[number]
 
 
-def set_attribute(function: Function, number: int, value: int) -> None:
+def set_attribute(function: KernelFunction, number: int, value: int) -> None:
     """Set what can be set: the dynamic shared memory limit is what a launch may use.
 
     Raises:
@@ -322,7 +322,7 @@ def set_attribute(function: Function, number: int, value: int) -> None:
     function.approved.clear()
 
 
-def parameter_of(function: Function, index: int) -> tuple[int, int]:
+def parameter_of(function: KernelFunction, index: int) -> tuple[int, int]:
     """Offset and size of a parameter.
 
     Raises:

@@ -16,7 +16,7 @@ from ..emulator.checks import CheckName
 from ..emulator.emulator import NEWEST_DRIVER, Emulator
 from ..emulator.profiles import DeviceProperties, EmulatedDevice, given_devices
 from ..emulator.report import still_queued
-from ..emulator.timeline.choice import OrderName
+from ..emulator.timeline.schedule import OrderName
 from ..errors import ArgumentValueError, CheckError, CudadrvError, DriverSelectionError
 
 if TYPE_CHECKING:

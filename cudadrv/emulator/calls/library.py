@@ -13,7 +13,7 @@ from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
 from ..contexts import Context
 from ..modules import (
-    Function,
+    KernelFunction,
     Library,
     LibraryKernel,
     Module,
@@ -195,7 +195,9 @@ class LibraryCalls(CallRules):
         return self._usable(primary)
 
 
-def function_of(driver: CallRules, handle: CUfunction, context: Context | None = None) -> Function:
+def function_of(
+    driver: CallRules, handle: CUfunction, context: Context | None = None
+) -> KernelFunction:
     """The function of a handle; a kernel of a library is one in the context of its stream."""
     kernel = driver._kernels.get(int(handle)) if driver._kernels else None
     if kernel is None:
@@ -209,7 +211,7 @@ def function_of(driver: CallRules, handle: CUfunction, context: Context | None =
     return _in_context(driver, kernel, context or driver._current())
 
 
-def _in_context(driver: CallRules, kernel: LibraryKernel, context: Context) -> Function:
+def _in_context(driver: CallRules, kernel: LibraryKernel, context: Context) -> KernelFunction:
     return _loaded(driver, kernel.library, context).functions[kernel.name]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from ...driver._api import CUDA_ARRAY3D_DESCRIPTOR, CUarray, CUdeviceptr, CUmipmappedArray, CUresult
-from ..arrays import Array, Layout, MipmappedArray, read_layout
+from ..arrays import Array, ArrayLayout, MipmappedArray, read_layout
 from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
 from ..contexts import Context
@@ -259,7 +259,7 @@ class ArrayCalls(CallRules):
         return SUCCESS, CUmipmappedArray(mipmapped.handle)
 
     @staticmethod
-    def _check_mipmaps(layout: Layout, context: Context) -> None:
+    def _check_mipmaps(layout: ArrayLayout, context: Context) -> None:
         """One- and two-dimensional mipmaps have limits of their own."""
         # CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH, 2D_MIPMAPPED_WIDTH, _HEIGHT
         attributes = context.device.attributes

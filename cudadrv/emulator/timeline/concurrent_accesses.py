@@ -59,7 +59,7 @@ _NOTHING: Final[Numbers] = np.empty((0, 2), np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class _Watched:
+class _WatchedPart:
     """A part of an allocation, as it is and as it was."""
 
     piece: HostPiece
@@ -98,7 +98,7 @@ class HostWrites:
 
     def __init__(self, memory: HostMemory) -> None:
         self._memory = memory
-        self._watched: list[_Watched] = []
+        self._watched: list[_WatchedPart] = []
         self._running = 0
         self._is_alone = True
         self._has_missed = False
@@ -123,7 +123,7 @@ class HostWrites:
         ]
         before = self._buffer(end - start)
         before[:] = now
-        self._watched.append(_Watched(piece, start, now, before))
+        self._watched.append(_WatchedPart(piece, start, now, before))
 
     def _buffer(self, nbytes: int) -> Bytes:
         """A used one where there is one: fresh pages take as long as several copies."""

@@ -34,7 +34,7 @@ class State(Enum):
 
 
 @dataclass(eq=False, slots=True)
-class Operation:
+class QueuedOperation:
     """An operation that a call put into the queue of a stream.
 
     Attributes:
@@ -70,10 +70,10 @@ class Operation:
     depth: int = 0
     waits: int = 0
     ended_ns: int | None = None
-    before: tuple[Operation, ...] = ()
-    after: list[Operation] = field(default_factory=list)
+    before: tuple[QueuedOperation, ...] = ()
+    after: list[QueuedOperation] = field(default_factory=list)
     dependency: GridDependency | None = None
-    early_behind: Operation | None = None
+    early_behind: QueuedOperation | None = None
 
     def __str__(self) -> str:
         where = f", queued at {self.place}" if self.place else ""
@@ -121,16 +121,16 @@ class Queues:
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
         self._stream_numbers = itertools.count(1)
-        self._of: dict[Stream, deque[Operation]] = {}
-        self.ready: list[Operation] = []
-        self.markers: deque[Operation] = deque()
+        self._of: dict[Stream, deque[QueuedOperation]] = {}
+        self.ready: list[QueuedOperation] = []
+        self.markers: deque[QueuedOperation] = deque()
 
     @property
     def is_empty(self) -> bool:
         """Whether all operations are done; it needs no lock."""
         return not self._of
 
-    def add(self, new: Operation, before: Iterable[Operation]) -> None:
+    def add(self, new: QueuedOperation, before: Iterable[QueuedOperation]) -> None:
         """Put an operation into the queue of its stream, after `before`."""
         stream = new.stream
         new.number = next(self._numbers)
@@ -144,10 +144,12 @@ class Queues:
         if not new.missing:
             self._make_ready(new)
 
-    def _make_ready(self, operation: Operation) -> None:
+    def _make_ready(self, operation: QueuedOperation) -> None:
         (self.markers if operation.is_marker else self.ready).append(operation)
 
-    def depend(self, operation: Operation, dependency: GridDependency, *, is_early: bool) -> None:
+    def depend(
+        self, operation: QueuedOperation, dependency: GridDependency, *, is_early: bool
+    ) -> None:
         """A kernel that was added; `is_early`: it may begin before the end of the one ahead."""
         operation.dependency = dependency
         queue = self._of[operation.stream]
@@ -156,7 +158,7 @@ class Queues:
             operation.early_behind = ahead
             dependency.ahead = ahead.dependency
 
-    def let_go(self, operation: Operation) -> bool:
+    def let_go(self, operation: QueuedOperation) -> bool:
         """What a kernel lets begin waits for it no longer; whether there was anything."""
         early = [each for each in operation.after if each.early_behind is operation]
         for each in early:
@@ -166,7 +168,7 @@ class Queues:
                 self._make_ready(each)
         return bool(early)
 
-    def retire(self, operation: Operation) -> None:
+    def retire(self, operation: QueuedOperation) -> None:
         """Take out an operation that is done; what waited for it alone is ready."""
         for each in operation.after:
             each.missing -= 1
@@ -181,24 +183,24 @@ class Queues:
         if not queue:  # it is None for what ran at its call
             self._of.pop(operation.stream, None)
 
-    def first_if_full(self, stream: Stream) -> list[Operation]:
+    def first_if_full(self, stream: Stream) -> list[QueuedOperation]:
         """The operation that must be done before a full stream takes more; needs no lock."""
         queue = self._of.get(stream)
         return [queue[0]] if queue is not None and len(queue) > QUEUE_LENGTH else []
 
-    def pending(self) -> list[Operation]:
+    def pending(self) -> list[QueuedOperation]:
         """Operations that are not done, in their order, without markers."""
         found = [each for queue in list(self._of.values()) for each in queue]
         found = [each for each in found if not (each.is_marker or each.is_done)]
         return sorted(found, key=attrgetter("number"))
 
-    def tails(self, stream: Stream) -> list[Operation]:
+    def tails(self, stream: Stream) -> list[QueuedOperation]:
         """What comes last before anything new in a stream, of each queue that counts."""
         return [
             queue[-1] for other, queue in list(self._of.items()) if queue and orders(stream, other)
         ]
 
-    def tails_of(self, owner: Context | DeviceState) -> list[Operation]:
+    def tails_of(self, owner: Context | DeviceState) -> list[QueuedOperation]:
         """The last operation of each queue of a context or a device."""
         return [
             queue[-1] for stream, queue in list(self._of.items()) if queue and is_of(stream, owner)
