@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.check.chunk_races import ChunkRaces
 from ptx.emulate.exec.merge import merge
 from ptx.emulate.exec.sync.skipped_barriers import SkippedBarriers
 from ptx.emulate.model.addresses import Index
@@ -26,6 +26,9 @@ from ptx.emulate.model.geometry import WARP, Geometry, Value
 from ptx.emulate.threads.fibre import GONE, Fibre, RunQueue
 from ptx.isa.instruction_facts import facts_of
 from ptx.isa.model import Instruction
+
+if TYPE_CHECKING:
+    from ptx.emulate.check.chunk_races import ChunkRaces
 
 Bools = NDArray[np.bool_]
 Counts = NDArray[np.int64]  # (blocks of the chunk,)
