@@ -26,7 +26,7 @@ from cudadrv.blas import LinearAlgebra
 from cudadrv.client.captured_graph import CapturedGraph
 from cudadrv.client.module_registry import ModuleRegistry
 from cudadrv.client.sobol import SobolDvCache
-from cudadrv.memory.reuse.bump import BumpArena
+from cudadrv.memory.reuse.allocator import BumpArena
 from cudadrv.pool.device_pool import DevicePool
 from cudadrv.runtime.module_cache import KeyedPtxModuleCache, PtxModuleCache
 from ptx import observers

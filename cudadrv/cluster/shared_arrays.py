@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import CudadrvError
-from ..memory.copy_threads import Share, under_way, work_together
 from ..memory.dtypes import AnyArray
+from ..memory.staging import Share, under_way, work_together
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 

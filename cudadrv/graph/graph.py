@@ -34,7 +34,7 @@ from ..memory.driver_pool import out_of_memory
 from ..memory.dtypes import TypedDType, checked_dtype
 from ..memory.host_copy import ArrayOrBuffer, HostArray
 from ..memory.layout import Shape, checked_shape
-from ..memory.release import GraphMemory
+from ..memory.memory_owners import GraphMemory
 from .executable import GraphExec
 from .graph_core import GraphBox, GraphCore
 from .needs import Content, NodeNeeds

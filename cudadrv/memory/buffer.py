@@ -17,8 +17,8 @@ from ..driver.stream_box import StreamBox, give_back_kept
 from ..driver.stream_core import StreamCore
 from ..errors import ClosedError, CudadrvError
 from .driver_pool import out_of_memory
+from .memory_owners import BorrowedMemory, GraphMemory, NoMemory, PoolMemory
 from .order import AnyMemory, note
-from .release import BorrowedMemory, GraphMemory, NoMemory, PoolMemory
 from .resource import MemoryStream, Released, ResourceMemory, choices_made, chosen_for
 
 _LARGEST_ADDRESS: Final = 2**64 - 1

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import numpy as np
 
+from .. import border
 from ..driver._api import CUdeviceptr, CUresult
 from ..driver.addresses import known_at
 from ..driver.in_use import failure
 from ..driver.later import drop_now
 from ..driver.stream_box import StreamBox
 from ..driver.stream_core import StreamCore
-from ..errors import CopyError, CudadrvError, WrongDeviceError
+from ..errors import ArgumentTypeError, CopyError, CudadrvError, WrongDeviceError
 from .array import AnyDeviceArray
 from .buffer import DeviceBuffer
 from .dtypes import AnyArray
 from .order import AnyMemory, use
 from .staging import LEAST_STAGED_BYTES, ring_of
 from .transfer import transfer
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 HostArray: TypeAlias = AnyArray
 ArrayOrBuffer: TypeAlias = AnyDeviceArray | DeviceBuffer
@@ -281,3 +285,32 @@ def is_reachable(stream: StreamBox, array: HostArray) -> bool:
         CudaError: the driver refused to say.
     """
     return known_at(stream.context, host_address(array)) is not None
+
+
+def as_array(array: npt.ArrayLike) -> AnyArray:
+    """What NumPy makes of a sequence, a number or an array of a subclass.
+
+    Raises:
+        ArgumentTypeError: it makes no array of it.
+        CopyError: it has masked elements.
+    """
+    try:
+        source: AnyArray = np.asanyarray(array)
+    except Exception as error:  # the object's own conversion may raise anything
+        what = f"{border.described(array)}, becomes no NumPy array"
+        raise ArgumentTypeError(f"{what}: {error}") from error
+    require_plain(source)
+    return np.asarray(source)
+
+
+def require_plain(array: AnyArray) -> None:
+    """Raise for a host array with masked elements: device memory has no mask.
+
+    Raises:
+        CopyError: it has.
+    """
+    if type(array) is not np.ndarray and np.ma.is_masked(array):
+        raise CopyError(
+            "a host array with masked elements has no counterpart on a device: fill them with "
+            "`array.filled(value)`"
+        )

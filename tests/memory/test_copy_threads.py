@@ -16,8 +16,8 @@ import pytest
 
 from campaigns.interrupts.points import Interrupter
 from cudadrv.driver.once_task import OnceTask
-from cudadrv.memory import copy_threads
-from cudadrv.memory.copy_threads import MOST_THREADS, usable_threads, work_together
+from cudadrv.memory import staging
+from cudadrv.memory.staging import MOST_THREADS, usable_threads, work_together
 from tests.several_threads import all_at_once
 
 SECONDS = 10
@@ -48,7 +48,7 @@ def helpers() -> list[threading.Thread]:
 @pytest.fixture(autouse=True)
 def helpers_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupt in another test may have lost the count of those that are idle."""
-    monkeypatch.setattr(copy_threads, "_helpers", copy_threads._Helpers())
+    monkeypatch.setattr(staging, "_helpers", staging._Helpers())
 
 
 def test_every_piece_is_done_once_by_whoever_comes() -> None:
@@ -106,8 +106,8 @@ def test_a_helper_that_is_slow_keeps_nothing_of_a_job_that_is_over(
     fails: bool, has_begun: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The driver's objects of a copy go when the copy has ended, whatever its helpers do."""
-    slow = copy_threads._Helpers()
-    monkeypatch.setattr(copy_threads, "_helpers", slow)
+    slow = staging._Helpers()
+    monkeypatch.setattr(staging, "_helpers", slow)
     may_go_on = threading.Event()
     caller = threading.get_ident()
 
@@ -244,10 +244,10 @@ def test_a_helper_that_an_exception_ended_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     others = helpers()
-    monkeypatch.setattr(copy_threads, "_helpers", copy_threads._Helpers())
+    monkeypatch.setattr(staging, "_helpers", staging._Helpers())
     work_together(with_all(2, lambda: None), 2)
     (thread,) = (each for each in helpers() if each not in others)
-    while not copy_threads._helpers.idle:
+    while not staging._helpers.idle:
         time.sleep(0.001)
     assert thread.ident is not None
     set_exception(thread.ident, SystemExit)

@@ -19,9 +19,17 @@ from campaigns.interrupts.points import Interrupter
 from cudadrv import emulator
 from cudadrv.driver.context_box import ContextBox
 from cudadrv.errors import ClosedError, OutOfMemoryError
-from cudadrv.memory import copy_threads, staging
-from cudadrv.memory.copy_threads import Share, under_way
-from cudadrv.memory.staging import LEAST_STAGED_BYTES, Chunk, Slot, StagingRing, chunks_of, ring_of
+from cudadrv.memory import staging
+from cudadrv.memory.staging import (
+    LEAST_STAGED_BYTES,
+    Chunk,
+    Share,
+    Slot,
+    StagingRing,
+    chunks_of,
+    ring_of,
+    under_way,
+)
 
 LIMIT = 4 << 20
 
@@ -78,7 +86,7 @@ def test_each_thread_moves_a_part_of_the_smallest_staged_copy(
     to_device: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads = len(chunks_of(np.zeros(LEAST_STAGED_BYTES, np.uint8), Share()))
-    monkeypatch.setattr(copy_threads, "_processors", lambda: threads)
+    monkeypatch.setattr(staging, "_processors", lambda: threads)
     meeting = threading.Barrier(threads, timeout=20)
 
     def move(to: int, of: int, nbytes: int) -> None:
@@ -101,10 +109,10 @@ def test_each_thread_moves_a_part_of_the_smallest_staged_copy(
 def test_copies_at_once_share_the_threads_and_are_cut_less(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(copy_threads, "_processors", lambda: 16)
+    monkeypatch.setattr(staging, "_processors", lambda: 16)
     array = np.zeros(LEAST_STAGED_BYTES, np.uint8)
     shares: list[Share] = []
-    monkeypatch.setattr(copy_threads, "under_way", shares)
+    monkeypatch.setattr(staging, "under_way", shares)
     while len(shares) < 4:
         shares.append(Share())
     assert [share.threads for share in shares] == [12, 6, 4, 4]
@@ -116,7 +124,7 @@ def test_copies_at_once_share_the_threads_and_are_cut_less(
 def test_a_copy_does_not_wait_for_the_whole_of_another_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(copy_threads, "_processors", lambda: 2)  # two pairs of buffers
+    monkeypatch.setattr(staging, "_processors", lambda: 2)  # two pairs of buffers
     large = np.ones(30 * LIMIT, np.uint8)
     small = np.full(LEAST_STAGED_BYTES, 2, np.uint8)
     first, begun = large.ctypes.data, threading.Event()

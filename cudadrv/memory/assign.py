@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ... import border
-from ...driver.stream_core import StreamCore
-from ...errors import CopyError, DTypeError
-from ..array import AnyDeviceArray, DeviceArray, view_of
-from ..copy import copy
-from ..dtypes import AnyArray, AnyDType
-from ..fill import fill
-from ..host_array import as_array
-from ..new_array import empty
-from ..resource import without_choices
+from .. import border
+from ..driver.stream_core import StreamCore
+from ..errors import CopyError, DTypeError
+from .array import AnyDeviceArray, DeviceArray, empty, view_of
+from .copy import copy
+from .dtypes import AnyArray, AnyDType
+from .fill import fill
+from .host_copy import as_array
+from .resource import without_choices
 
 
 def assign(stream: StreamCore, dst: AnyDeviceArray, value: object) -> None:
