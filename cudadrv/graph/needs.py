@@ -12,7 +12,7 @@ from ..driver.driver_api import DriverApi
 from ..driver.in_use import failure
 from ..driver.later import drop_later
 from ..driver.stream_box import CaptureState
-from ..memory.memory_owners import GraphMemory
+from ..memory.buffer import GraphMemory
 from ..memory.order import AnyMemory, Memory, settle
 
 _NO_DESTRUCTOR_SYNC: Final = 1  # CU_USER_OBJECT_NO_DESTRUCTOR_SYNC, the only choice

@@ -383,6 +383,9 @@ def empty(
     if type(shape) is int and shape >= 0:
         extents: tuple[int, ...] = (shape,)
         nbytes *= shape
+    elif type(shape) is tuple and len(shape) == 1 and type(shape[0]) is int and shape[0] >= 0:
+        extents = (shape[0],)
+        nbytes *= shape[0]
     else:
         extents = checked_shape(shape)
         nbytes *= math.prod(extents)

@@ -12,14 +12,21 @@ from ..driver.in_use import failure
 from ..driver.stream_core import StreamCore
 from ..errors import CopyError, InvalidValueError, WrongDeviceError
 from .array import AnyDeviceArray, DeviceArray, StridedArray, empty
-from .buffer import DeviceBuffer, alloc
+from .buffer import DeviceBuffer, PoolMemory, alloc
 from .driver_pool import open_pool
-from .host_copy import ArrayOrBuffer, HostArray, download, opened, ready, require_plain, upload
-from .memory_owners import PoolMemory
+from .host_copy import (
+    ArrayOrBuffer,
+    HostArray,
+    download,
+    opened,
+    ready,
+    require_plain,
+    transfer,
+    upload,
+)
 from .order import use
 from .resource import without_choices
 from .strided_copy import copy_strided, copy_to_peer, side_of
-from .transfer import transfer
 
 _SIDES: Final = (DeviceArray, DeviceBuffer, np.ndarray)
 _ndarray: Final = np.ndarray

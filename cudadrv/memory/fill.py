@@ -16,10 +16,9 @@ from .array import AnyDeviceArray, DeviceArray, StridedArray, empty, view_of
 from .buffer import DeviceBuffer
 from .copy import require_apart
 from .dtypes import AnyArray, AnyDType
-from .host_copy import ArrayOrBuffer, ready
+from .host_copy import ArrayOrBuffer, ready, transfer
 from .resource import without_choices
 from .strided_copy import MOST_BOXES, Axis, Boxes, Plan, Side, copy_strided, side_of
-from .transfer import transfer
 
 _BYTE: Final = np.dtype(np.uint8)
 _EXACT: Final = 2**53  # integers up to it are floats

@@ -41,8 +41,7 @@ from ..errors import (
     WrongDeviceError,
 )
 from .array import AnyDeviceArray, ArrayView, DeviceArray, StridedArray
-from .buffer import BufferView, DeviceBuffer, DeviceMemory, alloc, over
-from .memory_owners import PoolMemory
+from .buffer import BufferView, DeviceBuffer, DeviceMemory, PoolMemory, alloc, over
 from .order import AnyMemory, Memory
 from .pinned import wait_for_contexts
 from .resource import MemoryResource, ResourceMemory

@@ -28,7 +28,7 @@ from ..driver.in_use import failure
 from ..driver.module_box import ModuleBox
 from ..driver.stream_box import StreamBox
 from .array import AnyDeviceArray
-from .transfer import transfer
+from .host_copy import transfer
 
 # CU_DEVICE_ATTRIBUTE_MAX_PITCH of every device so far.
 _MOST_PITCH: Final = 2**31 - 1

@@ -47,7 +47,7 @@ def helpers() -> list[threading.Thread]:
 
 @pytest.fixture(autouse=True)
 def helpers_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An interrupt in another test may have lost the count of those that are idle."""
+    """Tests count the helpers that they start."""
     monkeypatch.setattr(staging, "_helpers", staging._Helpers())
 
 
@@ -121,7 +121,8 @@ def test_a_helper_that_is_slow_keeps_nothing_of_a_job_that_is_over(
     if has_begun:
         monkeypatch.setattr(OnceTask, "run", run_slowly)
     else:
-        slow.idle.append(True)  # it does not come for what it is given
+        never = threading.Thread()
+        slow.threads.append(never)  # it does not come for what it is given
 
     class Job:
         def __init__(self) -> None:
@@ -224,6 +225,21 @@ def test_nobody_runs_the_job_after_an_interrupt_at_any_point() -> None:
 
 
 @two_processors
+def test_interrupts_at_any_point_lose_no_helper(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staging, "usable_threads", lambda: 2)
+    monkeypatch.setattr(staging, "_MOST_A_PROCESSOR", 1)
+    number = 0
+    while Interrupter(number).run(lambda: work_together(lambda: None, 2)):
+        number += 1
+    assert number > 10
+    before = len(helpers())
+    for _ in range(3):
+        work_together(with_all(2, lambda: None), 2)
+    assert len(helpers()) <= before + 1
+    assert len(staging._helpers.given) < number
+
+
+@two_processors
 def test_an_exception_set_into_a_helper_is_raised_by_the_copy() -> None:
     caller = threading.get_ident()
 
@@ -247,8 +263,6 @@ def test_a_helper_that_an_exception_ended_is_not_waited_for(
     monkeypatch.setattr(staging, "_helpers", staging._Helpers())
     work_together(with_all(2, lambda: None), 2)
     (thread,) = (each for each in helpers() if each not in others)
-    while not staging._helpers.idle:
-        time.sleep(0.001)
     assert thread.ident is not None
     set_exception(thread.ident, SystemExit)
     work_together(lambda: None, 2)  # the exception is raised as the thread wakes

@@ -16,8 +16,8 @@ from ...driver.registry import Registry
 from ...driver.stream_box import StreamBox
 from ...driver.stream_core import StreamCore
 from ...errors import CudadrvError, InvalidValueError, OutOfMemoryError
+from ..buffer import PoolMemory
 from ..driver_pool import out_of_memory, trim_pool
-from ..memory_owners import PoolMemory
 from .bounds_hooks import WatchedBlocks
 from .free_lists import FreeList, FreeLists
 
