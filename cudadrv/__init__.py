@@ -96,37 +96,38 @@ if typing.TYPE_CHECKING:
         set_release_threshold as set_release_threshold,
         trim_pool as trim_pool,
     )
-    from .memory.host.managed import (
+    from .memory.growing_buffer import GrowingBuffer as GrowingBuffer
+    from .memory.ipc import IpcMemoryHandle as IpcMemoryHandle
+    from .memory.managed import (
         Advice as Advice,
         Attachment as Attachment,
         advise as advise,
     )
-    from .memory.host.pinned import managed_empty as managed_empty, pinned_empty as pinned_empty
-    from .memory.host.registered import RegisteredArray as RegisteredArray
-    from .memory.ipc.memory_handle import IpcMemoryHandle as IpcMemoryHandle
-    from .memory.pools.counted import (
-        CountedMemory as CountedMemory,
-        MemoryStatistics as MemoryStatistics,
-    )
-    from .memory.pools.growing_buffer import GrowingBuffer as GrowingBuffer
-    from .memory.pools.hooked import HookedMemory as HookedMemory
-    from .memory.pools.memory_pool import (
+    from .memory.memory_pool import (
         MemoryPool as MemoryPool,
         PoolStatistics as PoolStatistics,
     )
-    from .memory.pools.pinned_pool import (
+    from .memory.pinned import (
         PinnedPool as PinnedPool,
         PinnedStatistics as PinnedStatistics,
+        managed_empty as managed_empty,
+        pinned_empty as pinned_empty,
     )
-    from .memory.pools.unpooled import UnpooledMemory as UnpooledMemory
+    from .memory.registered import RegisteredArray as RegisteredArray
     from .memory.resource import (
         DriverMemory as DriverMemory,
         MemoryResource as MemoryResource,
         MemoryStream as MemoryStream,
         using_memory as using_memory,
     )
+    from .memory.resource_adaptors import (
+        CountedMemory as CountedMemory,
+        HookedMemory as HookedMemory,
+        MemoryStatistics as MemoryStatistics,
+    )
     from .memory.reuse.allocator import CudaAllocator as CudaAllocator
     from .memory.reuse.arena import ArenaMemory as ArenaMemory, DeviceArena as DeviceArena
+    from .memory.unpooled import UnpooledMemory as UnpooledMemory
     from .pool.device_pool import DevicePool as DevicePool
     from .pool.scatter import (
         balanced_partition as balanced_partition,
@@ -220,16 +221,14 @@ else:
         "memory.array": "DeviceArray",
         "memory.buffer": "DeviceBuffer",
         "memory.driver_pool": "PoolInfo pool_info set_release_threshold trim_pool",
-        "memory.host.managed": "Advice Attachment advise",
-        "memory.host.pinned": "managed_empty pinned_empty",
-        "memory.host.registered": "RegisteredArray",
-        "memory.ipc.memory_handle": "IpcMemoryHandle",
-        "memory.pools.counted": "CountedMemory MemoryStatistics",
-        "memory.pools.growing_buffer": "GrowingBuffer",
-        "memory.pools.hooked": "HookedMemory",
-        "memory.pools.memory_pool": "MemoryPool PoolStatistics",
-        "memory.pools.pinned_pool": "PinnedPool PinnedStatistics",
-        "memory.pools.unpooled": "UnpooledMemory",
+        "memory.managed": "Advice Attachment advise",
+        "memory.pinned": "PinnedPool PinnedStatistics managed_empty pinned_empty",
+        "memory.registered": "RegisteredArray",
+        "memory.ipc": "IpcMemoryHandle",
+        "memory.growing_buffer": "GrowingBuffer",
+        "memory.resource_adaptors": "CountedMemory HookedMemory MemoryStatistics",
+        "memory.memory_pool": "MemoryPool PoolStatistics",
+        "memory.unpooled": "UnpooledMemory",
         "memory.reuse.allocator": "CudaAllocator",
         "memory.resource": ("DriverMemory MemoryResource MemoryStream using_memory"),
         "memory.reuse.arena": "ArenaMemory DeviceArena",

@@ -25,8 +25,8 @@ from ..driver.device import Device
 from ..driver.in_use import in_use
 from ..errors import CudadrvError
 from ..memory.driver_pool import set_release_threshold
-from ..memory.host.pinned import HostBox
-from ..memory.host.registered import registered_in
+from ..memory.pinned import HostBox
+from ..memory.registered import registered_in
 from ..pool.tile import Workplace
 from ..pool.workers import Job
 from ..stream import cuda_context_for

@@ -25,8 +25,8 @@ _T = TypeVar("_T")
 _LIBRARYS_OWN: Final = (
     ("driver/stream_box.py", "take_event"),
     ("memory/staging.py", ""),
-    ("memory/host/pinned.py", "_wait"),
-    ("memory/strided/element_kernel.py", "_loaded"),
+    ("memory/pinned.py", "_wait"),
+    ("memory/strided_copy.py", "_loaded"),
     ("interop/ordering.py", ""),
     ("stream/context.py", "default_stream"),
     ("runtime/", ""),

@@ -12,8 +12,8 @@ from ..driver.driver_api import DriverApi
 from ..driver.in_use import failure
 from ..driver.later import drop_later
 from ..driver.stream_box import CaptureState
+from ..memory.buffer import GraphMemory
 from ..memory.order import AnyMemory, Memory, settle
-from ..memory.release import GraphMemory
 
 _NO_DESTRUCTOR_SYNC: Final = 1  # CU_USER_OBJECT_NO_DESTRUCTOR_SYNC, the only choice
 _MOVE: Final = 1  # CU_GRAPH_USER_OBJECT_MOVE: the graph takes over the reference

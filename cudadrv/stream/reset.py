@@ -17,8 +17,8 @@ from ..driver.later import drop_now
 from ..driver.stream_box import EventBox, StreamBox
 from ..driver.stream_core import StreamCore
 from ..errors import CudaError, InvalidValueError, ResetRefusedError
-from ..memory.host.pinned import HostBox, wait_for_contexts
-from ..memory.host.registered import RegisteredArray
+from ..memory.pinned import HostBox, wait_for_contexts
+from ..memory.registered import RegisteredArray
 from ..memory.reuse.allocator import allocators
 from ..memory.reuse.arena import arenas
 

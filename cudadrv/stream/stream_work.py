@@ -14,24 +14,29 @@ from ..driver.in_use import failure
 from ..driver.stream_core import StreamCore
 from ..driver.types import CudaStream
 from ..errors import CopyError
-from ..memory.array import AnyDeviceArray, DeviceArray
+from ..memory.array import (
+    C_ORDER,
+    AnyDeviceArray,
+    DeviceArray,
+    empty as new_array,
+    empty_pitched as new_pitched,
+    is_fortran,
+)
+from ..memory.assign import assign
 from ..memory.buffer import DeviceBuffer, alloc
 from ..memory.copy import contiguous as new_contiguous, copy as copy_memory, download_any
 from ..memory.dtypes import TypedDType
 from ..memory.fill import fill
-from ..memory.host_array import as_array, require_plain
-from ..memory.host_copy import upload
+from ..memory.host_copy import as_array, require_plain, upload
 from ..memory.layout import Shape, checked_shape
-from ..memory.new_array import C_ORDER, empty as new_array, empty_pitched as new_pitched, is_fortran
 from ..memory.resource import MemoryResource, choose
 from ..memory.reuse.host_results import host_result
 from ..memory.staging import LEAST_STAGED_BYTES
-from ..memory.strided.assign import assign
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from ..memory.host.managed import Attachment
+    from ..memory.managed import Attachment
 
 # Imported where they are used: graphs, host functions and the room of other libraries, which many
 # programs do without. Together they take 4 ms.
@@ -228,7 +233,7 @@ class StreamWork(StreamCore):
         Raises:
             CopyError: it is in ordinary memory.
         """
-        from ..memory.host.managed import on_device
+        from ..memory.managed import on_device
 
         return on_device(self, array)
 
@@ -245,7 +250,7 @@ class StreamWork(StreamCore):
             InvalidValueError: it is no managed memory.
             InvalidDeviceError: the device moves no memory on request, or there is none.
         """
-        from ..memory.host.managed import prefetch
+        from ..memory.managed import prefetch
 
         prefetch(self, array, to)
 
@@ -259,7 +264,7 @@ class StreamWork(StreamCore):
             array: an array of `managed_empty`, as a whole.
             to: everybody, the host, or this stream alone.
         """
-        from ..memory.host.managed import attach
+        from ..memory.managed import attach
 
         attach(self, array, to)
 

@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from ... import border
-from ...driver.stream_core import StreamCore
-from ...errors import CopyError, DTypeError
-from ..array import AnyDeviceArray, DeviceArray, view_of
-from ..copy import copy
-from ..dtypes import AnyArray, AnyDType
-from ..fill import fill
-from ..host_array import as_array
-from ..new_array import empty
-from ..resource import without_choices
+from .. import border
+from ..driver.stream_core import StreamCore
+from ..errors import CopyError, DTypeError
+from .array import AnyDeviceArray, DeviceArray, empty, view_of
+from .copy import copy
+from .dtypes import AnyArray, AnyDType
+from .fill import fill
+from .host_copy import as_array
+from .resource import without_choices
 
 if TYPE_CHECKING:
     import numpy.typing as npt
