@@ -59,7 +59,7 @@ if typing.TYPE_CHECKING:
     from .cluster.worker_report import WorkerReport as WorkerReport
     from .driver.attributes import DeviceAttribute as DeviceAttribute
     from .driver.capability import GpuCapability as GpuCapability, GpuDeviceInfo as GpuDeviceInfo
-    from .driver.context_settings import (
+    from .driver.context import (
         CachePreference as CachePreference,
         ContextLimits as ContextLimits,
     )
@@ -86,8 +86,12 @@ if typing.TYPE_CHECKING:
     from .launch.host_arguments import In as In, InOut as InOut, Out as Out
     from .launch.jit_options import JitOptions as JitOptions
     from .launch.kernel_attributes import KernelAttributes as KernelAttributes
-    from .launch.module import Kernel as Kernel, Module as Module
-    from .launch.types import Launcher as Launcher, PreparedLaunch as PreparedLaunch
+    from .launch.module_and_kernel import (
+        Kernel as Kernel,
+        Launcher as Launcher,
+        Module as Module,
+        PreparedLaunch as PreparedLaunch,
+    )
     from .memory.array import DeviceArray as DeviceArray
     from .memory.buffer import DeviceBuffer as DeviceBuffer
     from .memory.driver_pool import (
@@ -172,9 +176,9 @@ if typing.TYPE_CHECKING:
     from .stream import (
         Context as Context,
         Stream as Stream,
+        StreamPool as StreamPool,
         cuda_context_for as cuda_context_for,
     )
-    from .stream.stream_pool import StreamPool as StreamPool
     from .tensor_map import (
         L2Promotion as L2Promotion,
         TensorElement as TensorElement,
@@ -202,7 +206,7 @@ else:
         "cluster.worker_report": "WorkerReport",
         "driver.attributes": "DeviceAttribute",
         "driver.capability": "GpuCapability GpuDeviceInfo",
-        "driver.context_settings": "CachePreference ContextLimits",
+        "driver.context": "CachePreference ContextLimits",
         "driver.default_stream": "DefaultStream",
         "driver.device_properties": "DeviceProperties",
         "driver.event": "Event IpcEventHandle",
@@ -216,8 +220,7 @@ else:
         "launch.host_arguments": "In InOut Out",
         "launch.jit_options": "JitOptions",
         "launch.kernel_attributes": "KernelAttributes",
-        "launch.module": "Kernel Module",
-        "launch.types": "Launcher PreparedLaunch",
+        "launch.module_and_kernel": "Kernel Launcher Module PreparedLaunch",
         "memory.array": "DeviceArray",
         "memory.buffer": "DeviceBuffer",
         "memory.driver_pool": "PoolInfo pool_info set_release_threshold trim_pool",
@@ -244,8 +247,7 @@ else:
         "runtime.probe": (
             "AbsenceReason GpuAbsent GpuAvailability GpuAvailable GpuBroken GpuPolicy GpuRuntime"
         ),
-        "stream": "Context Stream cuda_context_for",
-        "stream.stream_pool": "StreamPool",
+        "stream": "Context Stream StreamPool cuda_context_for",
         "tensor_map": (
             "L2Promotion TensorElement TensorFill TensorInterleave TensorMap TensorSwizzle"
         ),

@@ -23,7 +23,7 @@ import ptx
 from ptx.cache.folder import folder_from_environment
 from ptx.headers import install_command, package_of
 
-from ..driver.in_use import device_count
+from ..driver.driver_selection import device_count
 from ..driver.loading import driver_fault, load_cuda
 from ..errors import CudadrvError
 from .command_line import Commands, print_table

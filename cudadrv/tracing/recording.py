@@ -23,8 +23,8 @@ import ptx
 from .. import border
 from ..driver._api import CUmodule, CUresult, CUstream
 from ..driver.driver_api import DriverApi
+from ..driver.driver_selection import Driver, current
 from ..driver.functions import flagged
-from ..driver.in_use import Driver, current
 from ..driver.once_task import complete
 from ..driver.types import Dependent
 from ..errors import ClosedError, InvalidValueError
@@ -243,9 +243,10 @@ class TracedApi:
             for launcher in self._driver.launchers.alive():
                 if isinstance(launcher, LauncherState):
                     try:
-                        self._kernels[int(launcher.kernel.handle)] = launcher.kernel.name
+                        number, kernel = launcher.kernel_name()
                     except ClosedError:
                         continue
+                    self._kernels[number] = kernel
             name = self._kernels.get(handle, f"kernel {handle:#x}")
         return name
 
@@ -254,7 +255,7 @@ def _renew(launchers: Iterator[Dependent]) -> None:
     """Make each launcher fetch the driver's functions again, even if one raises."""
     for launcher in launchers:
         try:
-            launcher.renew()
+            launcher.reset()
         except ClosedError:
             continue  # it launches no more
         except BaseException:

@@ -15,7 +15,7 @@ import cudadrv
 from cudadrv import emulator
 from cudadrv.driver import loading
 from cudadrv.driver.driver_api import DriverApi
-from cudadrv.driver.in_use import checked
+from cudadrv.driver.driver_selection import checked
 from cudadrv.driver.loading import _translated, load_cuda
 from cudadrv.errors import (
     DriverAnswerError,
