@@ -28,7 +28,7 @@ _LIBRARYS_OWN: Final = (
     ("memory/pinned.py", "_wait"),
     ("memory/strided_copy.py", "_loaded"),
     ("interop/ordering.py", ""),
-    ("stream/context.py", "default_stream"),
+    ("stream/context_and_stream.py", "default_stream"),
     ("runtime/", ""),
     ("client/cuda_client.py", "_open"),
     ("client/cuda_client.py", "module"),
