@@ -75,14 +75,14 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         ("ptx", "ptx/"),
         (
             "verbs",
-            "ptx.compiling ptx.linking ptx.nvvm ptx.image_cache ptx.prewarming ptx.observers",
+            "ptx.compiling ptx.linking ptx.nvvm ptx.image_cache ptx.prewarming",
         ),
         (
             "build",
             "ptx.nvrtc_build ptx.linker ptx.assembler ptx.kernel_types",
         ),
         ("cache", "ptx.cache ptx.headers"),
-        ("image", "ptx.image ptx.request"),
+        ("image", "ptx.image"),
         ("emulate", "ptx.emulate/ ptx.emulate.program"),
         ("emulate/requirements", "ptx.emulate.requirements"),
         ("emulate/ops", "ptx.emulate.ops"),

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import uuid
 from collections.abc import Sequence
 from typing import Final
 
@@ -155,5 +154,7 @@ def visible_devices(devices: Sequence[DeviceState], text: str | None) -> Sequenc
 def _is_named(device: DeviceState, word: str) -> bool:
     if word.isdecimal():
         return int(word) == device.number
-    kind, number = word[:4], f"{uuid.UUID(bytes=device.uuid)}"
+    from uuid import UUID  # 2 ms: few programs choose devices by UUID
+
+    kind, number = word[:4], f"{UUID(bytes=device.uuid)}"
     return kind in ("GPU-", "MIG-") and number.startswith(word[4:])

@@ -13,7 +13,7 @@ from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
 from ..events import Event
 from ..node_kind import NodeKind
-from ..timeline.operation import nothing
+from ..timeline.queues import nothing
 from .call import call
 
 _DISABLE_TIMING: Final = 2

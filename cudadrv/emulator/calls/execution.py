@@ -24,11 +24,19 @@ from ...driver._api import (
 )
 from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
-from ..functions import attribute_of, blocks_per_sm, parameter_of, registers_of, set_attribute
 from ..graphs import Work
 from ..host_memory import HostRange
 from ..launch import KernelCall, check, execute, execute_in_turns, read_parameters
-from ..modules import NO_CLUSTER, Function, Shape
+from ..modules import (
+    NO_CLUSTER,
+    KernelFunction,
+    Shape,
+    attribute_of,
+    blocks_per_sm,
+    parameter_of,
+    registers_of,
+    set_attribute,
+)
 from ..node_kind import NodeKind, Run
 from .call import call
 from .library import function_of
@@ -340,7 +348,9 @@ def _host_memory_of(driver: CallRules, parameters: bytes) -> tuple[HostRange, ..
     )
 
 
-def kernel_work(driver: CallRules, function: Function, shape: Shape, parameters: bytes) -> Work:
+def kernel_work(
+    driver: CallRules, function: KernelFunction, shape: Shape, parameters: bytes
+) -> Work:
     """Return the work of a node that launches a kernel.
 
     Raises:
@@ -358,7 +368,7 @@ def _after_what_is_ahead(turns: Turns, dependency: GridDependency) -> Turns:
         yield True
 
 
-def _checked(function: Function, shape: Shape) -> Shape:
+def _checked(function: KernelFunction, shape: Shape) -> Shape:
     """The shape of a launch that the driver would take, with the clusters of the kernel's own.
 
     Raises:

@@ -25,13 +25,13 @@ from ...driver._api import (
 )
 from ..call_error import OK, SUCCESS, CallError, invalid_value, not_supported
 from ..call_rules import CallRules
-from ..device_state import GraphMemory
+from ..device_state import GraphAllocation
 from ..executables import Executable, steps_of
 from ..graphs import Graph, Node, References, UserObject
 from ..node_kind import NodeKind, Run
 from ..streams import Stream
 from ..timeline.concurrent_accesses import ConcurrentAccesses
-from ..timeline.operation import Operation
+from ..timeline.queues import QueuedOperation
 from ..timeline.timeline import Timeline
 from .call import call
 
@@ -172,8 +172,8 @@ class GraphCalls(CallRules):
 
         runs = self._timed(executable, stream, [s.running(is_late=True) for s in executable.steps])
 
-        def add_steps(add: Callable[..., Operation]) -> None:
-            added: list[Operation] = []
+        def add_steps(add: Callable[..., QueuedOperation]) -> None:
+            added: list[QueuedOperation] = []
             for step in executable.steps:
                 before = [added[number] for number in sorted(step.after)]
                 event = self._events.get(step.work.event)
@@ -388,7 +388,7 @@ def forget_graph(driver: CallRules, graph: Graph) -> None:
             driver._nodes.pop(node.handle, None)
 
 
-def _noted(accesses: ConcurrentAccesses, memory: GraphMemory, kind: NodeKind, run: Run) -> None:
+def _noted(accesses: ConcurrentAccesses, memory: GraphAllocation, kind: NodeKind, run: Run) -> None:
     """Allocate or free memory of a graph, and say so."""
     run()
     accesses.in_graph(memory.piece.address, memory.nbytes, allocates=kind is NodeKind.ALLOC)

@@ -37,14 +37,14 @@ from ..call_error import OK, SUCCESS, CallError, invalid_value, not_supported
 from ..call_rules import CallRules
 from ..contexts import Context
 from ..copies import copy_boxes
-from ..device_state import GraphMemory
+from ..device_state import GraphAllocation
 from ..events import Event
 from ..graphs import ConditionKind, Graph, Node, Work
 from ..launch import KernelCall, ShownParameters, read_parameters
-from ..modules import NO_CLUSTER, Function, Shape
+from ..modules import NO_CLUSTER, KernelFunction, Shape
 from ..node_kind import NodeKind
-from ..streams import NON_BLOCKING, Capture, Stream
-from ..timeline.operation import nothing
+from ..streams import NON_BLOCKING, Stream, StreamCapture
+from ..timeline.queues import nothing
 from .call import call, pointer_to
 from .execution import host_params, kernel_work
 from .graph import UNCOPIED, copied_graph, forget_graph, release
@@ -355,7 +355,7 @@ class GraphNodeCalls(CallRules):
     def _recorded(context: Context, operate: Callable[[Stream], object]) -> Work:
         """Run `operate` on a private capturing stream and return the work that it recorded."""
         stream = Stream(0, context, NON_BLOCKING, 0)
-        capture = Capture(stream, CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED, 0)
+        capture = StreamCapture(stream, CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED, 0)
         capture.join(stream, frozenset())
         operate(stream)
         recorded = [node.work for node in capture.nodes]
@@ -399,7 +399,7 @@ class GraphNodeCalls(CallRules):
         device = self._device_at(int(props.location.id))
         if int(params.alloc.bytesize) <= 0:
             raise invalid_value("an allocation node of no bytes")
-        memory = GraphMemory(device, int(params.alloc.bytesize))
+        memory = GraphAllocation(device, int(params.alloc.bytesize))
         params.alloc.dptr = memory.piece.address
         return Work(NodeKind.ALLOC, memory.allocate, memory)
 
@@ -575,7 +575,7 @@ class GraphNodeCalls(CallRules):
             function.module.context.handle,
         )  # fmt: skip
 
-    def _kernel_of(self, function: Function) -> int:
+    def _kernel_of(self, function: KernelFunction) -> int:
         """The kernel of a library that a function is in its context; 0 if of none."""
         module = function.module
         for kernel in list(self._kernels.values()):

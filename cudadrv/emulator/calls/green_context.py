@@ -24,8 +24,7 @@ from ...driver._api import (
 )
 from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
-from ..contexts import Context
-from ..sm_resources import SmRange, steps, together
+from ..contexts import Context, SmRange, steps, together
 from ..streams import NON_BLOCKING
 from .call import call
 from .context import end_context, release_primary, retain_primary

@@ -12,10 +12,17 @@ from ...driver._api import CUdeviceptr, CUfunction, CUfunction_attribute, CUmodu
 from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
 from ..contexts import Context
-from ..functions import attribute_of, parameter_of, set_attribute
-from ..modules import Function, Library, LibraryKernel, Module, read_image
+from ..modules import (
+    KernelFunction,
+    Library,
+    LibraryKernel,
+    Module,
+    attribute_of,
+    parameter_of,
+    set_attribute,
+)
 from .call import call
-from .module import forget_module, place_module
+from .module import forget_module
 
 
 class LibraryCalls(CallRules):
@@ -34,6 +41,8 @@ class LibraryCalls(CallRules):
         /,
     ) -> tuple[CUresult, int]:
         """Read an image. What is wrong with it shows here, but for what a device refuses."""
+        from ..module_loading import read_image  # as in `ModuleCalls`
+
         library = Library(next(self._handles), read_image(bytes(code)))
         for entry in library.image.entries:
             if entry.span is not None:
@@ -186,7 +195,9 @@ class LibraryCalls(CallRules):
         return self._usable(primary)
 
 
-def function_of(driver: CallRules, handle: CUfunction, context: Context | None = None) -> Function:
+def function_of(
+    driver: CallRules, handle: CUfunction, context: Context | None = None
+) -> KernelFunction:
     """The function of a handle; a kernel of a library is one in the context of its stream."""
     kernel = driver._kernels.get(int(handle)) if driver._kernels else None
     if kernel is None:
@@ -200,7 +211,7 @@ def function_of(driver: CallRules, handle: CUfunction, context: Context | None =
     return _in_context(driver, kernel, context or driver._current())
 
 
-def _in_context(driver: CallRules, kernel: LibraryKernel, context: Context) -> Function:
+def _in_context(driver: CallRules, kernel: LibraryKernel, context: Context) -> KernelFunction:
     return _loaded(driver, kernel.library, context).functions[kernel.name]
 
 
@@ -211,6 +222,8 @@ def _loaded(driver: CallRules, library: Library, context: Context) -> Module:
         with context.device.lock:
             module = library.modules.get(context)
             if module is None:
+                from ..module_loading import place_module
+
                 module = place_module(driver, library.image, context)
                 ordinal = context.device.ordinal
                 for kernel in library.kernels.values():

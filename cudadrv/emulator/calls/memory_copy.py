@@ -31,7 +31,7 @@ from ..copies import (
     Box,
     BoxCopy,
     BoxSide,
-    Move,
+    ReadyCopy,
     copy_boxes,
     copy_bytes,
     host_side,
@@ -317,13 +317,13 @@ class CopyCalls(CallRules):
             )
         return stream
 
-    def _submit_batch(self, stream: Stream, moves: Sequence[tuple[Move, int]]) -> None:
+    def _submit_batch(self, stream: Stream, moves: Sequence[tuple[ReadyCopy, int]]) -> None:
         for move, _ in moves:
             look_at(move, later=False)
         for move, order in reversed(moves):
             self._submit_ordered(stream, move, order)
 
-    def _submit_ordered(self, stream: Stream, move: Move, order: int) -> None:
+    def _submit_ordered(self, stream: Stream, move: ReadyCopy, order: int) -> None:
         """Queue a copy whose source may be read as `order` says, and wait for nothing.
 
         What may be read before its stream gets there is read at the call, so that a missing wait is
@@ -343,7 +343,7 @@ class CopyCalls(CallRules):
         used = tuple(each for each in (read, to.range) if each is not None)
         self._submit(stream, NodeKind.COPY, partial(move.run, True, staged), used)
 
-    def _box_of(self, op: CUDA_MEMCPY3D_BATCH_OP) -> Move:
+    def _box_of(self, op: CUDA_MEMCPY3D_BATCH_OP) -> ReadyCopy:
         """A copy of a box, whose extents are elements: of an array's size, else bytes."""
         extent = int(op.extent.width), int(op.extent.height), int(op.extent.depth)
         if 0 in extent:

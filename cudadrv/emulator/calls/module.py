@@ -11,9 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ptx.errors import PtxError
-from ptx.isa import PtxModule
-from ptx.isa.linked_text import link_texts, undefined_in
-from ptx.isa.register_limit import with_register_limit
 
 from ...border import instance, text
 from ...driver._api import (
@@ -27,16 +24,7 @@ from ...driver._api import (
 )
 from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
-from ..contexts import Context
-from ..modules import (
-    Module,
-    PendingLink,
-    check_target,
-    checked_signatures,
-    load_program,
-    new_function,
-    read_image,
-)
+from ..modules import Module, PendingLink
 from .call import call
 
 _LAZY: Final = 2  # CU_MODULE_LAZY_LOADING
@@ -78,6 +66,9 @@ class ModuleCalls(CallRules):
             raise
 
     def _load(self, image: bytes) -> Module:
+        # With the first module: saves 120 ms of an emulator that loads none.
+        from ..module_loading import place_module, read_image
+
         context = self._current()
         return place_module(self, read_image(bytes(image)), context)
 
@@ -202,6 +193,9 @@ class ModuleCalls(CallRules):
     @call
     def cuLinkComplete(self, state: CUlinkState, /) -> tuple[CUresult, int, int]:
         """Link; the image is there until the link is destroyed."""
+        from ptx.isa.linked_text import link_texts, undefined_in  # 5 ms: few programs link
+        from ptx.isa.register_limit import with_register_limit
+
         link = self._link(state)
         try:
             text = link_texts(link.inputs) if link.inputs else ""
@@ -237,26 +231,6 @@ class ModuleCalls(CallRules):
         if link is None:
             raise invalid_handle(f"invalid resource handle: {int(handle):#x} is no link")
         return link
-
-
-def place_module(driver: CallRules, parsed: PtxModule, context: Context) -> Module:
-    """Load a module into a context.
-
-    Raises:
-        CallError: with what is wrong with it.
-    """
-    check_target(parsed, context.device.profile.compute_capability, driver._driver_version)
-    signatures = checked_signatures(parsed)
-    handle = next(driver._handles)
-    module = Module(handle, context, load_program(parsed, context, f"module {handle:#x}"))
-    for signature in signatures:
-        function = new_function(next(driver._handles), module, signature)
-        module.functions[signature.name] = function
-        driver._functions[function.handle] = function
-    driver._modules[handle] = module
-    if driver.checks.assembly is not None:
-        driver.checks.assembly.look_at(parsed, context.device.profile.compute_capability)
-    return module
 
 
 def forget_module(driver: CallRules, module: Module) -> None:

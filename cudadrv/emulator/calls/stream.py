@@ -32,8 +32,8 @@ from ..contexts import Context
 from ..events import Event
 from ..graphs import Graph, Tip
 from ..node_kind import NodeKind
-from ..streams import NON_BLOCKING, Capture, Stream
-from ..timeline.operation import nothing
+from ..streams import NON_BLOCKING, Stream, StreamCapture
+from ..timeline.queues import nothing
 from .call import call, pointer_to
 from .event import INTERPROCESS
 
@@ -192,7 +192,7 @@ class StreamCalls(CallRules):
             self._queued.submit(stream, NodeKind.WAIT, nothing, after=(record,), is_marker=True)
         return OK
 
-    def _join(self, stream: Stream, event: Event, capture: Capture) -> None:
+    def _join(self, stream: Stream, event: Event, capture: StreamCapture) -> None:
         """Order a stream after an event that was recorded in a capture; `_lock` is held."""
         if capture.ended:
             raise invalid_value("the event was recorded in a capture that has ended")
@@ -259,7 +259,7 @@ class StreamCalls(CallRules):
                 raise CallError(
                     CUresult.CUDA_ERROR_ILLEGAL_STATE, "the stream is capturing already"
                 )
-            capture = Capture(
+            capture = StreamCapture(
                 stream, mode, threading.get_ident(), graph or Graph(), graph is not None
             )
             capture.number = next(self._handles)
@@ -351,7 +351,7 @@ class StreamCalls(CallRules):
             raise
         return SUCCESS, self._handle_of_graph(capture.graph)
 
-    def _refuse_end(self, capture: Capture, joined: bool) -> None:
+    def _refuse_end(self, capture: StreamCapture, joined: bool) -> None:
         """Refuse the graph of a capture that did not end as it must."""
         self._refuse_if_invalid(capture)
         relaxed = capture.mode == CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED

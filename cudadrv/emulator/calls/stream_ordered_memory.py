@@ -26,7 +26,7 @@ from ...driver._api import (
 )
 from ..call_error import OK, SUCCESS, CallError, invalid_value, not_supported
 from ..call_rules import CallRules
-from ..device_state import DeviceState, GraphMemory, Owner, Piece
+from ..device_state import DeviceState, GraphAllocation, Owner, Piece
 from ..host_memory import HostPiece
 from ..node_kind import NodeKind
 from ..pools import (
@@ -40,7 +40,7 @@ from ..pools import (
     PoolProperties,
 )
 from ..shared_file import DESCRIPTORS, new_shared_file
-from ..streams import Capture, Stream
+from ..streams import Stream, StreamCapture
 from ..timeline.freed_memory import FreedMemory
 from .call import call
 
@@ -105,11 +105,11 @@ class StreamOrderedMemoryCalls(CallRules):
             self._accesses.allocated(stream, piece.address, bytesize)
         return CUdeviceptr(piece.address)
 
-    def _allocate_in(self, capture: Capture, stream: Stream, nbytes: int) -> int:
+    def _allocate_in(self, capture: StreamCapture, stream: Stream, nbytes: int) -> int:
         self._refuse_if_invalid(capture)
         if nbytes <= 0:
             return 0
-        memory = GraphMemory(stream.context.device, nbytes)
+        memory = GraphAllocation(stream.context.device, nbytes)
         try:
             with self._lock:
                 self._refuse_if_invalid(capture)
@@ -147,7 +147,7 @@ class StreamOrderedMemoryCalls(CallRules):
             free_device_memory(self, address, stream)
         return OK
 
-    def _free_in(self, capture: Capture, stream: Stream, address: int) -> None:
+    def _free_in(self, capture: StreamCapture, stream: Stream, address: int) -> None:
         with self._lock:
             self._refuse_if_invalid(capture)
             freed = {id(n.memory) for n in capture.graph.nodes if n.kind is NodeKind.FREE}

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from ...driver._api import CUresult
 from ...driver.functions import forms, without_version
+from ..calls.tensor_map import FUNCTIONS
 from ..emulator import Emulator
-from ..tensor_map_functions import FUNCTIONS
 from .graphs import GRAPHS
 from .green_contexts import GREEN_CONTEXTS
 from .handlers import INVALID_VALUE, Handler, NullArrayError, put_size, put_uint

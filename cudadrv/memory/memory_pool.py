@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from ... import border, errors
-from ...driver._api import (
+from .. import border, errors
+from ..driver._api import (
     CUdeviceptr,
     CUmemAccess_flags,
     CUmemAllocationType,
@@ -21,16 +21,15 @@ from ...driver._api import (
     CUresult,
     cuuint64_t,
 )
-from ...driver.context_handle import ContextHandle
-from ...driver.device import Device
-from ...driver.driver_selection import failure
-from ...driver.handle import Closeable
-from ...driver.pickling import Reduced, register_reduction, require_descriptors, unshared
-from ...errors import PeerAccessUnsupportedError
-from ..driver_pool import grant, pool_attribute
-from ..ipc.memory_handle import let_memory_go
-from ..ipc.shared import BY_DESCRIPTOR, PoolHandle
-from ..resource import MemoryStream, given_stream
+from ..driver.context_handle import ContextHandle
+from ..driver.device import Device
+from ..driver.driver_selection import failure
+from ..driver.handle import Closeable
+from ..driver.pickling import Reduced, register_reduction, require_descriptors, unshared
+from ..errors import PeerAccessUnsupportedError
+from .driver_pool import grant, pool_attribute
+from .ipc import BY_DESCRIPTOR, PoolHandle, let_memory_go
+from .resource import MemoryStream, given_stream
 
 _LARGEST = 2**64 - 1
 

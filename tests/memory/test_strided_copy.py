@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from cudadrv.memory.layout import Layout, is_dense
-from cudadrv.memory.strided.plan import Axis, Boxes, Plan, Side
+from cudadrv.memory.strided_copy import Axis, Boxes, Plan, Side
 
 SHAPE = (4, 6, 8)
 WHOLE = np.empty(SHAPE, "f4")

@@ -11,26 +11,26 @@ from typing import Final
 
 import numpy as np
 
-from ... import border
-from ...driver._api import (
+from .. import border
+from ..driver._api import (
     CUdeviceptr,
     CUmem_advise as _Number,
     CUmemLocation,
     CUmemLocationType,
     CUpointer_attribute,
 )
-from ...driver.addresses import known_at
-from ...driver.context_handle import ContextHandle
-from ...driver.device import Device
-from ...driver.driver_selection import failure
-from ...driver.stream import BaseStream
-from ...errors import CopyError, InvalidValueError
-from ..array import AnyDeviceArray, DeviceArray
-from ..buffer import DeviceBuffer
-from ..dtypes import AnyArray
-from ..host_copy import host_address
-from ..layout import Layout
-from ..order import AnyMemory, use
+from ..driver.addresses import known_at
+from ..driver.context_handle import ContextHandle
+from ..driver.device import Device
+from ..driver.driver_selection import failure
+from ..driver.stream import BaseStream
+from ..errors import CopyError, InvalidValueError
+from .array import AnyDeviceArray, DeviceArray
+from .buffer import DeviceBuffer
+from .dtypes import AnyArray
+from .host_copy import host_address
+from .layout import Layout
+from .order import AnyMemory, use
 from .pinned import host_context
 
 _IS_MANAGED: Final = (CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_MANAGED,)

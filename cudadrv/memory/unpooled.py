@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...driver._api import CUdeviceptr, CUresult
-from ...driver.driver_selection import failure
-from ...errors import NotPermittedError, OutOfMemoryError
-from ..driver_pool import out_of_memory
-from ..ipc.memory_handle import let_memory_go
-from ..resource import MemoryStream, given_stream
+from ..driver._api import CUdeviceptr, CUresult
+from ..driver.driver_selection import failure
+from ..errors import NotPermittedError, OutOfMemoryError
+from .driver_pool import out_of_memory
+from .ipc import let_memory_go
+from .resource import MemoryStream, given_stream
 
 _BLOCK_BYTES: Final = 2 << 20
 

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ... import border
-from ...driver._api import CUresult
-from ...driver.context_handle import ContextHandle
-from ...driver.driver_selection import failure
-from ...driver.handle import Closeable, check
-from ...errors import CopyError, InvalidValueError, OutOfMemoryError
-from ..dtypes import AnyArray
-from ..host_array import require_plain
-from ..host_copy import host_address
+from .. import border
+from ..driver._api import CUresult
+from ..driver.context_handle import ContextHandle
+from ..driver.driver_selection import failure
+from ..driver.handle import Closeable, check
+from ..errors import CopyError, InvalidValueError, OutOfMemoryError
+from .dtypes import AnyArray
+from .host_copy import host_address, require_plain
 from .pinned import HostHandle, host_context
 
 _PORTABLE, _READ_ONLY = 0x01, 0x08  # CU_MEMHOSTREGISTER_PORTABLE, _READ_ONLY
