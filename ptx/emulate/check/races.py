@@ -48,7 +48,7 @@ from ptx.isa.instruction_facts import (
     InstructionKind,
     facts_of,
 )
-from ptx.isa.source_place import source_place
+from ptx.isa.model import source_place
 
 if TYPE_CHECKING:
     from ptx.isa.model import Instruction

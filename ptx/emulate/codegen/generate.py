@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Final
 
 from ptx.emulate.codegen.analysis.block_invariant import invariant_definitions
-from ptx.emulate.codegen.analysis.lateness import may_be_late
 from ptx.emulate.codegen.analysis.pointer_origins import KernelOrigins
 from ptx.emulate.codegen.analysis.shared_places import guessed_reads, polls_of, updates_of
 from ptx.emulate.codegen.analysis.use_of_loads import uses_of
 from ptx.emulate.codegen.block_writer import BlockWriter, Unit
 from ptx.emulate.codegen.call_graph import CallGraph
-from ptx.emulate.codegen.cfg import CfgBuilder, bits, find_live_registers
+from ptx.emulate.codegen.cfg import Block, BlockStep, CfgBuilder, bits, find_live_registers
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.lane.lane_writer import LaneWriter
 from ptx.emulate.codegen.scope import FunctionScope, Namespace
@@ -28,9 +28,36 @@ from ptx.emulate.memory.layout import (
     frame_layout,
 )
 from ptx.emulate.model.errors import UnsupportedInstruction
-from ptx.isa.instruction_facts import facts_of
+from ptx.isa.instruction_facts import GENERIC, InstructionKind, facts_of
 from ptx.isa.model import Body, Instruction, SpecialRegister
 from ptx.isa.signature import shared_layout, shared_variables
+
+_OF_ALL_BLOCKS: Final = ("global", GENERIC)
+
+
+def may_be_late(blocks: list[Block], others: Late) -> Late:
+    """Return what an ordered launch may do late in a function, or in `others` of the kernel.
+
+    Stores are late only where blocks can wait for each other's: where threads read global memory by
+    instructions that see what other blocks write meanwhile. Without them no block can know that
+    another one has written. PTX ISA, "Memory Consistency Model".
+    """
+    steps = [step for block in blocks for step in block.steps]
+    copies = any(facts_of(step.instruction).may_be_late for step in steps)
+    read = {number for step in steps for number in step.reads}
+    return Late(
+        copies or others.copies, others.stores or any(_sees_others(step, read) for step in steps)
+    )
+
+
+def _sees_others(step: BlockStep, read: set[int]) -> bool:
+    """Whether an instruction reads what other blocks may write in the same launch."""
+    facts = facts_of(step.instruction)
+    if facts.space not in _OF_ALL_BLOCKS:
+        return False
+    if facts.kind is InstructionKind.LOAD:
+        return facts.is_strong or facts.reads_past_l1
+    return facts.kind is InstructionKind.ATOMIC and bool(read.intersection(step.writes))
 
 
 def generate(
