@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from ptx.emulate.codegen.registers import CARRY, registers_in
 from ptx.emulate.codegen.table import Effect, Operation, find_operation, in_table_order
 from ptx.emulate.model.errors import UnsupportedInstruction
-from ptx.isa.instruction_facts import InstructionKind, facts_of
+from ptx.isa.instruction_facts import InstructionFacts, InstructionKind, facts_of
 from ptx.isa.model import (
     Address,
     Arguments,
@@ -41,10 +41,14 @@ _WITHOUT_REGISTERS = (Immediate, FloatImmediate, Symbol, SpecialRegister)
 
 @dataclass(slots=True)
 class BlockStep:
-    """One instruction and its record in the table; `reads` and `writes` are register numbers."""
+    """One instruction with its facts and its record in the table of operations.
+
+    `reads` and `writes` are register numbers.
+    """
 
     instruction: Instruction
     operation: Operation
+    facts: InstructionFacts
     reads: tuple[int, ...] = ()
     writes: tuple[int, ...] = ()
 
@@ -159,8 +163,9 @@ class CfgBuilder:
         operation = find_operation(instruction)
         if operation is None:
             raise self._refused(instruction, _why_not_here(instruction))
+        facts = facts_of(instruction)
         if operation.effect is Effect.PURE:
-            self._last.steps.append(BlockStep(instruction, operation))
+            self._last.steps.append(BlockStep(instruction, operation, facts))
             return
         skip: Block | None = None
         if instruction.guard is not None:
@@ -172,13 +177,13 @@ class CfgBuilder:
             instruction = replace(instruction, guard=None)
         elif operation.effect is Effect.SYNCS:
             self._start()
-        self._last.steps.append(BlockStep(instruction, operation))
+        self._last.steps.append(BlockStep(instruction, operation, facts))
         self._last.pure = False
         if operation.effect is Effect.ENDS:
             if instruction.opcode == "brx":
                 self._indexed.append((self._last, instruction))
-            self._next(falls=facts_of(instruction).kind not in _NEVER_RETURN)
-        elif skip is not None or facts_of(instruction).is_warp_group:
+            self._next(falls=facts.kind not in _NEVER_RETURN)
+        elif skip is not None or facts.is_warp_group:
             self._next()
         if skip is not None:
             skip.target = self._last.index

@@ -14,7 +14,7 @@ from enum import Enum
 from functools import lru_cache
 
 from ptx.emulate.codegen.emitter import Emitter
-from ptx.isa.instruction_facts import facts_of, facts_of_words, known_opcodes
+from ptx.isa.instruction_facts import facts_of_words, is_known
 from ptx.isa.model import Instruction, Symbol
 
 EmitExternal = Callable[[Emitter, tuple[Symbol, ...], tuple[Symbol, ...]], None]
@@ -104,7 +104,7 @@ def operation(
         reads_carry=reads_carry,
         writes_carry=writes_carry,
     )
-    if name.partition(".")[0] not in known_opcodes():
+    if not is_known(name.partition(".")[0]):
         raise ValueError(f"{name} has no facts: ptx/isa/instruction_facts.py needs its opcode")
     for suffix in record.types:
         if (name, suffix) in _OPERATIONS:
@@ -139,7 +139,7 @@ def find_external(name: str) -> tuple[int, EmitExternal] | None:
 
 def type_suffix(instruction: Instruction) -> str:
     """The type modifiers of an instruction, as written: "s32", "f32.s32", ""."""
-    return facts_of(instruction).type_suffix
+    return facts_of_words(instruction.opcode, instruction.modifiers).type_suffix
 
 
 def find_operation(instruction: Instruction) -> Operation | None:

@@ -106,7 +106,7 @@ def guessed_reads(blocks: Sequence[Block]) -> set[int]:
         id(step.instruction)
         for block in blocks
         for at, step in enumerate(block.steps)
-        if facts_of(step.instruction).kind is InstructionKind.LOAD
+        if step.facts.kind is InstructionKind.LOAD
         and (place := places.of(step.instruction)) in swapped
         and _is_checked(blocks, block, at + 1, _Swaps(places, place))
     }
@@ -133,7 +133,7 @@ def _is_checked(blocks: Sequence[Block], block: Block, start: int, swaps: _Swaps
     while waiting:
         here = waiting.pop()
         following = list(here.successors)
-        if not following and facts_of(here.steps[-1].instruction).kind is not InstructionKind.TRAP:
+        if not following and here.steps[-1].facts.kind is not InstructionKind.TRAP:
             return False  # the function ends, and nothing was swapped
         for each in following:
             if each not in known and not swaps.any_of(blocks[each].steps):
@@ -143,7 +143,7 @@ def _is_checked(blocks: Sequence[Block], block: Block, start: int, swaps: _Swaps
 
 
 def _is_swap(step: BlockStep) -> bool:
-    return "cas" in facts_of(step.instruction).words
+    return "cas" in step.facts.words
 
 
 Writers = dict[int, list[BlockStep]]
@@ -156,10 +156,7 @@ def updates_of(blocks: Sequence[Block], first: int) -> dict[int, Update]:
     set is none.
     """
     strong = [
-        (facts_of(step.instruction).kind, step)
-        for block in blocks
-        for step in block.steps
-        if facts_of(step.instruction).is_strong
+        (step.facts.kind, step) for block in blocks for step in block.steps if step.facts.is_strong
     ]
     loads = [step for kind, step in strong if kind is InstructionKind.LOAD]
     stores = [step for kind, step in strong if kind is InstructionKind.STORE]
@@ -205,7 +202,7 @@ def sources_of(writers: Writers, register: int) -> tuple[set[int], bool]:
             if id(step) in found:
                 continue
             found.add(id(step))
-            facts = facts_of(step.instruction)
+            facts = step.facts
             passes_on = is_last and facts.copies_value and facts.passes_operand
             if is_last and not passes_on:
                 is_idempotent &= facts.is_idempotent
@@ -223,9 +220,9 @@ def polls_of(blocks: Sequence[Block], numbers: Mapping[str, int]) -> set[int]:
         (block, step)
         for block in blocks
         for step in block.steps
-        if (facts := facts_of(step.instruction)).is_volatile
-        and facts.kind is InstructionKind.LOAD
-        and facts.space != "global"
+        if step.facts.is_volatile
+        and step.facts.kind is InstructionKind.LOAD
+        and step.facts.space != "global"
     ]
     if not loads:
         return set()
