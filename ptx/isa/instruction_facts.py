@@ -11,8 +11,13 @@ from enum import Enum
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from ptx.isa.model import TYPE_BYTES, Instruction
-
+TYPE_BYTES: dict[str, int] = {
+    **{f"{kind}{bits}": bits // 8 for kind in "bsu" for bits in (8, 16, 32, 64)},
+    "b128": 16, "u128": 16, "s128": 16, "f16": 2, "f16x2": 4, "bf16": 2, "bf16x2": 4, "tf32": 4,
+    "f32": 4, "f32x2": 8, "f64": 8, "pred": 1, "u16x2": 4, "s16x2": 4, "u8x4": 4, "s8x4": 4,
+    "e4m3": 1, "e5m2": 1, "e4m3x2": 2, "e5m2x2": 2, "texref": 8, "samplerref": 8, "surfref": 8,
+}  # fmt: skip
+"""The bytes of a value of each type."""
 GENERIC: Final = "generic"
 ASYNC: Final = "async"
 """The proxy of bulk copies and of products of tensor cores."""
@@ -163,11 +168,6 @@ class InstructionFacts:
         return "volatile" in self.words
 
 
-def facts_of(instruction: Instruction) -> InstructionFacts:
-    """Return the facts of an instruction."""
-    return facts_of_words(instruction.opcode, instruction.modifiers)
-
-
 def is_known(opcode: str) -> bool:
     """Whether the table has an opcode."""
     return opcode in _OPCODES
@@ -274,7 +274,7 @@ _KEEP_PAYLOAD: Final = frozenset({"f32", "f64", "tf32"})  # targets of `cvt`
 
 
 @lru_cache(maxsize=4096)  # of which a text has few
-def facts_of_words(opcode: str, modifiers: tuple[str, ...]) -> InstructionFacts:
+def facts_of(opcode: str, modifiers: tuple[str, ...]) -> InstructionFacts:
     """Return the facts of an opcode with these modifiers, whatever its operands."""
     found = _OPCODES.get(opcode, _UNKNOWN)
     name = ".".join((opcode, *modifiers[:1]))

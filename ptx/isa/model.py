@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
+
+from ptx.isa.instruction_facts import TYPE_BYTES, InstructionFacts, facts_of
 
 _OF_CUDA: Final = re.compile(r"[/\\](?:nvidia|cuda[-.\w]*|targets)[/\\](?:.*[/\\])?include[/\\]")
 
@@ -34,14 +36,6 @@ class Linkage(Enum):
     VISIBLE = "visible"
     WEAK = "weak"
     COMMON = "common"
-
-
-TYPE_BYTES: dict[str, int] = {
-    **{f"{kind}{bits}": bits // 8 for kind in "bsu" for bits in (8, 16, 32, 64)},
-    "b128": 16, "u128": 16, "s128": 16, "f16": 2, "f16x2": 4, "bf16": 2, "bf16x2": 4, "tf32": 4,
-    "f32": 4, "f32x2": 8, "f64": 8, "pred": 1, "u16x2": 4, "s16x2": 4, "u8x4": 4, "s8x4": 4,
-    "e4m3": 1, "e5m2": 1, "e4m3x2": 2, "e5m2x2": 2, "texref": 8, "samplerref": 8, "surfref": 8,
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +198,10 @@ class Instruction:
     location: SourceLocation | None
     written: str = ""
     used_bytes: int = 0
+    facts: InstructionFacts = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "facts", facts_of(self.opcode, self.modifiers))
 
     @property
     def text(self) -> str:

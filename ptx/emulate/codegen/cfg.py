@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from ptx.emulate.codegen.registers import CARRY, registers_in
 from ptx.emulate.codegen.table import Effect, Operation, find_operation, in_table_order
 from ptx.emulate.model.errors import UnsupportedInstruction
-from ptx.isa.instruction_facts import InstructionFacts, InstructionKind, facts_of
+from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import (
     Address,
     Arguments,
@@ -41,14 +41,10 @@ _WITHOUT_REGISTERS = (Immediate, FloatImmediate, Symbol, SpecialRegister)
 
 @dataclass(slots=True)
 class BlockStep:
-    """One instruction with its facts and its record in the table of operations.
-
-    `reads` and `writes` are register numbers.
-    """
+    """One instruction and its record in the table; `reads` and `writes` are register numbers."""
 
     instruction: Instruction
     operation: Operation
-    facts: InstructionFacts
     reads: tuple[int, ...] = ()
     writes: tuple[int, ...] = ()
 
@@ -163,9 +159,9 @@ class CfgBuilder:
         operation = find_operation(instruction)
         if operation is None:
             raise self._refused(instruction, _why_not_here(instruction))
-        facts = facts_of(instruction)
+        facts = instruction.facts
         if operation.effect is Effect.PURE:
-            self._last.steps.append(BlockStep(instruction, operation, facts))
+            self._last.steps.append(BlockStep(instruction, operation))
             return
         skip: Block | None = None
         if instruction.guard is not None:
@@ -177,7 +173,7 @@ class CfgBuilder:
             instruction = replace(instruction, guard=None)
         elif operation.effect is Effect.SYNCS:
             self._start()
-        self._last.steps.append(BlockStep(instruction, operation, facts))
+        self._last.steps.append(BlockStep(instruction, operation))
         self._last.pure = False
         if operation.effect is Effect.ENDS:
             if instruction.opcode == "brx":
@@ -201,7 +197,7 @@ class CfgBuilder:
 
 def _why_not_here(instruction: Instruction) -> str:
     """Why the table lacks an instruction, with what to write instead; "" where nothing is known."""
-    opcode, facts = instruction.opcode, facts_of(instruction)
+    opcode, facts = instruction.opcode, instruction.facts
     if facts.kind is InstructionKind.EXCHANGE and "sync" not in facts.words:
         return (
             f"{opcode} without .sync is not part of PTX for sm_70 and newer: use"

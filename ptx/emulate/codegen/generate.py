@@ -43,7 +43,7 @@ def may_be_late(blocks: list[Block], others: Late) -> Late:
     another one has written. PTX ISA, "Memory Consistency Model".
     """
     steps = [step for block in blocks for step in block.steps]
-    copies = any(step.facts.may_be_late for step in steps)
+    copies = any(step.instruction.facts.may_be_late for step in steps)
     read = {number for step in steps for number in step.reads}
     return Late(
         copies or others.copies, others.stores or any(_sees_others(step, read) for step in steps)
@@ -52,7 +52,7 @@ def may_be_late(blocks: list[Block], others: Late) -> Late:
 
 def _sees_others(step: BlockStep, read: set[int]) -> bool:
     """Whether an instruction reads what other blocks may write in the same launch."""
-    facts = step.facts
+    facts = step.instruction.facts
     if facts.space not in _OF_ALL_BLOCKS:
         return False
     if facts.kind is InstructionKind.LOAD:
@@ -252,7 +252,9 @@ class _KernelWriter:
             code.is_pure.append(block.pure)
             instructions = [step.instruction for step in block.steps]
             code.reads_clock |= any(map(_reads_clock, instructions))
-            code.fences_narrowly |= any(step.facts.is_narrow_fence for step in block.steps)
+            code.fences_narrowly |= any(
+                step.instruction.facts.is_narrow_fence for step in block.steps
+            )
             code.first.append(instructions[0] if instructions else None)
             code.last.append(instructions[-1] if instructions else None)
         code.zeros.append(unit.scope.zeros())

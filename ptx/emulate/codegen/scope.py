@@ -18,8 +18,8 @@ from ptx.emulate.model.addresses import addresses_in
 from ptx.emulate.model.errors import UndefinedSymbol, UnsupportedInstruction
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import NUMPY, kind_of, unsigned, width_of
-from ptx.isa.instruction_facts import facts_of
-from ptx.isa.model import TYPE_BYTES, Body, Function, Instruction, Register
+from ptx.isa.instruction_facts import TYPE_BYTES
+from ptx.isa.model import Body, Function, Instruction, Register
 from ptx.isa.signature import kernel_params
 
 
@@ -120,7 +120,7 @@ class FunctionScope:
             if not isinstance(target, Register):
                 continue
             number = self.number(target)
-            kinds = facts_of(statement).types
+            kinds = statement.facts.types
             if number in seen or not kinds or target.ptx_type == "pred":
                 continue
             seen.add(number)

@@ -14,7 +14,7 @@ from enum import Enum
 from functools import lru_cache
 
 from ptx.emulate.codegen.emitter import Emitter
-from ptx.isa.instruction_facts import facts_of_words, is_known
+from ptx.isa.instruction_facts import facts_of, is_known
 from ptx.isa.model import Instruction, Symbol
 
 EmitExternal = Callable[[Emitter, tuple[Symbol, ...], tuple[Symbol, ...]], None]
@@ -139,7 +139,7 @@ def find_external(name: str) -> tuple[int, EmitExternal] | None:
 
 def type_suffix(instruction: Instruction) -> str:
     """The type modifiers of an instruction, as written: "s32", "f32.s32", ""."""
-    return facts_of_words(instruction.opcode, instruction.modifiers).type_suffix
+    return instruction.facts.type_suffix
 
 
 def find_operation(instruction: Instruction) -> Operation | None:
@@ -153,7 +153,7 @@ def find_operation(instruction: Instruction) -> Operation | None:
 
 @lru_cache(maxsize=4096)  # by opcode and modifiers; the table is full once `ops` is imported
 def _record(opcode: str, modifiers: tuple[str, ...]) -> Operation | None:
-    facts = facts_of_words(opcode, modifiers)
+    facts = facts_of(opcode, modifiers)
     words, suffix = facts.words, facts.type_suffix
     for length in range(len(words), -1, -1):
         record = _OPERATIONS.get((".".join((opcode, *words[:length])), suffix))
@@ -178,7 +178,7 @@ def in_table_order(instruction: Instruction) -> Instruction:
 
 @lru_cache(maxsize=4096)  # by opcode and modifiers, as `_record`
 def _in_table_order(opcode: str, modifiers: tuple[str, ...]) -> tuple[str, ...] | None:
-    record, facts = _record(opcode, modifiers), facts_of_words(opcode, modifiers)
+    record, facts = _record(opcode, modifiers), facts_of(opcode, modifiers)
     names = {record.name} if record else {name for name, _ in _OPERATIONS}
     for name in sorted(names, key=lambda name: (-len(name), name)):
         first, *named = name.split(".")

@@ -40,7 +40,7 @@ def follow_step(e: Emitter, step: BlockStep) -> None:
     if not e.scope.follows_undefined:
         return
     i = step.instruction
-    facts = step.facts
+    facts = step.instruction.facts
     if facts.kind is InstructionKind.LOAD:
         _line(e, "loads", _use(e, step, ()), "")
     elif facts.kind is InstructionKind.STORE:
@@ -93,7 +93,7 @@ def _follow_pure(e: Emitter, step: BlockStep) -> None:
     if i.guard is not None:
         found = e.value(i.guard.register, "pred")
         guard = f", guard={'~' if i.guard.negated else ''}{found}"
-    kind, words = step.facts.type_suffix, step.facts.words
+    kind, words = step.instruction.facts.type_suffix, step.instruction.facts.words
     if i.opcode in _COMBINES and len(i.operands) == 3:
         sources = i.operands[1:]
         left, right = [_decides(e, i.opcode, each, kind) for each in sources]

@@ -112,7 +112,7 @@ class _Search:
             return False
         if not isinstance(instruction.operands[0], Register):
             return False
-        facts = step.facts
+        facts = step.instruction.facts
         if facts.kind is InstructionKind.LOAD:
             return facts.space == "param" and self._reads_parameter(instruction)
         moves = facts.copies_value or facts.passes_operand

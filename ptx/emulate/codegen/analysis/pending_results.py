@@ -44,7 +44,7 @@ class _Pending(NamedTuple):
     def behind(self, step: BlockStep) -> _Pending:
         """Return what is pending after an instruction."""
         i, ages = step.instruction, self.ages
-        name = step.facts.name
+        name = i.facts.name
         if name == "wgmma.commit_group":
             return _Pending({
                 each: age if age == _LOADED else min(age + 1, _OLDEST)
@@ -139,7 +139,7 @@ def _blocks_before_waits(blocks: Sequence[Block]) -> set[int]:
 def _comes_to_wait(block: Block, awaited: set[int]) -> bool:
     first = block.steps[0] if block.steps else None
     if first is not None and first.operation.effect is Effect.SYNCS:
-        return first.facts.name == "tcgen05.wait::ld"
+        return first.instruction.facts.name == "tcgen05.wait::ld"
     return _ends_before_wait(block, awaited)
 
 
@@ -166,7 +166,7 @@ def _use(
     else:
         action = Action.READS
         reads = tuple([each for each in reads if each in known])
-        if step.facts.kind is InstructionKind.STORE and step.facts.space == "local":
+        if i.facts.kind is InstructionKind.STORE and i.facts.space == "local":
             reads = ()  # code for a debugger stores every variable
     kind: WorkerKind = "loads" if i.opcode == "tcgen05" else "products"
     return PendingUse(i, action, kind, reads, step.writes, tuple([names[each] for each in reads]))
@@ -174,7 +174,7 @@ def _use(
 
 def _begins(step: BlockStep) -> bool:
     """Whether it gives registers results that are there later."""
-    return step.facts.name in ("wgmma.mma_async", "tcgen05.ld")
+    return step.instruction.facts.name in ("wgmma.mma_async", "tcgen05.ld")
 
 
 def _factors(step: BlockStep) -> Iterator[int]:

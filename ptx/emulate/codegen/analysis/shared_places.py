@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, TypeAlias
 from ptx.emulate.codegen.cfg import Block, BlockStep
 from ptx.emulate.codegen.table import Effect
 from ptx.emulate.kernel_facts import Update
-from ptx.isa.instruction_facts import InstructionKind, facts_of
+from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Address, Instruction, Operand, Register
 
 _MOST_DEEP: Final = 16
@@ -78,7 +78,7 @@ class Places:
             return None
         (writer,) = writers
         opcode, sources = writer.opcode, writer.operands[1:]
-        facts = facts_of(writer)
+        facts = writer.facts
         if opcode == "cvta" and facts.space == "global":
             return self._value(sources[0], depth + 1)
         if opcode == "mov" and len(sources) == 1 and isinstance(sources[0], Register):
@@ -106,7 +106,7 @@ def guessed_reads(blocks: Sequence[Block]) -> set[int]:
         id(step.instruction)
         for block in blocks
         for at, step in enumerate(block.steps)
-        if step.facts.kind is InstructionKind.LOAD
+        if step.instruction.facts.kind is InstructionKind.LOAD
         and (place := places.of(step.instruction)) in swapped
         and _is_checked(blocks, block, at + 1, _Swaps(places, place))
     }
@@ -133,7 +133,7 @@ def _is_checked(blocks: Sequence[Block], block: Block, start: int, swaps: _Swaps
     while waiting:
         here = waiting.pop()
         following = list(here.successors)
-        if not following and here.steps[-1].facts.kind is not InstructionKind.TRAP:
+        if not following and here.steps[-1].instruction.facts.kind is not InstructionKind.TRAP:
             return False  # the function ends, and nothing was swapped
         for each in following:
             if each not in known and not swaps.any_of(blocks[each].steps):
@@ -143,7 +143,7 @@ def _is_checked(blocks: Sequence[Block], block: Block, start: int, swaps: _Swaps
 
 
 def _is_swap(step: BlockStep) -> bool:
-    return "cas" in step.facts.words
+    return "cas" in step.instruction.facts.words
 
 
 Writers = dict[int, list[BlockStep]]
@@ -156,7 +156,10 @@ def updates_of(blocks: Sequence[Block], first: int) -> dict[int, Update]:
     set is none.
     """
     strong = [
-        (step.facts.kind, step) for block in blocks for step in block.steps if step.facts.is_strong
+        (step.instruction.facts.kind, step)
+        for block in blocks
+        for step in block.steps
+        if step.instruction.facts.is_strong
     ]
     loads = [step for kind, step in strong if kind is InstructionKind.LOAD]
     stores = [step for kind, step in strong if kind is InstructionKind.STORE]
@@ -202,7 +205,7 @@ def sources_of(writers: Writers, register: int) -> tuple[set[int], bool]:
             if id(step) in found:
                 continue
             found.add(id(step))
-            facts = step.facts
+            facts = step.instruction.facts
             passes_on = is_last and facts.copies_value and facts.passes_operand
             if is_last and not passes_on:
                 is_idempotent &= facts.is_idempotent
@@ -220,9 +223,9 @@ def polls_of(blocks: Sequence[Block], numbers: Mapping[str, int]) -> set[int]:
         (block, step)
         for block in blocks
         for step in block.steps
-        if step.facts.is_volatile
-        and step.facts.kind is InstructionKind.LOAD
-        and step.facts.space != "global"
+        if step.instruction.facts.is_volatile
+        and step.instruction.facts.kind is InstructionKind.LOAD
+        and step.instruction.facts.space != "global"
     ]
     if not loads:
         return set()

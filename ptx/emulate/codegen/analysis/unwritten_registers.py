@@ -89,7 +89,7 @@ def _is_copy(step: BlockStep) -> bool:
 
 def _used(step: BlockStep) -> tuple[int, ...]:
     """The registers whose values an instruction needs."""
-    if step.instruction.guard is not None or step.facts.copies_value:
+    if step.instruction.guard is not None or step.instruction.facts.copies_value:
         return ()
     if step.operation.updates:
         return tuple([each for each in step.reads if each not in step.writes])

@@ -57,7 +57,7 @@ def vector_part(code: KernelCode, unit: Unit, block: Block, first: int, end: int
             continue
         reads.update(dict.fromkeys(each for each in step.reads if each not in writes))
         writes.update(step.writes)
-        kind = step.facts.kind
+        kind = step.instruction.facts.kind
         step.operation.emit(emitter, step.instruction)
     behind = lives[end - 1]
     if block.steps[end - 1].operation.effect is not Effect.ENDS:
@@ -199,7 +199,7 @@ def _may_be_inside(block: Block, alone: bool) -> bool:
     for step in block.steps:
         if step.operation.effect in (Effect.ENDS, Effect.SYNCS):
             return False
-        if step.facts.kind is InstructionKind.STORE and not alone:
+        if step.instruction.facts.kind is InstructionKind.STORE and not alone:
             return False
         if not find_lane(step.operation, step.instruction) and not (alone and may_be_called(step)):
             return False
@@ -281,7 +281,7 @@ def _shows_order(step: BlockStep, unit: Unit) -> bool:
     instruction = step.instruction
     if step.operation.effect is Effect.PURE:
         return any("clock" in repr(each) or "timer" in repr(each) for each in instruction.operands)
-    facts = step.facts
+    facts = step.instruction.facts
     if facts.kind is InstructionKind.CALL:
         target = call_target(instruction)
         named = isinstance(target, Symbol) and unit.scope.real_name(target.name) in unit.functions
@@ -384,7 +384,7 @@ class _LaneBlockWriter:
         emit = find_lane(step.operation, step.instruction)
         if emit is None:
             return self._inline(at)
-        kind = step.facts.kind
+        kind = step.instruction.facts.kind
         loads, stores = kind is InstructionKind.LOAD, kind is InstructionKind.STORE
         if not self._alone and ((stores and self._accesses) or (loads and self._stored)):
             self._end_part(at)
