@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ptx.emulate.codegen.registers import CARRY, registers_in
-from ptx.emulate.codegen.table import Effect, Operation, find_operation, in_table_order
+from ptx.emulate.codegen.table import Effect, OperationRecord, find_operation, in_table_order
 from ptx.emulate.model.errors import UnsupportedInstruction
 from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import (
@@ -44,7 +44,7 @@ class BlockStep:
     """One instruction and its record in the table; `reads` and `writes` are register numbers."""
 
     instruction: Instruction
-    operation: Operation
+    operation: OperationRecord
     reads: tuple[int, ...] = ()
     writes: tuple[int, ...] = ()
 

@@ -17,7 +17,7 @@ from ptx.emulate.codegen.lane.lane_writer import LaneWriter
 from ptx.emulate.codegen.scope import FunctionScope, Namespace
 from ptx.emulate.exec.kernel_code import BlockFunctions, KernelCode
 from ptx.emulate.exec.lane.lane_code import LaneCode
-from ptx.emulate.kernel_facts import NOTHING_LATE, CountedCode, Late
+from ptx.emulate.kernel_facts import NOTHING_LATE, CountedCode, LateWork
 from ptx.emulate.memory.layout import (
     FRAME_ALIGN,
     MOST_LOCAL_BYTES,
@@ -35,7 +35,7 @@ from ptx.isa.signature import shared_layout, shared_variables
 _OF_ALL_BLOCKS: Final = ("global", GENERIC)
 
 
-def may_be_late(blocks: list[Block], others: Late) -> Late:
+def may_be_late(blocks: list[Block], others: LateWork) -> LateWork:
     """Return what an ordered launch may do late in a function, or in `others` of the kernel.
 
     Stores are late only where blocks can wait for each other's: where threads read global memory by
@@ -45,7 +45,7 @@ def may_be_late(blocks: list[Block], others: Late) -> Late:
     steps = [step for block in blocks for step in block.steps]
     copies = any(step.instruction.facts.may_be_late for step in steps)
     read = {number for step in steps for number in step.reads}
-    return Late(
+    return LateWork(
         copies or others.copies, others.stores or any(_sees_others(step, read) for step in steps)
     )
 
@@ -64,7 +64,7 @@ def generate(
     layout: ModuleLayout,
     code_addresses: CodeAddresses,
     kernel: str,
-    late: Late = NOTHING_LATE,
+    late: LateWork = NOTHING_LATE,
     *,
     counted: bool = False,
     follows_undefined: bool = False,
@@ -116,7 +116,7 @@ class _KernelWriter:
         code: KernelCode,
         namespace: Namespace,
         graph: CallGraph,
-        late: Late,
+        late: LateWork,
         shared_sizes: dict[str, int],
     ) -> None:
         self._layout = layout
@@ -140,7 +140,7 @@ class _KernelWriter:
         code.is_recursive = graph.is_recursive
         code.calls_by_address = graph.reaches_addresses(kernel)
         if code.calls_by_address:  # what is called is not known
-            code.may_be_late = Late(copies=True, stores=True)
+            code.may_be_late = LateWork(copies=True, stores=True)
         code.find_function = self.find_function
         code.find_origins = self._origins.find
         code.uses_of = partial(uses_of, self._bodies)

@@ -11,7 +11,7 @@ from ptx.emulate.codegen.analysis.float_registers import (
     registers_without_subnormals,
 )
 from ptx.emulate.codegen.registers import CARRY
-from ptx.emulate.kernel_facts import CountedCode, Late
+from ptx.emulate.kernel_facts import CountedCode, LateWork
 from ptx.emulate.memory.layout import FrameLayout, ModuleLayout
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import addresses_in
@@ -68,7 +68,7 @@ class FunctionScope:
         shared: dict[str, int],
         namespace: Namespace,
         sites: list[Site],
-        late: Late,
+        late: LateWork,
         counted: CountedCode | None,
         follows_undefined: bool,
     ) -> None:

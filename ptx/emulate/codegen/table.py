@@ -39,7 +39,7 @@ class Effect(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class OperationRecord:
     """One opcode.
 
     Attributes:
@@ -68,7 +68,7 @@ class Operation:
     writes_carry: bool = False
 
 
-_OPERATIONS: dict[tuple[str, str], Operation] = {}
+_OPERATIONS: dict[tuple[str, str], OperationRecord] = {}
 _IN_SEQUENCE = (("row", "col"), ("global", "shared", "shared::cta", "shared::cluster"))
 
 
@@ -91,7 +91,7 @@ def operation(
     Raises:
         ValueError: another record has the same name and type, or the opcode has no facts.
     """
-    record = Operation(
+    record = OperationRecord(
         name=name,
         types=frozenset(types),
         arity=(arity,) if isinstance(arity, int) else arity,
@@ -142,7 +142,7 @@ def type_suffix(instruction: Instruction) -> str:
     return instruction.facts.type_suffix
 
 
-def find_operation(instruction: Instruction) -> Operation | None:
+def find_operation(instruction: Instruction) -> OperationRecord | None:
     """The record for an instruction: the one whose name covers most of its modifiers.
 
     None if there is none, or if it does not take this number of operands or one of the modifiers.
@@ -152,7 +152,7 @@ def find_operation(instruction: Instruction) -> Operation | None:
 
 
 @lru_cache(maxsize=4096)  # by opcode and modifiers; the table is full once `ops` is imported
-def _record(opcode: str, modifiers: tuple[str, ...]) -> Operation | None:
+def _record(opcode: str, modifiers: tuple[str, ...]) -> OperationRecord | None:
     facts = facts_of(opcode, modifiers)
     words, suffix = facts.words, facts.type_suffix
     for length in range(len(words), -1, -1):
@@ -199,6 +199,6 @@ def _sequences(modifiers: tuple[str, ...]) -> list[list[str]]:
     return [[word for word in modifiers if word in kind] for kind in _IN_SEQUENCE]
 
 
-def operations() -> tuple[Operation, ...]:
+def operations() -> tuple[OperationRecord, ...]:
     """Every record once."""
     return tuple({id(record): record for record in _OPERATIONS.values()}.values())

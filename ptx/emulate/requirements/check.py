@@ -7,8 +7,8 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from ptx.emulate.requirements.needs import (
-    Architecture,
     Needs,
+    TargetArchitecture,
     Version,
     architecture_of,
     are_met,
@@ -205,7 +205,7 @@ current_graph_exec | sm_50 8.0
 Condition = Callable[[tuple[str, ...]], bool]
 
 
-class Rule(NamedTuple):
+class Requirement(NamedTuple):
     """One line of the table."""
 
     condition: Condition
@@ -236,12 +236,12 @@ def _condition(words: str) -> Condition:
 
 
 @cache
-def _rules() -> dict[str, tuple[Rule, ...]]:
+def _rules() -> dict[str, tuple[Requirement, ...]]:
     """The lines by opcode; read when first asked for."""
-    found: dict[str, tuple[Rule, ...]] = {}
+    found: dict[str, tuple[Requirement, ...]] = {}
     for line in filter(None, _RULES.splitlines()):
         opcodes, words, needs = line.split("|")
-        rule = Rule(_condition(words), needs_of(needs))
+        rule = Requirement(_condition(words), needs_of(needs))
         for opcode in opcodes.split():
             found[opcode] = (*found.get(opcode, ()), rule)
     return found
@@ -312,6 +312,6 @@ def unmet_requirements(module: PtxModule) -> dict[str, Needs]:
     return found
 
 
-def _unmet(all_needs: tuple[Needs, ...], target: Architecture, version: Version) -> Needs:
+def _unmet(all_needs: tuple[Needs, ...], target: TargetArchitecture, version: Version) -> Needs:
     """The first of them that is not met, () if all are."""
     return next((needs for needs in all_needs if not are_met(needs, target, version)), ())

@@ -5,8 +5,8 @@
 - An update: a volatile or relaxed store of what was made of a volatile or relaxed load of the same
   place.
 
-`Places` finds which instructions of a function access the same place, by what their addresses are
-made of.
+`SymbolicAddresses` finds which instructions of a function access the same place, by what their
+addresses are made of.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Value: TypeAlias = tuple[object, ...]
 """What a value is made of; equal ones are equal wherever they are computed."""
 
 
-class Place(NamedTuple):
+class SymbolicAddress(NamedTuple):
     """An address: what its base is made of, and the offset from there."""
 
     base: Value
     offset: int
 
 
-class Places:
+class SymbolicAddresses:
     """The places of a function's accesses.
 
     An address may be computed twice, as one of global memory and as a generic one. Both are one
@@ -51,11 +51,11 @@ class Places:
                     if isinstance(operand, Register):
                         self._writers[operand.name].append(step.instruction)
 
-    def of(self, instruction: Instruction) -> Place | None:
+    def of(self, instruction: Instruction) -> SymbolicAddress | None:
         """Where an instruction accesses memory; None if it does not."""
         for operand in instruction.operands:
             if isinstance(operand, Address):
-                return Place(self._base(operand.base), operand.offset)
+                return SymbolicAddress(self._base(operand.base), operand.offset)
         return None
 
     def _base(self, base: Operand | None) -> Value:
@@ -100,7 +100,7 @@ def guessed_reads(blocks: Sequence[Block]) -> set[int]:
     swaps = [step.instruction for block in blocks for step in block.steps if _is_swap(step)]
     if not swaps:
         return set()
-    places = Places(blocks)
+    places = SymbolicAddresses(blocks)
     swapped = {places.of(each) for each in swaps}
     return {
         id(step.instruction)
@@ -115,7 +115,7 @@ def guessed_reads(blocks: Sequence[Block]) -> set[int]:
 class _Swaps:
     """The compare-and-swaps of a place."""
 
-    def __init__(self, places: Places, place: Place | None) -> None:
+    def __init__(self, places: SymbolicAddresses, place: SymbolicAddress | None) -> None:
         self._places = places
         self._place = place
 
@@ -166,7 +166,7 @@ def updates_of(blocks: Sequence[Block], first: int) -> dict[int, Update]:
     found: dict[int, Update] = {}
     if not loads or not stores:
         return found
-    writers, places = writers_of(blocks), Places(blocks)
+    writers, places = writers_of(blocks), SymbolicAddresses(blocks)
     numbers: dict[object, int] = {}
     for store in stores:
         place, value = places.of(store.instruction), store.instruction.operands[-1]
