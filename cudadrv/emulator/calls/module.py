@@ -13,7 +13,7 @@ from typing import Final
 from ptx.errors import PtxError
 from ptx.isa import PtxModule
 from ptx.isa.linked_text import link_texts, undefined_in
-from ptx.isa.register_limit import with_register_limit
+from ptx.isa.module import with_register_limit
 
 from ...border import instance, text
 from ...driver._api import (

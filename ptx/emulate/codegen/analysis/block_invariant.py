@@ -2,7 +2,7 @@
 
 Such a value depends on kernel parameters, constants and the thread's place in its block only:
 `threadIdx.x * 4` does, `blockIdx.x` does not. It is computed once a launch, with all that is
-derived from it to access memory (`threads/launch_cache.py`).
+derived from it to access memory (`threads/launch_plan.py`).
 """
 
 from __future__ import annotations
