@@ -151,7 +151,7 @@ class UnwrittenReads:
             if used[k] is Use.USED:
                 wrong |= _lacks(flags)
         if Use.COPIED in used and site.total >= WORD:
-            wrong |= np.logical_and.reduce([_is_empty(flags) for flags in found.values()])
+            wrong |= np.all([_is_empty(flags) for flags in found.values()], axis=0)
         if not wrong.any():
             return
         self._reported.add(site)

@@ -66,7 +66,7 @@ class Contention:
         self._put_together()
         (times,) = self._times
         return AtomicTraffic(
-            self._requests, self._threads, self._turns, self._ways, len(times), int(times.max())
+            self._requests, self._threads, self._turns, self._ways, len(times), int(np.max(times))
         )
 
 

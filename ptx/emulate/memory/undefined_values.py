@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -319,8 +320,7 @@ def _either(found: Sequence[_Reads | None]) -> _Reads | None:
     known = [reads for reads in found if reads is not None]
     if not known:
         return None
-    combined: _Reads = np.maximum.reduce(known) if len(known) > 1 else known[0]
-    return combined
+    return reduce(np.maximum, known)
 
 
 _KNOWN, _UNDEFINED = 1, 2  # flags of bytes that were written, the latter with an undefined value

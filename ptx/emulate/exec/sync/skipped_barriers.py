@@ -73,7 +73,7 @@ class SkippedBarriers:
         visits = self._visits.get(meeting)
         if visits is None or not len(waiting):
             return others[:0]
-        return others[visits[others] >= int(visits[waiting].min()) + _WENT_AROUND]
+        return others[visits[others] >= int(np.min(visits[waiting])) + _WENT_AROUND]
 
 
 def _meetings(code: KernelCode) -> dict[int, int]:
