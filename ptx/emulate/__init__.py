@@ -13,7 +13,7 @@ where all its threads agree, else an (n,) array; both behave alike in operators,
 the smallest place runs (`exec/scheduler.py`); fibres at the same place become one
 (`exec/merge.py`). What depends on a thread's place in its block alone is found by
 `codegen/analysis/block_invariant.py`, computed once a launch and shared by its chunks
-(`threads/launch_cache.py`). Fibres that wait, for others or for a time, are in
+(`threads/launch_plan.py`). Fibres that wait, for others or for a time, are in
 `exec/sync/waiting.py`; mbarrier objects are in `exec/sync/mbarrier.py`. Chunks of a grid that the
 device would hold all at once take turns (`exec/launch.py`); those of a larger one run one after
 another.

@@ -32,7 +32,7 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True)
-class Late:
+class LateWork:
     """The work of a kernel that may be done later than its instruction, or is.
 
     Attributes:
@@ -44,7 +44,7 @@ class Late:
     stores: bool = False
 
 
-NOTHING_LATE = Late()
+NOTHING_LATE = LateWork()
 
 
 @dataclass(slots=True)
@@ -151,7 +151,7 @@ class KernelFacts:
     fences_narrowly: bool = False
     calls_by_address: bool = False
     reads_clock: bool = False
-    may_be_late: Late = NOTHING_LATE
+    may_be_late: LateWork = NOTHING_LATE
     is_recursive: bool = False
     stack_bytes: int = 0
     count_registers: Callable[[], int] = int

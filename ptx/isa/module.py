@@ -399,3 +399,28 @@ def parse(text: str) -> PtxModule:
         if not value:
             raise syntax_error(text, 0, f"this is no PTX: it has no {name} directive")
     return module
+
+
+# CUDA C++ Programming Guide, "Launch Bounds": of a kernel with one of these the option is ignored.
+_LAUNCH_BOUNDS = {"maxnreg", "maxntid", "reqntid", "minnctapersm"}
+
+
+def with_register_limit(text: str, registers: int) -> str:
+    """Return PTX whose kernels may use so many registers a thread; lines keep their numbers.
+
+    NVRTC's `--maxrregcount` is for machine code; its PTX does not mention the limit.
+
+    Raises:
+        PtxSyntaxError: the text is wrong at module level.
+    """
+    places = [
+        entry.span[0]
+        for entry in parse(text).entries
+        if entry.span is not None and not _LAUNCH_BOUNDS & entry.directives.keys()
+    ]
+    parts: list[str] = []
+    start = 0
+    for place in sorted(places):
+        parts += [text[start:place], f".maxnreg {registers} "]
+        start = place
+    return "".join([*parts, text[start:]])

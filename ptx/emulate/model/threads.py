@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import Where
 from ptx.emulate.model.geometry import ClusterShape, Dim3, Geometry, Value, coordinates
-from ptx.isa.model import Instruction
-from ptx.isa.source_place import source_place
+from ptx.isa.model import Instruction, source_place
 
 Bools = NDArray[np.bool_]
 Registers = list[Value]

@@ -19,7 +19,6 @@ from ptx.emulate.ops.asynchronous.late_copy import (
 )
 from ptx.emulate.ops.groups import group_operation
 from ptx.emulate.ops.nothing import nothing
-from ptx.isa.instruction_facts import facts_of
 from ptx.isa.model import Immediate, Instruction, Operand
 
 _SECTION = "cp.async.bulk"
@@ -52,7 +51,7 @@ def _operands(i: Instruction) -> list[Operand]:
 
 def _ends(e: Emitter, i: Instruction) -> tuple[str, str]:
     """The spaces of the target and the source."""
-    spaces = facts_of(i).spaces
+    spaces = i.facts.spaces
     if len(spaces) != 2 or spaces == ("global", "global"):
         raise e.refuse("it needs the spaces of its target and its source")
     return spaces[0], spaces[1]

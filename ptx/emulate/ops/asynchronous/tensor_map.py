@@ -19,7 +19,6 @@ from ptx.emulate.ops.memory.late_store import publish, store_weak
 from ptx.emulate.ops.nothing import nothing
 from ptx.emulate.ops.warp.barrier import note_fence, note_proxy_fence
 from ptx.emulate.threads.fibre import Fibre
-from ptx.isa.instruction_facts import facts_of
 from ptx.isa.model import Immediate, Instruction
 
 _SCOPES = ("cta", "cluster", "gpu", "sys")
@@ -38,7 +37,7 @@ def copy_map(fibre: Fibre, target: Place, source: Place) -> None:
 
 def _replace(e: Emitter, i: Instruction) -> None:
     field = FIELDS[i.modifiers[2]]
-    where, offset, space = e.address(i.operands[0], facts_of(i).space)
+    where, offset, space = e.address(i.operands[0], i.facts.space)
     number = 0
     if len(i.operands) == 3:
         ordinal = i.operands[1]
@@ -66,7 +65,7 @@ def _copy(e: Emitter, i: Instruction) -> None:
     source = place(e, i.operands[1], "shared", "u64", 2, writes=False)
     e.line(f"{e.helper(copy_map)}(f, {target}, {source})")
     e.line(f"{e.helper(note_proxy_fence)}(f, 'tensormap release')")
-    e.line(f"{e.helper(note_fence)}(f, {facts_of(i).scope!r})")
+    e.line(f"{e.helper(note_fence)}(f, {i.facts.scope!r})")
     if e.late.stores:
         e.line(f"{e.helper(publish)}(f)")
 
@@ -81,7 +80,7 @@ def _fence(e: Emitter, i: Instruction) -> None:
         raise e.refuse(f"the size is {NBYTES}")
     if not acquires:
         e.line(f"{e.helper(note_proxy_fence)}(f, 'tensormap release')")
-    e.line(f"{e.helper(note_fence)}(f, {facts_of(i).scope!r})")
+    e.line(f"{e.helper(note_fence)}(f, {i.facts.scope!r})")
     if "release" not in i.modifiers:  # it knows what the fence has taken over
         e.line(f"{e.helper(note_proxy_fence)}(f, 'tensormap acquire')")
     if e.late.stores and not acquires:

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate import ieee
-from ptx.isa.instruction_facts import facts_of
 from ptx.isa.model import Instruction
 
 WIDTHS = {
@@ -40,7 +39,7 @@ def held(element: str) -> str:
 
 def plain_words(i: Instruction) -> tuple[str, ...]:
     """The modifiers but for types: as the table's name has them, and then the others."""
-    return facts_of(i).words
+    return i.facts.words
 
 
 def element_types(i: Instruction) -> tuple[str, ...]:

@@ -21,7 +21,6 @@ from ptx.emulate.ops.memory.combine import Rule, rule, same_bits
 from ptx.emulate.ops.memory.in_order import at, combine_in_order
 from ptx.emulate.ops.memory.late_store import note_write, publish
 from ptx.emulate.threads.fibre import Fibre
-from ptx.isa.instruction_facts import facts_of
 from ptx.isa.model import Immediate, Instruction, Vector
 
 _SPACES = ("global", "shared", "shared::cta", "shared::cluster")
@@ -124,7 +123,7 @@ def _emit(e: Emitter, i: Instruction) -> None:
     name, count = _name_and_count(e, i, ptx_type)
     if len(operands) != (3 if name == "cas" else 2):
         raise e.refuse(f"{len(i.operands)} operands do not fit {name}")
-    facts = facts_of(i)
+    facts = i.facts
     where, offset, space = e.address(operands[0], facts.space)
     values = e.values(operands[1], stored)
     if len(values) != count or (target is not None and _width(target) not in (count, 0)):
@@ -157,7 +156,7 @@ def _width(operand: object) -> int:
 def _name_and_count(e: Emitter, i: Instruction, ptx_type: str) -> tuple[str, int]:
     """The operation, and how many elements the instruction has."""
     names = [word for word in i.modifiers if ptx_type in TYPES.get(word, ())]
-    count = facts_of(i).vector
+    count = i.facts.vector
     if len(names) != 1:
         raise e.refuse("it needs one operation")
     is_half = ptx_type in _STORED

@@ -12,7 +12,6 @@ from ptx.emulate.memory.site import used_bytes_of, used_elements
 from ptx.emulate.model.types import kind_of, width_of
 from ptx.emulate.ops.memory.late_store import publish, store_strong, store_weak
 from ptx.emulate.ops.nothing import nothing
-from ptx.isa.instruction_facts import facts_of
 from ptx.isa.model import Address, Instruction, Operand, Symbol, Vector
 
 _TYPES = (*(f"{sign}{bits}" for sign in "bus" for bits in (8, 16, 32, 64)), "f32", "f64", "b128")
@@ -33,13 +32,13 @@ _VECTORS = ("v2", "v4", "v8")
 
 def space_of(i: Instruction) -> str:
     """The space that an instruction names: const is global memory, none is generic."""
-    space = facts_of(i).space
+    space = i.facts.space
     return "global" if space == "const" else space
 
 
 def _count(e: Emitter, i: Instruction, operand: Operand) -> int:
     """How many elements a load or store moves."""
-    wanted = facts_of(i).vector
+    wanted = i.facts.vector
     count = len(operand.items) if isinstance(operand, Vector) else 1
     if count != wanted:
         raise e.refuse(f"it moves {wanted} elements and names {count}")
@@ -102,8 +101,8 @@ def _store(e: Emitter, i: Instruction) -> None:
     count_access(e, where, offset, site)
     function: Callable[..., None] = store
     if e.late.stores and space in ("global", "generic"):
-        function = store_strong if facts_of(i).is_strong else store_weak
-        if facts_of(i).publishes:
+        function = store_strong if i.facts.is_strong else store_weak
+        if i.facts.publishes:
             e.line(f"{e.helper(publish)}(f)")
     e.line(f"{e.helper(function)}(f, {where}, {offset}, {site}, {', '.join(values)})")
 

@@ -19,7 +19,6 @@ from ptx.emulate.model.geometry import WARP, Value
 from ptx.emulate.ops.tensor_memory.tensor_operand import each, require_agreement, slots
 from ptx.emulate.ops.warp.lane_sync import sync_warp
 from ptx.emulate.threads.fibre import Fibre
-from ptx.isa.instruction_facts import facts_of
 from ptx.isa.model import Instruction
 
 _FIRST = ".cta_group::1.sync.aligned"
@@ -91,7 +90,7 @@ def _leaders(group: Group) -> Index:
 def _allocate(e: Emitter, i: Instruction) -> None:
     columns = e.temporary(e.value(i.operands[1], "u32"))
     group = sync_warp(e, i, {"columns": columns})
-    where, offset, space = e.address(i.operands[0], facts_of(i).space)
+    where, offset, space = e.address(i.operands[0], i.facts.space)
     site = e.site(space, "u32", writes=True)
     call = f"{e.helper(allocate)}(f, {group}, {columns}, {where}, {offset}, {site})"
     e.line(f"if not {call}: return {e.here}")

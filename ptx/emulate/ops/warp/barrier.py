@@ -10,7 +10,6 @@ from ptx.emulate.exec.sync.block_barrier import Counts
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.memory.late_store import publish
 from ptx.emulate.threads.fibre import Fibre
-from ptx.isa.instruction_facts import facts_of
 from ptx.isa.model import Instruction, Operand
 
 _SECTION = "barrier"
@@ -96,7 +95,7 @@ def _proxy_fence(e: Emitter, i: Instruction) -> None:
 
 
 def _fence(e: Emitter, i: Instruction) -> None:
-    facts = facts_of(i)
+    facts = i.facts
     e.line(f"{e.helper(note_fence)}(f, {facts.scope!r})")
     if e.late.stores and facts.publishes:
         e.line(f"{e.helper(publish)}(f)")
