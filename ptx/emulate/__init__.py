@@ -19,9 +19,9 @@ device would hold all at once take turns (`exec/launch.py`); those of a larger o
 another.
 
 Where few threads come to a block often, or threads go their own ways, each has its registers as
-Python numbers and runs code that is made for one thread (`exec/lane`, `codegen/lane`, `ops/lane`);
-what has no such code goes on in NumPy, instruction by instruction. Bits, faults and the order of
-accesses are the same in both forms.
+Python numbers and runs code that is made for one thread (`exec/lane`, `codegen/lane`,
+`ops/lane_arithmetic`, `ops/lane_data`); what has no such code goes on in NumPy, instruction by
+instruction. Bits, faults and the order of accesses are the same in both forms.
 
 With a `LaunchOrder` blocks, warps and lanes run in an order of their own (`exec/order`): what is
 right only because threads run together goes wrong there.

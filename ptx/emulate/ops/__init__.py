@@ -51,10 +51,10 @@ Memory: `where, offset, space = e.address(operand, space)` and `site = e.site(sp
 are handed to `access.memory_access.load`, `store`, or, for anything else, `locate(f, where, offset,
 site)`, which checks the access and gives an array and an index: an int for one common address,
 else (n,). `is_mixed` and `divide` part generic addresses of several spaces, see
-`ops/memory/atomic.py`.
+`ops/atomic.py`.
 
 Waiting: an operation with `Effect.SYNCS` always starts its basic block, so that the block can be
-executed again. Its emitter calls `ops.warp.lane_sync.sync_lanes`:
+executed again. Its emitter calls `ops.warp.sync_lanes`:
 
     value = e.temporary(e.value(i.operands[1], "b32"))
     group = sync_lanes(e, i, i.operands[-1], {"value": value})
@@ -67,13 +67,13 @@ brought, also from lanes in other fibres, `group.mine` the places of this fibre'
 `group.each` spreads one result a row. Lanes wait in `exec.sync.warp_sync.WarpSync`, threads at
 barriers in `exec.sync.block_barrier.BlockBarriers` and
 `exec.sync.cluster_barrier.ClusterBarriers`; block barriers end a block instead: see
-`ops/warp/barrier.py`. What a whole warp must execute at one place, as
-the instructions of the tensor cores, waits by `ops.warp.lane_sync.sync_warp`.
+`ops/barrier.py`. What a whole warp must execute at one place, as
+the instructions of the tensor cores, waits by `ops.warp.sync_warp`.
 
 Textures and surfaces: a handle in a register names a `memory.texture.Texture` or `Image` of the
-`DeviceModel`; `texture.handles.by_handle` finds it. `ops/texture/texture.py` calls
+`DeviceModel`; `texture.handles.by_handle` finds it. `ops/texture.py` calls
 `texture.texture_fetch.fetch`, which goes to `sampling` (with `texel_place`, `mipmap`, `cubemap`,
-`texels`, `filtering`); `ops/texture/surface.py` calls `texture.surface_access`. Their arithmetic is
+`texels`, `filtering`); `ops/surface.py` calls `texture.surface_access`. Their arithmetic is
 an H100's, measured; each module says where it is only near.
 
 Functions that PTX only declares (`vprintf`, `malloc`): `codegen.table.external(name, count, emit)`,
@@ -85,37 +85,61 @@ fibre's threads and the instruction is named by `e.scope.bind(i, "instruction")`
 """
 
 from ptx.emulate.ops import (
-    arithmetic,
-    assertion,
-    asynchronous,
-    bits,
-    control,
-    graph_condition,
-    grid_dependency,
-    lane,
+    async_copy,
+    atomic,
+    barrier,
+    bulk_copy,
+    comparison,
+    control_flow,
+    conversion,
+    data_movement,
+    floating_point,
+    integer,
+    lane_arithmetic,
+    lane_data,
+    logic_and_shift,
     matrix,
-    memory,
-    printf,
-    tensor_memory,
+    matrix_move,
+    mbarrier,
+    mma,
+    surface,
+    system_calls,
+    tcgen05,
+    tcgen05_mma,
+    tensor_copy,
     texture,
     video,
     warp,
+    wgmma,
+    wmma,
 )
 
 __all__ = [
-    "arithmetic",
-    "assertion",
-    "asynchronous",
-    "bits",
-    "control",
-    "graph_condition",
-    "grid_dependency",
-    "lane",
+    "async_copy",
+    "atomic",
+    "barrier",
+    "bulk_copy",
+    "comparison",
+    "control_flow",
+    "conversion",
+    "data_movement",
+    "floating_point",
+    "integer",
+    "lane_arithmetic",
+    "lane_data",
+    "logic_and_shift",
     "matrix",
-    "memory",
-    "printf",
-    "tensor_memory",
+    "matrix_move",
+    "mbarrier",
+    "mma",
+    "surface",
+    "system_calls",
+    "tcgen05",
+    "tcgen05_mma",
+    "tensor_copy",
     "texture",
     "video",
     "warp",
+    "wgmma",
+    "wmma",
 ]

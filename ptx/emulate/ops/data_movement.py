@@ -1,0 +1,399 @@
+"""Moves, packing, generic addresses, loads, stores and cache hints.
+
+PTX ISA, "Data Movement and Conversion Instructions": "mov", "cvta", "isspacep", "prmt", "ld",
+"ldu", "st", "prefetch", "createpolicy".
+
+In an ordered launch other blocks see weak stores late. What is strong is seen at once: an atomic
+operation, and a volatile or relaxed store. One that releases, as a fence does, shows all that its
+block has stored before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from ptx.emulate.access.faults import SeveralMemories
+from ptx.emulate.access.memory_access import divide, load, load_vector, locate, store
+from ptx.emulate.codegen.count_writer import count_access
+from ptx.emulate.codegen.emitter import Emitter
+from ptx.emulate.codegen.table import Effect, operation, type_suffix
+from ptx.emulate.exec.order.ordered_blocks import OrderedBlocks, ordered_blocks
+from ptx.emulate.memory.generic_addresses import (
+    LOCAL_WINDOW,
+    PARAM_WINDOW,
+    SHARED_WINDOW,
+    WINDOW_BYTES,
+    is_global,
+    is_mixed,
+)
+from ptx.emulate.memory.site import Site, used_bytes_of, used_elements
+from ptx.emulate.model.addresses import Addresses, addresses_in
+from ptx.emulate.model.geometry import Value
+from ptx.emulate.model.types import kind_of, width_of
+from ptx.emulate.threads.fibre import Fibre
+from ptx.isa.model import Address, Instruction, Operand, Sink, SpecialRegister, Symbol, Vector
+
+
+def nothing(_e: Emitter, _i: Instruction) -> None:
+    """Emit no code."""
+
+
+_AXES = "xyzw"
+_TYPES = tuple(f"{sign}{bits}" for sign in "bus" for bits in (16, 32, 64))
+_WINDOWS = {
+    "shared": SHARED_WINDOW, "shared::cta": SHARED_WINDOW, "shared::cluster": SHARED_WINDOW,
+    "local": LOCAL_WINDOW,
+}  # fmt: skip
+_SPACES = ("global", "const", "param", "param::entry", *_WINDOWS)
+
+
+def _move(e: Emitter, i: Instruction) -> None:
+    kind = kind_of(type_suffix(i))
+    target, source = i.operands
+    if kind[0] == "f" and (isinstance(source, Vector) or isinstance(target, Vector)):
+        raise e.refuse("registers are packed and unpacked as bits: .b32, .b64")
+    if isinstance(source, Vector):
+        e.assign(target, kind, _packed(e, kind, source))
+    elif isinstance(target, Vector):
+        _unpack(e, kind, target, e.temporary(e.value(source, kind)))
+    else:
+        e.assign(target, kind, e.value(source, kind))
+
+
+def _packed(e: Emitter, kind: str, source: Vector) -> str:
+    """The elements side by side, the first lowest."""
+    bits = 8 * width_of(kind) // len(source.items)
+    part = f"u{bits}"
+    pieces: list[str] = []
+    for position, item in enumerate(source.items):
+        piece = f"{e.value(item, part)}.astype({e.dtype(kind)})"
+        if position:
+            piece = f"({piece} << {e.constant(position * bits, kind)})"
+        pieces.append(piece)
+    return " | ".join(pieces)
+
+
+def _unpack(e: Emitter, kind: str, target: Vector, value: str) -> None:
+    bits = 8 * width_of(kind) // len(target.items)
+    part = f"u{bits}"
+    for position, item in enumerate(target.items):
+        if isinstance(item, Sink):
+            continue
+        piece = f"({value} >> {e.constant(position * bits, kind)})" if position else value
+        e.assign(item, part, f"{piece}.astype({e.dtype(part)})")
+
+
+def _move_special(e: Emitter, i: Instruction) -> None:
+    """`mov.v4.u32`: the elements of a special register such as %tid."""
+    target, source = i.operands
+    items = target.items if isinstance(target, Vector) else ()
+    if len(items) != len(_AXES) or not isinstance(source, SpecialRegister):
+        raise e.refuse("it moves a special register's elements to four registers in braces")
+    for axis, item in zip(_AXES, items, strict=True):
+        if not isinstance(item, Sink):
+            e.assign(item, "u32", e.value(SpecialRegister(f"{source.name}.{axis}"), "u32"))
+
+
+def _space(e: Emitter, i: Instruction) -> str:
+    found = next((word for word in i.modifiers if word in _SPACES), None)
+    if found is None:
+        raise e.refuse("it needs a state space")
+    return found
+
+
+def _convert_address(e: Emitter, i: Instruction) -> None:
+    """`cvta[.to]`: generic addresses of shared and local memory lie in windows of their own."""
+    kind, space = type_suffix(i), _space(e, i)
+    value = e.value(i.operands[1], kind)
+    window = _WINDOWS.get(space)
+    if window is not None:
+        sign = "-" if "to" in i.modifiers else "+"
+        value = f"{value} {sign} {e.constant(window, kind)}"
+    e.assign(i.operands[0], kind, value)
+
+
+def within(addresses: Value, low: int, high: int) -> Value:
+    """Whether 64-bit addresses lie in low <= a < high."""
+    values = addresses.astype(np.uint64)
+    inside: Value = (values >= np.uint64(low)) & (values < np.uint64(high))
+    return inside
+
+
+def _is_in_space(e: Emitter, i: Instruction) -> None:
+    """Whatever lies in no other window is global; the parameters' window is a part of it."""
+    source, space = i.operands[1], _space(e, i)
+    value = e.temporary(e.value(source, "u64"))
+    test = e.helper(within)
+    windows = {name: [(start, start + WINDOW_BYTES)] for name, start in _WINDOWS.items()}
+    windows["const"] = e.scope.const_ranges()
+    if space.startswith("param"):
+        ranges = [(PARAM_WINDOW, PARAM_WINDOW + WINDOW_BYTES)]
+    elif space == "global":
+        ranges = [*windows["shared"], *windows["local"], *windows["const"]]
+    else:
+        ranges = windows[space] or [(0, 0)]
+    inside = " | ".join(f"{test}({value}, {low}, {high})" for low, high in ranges)
+    e.assign(i.operands[0], "pred", f"~({inside})" if space == "global" else inside)
+
+
+operation("mov", (*_TYPES, "f32", "f64", "pred"), 2, _move, section="mov")
+operation("mov.v4", ("u32", "b32"), 2, _move_special, section="mov")
+operation("cvta", ("u32", "u64"), 2, _convert_address, modifiers=["to", *_SPACES], section="cvta")
+operation("isspacep", ("",), 2, _is_in_space, modifiers=_SPACES, section="isspacep")
+
+
+def joined(low: Value, high: Value) -> Value:
+    """Two 64-bit words as one value of 16 bytes."""
+    words = np.empty((*np.broadcast(low, high).shape, 2), dtype=np.uint64)
+    words[..., 0], words[..., 1] = low, high
+    return words.view(np.complex128)[..., 0]
+
+
+def word(value: Value, which: int) -> Value:
+    """The lower (0) or upper (1) 64 bits."""
+    return (
+        np.asarray(value)
+        .reshape(-1)
+        .view(np.uint64)
+        .reshape(-1, 2)[:, which][slice(None) if value.ndim else 0]
+    )
+
+
+def _move_wide(e: Emitter, i: Instruction) -> None:
+    target, source = i.operands
+    if isinstance(source, Vector):
+        if len(source.items) != 2:
+            raise e.refuse("a 128-bit value is made of two words")
+        low, high = e.values(source, "b64")
+        e.assign(target, "b128", f"{e.helper(joined)}({low}, {high})")
+    elif isinstance(target, Vector):
+        value = e.temporary(e.value(source, "b128"))
+        parts = [f"{e.helper(word)}({value}, {which})" for which in (0, 1)]
+        e.assign_all(target, "b64", parts)
+    else:
+        e.assign(target, "b128", e.value(source, "b128"))
+
+
+operation("mov", ("b128",), 2, _move_wide, section="mov")
+
+
+_RELEASING: Final = frozenset({"release", "acq_rel", "sc"})
+_FAR: Final = frozenset({"gpu", "sys", "gl"})
+_STRONG: Final = frozenset({"volatile", "relaxed", "release", "mmio"})
+_MOST_WAYS: Final = 16  # a chunk: each takes its stores away and puts them back
+_GIVE_WAY: Final = 2  # one time in so many another chunk goes on where others may learn something
+
+
+def releases(i: Instruction) -> bool:
+    """Whether an operation shows other blocks what was stored before it; `membar` always does."""
+    words = frozenset(i.modifiers)
+    return bool(words & _FAR) and (i.opcode == "membar" or bool(words & _RELEASING))
+
+
+def is_strong(i: Instruction) -> bool:
+    """Whether a store is seen by others at once."""
+    return bool(_STRONG & frozenset(i.modifiers))
+
+
+def publish(fibre: Fibre) -> None:
+    """A fence that other blocks take note of."""
+    ordered_blocks(fibre).late_stores.publish()
+
+
+def store_weak(fibre: Fibre, addresses: Addresses, offset: int, site: Site, *values: Value) -> None:
+    """A store that other blocks see late."""
+    note_write(fibre, addresses, offset, site, strong=False)
+    store(fibre, addresses, offset, site, *values)
+
+
+def store_strong(
+    fibre: Fibre, addresses: Addresses, offset: int, site: Site, *values: Value
+) -> None:
+    """A store that other blocks see at once."""
+    note_write(fibre, addresses, offset, site, strong=True)
+    store(fibre, addresses, offset, site, *values)
+
+
+def note_write(
+    fibre: Fibre, addresses: Addresses, offset: int, site: Site, *, strong: bool
+) -> None:
+    """Global memory is about to be written.
+
+    Raises:
+        MemoryFault: an address is out of bounds, freed or misaligned.
+    """
+    if site.space == "generic" and is_mixed(addresses, offset):
+        for _, part, where in divide(fibre, addresses, offset):
+            note_write(part, where, offset, site, strong=strong)
+        return
+    if not is_global(addresses, offset, site):
+        return
+    blocks = ordered_blocks(fibre)
+    try:
+        elements, index = locate(fibre, addresses, offset, site, is_access=False)
+    except SeveralMemories as several:
+        every = addresses.every(fibre.n)
+        for positions in several.groups:
+            part = fibre.subset(positions, ())
+            note_write(part, addresses_in(every[positions]), offset, site, strong=strong)
+        return
+    if strong:
+        blocks.late_stores.publish_at(elements, index, site.count)
+        _give_way(fibre, blocks)
+    else:
+        blocks.late_stores.note(elements, np.unique(index), site.count)
+
+
+def _give_way(fibre: Fibre, blocks: OrderedBlocks) -> None:
+    """Let another chunk go on while it sees this and not what was stored before."""
+    decisions = blocks.decisions
+    if not blocks.late_stores or blocks.ways_given >= _MOST_WAYS:
+        return
+    if decisions.late or decisions.early(_GIVE_WAY):
+        blocks.ways_given += 1
+        fibre.scheduler.give_way()
+
+
+_ACCESS_TYPES = (
+    *(f"{sign}{bits}" for sign in "bus" for bits in (8, 16, 32, 64)),
+    "f32",
+    "f64",
+    "b128",
+)
+_ACCESS_SPACES = {
+    "global": "global", "const": "global", "local": "local",
+    "shared": "shared", "shared::cta": "shared", "shared::cluster": "shared",
+    "param": "param", "param::entry": "param", "param::func": "param",
+}  # fmt: skip
+_EVICTION = ("evict_normal", "evict_unchanged", "evict_first", "evict_last", "no_allocate")
+# What orders or caches an access changes nothing here: every access is done at once, in order.
+_HINTS = (
+    "weak", "volatile", "relaxed", "acquire", "release", "mmio", "cta", "cluster", "gpu", "sys",
+    "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "unified", "L2::cache_hint",
+    *(f"{level}::{eviction}" for level in ("L1", "L2") for eviction in _EVICTION),
+    "L2::64B", "L2::128B", "L2::256B",
+)  # fmt: skip
+_VECTORS = ("v2", "v4", "v8")
+
+
+def space_of(i: Instruction) -> str:
+    """The space that an instruction names: const is global memory, none is generic."""
+    return next((_ACCESS_SPACES[word] for word in i.modifiers if word in _ACCESS_SPACES), "generic")
+
+
+def _count(e: Emitter, i: Instruction, operand: Operand) -> int:
+    """How many elements a load or store moves."""
+    wanted = next((int(word[1:]) for word in i.modifiers if word in _VECTORS), 1)
+    count = len(operand.items) if isinstance(operand, Vector) else 1
+    if count != wanted:
+        raise e.refuse(f"it moves {wanted} elements and names {count}")
+    return count
+
+
+def _load(e: Emitter, i: Instruction) -> None:
+    ptx_type = type_suffix(i)
+    target, source = i.operands[:2]
+    count = _count(e, i, target)
+    if space_of(i) == "param" and _load_parameter(e, i, ptx_type, count):
+        return
+    where, offset, space = e.address(source, space_of(i))
+    site = e.site(space, ptx_type, count)
+    count_access(e, where, offset, site)
+    if count == 1:
+        function = e.helper(load)
+        e.assign_all(target, ptx_type, [f"{function}(f, {where}, {offset}, {site})"])
+        return
+    found = e.temporary(f"{e.helper(load_vector)}(f, {where}, {offset}, {site})")
+    e.assign_all(target, ptx_type, _of_used(e, i, ptx_type, count, found))
+
+
+def _of_used(e: Emitter, i: Instruction, ptx_type: str, count: int, found: str) -> list[str]:
+    """An expression for each element of a vector; zero for one that was not loaded."""
+    values = [e.constant(0, kind_of(ptx_type))] * count
+    for place, element in enumerate(used_elements(i, width_of(kind_of(ptx_type)), count)):
+        values[element] = f"{found}[{place}]"
+    return values
+
+
+def _load_parameter(e: Emitter, i: Instruction, ptx_type: str, count: int) -> bool:
+    """A kernel parameter at a fixed place: one value for all threads, read once a launch."""
+    source = i.operands[1]
+    if not isinstance(source, Address) or not isinstance(source.base, Symbol):
+        return False
+    space, expression = e.scope.symbol(source.base.name, e.instruction)
+    if space != "param":
+        return False
+    kind = kind_of(ptx_type)
+    start = int(expression) + source.offset
+    width = width_of(kind)
+    used = used_bytes_of(i, width * count)
+    if start + used[0] < 0 or start + used[-1] >= e.scope.param_bytes:
+        raise e.refuse("it reads outside of the kernel's parameters")
+    values = [e.constant(0, kind)] * count
+    for k in used_elements(i, width, count):
+        values[k] = f"f.blocks.launch.params[{kind!r}, {start + k * width}]"
+    e.assign_all(i.operands[0], ptx_type, values)
+    return True
+
+
+def _store(e: Emitter, i: Instruction) -> None:
+    ptx_type = type_suffix(i)
+    target, source = i.operands[:2]
+    _count(e, i, source)
+    values = e.values(source, ptx_type)
+    where, offset, space = e.address(target, space_of(i))
+    site = e.site(space, ptx_type, len(values), writes=True)
+    count_access(e, where, offset, site)
+    function: Callable[..., None] = store
+    if e.late.stores and space in ("global", "generic"):
+        function = store_strong if is_strong(i) else store_weak
+        if releases(i):
+            e.line(f"{e.helper(publish)}(f)")
+    e.line(f"{e.helper(function)}(f, {where}, {offset}, {site}, {', '.join(values)})")
+
+
+operation(
+    "ld", _ACCESS_TYPES, (2, 3), _load, effect=Effect.MEMORY,
+    modifiers=(*_ACCESS_SPACES, *_HINTS, *_VECTORS), section="ld",
+)  # fmt: skip
+operation(
+    "ldu",
+    _ACCESS_TYPES,
+    2,
+    _load,
+    effect=Effect.MEMORY,
+    modifiers=("global", *_VECTORS),
+    section="ldu",
+)
+operation(
+    "st", _ACCESS_TYPES, (2, 3), _store, effect=Effect.MEMORY, writes=0,
+    modifiers=(*_ACCESS_SPACES, *_HINTS, *_VECTORS), section="st",
+)  # fmt: skip
+for _name in ("prefetch", "prefetchu", "applypriority", "discard"):
+    operation(
+        _name, ("",), (1, 2), nothing, writes=0, section="prefetch",
+        modifiers=("global", "local", "L1", "L2", *_HINTS),
+    )  # fmt: skip
+
+
+_PRIORITIES = ("evict_first", "evict_last", "evict_normal", "evict_unchanged")
+
+
+def _policy(e: Emitter, i: Instruction) -> None:
+    """Any value: there is no cache, so all policies are the same."""
+    e.assign(i.operands[0], "b64", e.constant(0, "u64"))
+
+
+operation(
+    "createpolicy",
+    ("b64",),
+    (1, 2, 4),
+    _policy,
+    modifiers=[
+        "range", "fractional", "cvt", "global", "L2", *(f"L2::{each}" for each in _PRIORITIES)
+    ],
+    section="createpolicy",
+)  # fmt: skip

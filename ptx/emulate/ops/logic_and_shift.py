@@ -1,0 +1,295 @@
+"""Logic, shifts, and any logic function of three words by its table.
+
+PTX ISA, "Logic and Shift Instructions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+
+from ptx.emulate.codegen.emitter import Emitter
+from ptx.emulate.codegen.table import EmitFunction, operation, type_suffix
+from ptx.emulate.model.geometry import Value
+from ptx.emulate.model.types import kind_of, width_of
+from ptx.isa.model import Immediate, Instruction, Pair
+
+_SECTION = "Logic and Shift Instructions"
+_TYPES = ("b16", "b32", "b64", "pred")
+
+
+def _infix(sign: str) -> EmitFunction:
+    def emit(e: Emitter, i: Instruction) -> None:
+        kind = type_suffix(i)
+        a, b = (e.value(operand, kind) for operand in i.operands[1:])
+        e.assign(i.operands[0], kind, f"{a} {sign} {b}")
+
+    return emit
+
+
+def _not(e: Emitter, i: Instruction) -> None:
+    kind = type_suffix(i)
+    e.assign(i.operands[0], kind, f"~{e.value(i.operands[1], kind)}")
+
+
+def _logical_not(e: Emitter, i: Instruction) -> None:
+    kind = type_suffix(i)
+    zero = e.constant(0, kind_of(kind))
+    source = e.value(i.operands[1], kind)
+    e.assign(i.operands[0], kind, f"({source} == {zero}).astype({e.dtype(kind)})")
+
+
+def amount(shift: Value, dtype: np.dtype[np.generic]) -> Value:
+    """A shift amount as the shifted type; above the width every amount acts alike."""
+    return np.minimum(shift, np.uint32(64)).astype(dtype)
+
+
+def _shift(sign: str) -> EmitFunction:
+    def emit(e: Emitter, i: Instruction) -> None:
+        kind = kind_of(type_suffix(i))
+        bits = 8 * width_of(kind)
+        source, by = i.operands[1:]
+        value = e.value(source, kind)
+        if isinstance(by, Immediate):
+            steps = by.value & 0xFFFFFFFF
+            if steps >= bits and kind[0] == "u":
+                # All bits leave, yet the result has the shape of the source.
+                e.assign(i.operands[0], kind, f"{value} & {e.constant(0, kind)}")
+                return
+            by_value = e.constant(min(steps, bits - 1), kind)
+        elif bits == 32:
+            by_value = e.value(by, kind)
+        else:
+            by_value = f"{e.helper(amount)}({e.value(by, 'u32')}, {e.dtype(kind)})"
+        e.assign(i.operands[0], kind, f"{value} {sign} {by_value}")
+
+    return emit
+
+
+for _name, _sign in (("and", "&"), ("or", "|"), ("xor", "^")):
+    operation(_name, _TYPES, 3, _infix(_sign), section=_SECTION)
+operation("not", _TYPES, 2, _not, section=_SECTION)
+operation("cnot", ("b16", "b32", "b64"), 2, _logical_not, section=_SECTION)
+operation("shl", ("b16", "b32", "b64"), 3, _shift("<<"), section=_SECTION)
+operation(
+    "shr",
+    (*(f"{sign}{bits}" for sign in "bus" for bits in (16, 32, 64)),),
+    3,
+    _shift(">>"),
+    section=_SECTION,
+)
+
+
+# Functions of two values x, y by their table: bit x + 2 * y is the result for those bits.
+_PAIRS = (
+    "0", "~({x} | {y})", "({x} & ~{y})", "~{y}", "({y} & ~{x})", "~{x}", "({x} ^ {y})",
+    "~({x} & {y})", "({x} & {y})", "~({x} ^ {y})", "{x}", "({x} | ~{y})", "{y}", "({y} | ~{x})",
+    "({x} | {y})", "1",
+)  # fmt: skip
+_VARIABLES = ("a", "b", "c")
+_WEIGHTS = (4, 2, 1)  # of a, b and c in the index into the table (PTX ISA: 0xF0, 0xCC, 0xAA)
+
+
+def _half(table: int, fixed: int, value: int) -> int:
+    """The function of the other two values that is left where one is fixed."""
+    others = [weight for position, weight in enumerate(_WEIGHTS) if position != fixed]
+    found = 0
+    for x in (0, 1):
+        for y in (0, 1):
+            index = value * _WEIGHTS[fixed] + x * others[0] + y * others[1]
+            found |= (table >> index & 1) << (x + 2 * y)
+    return found
+
+
+def _split(table: int, fixed: int) -> str:
+    """An expression that decides on one of the values last."""
+    off, on = _half(table, fixed, 0), _half(table, fixed, 1)
+    x, y = (name for position, name in enumerate(_VARIABLES) if position != fixed)
+    last = _VARIABLES[fixed]
+
+    def pair(function: int) -> str:
+        return _PAIRS[function].format(x=x, y=y)
+
+    if off == on:
+        return pair(off)
+    if off == 0:
+        return last if on == 15 else f"({pair(on)} & {last})"
+    if on == 0:
+        return f"~{last}" if off == 15 else f"({pair(off)} & ~{last})"
+    if off ^ on == 15:
+        return f"({pair(off)} ^ {last})"
+    if off & on == off:
+        return f"({pair(off)} | {last})" if on == 15 else f"({pair(off)} | ({pair(on)} & {last}))"
+    if off & on == on:
+        return f"({pair(on)} | ({pair(off)} & ~{last}))" if off != 15 else f"({pair(on)} | ~{last})"
+    return f"({pair(off)} ^ ({pair(off ^ on)} & {last}))"
+
+
+@lru_cache(maxsize=256)  # one entry a table
+def expression(table: int) -> str:
+    """A short expression in a, b and c for a table of eight bits; "0" or "1" for the constants."""
+    candidates = (_split(table, fixed) for fixed in range(3))
+    return min(candidates, key=lambda text: sum(text.count(sign) for sign in "&|^~"))
+
+
+def _logic(e: Emitter, i: Instruction) -> None:
+    target, *sources, table = i.operands[:5]
+    if not isinstance(table, Immediate) or not 0 <= table.value <= 255:
+        raise e.refuse("it needs a table from 0 to 255")
+    found = expression(table.value)
+    if found in "01":
+        result = e.constant(-int(found), "u32")
+    else:
+        values = [e.value(source, "u32") for source in sources]
+        result = "".join(
+            values[_VARIABLES.index(each)] if each in _VARIABLES else each for each in found
+        )
+    boolean = {"and": "&", "or": "|"}.get(i.modifiers[0])
+    if boolean is None:
+        if isinstance(target, Pair) or len(i.operands) != 5:
+            raise e.refuse("a predicate needs .and or .or")
+        e.assign(target, "u32", result)
+        return
+    if not isinstance(target, Pair) or len(i.operands) != 6:
+        raise e.refuse(".and and .or need two destinations and a predicate")
+    result = e.temporary(result)
+    predicate = e.temporary(f"({result} != {e.constant(0, 'u32')})")
+    other = e.value(i.operands[5], "pred")
+    combined = e.temporary(f"{predicate} {boolean} {other}")
+    e.assign(target.first, "u32", result)
+    e.assign(target.second, "pred", combined)
+
+
+operation("lop3", ("b32",), (5, 6), _logic, modifiers=["and", "or"], section="lop3")
+
+
+# The selector that each mode means, by the two lowest bits of its third operand.
+SELECTORS: dict[str, tuple[int, int, int, int]] = {
+    "f4e": (0x3210, 0x4321, 0x5432, 0x6543),
+    "b4e": (0x5670, 0x6701, 0x7012, 0x0123),
+    "rc8": (0x0000, 0x1111, 0x2222, 0x3333),
+    "ecl": (0x3210, 0x3211, 0x3222, 0x3333),
+    "ecr": (0x0000, 0x1110, 0x2210, 0x3210),
+    "rc16": (0x1010, 0x3232, 0x1010, 0x3232),
+}
+_SIGNS = 8  # in a selector's digit: copies of the byte's sign instead of the byte
+
+
+def permute(a: Value, b: Value, selector: Value) -> Value:
+    """Four bytes of the eight of b:a, chosen by four hexadecimal digits."""
+    wide = (b.astype(np.uint64) << np.uint64(32)) | a
+    result: Value = np.uint32(0)
+    for position in range(4):
+        digit = (selector >> np.uint32(4 * position)) & np.uint32(15)
+        byte = wide >> ((digit & np.uint32(7)) << np.uint32(3)).astype(np.uint64)
+        byte = byte.astype(np.uint32) & np.uint32(0xFF)
+        signs = (byte >> np.uint32(7)) * np.uint32(0xFF)
+        is_sign = (digit >> np.uint32(3)) * np.uint32(0xFF)
+        chosen = (byte & ~is_sign) | (signs & is_sign)
+        result = result | (chosen << np.uint32(8 * position))
+    return result
+
+
+def selector_of(mode: str, amount: Value) -> Value:
+    """The selector that a mode means for each thread's third operand."""
+    table = np.array(SELECTORS[mode], dtype=np.uint32)
+    return table.take(amount & np.uint32(3))[()]
+
+
+def _pieces(selector: int) -> Iterator[tuple[int, int, int, bool]]:
+    """Source word, shift to the left in bits, mask of the result, whether signs are meant.
+
+    Bytes of one word that move by the same distance are one piece.
+    """
+    masks: dict[tuple[int, int, bool], int] = {}
+    for position in range(4):
+        digit = selector >> (4 * position) & 15
+        word, byte = divmod(digit & 7, 4)
+        signs = bool(digit & _SIGNS)
+        # A sign is brought to bit 31 first, then spread.
+        shift = 8 * (3 - byte) if signs else 8 * (position - byte)
+        key = (word, shift, signs)
+        masks[key] = masks.get(key, 0) | 0xFF << 8 * position
+    for (word, shift, signs), mask in masks.items():
+        yield word, shift, mask, signs
+
+
+def _constant_permute(e: Emitter, words: tuple[str, str], selector: int) -> str:
+    """An expression of shifts and masks for a selector that is known."""
+    parts: list[str] = []
+    for word, shift, mask, signs in _pieces(selector):
+        part = words[word]
+        kept = 0xFFFFFFFF
+        if shift > 0:
+            part = f"({part} << {e.constant(shift, 'u32')})"
+            kept = 0xFFFFFFFF << shift & 0xFFFFFFFF
+        elif shift < 0:
+            part = f"({part} >> {e.constant(-shift, 'u32')})"
+            kept = 0xFFFFFFFF >> -shift
+        if signs:
+            spread = f"{part}.view({e.dtype('s32')}) >> {e.constant(31, 's32')}"
+            part, kept = f"({spread}).view({e.dtype('u32')})", 0xFFFFFFFF
+        if mask != kept:
+            part = f"({part} & {e.constant(mask, 'u32')})"
+        parts.append(part)
+    return " | ".join(parts)
+
+
+def _permute(e: Emitter, i: Instruction) -> None:
+    target, *sources, amount = i.operands
+    modes = [word for word in i.modifiers if word in SELECTORS]
+    if len(modes) > 1:
+        raise e.refuse("it takes one mode")
+    a, b = (e.value(source, "u32") for source in sources)
+    if isinstance(amount, Immediate):
+        selector = SELECTORS[modes[0]][amount.value & 3] if modes else amount.value
+        e.assign(target, "u32", _constant_permute(e, (a, b), selector))
+        return
+    chosen = e.value(amount, "u32")
+    if modes:
+        chosen = f"{e.helper(selector_of)}({modes[0]!r}, {chosen})"
+    e.assign(target, "u32", f"{e.helper(permute)}({a}, {b}, {chosen})")
+
+
+def funnel_left(a: Value, b: Value, amount: Value) -> Value:
+    """The upper word of b:a shifted to the left by 0 to 32."""
+    wide = (b.astype(np.uint64) << np.uint64(32)) | a
+    return ((wide << amount.astype(np.uint64)) >> np.uint64(32)).astype(np.uint32)
+
+
+def funnel_right(a: Value, b: Value, amount: Value) -> Value:
+    """The lower word of b:a shifted to the right by 0 to 32."""
+    wide = (b.astype(np.uint64) << np.uint64(32)) | a
+    return (wide >> amount.astype(np.uint64)).astype(np.uint32)
+
+
+def _funnel(e: Emitter, i: Instruction) -> None:
+    directions = [word for word in i.modifiers if word in ("l", "r")]
+    modes = [word for word in i.modifiers if word in ("clamp", "wrap")]
+    if len(directions) != 1 or len(modes) != 1:
+        raise e.refuse("it needs a direction and a mode")
+    kind = kind_of(type_suffix(i))
+    target, *sources, by = i.operands
+    a, b = (e.value(source, kind) for source in sources)
+    left, clamp = directions[0] == "l", modes[0] == "clamp"
+    if isinstance(by, Immediate):
+        steps = by.value & 0xFFFFFFFF
+        steps = min(steps, 32) if clamp else steps & 31
+        if 0 < steps < 32:
+            up, down = (steps, 32 - steps) if left else (32 - steps, steps)
+            shifted = f"({b} << {e.constant(up, kind)}) | ({a} >> {e.constant(down, kind)})"
+            e.assign(target, kind, shifted)
+        else:
+            e.assign(target, kind, a if left == (steps == 32) else b)
+        return
+    amount = e.value(by, "u32")
+    limit = e.constant(32 if clamp else 31, "u32")
+    amount = f"{e.helper(np.minimum)}({amount}, {limit})" if clamp else f"({amount} & {limit})"
+    function = e.helper(funnel_left if left else funnel_right)
+    e.assign(target, kind, f"{function}({a}, {b}, {amount})")
+
+
+operation("prmt", ("b32",), 4, _permute, modifiers=SELECTORS, section="prmt")
+operation("shf", ("b32",), 4, _funnel, modifiers=["l", "r", "clamp", "wrap"], section="shf")
