@@ -11,13 +11,10 @@ from collections.abc import Callable
 import numpy as np
 
 from ptx.emulate.ieee import half, lanes
-from ptx.emulate.ieee.array_types import Array, Bits, Float
-from ptx.emulate.ieee.directed import narrow
-from ptx.emulate.ieee.formats import Format
-from ptx.emulate.ieee.lanes import elementwise
-from ptx.emulate.ieee.modifiers import flush_result, flush_subnormals
-from ptx.emulate.ieee.nan import F64_APPROXIMATE_NAN, settle_nans
-from ptx.emulate.ieee.rounding import Rounding
+from ptx.emulate.ieee.arithmetic import flush_result, flush_subnormals
+from ptx.emulate.ieee.exact import narrow
+from ptx.emulate.ieee.formats import Format, Rounding
+from ptx.emulate.ieee.lanes import F64_APPROXIMATE_NAN, Array, Bits, Float, elementwise, settle_nans
 
 _TURNS_PER_RADIAN = np.float32(0.15915494)
 _UPPER_WORD = np.uint64(0xFFFF_FFFF_0000_0000)

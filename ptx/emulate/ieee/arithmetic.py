@@ -1,31 +1,93 @@
 """Addition, multiplication, division, square root and fused multiply-add, correctly rounded.
 
-Every function takes float32 or float64 arrays or scalars of one dtype and gives that dtype, for
-any inputs, in the four modes of PTX's arithmetic. `ftz`, for float32 only, flushes subnormal
-operands and results to zeros of their sign; `flushed` says that no operand is subnormal, and
-without `nans` a NaN may come out with any bits. PTX ISA, "Floating Point Instructions".
+Every function takes float32 or float64 arrays or scalars of one dtype and gives that dtype, for any
+inputs, in the four modes of PTX's arithmetic. `ftz`, for float32 only, flushes subnormal operands
+and results to zeros of their sign; `flushed` says that no operand is subnormal, and without `nans`
+a NaN may come out with any bits. PTX ISA, "Floating Point Instructions", `.ftz`, `.sat`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ptx.emulate.ieee import lanes
-from ptx.emulate.ieee.array_types import F64, Array, Float, Mask
-from ptx.emulate.ieee.directed import narrow, towards
-from ptx.emulate.ieee.error_free import (
+from ptx.emulate.ieee.exact import (
+    add_small_products,
+    careful_fma,
+    exact_quotient,
+    exact_root,
+    fma32,
+    fma64,
     minus_product_error,
+    narrow,
     round_to_odd,
     set_zero_sums_negative,
     sum_error,
+    towards,
 )
-from ptx.emulate.ieee.exact import exact_quotient, exact_root
-from ptx.emulate.ieee.fma32 import fma32
-from ptx.emulate.ieee.fma64 import add_small_products, careful_fma, fma64
-from ptx.emulate.ieee.lanes import elementwise
-from ptx.emulate.ieee.modifiers import flush_result, flush_subnormals
-from ptx.emulate.ieee.nan import settle_nans
-from ptx.emulate.ieee.rounding import Rounding
+from ptx.emulate.ieee.formats import Rounding
+from ptx.emulate.ieee.lanes import Array, Doubles, Float, Mask, Singles, elementwise, settle_nans
+
+_LEAST_NORMAL = np.float32(2.0**-126)
+_LEAST_NORMAL_64 = np.float64(2.0**-1022)
+
+
+@elementwise
+def flush_subnormals(x: Float) -> Float:
+    """Replace subnormal numbers by zeros of the same sign (PTX `.ftz`).
+
+    The result may be `x` itself where nothing is subnormal.
+    """
+    least = _LEAST_NORMAL if x.dtype == np.float32 else _LEAST_NORMAL_64
+    magnitude = np.abs(x)
+    if lanes.least(magnitude) >= least:
+        return x
+    return _flush_lanes(x, magnitude, least)
+
+
+def _flush_lanes(x: Float, magnitude: Float, least: Float) -> Float:
+    """Flush where there may be something to flush; zeros alone are common and cost no copy."""
+    indices = lanes.indices_of((magnitude < least) & (magnitude != 0))
+    if not indices.size:
+        return x
+    result = x.copy()
+    lanes.put(result, indices, np.copysign(x.dtype.type(0), lanes.pick(x, x.shape, indices)))
+    return result
+
+
+@elementwise
+def saturate(x: Float) -> Float:
+    """Clamp to [0, 1]; NaN and -0 give +0 (PTX `.sat`)."""
+    result = np.maximum(x, x.dtype.type(0))
+    np.minimum(result, x.dtype.type(1), out=result)
+    if lanes.has_nan(result):
+        result[np.isnan(result)] = 0
+    # Of two zeros `maximum` may give the negative one.
+    result += x.dtype.type(0)
+    return result
+
+
+def flush_result(
+    result: Singles, exact: Callable[[lanes.Indices], Doubles], rounding: Rounding = Rounding.RN
+) -> Singles:
+    """Flush an operation's float32 results as the hardware does.
+
+    It flushes what would be below the least normal number if exponents had no lower bound. So a
+    result that only reached that number by rounding to a subnormal's coarser last place is flushed
+    too. `exact` gives, for flat indices, float64 values that round as the exact ones do.
+    """
+    magnitude = np.abs(result)
+    if lanes.least(magnitude) > _LEAST_NORMAL:
+        return result
+    edge = magnitude == _LEAST_NORMAL
+    if edge.any():
+        indices = lanes.indices_of(edge)
+        scaled = narrow(exact(indices) * 2.0**64, None, rounding)
+        low = indices[np.abs(scaled) < 2.0**-62]
+        lanes.put(result, low, np.copysign(np.float32(0), lanes.pick(result, result.shape, low)))
+    return _flush_lanes(result, np.abs(result), _LEAST_NORMAL)
 
 
 @elementwise
@@ -47,7 +109,7 @@ def fma(
     x, y, z = (a, b, c) if flushed else map(flush_subnormals, (a, b, c))
     result = fma32(x, y, z, rounding, nans=nans)
 
-    def exact(at: lanes.Indices) -> F64:
+    def exact(at: lanes.Indices) -> Doubles:
         product = np.multiply(
             lanes.pick(x, result.shape, at), lanes.pick(y, result.shape, at), dtype=np.float64
         )
@@ -188,7 +250,7 @@ def sqrt(
 def _flushed(operation: np.ufunc, result: Array, a: Array, b: Array, rounding: Rounding) -> Array:
     """Flush products and quotients, which float64 holds exactly or to more than enough bits."""
 
-    def exact(at: lanes.Indices) -> F64:
+    def exact(at: lanes.Indices) -> Doubles:
         shape = result.shape
         return operation(lanes.pick(a, shape, at), lanes.pick(b, shape, at), dtype=np.float64)
 
@@ -214,7 +276,7 @@ def _sum(a: Array, b: Array, rounding: Rounding) -> Array:
     return result
 
 
-def _error_near_overflow(a: F64, b: F64, total: F64) -> F64:
+def _error_near_overflow(a: Doubles, b: Doubles, total: Doubles) -> Doubles:
     """Give the sign of a+b-total where a step of TwoSum overflows, and 0 for infinite terms."""
     a_larger = np.abs(a) >= np.abs(b)
     larger, smaller = np.where(a_larger, a, b), np.where(a_larger, b, a)
@@ -223,7 +285,7 @@ def _error_near_overflow(a: F64, b: F64, total: F64) -> F64:
     return np.where(np.isfinite(larger), error, 0.0)
 
 
-def _directed_product(a: F64, b: F64, rounding: Rounding) -> F64:
+def _directed_product(a: Doubles, b: Doubles, rounding: Rounding) -> Doubles:
     product = a * b
     minus_error = minus_product_error(a, b, product)
     risky: Mask = ~np.isfinite(minus_error)

@@ -21,9 +21,9 @@ from ptx.emulate.codegen.analysis.float_registers import is_subnormal
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import EmitFunction, operation, type_suffix
 from ptx.emulate.ieee import Rounding, flush_subnormals
-from ptx.emulate.ieee.fma32 import fma32, uniform_fma32
+from ptx.emulate.ieee.exact import fma32, uniform_fma32
 from ptx.emulate.ieee.half import widen
-from ptx.emulate.ieee.nan import F32_NAN, settle_nans
+from ptx.emulate.ieee.lanes import F32_NAN, settle_nans
 from ptx.emulate.model.geometry import Value
 from ptx.isa.model import FloatImmediate, Instruction, Operand, Register
 

@@ -26,8 +26,8 @@ from ptx.emulate.codegen.lane.lane_emitter import LaneEmitter
 from ptx.emulate.codegen.lane.lane_table import EmitLane, lane_operation
 from ptx.emulate.codegen.table import type_suffix
 from ptx.emulate.ieee import Rounding
-from ptx.emulate.ieee.fma64 import SMALL_PRODUCT
-from ptx.emulate.ieee.nan import F32_NAN
+from ptx.emulate.ieee.exact import SMALL_PRODUCT
+from ptx.emulate.ieee.lanes import F32_NAN
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import NUMPY, kind_of, width_of
 from ptx.emulate.ops.floating_point import lanewise

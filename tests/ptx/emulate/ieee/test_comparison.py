@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ptx.emulate import ieee
-from ptx.emulate.ieee.sign import Property
+from ptx.emulate.ieee.comparison import Property
 from tests.ptx.emulate.ieee import samples
 
 CANONICAL = 0x7FFF_FFFF
