@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ptx.emulate.memory.device_memory import Allocation
-from ptx.emulate.memory.peer_memory import PeerMemory
+from ptx.emulate.memory.mapped_memory import PeerMemory
 
 from .device_state import Owner
 

@@ -76,7 +76,7 @@ from .timeline.late_errors import LateErrors
 from .timeline.timeline import Timeline
 
 if TYPE_CHECKING:
-    from ptx.emulate.memory.host_memory import MappedHostMemory
+    from ptx.emulate.memory.mapped_memory import MappedHostMemory
     from ptx.emulate.threads.limits import Limits
 
     from .arrays import Array, MipmappedArray

@@ -46,7 +46,7 @@ from .modules import NO_CLUSTER, Shape
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.order.ordered_launch import Turns
-    from ptx.emulate.memory.peer_memory import PeerMemory
+    from ptx.emulate.memory.mapped_memory import PeerMemory
     from ptx.emulate.model.order import LaunchOrder
 
     from .device_state import DeviceState

@@ -47,7 +47,7 @@ The rooms, from top to bottom; a file imports from its own room and from those b
 from __future__ import annotations
 
 from ptx.emulate.memory.device_memory import Allocation, DeviceMemory
-from ptx.emulate.memory.texture import AddressMode, Image, Texture
+from ptx.emulate.memory.texture_object import AddressMode, Image, Texture
 from ptx.emulate.model.errors import (
     AddressSpaceExhausted,
     AssertionFailed,

@@ -13,7 +13,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ptx.emulate.memory.texture import AddressMode, Image, Texture
+from ptx.emulate.memory.texture_object import AddressMode, Image, Texture
 
 from ...driver._api import (
     CUDA_RESOURCE_DESC,

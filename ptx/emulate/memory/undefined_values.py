@@ -16,8 +16,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.memory.device_memory import WORD, WRITTEN, Flags, Use
 from ptx.emulate.memory.site import Site, used_bytes_of
-from ptx.emulate.memory.written import WORD, WRITTEN, Flags, Use
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import UninitialisedRead
 from ptx.emulate.model.geometry import Value

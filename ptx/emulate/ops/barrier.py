@@ -14,7 +14,7 @@ import numpy as np
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
 from ptx.emulate.exec.sync.block_barrier import Counts
-from ptx.emulate.memory.cluster_shared import map_address, rank_of
+from ptx.emulate.memory.generic_addresses import map_address, rank_of
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.data_movement import publish, releases
 from ptx.emulate.threads.fibre import Fibre

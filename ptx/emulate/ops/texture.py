@@ -14,10 +14,10 @@ import numpy as np
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
-from ptx.emulate.memory.texture import Image
+from ptx.emulate.memory.texture_object import Image
 from ptx.emulate.model.geometry import Value
-from ptx.emulate.texture.cubemap import FACES
 from ptx.emulate.texture.handles import by_handle
+from ptx.emulate.texture.sampling import FACES
 from ptx.emulate.texture.texture_fetch import AXES, CHANNELS, TextureForm, fetch
 from ptx.isa.model import Address, Bracket, Instruction, Operand, Pair, Register, Vector
 

@@ -14,13 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.texture import Image
+from ptx.emulate.memory.texture_object import Image
 from ptx.emulate.model.errors import Misaligned, OutOfBounds
 from ptx.emulate.model.geometry import Value
-from ptx.emulate.texture.handles import by_handle, check_live, unsupported
-from ptx.emulate.texture.texel_checks import check_load, note_stored
-from ptx.emulate.texture.texel_place import Bools, Integers
-from ptx.emulate.texture.texels import elements_of
+from ptx.emulate.texture.handles import by_handle, check_live, check_load, note_stored, unsupported
+from ptx.emulate.texture.texels import Bools, Integers, elements_of
 from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
 

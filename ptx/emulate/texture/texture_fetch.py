@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.texture import Texture
+from ptx.emulate.memory.texture_object import Texture
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Value
-from ptx.emulate.texture import cubemap
-from ptx.emulate.texture.handles import by_handle, check_live, unsupported
-from ptx.emulate.texture.sampling import Fetch, gather, level_of, read, sample
-from ptx.emulate.texture.texel_checks import check_fetch
+from ptx.emulate.texture.handles import by_handle, check_fetch, check_live, unsupported
+from ptx.emulate.texture.sampling import FACES, Fetch, face_place, gather, level_of, read, sample
 from ptx.emulate.texture.texels import Words, can_filter
 from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
@@ -118,7 +116,7 @@ def _filters(form: TextureForm) -> bool:
 def _geometry(texture: Texture) -> str:
     image = texture.levels[0]
     if image.cube:
-        return "acube" if image.layers > cubemap.FACES else "cube"
+        return "acube" if image.layers > FACES else "cube"
     if image.depth:
         return "3d"
     plain = "2d" if image.height else "1d"
@@ -149,7 +147,7 @@ def _fetch(form: TextureForm, texture: Texture, values: list[NDArray[Any]]) -> W
         return read(texture, numbers, layer)
     face = None
     if form.geometry in ("cube", "acube"):
-        face, *coordinates_2d = cubemap.place(*coordinates)
+        face, *coordinates_2d = face_place(*coordinates)
         coordinates = tuple(coordinates_2d)
     with np.errstate(all="ignore"):
         first, share = level_of(texture, len(values[0]), level, gradients)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from ptx.emulate.memory.device_heap import DeviceHeap
-from ptx.emulate.memory.device_memory import DeviceMemory
-from ptx.emulate.memory.host_memory import MappedHostMemory
+from ptx.emulate.memory.device_memory import DeviceHeap, DeviceMemory
 from ptx.emulate.memory.layout import CodeAddresses
-from ptx.emulate.memory.peer_memory import PeerMemory
-from ptx.emulate.memory.texture import Image, Texture
+from ptx.emulate.memory.mapped_memory import MappedHostMemory, PeerMemory
+from ptx.emulate.memory.texture_object import Image, Texture
 from ptx.emulate.model.clock import Clock, CountedClock
 
 

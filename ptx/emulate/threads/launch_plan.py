@@ -15,8 +15,8 @@ from ptx.emulate.count.chunk_counts import ChunkCounts
 from ptx.emulate.count.launch_counts import LaunchCounts
 from ptx.emulate.kernel_facts import KernelFacts
 from ptx.emulate.memory.device_memory import DeviceMemory
-from ptx.emulate.memory.extents import Extents, pointer_at
 from ptx.emulate.memory.layout import aligned
+from ptx.emulate.memory.pointer_extents import Extents, pointer_at
 from ptx.emulate.model.clock import Clock
 from ptx.emulate.model.geometry import ClusterShape, Dim3, Geometry, Value
 from ptx.emulate.model.types import NUMPY

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ptx.emulate.codegen.registers import registers_in
-from ptx.emulate.memory.written import Use
+from ptx.emulate.memory.device_memory import Use
 from ptx.isa.model import Address, Body, Instruction, Operand, Register, Vector
 
 _STORES = ("st",)

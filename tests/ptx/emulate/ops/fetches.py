@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.texture import AddressMode, Image, Texture
+from ptx.emulate.memory.texture_object import AddressMode, Image, Texture
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 
 Words = NDArray[np.uint32]

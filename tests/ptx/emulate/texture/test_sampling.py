@@ -7,17 +7,19 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ptx.emulate.memory.device_memory import DeviceMemory
-from ptx.emulate.memory.texture import AddressMode, Image, Texture
-from ptx.emulate.texture import cubemap
-from ptx.emulate.texture.filtering import (
+from ptx.emulate.memory.texture_object import AddressMode, Image, Texture
+from ptx.emulate.texture import sampling
+from ptx.emulate.texture.sampling import asked_level, gradient_level
+from ptx.emulate.texture.texels import (
+    Axis,
     Slice,
     blend_floats,
     blend_normalized,
+    nearest,
+    pair,
     slice_weights,
     split_weight,
 )
-from ptx.emulate.texture.mipmap import asked_level, gradient_level
-from ptx.emulate.texture.texel_place import Axis, nearest, pair
 
 BYTE = st.integers(0, 255)
 
@@ -141,7 +143,7 @@ def test_the_level_of_a_gradient_is_near_the_logarithm_of_its_length(
 def test_each_axis_points_at_the_middle_of_its_face() -> None:
     axes = np.repeat(np.eye(3, dtype=np.float32), 2, axis=0)
     axes[1::2] *= -1
-    face, across, along = cubemap.place(*axes.T)
+    face, across, along = sampling.face_place(*axes.T)
     assert face.tolist() == [0, 1, 2, 3, 4, 5]
     assert across.tolist() == along.tolist() == [0.5] * 6
 
@@ -151,14 +153,14 @@ def test_a_step_across_an_edge_and_back_returns() -> None:
     for face in range(6):
         for number in range(extent):
             for column, row in ((-1, number), (extent, number), (number, -1), (number, extent)):
-                there = cubemap.neighbour(_numbers(face), _numbers(column), _numbers(row), extent)
+                there = sampling.neighbour(_numbers(face), _numbers(column), _numbers(row), extent)
                 other, x, y = (int(each[0]) for each in there)
                 assert other // 2 != face // 2
                 around = [(-1, y), (extent, y), (x, -1), (x, extent)]
                 back = {
                     tuple(
                         int(each[0])
-                        for each in cubemap.neighbour(
+                        for each in sampling.neighbour(
                             _numbers(other), _numbers(a), _numbers(b), extent
                         )
                     )

@@ -9,7 +9,7 @@ import pytest
 
 from ptx.emulate.access.faults import SeveralMemories
 from ptx.emulate.memory.device_memory import DeviceMemory
-from ptx.emulate.memory.host_memory import MappedHostMemory
+from ptx.emulate.memory.mapped_memory import MappedHostMemory
 from ptx.emulate.model.errors import OutOfBounds
 from ptx.emulate.threads.device_model import DeviceModel
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
