@@ -47,7 +47,7 @@ The rooms, from top to bottom; a file imports from its own room and from those b
 from __future__ import annotations
 
 from ptx.emulate.memory.device_memory import Allocation, DeviceMemory
-from ptx.emulate.memory.texture_object import AddressMode, Image, Texture
+from ptx.emulate.memory.texture_object import AddressMode, TexelImage, TextureObject
 from ptx.emulate.model.errors import (
     AddressSpaceExhausted,
     AssertionFailed,
@@ -102,7 +102,6 @@ __all__ = [
     "EmulatedKernel",
     "EmulationFault",
     "EndlessLoop",
-    "Image",
     "InvalidBranch",
     "InvalidCall",
     "InvalidCondition",
@@ -125,7 +124,8 @@ __all__ = [
     "StackOverflow",
     "SynchronisationFault",
     "TensorMemoryFault",
-    "Texture",
+    "TexelImage",
+    "TextureObject",
     "Trap",
     "UndefinedSymbol",
     "UninitialisedRead",

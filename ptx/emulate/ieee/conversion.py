@@ -26,12 +26,7 @@ from ptx.emulate.ieee.lanes import (
 )
 
 _INTEGRAL = MappingProxyType(
-    {
-        Rounding.RN: np.rint,
-        Rounding.RZ: np.trunc,
-        Rounding.RM: np.floor,
-        Rounding.RP: np.ceil,
-    }
+    {Rounding.RN: np.rint, Rounding.RZ: np.trunc, Rounding.RM: np.floor, Rounding.RP: np.ceil}
 )
 """What `.rni`, `.rzi`, `.rmi` and `.rpi` do."""
 
@@ -200,11 +195,7 @@ def round_stochastically(
     count = _RANDOM_BITS.get(target.name, 16)
     addend = (random & random.dtype.type((1 << count) - 1)).astype(np.float64)
     bits = encode(
-        x.astype(np.float64),
-        target,
-        Rounding.RS,
-        satfinite=satfinite,
-        random_bits=(addend, count),
+        x.astype(np.float64), target, Rounding.RS, satfinite=satfinite, random_bits=(addend, count)
     )
     if relu:
         bits = np.where(np.signbit(x) & ~np.isnan(x), np.uint32(0), bits)
@@ -279,12 +270,7 @@ def from_narrow(bits: Bits, *, source: Format, relu: bool = False) -> Bits:
 
 
 def narrow_pair(
-    high: Float,
-    low: Float,
-    *,
-    target: Format,
-    relu: bool = False,
-    rounding: Rounding = Rounding.RN,
+    high: Float, low: Float, *, target: Format, relu: bool = False, rounding: Rounding = Rounding.RN
 ) -> Bits:
     """Convert two float32 operands to a pair: uint16, or uint8 for the 4-bit format."""
     upper = np.asarray(to_narrow(high, target=target, relu=relu, rounding=rounding))

@@ -255,12 +255,7 @@ def _modified(bits: Array, kind: Format, ftz: bool, sat: bool = False, relu: boo
 
 
 def _extreme(
-    operands: tuple[Array, ...],
-    choose: np.ufunc,
-    kind: Format,
-    ftz: bool,
-    nan: bool,
-    xorsign: bool,
+    operands: tuple[Array, ...], choose: np.ufunc, kind: Format, ftz: bool, nan: bool, xorsign: bool
 ) -> Array:
     if ftz:
         operands = tuple(flush(x, kind) for x in operands)

@@ -391,9 +391,7 @@ class DeviceMemory:
         at = bisect_right(self._starts, address)
         around = [self._live[start][0] for start in self._starts[max(0, at - 1) : at + 1]]
         return min(
-            around,
-            key=lambda a: max(a.address - address, address - a.end + 1, 0),
-            default=None,
+            around, key=lambda a: max(a.address - address, address - a.end + 1, 0), default=None
         )
 
     def bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -53,7 +53,7 @@ class Span:
 Origins = Mapping[Site, frozenset[Origin]]
 
 
-class Extents:
+class PointerExtents:
     """The memory that each access of a launch may reach.
 
     Args:

@@ -28,7 +28,7 @@ class AddressMode(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
+class TexelImage:
     """Texels in device memory, row by row from `address`: [layer or slice][row][column][channel].
 
     Attributes:
@@ -76,7 +76,7 @@ class Image:
 
 
 @dataclass(frozen=True, slots=True)
-class Texture:
+class TextureObject:
     """An image, or its mipmap levels from the finest on, and how it is read.
 
     Attributes:
@@ -91,7 +91,7 @@ class Texture:
         seamless_cube: filtering goes on across the edges of a cubemap.
     """
 
-    levels: tuple[Image, ...]
+    levels: tuple[TexelImage, ...]
     address_modes: tuple[AddressMode, AddressMode, AddressMode]
     linear: bool
     normalized_coordinates: bool

@@ -70,10 +70,11 @@ barriers in `exec.sync.block_barrier.BlockBarriers` and
 `ops/barrier.py`. What a whole warp must execute at one place, as
 the instructions of the tensor cores, waits by `ops.warp.sync_warp`.
 
-Textures and surfaces: a handle in a register names a `Texture` or `Image` of the `DeviceModel`;
-`texture.handles.by_handle` finds it. `ops/texture.py` calls `texture.texture_fetch.fetch`, which
-goes to `sampling` and `texels`; `ops/surface.py` calls `texture.surface_access`. Their arithmetic
-is an H100's, measured; each module says where it is only near.
+Textures and surfaces: a handle in a register names a `TextureObject` or `TexelImage` of the
+`DeviceModel`; `texture.handles.by_handle` finds it. `ops/texture.py` calls
+`texture.texture_fetch.fetch`, which goes to `sampling` and `texels`; `ops/surface.py` calls
+`texture.surface_access`. Their arithmetic is an H100's, measured; each module says where it is only
+near.
 
 Functions that PTX only declares (`vprintf`, `malloc`): `codegen.table.external(name, count, emit)`,
 whose emitter reads the caller's arguments with `e.parameter(symbol, type)`, and writes its result

@@ -36,7 +36,7 @@ _SAFE = 2.0**-102  # sums of multiples of its last place are zero or normal
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class AtomicRule:
     """One operation on one type.
 
     Attributes:
@@ -142,7 +142,7 @@ _STEPS: dict[str, Step] = {
 
 
 @lru_cache(maxsize=128)  # one entry an operation, type and memory
-def rule(name: str, ptx_type: str, in_shared: bool) -> Rule:
+def rule(name: str, ptx_type: str, in_shared: bool) -> AtomicRule:
     """The rule of an operation on a type.
 
     `in_shared`: f32 sums in shared memory keep subnormals, those in global memory flush them (PTX
@@ -150,17 +150,17 @@ def rule(name: str, ptx_type: str, in_shared: bool) -> Rule:
     """
     half = ptx_type.removesuffix("x2")
     if half in _FORMATS:
-        return Rule(name, partial(_half, name, _FORMATS[half]))
+        return AtomicRule(name, partial(_half, name, _FORMATS[half]))
     if name in _STEPS:
-        return Rule(name, _STEPS[name])
+        return AtomicRule(name, _STEPS[name])
     ufunc = _UFUNCS[name]
     if ptx_type in ("f32", "f64"):
         flushes = ptx_type == "f32" and not in_shared
         step: Step = partial(_float_add, flushes)
         if ptx_type == "f64" and not in_shared:
             step = _wide_add_in_global
-        return Rule(name, step, ufunc, floating=True, flushes=flushes)
-    return Rule(name, _ufunc_step(ufunc), ufunc, wraps=name == "add")
+        return AtomicRule(name, step, ufunc, floating=True, flushes=flushes)
+    return AtomicRule(name, _ufunc_step(ufunc), ufunc, wraps=name == "add")
 
 
 _SHORT = 12  # groups up to this long are done thread by thread, all groups at once
@@ -228,7 +228,7 @@ class Groups:
 
 
 def combine_in_order(
-    elements: Elements, index: Index | int, n: int, rule: Rule, value: Value, other: Value
+    elements: Elements, index: Index | int, n: int, rule: AtomicRule, value: Value, other: Value
 ) -> Elements:
     """Combine each of n threads' values into its element, or one that all share.
 
@@ -263,7 +263,7 @@ def combine_in_order(
 
 
 def _accumulate(
-    elements: Elements, groups: Groups, group: int, done: int, rule: Rule, value: Value,
+    elements: Elements, groups: Groups, group: int, done: int, rule: AtomicRule, value: Value,
     found: Elements,
 ) -> None:  # fmt: skip
     """One long group, from its place `done` on, in one running sum, minimum…, step by step."""
@@ -438,7 +438,7 @@ def atomic_strong(
     )  # fmt: skip
 
 
-def _is_free(how: Rule, elements: Value, value: Value, index: Value) -> bool:
+def _is_free(how: AtomicRule, elements: Value, value: Value, index: Value) -> bool:
     """Whether NumPy may combine: no old values are read, and it gives the right result."""
     if how.ufunc is None:
         return False
@@ -446,7 +446,7 @@ def _is_free(how: Rule, elements: Value, value: Value, index: Value) -> bool:
 
 
 def _combine_freely(
-    elements: Elements, index: Index | int, n: int, how: Rule, value: Value
+    elements: Elements, index: Index | int, n: int, how: AtomicRule, value: Value
 ) -> None:
     """Combine without old values; each sum of floats is still rounded by itself, in order."""
     assert how.ufunc is not None

@@ -310,20 +310,10 @@ operation(
 )
 for _half in ("lo", "hi"):
     operation(
-        f"mad.{_half}.cc",
-        _CARRY_TYPES,
-        4,
-        _carry_mad(False),
-        writes_carry=True,
-        section=_EXTENDED,
+        f"mad.{_half}.cc", _CARRY_TYPES, 4, _carry_mad(False), writes_carry=True, section=_EXTENDED
     )
     operation(
-        f"madc.{_half}",
-        _CARRY_TYPES,
-        4,
-        _carry_mad(True),
-        reads_carry=True,
-        section=_EXTENDED,
+        f"madc.{_half}", _CARRY_TYPES, 4, _carry_mad(True), reads_carry=True, section=_EXTENDED
     )
     operation(
         f"madc.{_half}.cc", _CARRY_TYPES, 4, _carry_mad(True), reads_carry=True, writes_carry=True,

@@ -14,7 +14,7 @@ import numpy as np
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
-from ptx.emulate.memory.texture_object import Image
+from ptx.emulate.memory.texture_object import TexelImage
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.texture.handles import by_handle
 from ptx.emulate.texture.sampling import FACES
@@ -160,7 +160,7 @@ _REFUSED = (
 )  # fmt: skip
 
 
-def extents_of(image: Image, *, has_rows: bool = True) -> tuple[int, int, int]:
+def extents_of(image: TexelImage, *, has_rows: bool = True) -> tuple[int, int, int]:
     """Width, height and depth as a GPU gives them: layers count in the next free place."""
     if image.cube:
         cubes = image.layers // FACES

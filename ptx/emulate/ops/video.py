@@ -286,10 +286,7 @@ def rounded_average(a: Value, b: Value) -> Value:
     return (total + (total >= 0)) >> 1
 
 
-_OPERATIONS: dict[str, Callable[[Value, Value], Value]] = {
-    **ARITHMETIC,
-    "vavrg": rounded_average,
-}
+_OPERATIONS: dict[str, Callable[[Value, Value], Value]] = {**ARITHMETIC, "vavrg": rounded_average}
 
 
 @dataclass(frozen=True, slots=True)

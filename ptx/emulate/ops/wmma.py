@@ -37,7 +37,7 @@ from ptx.isa.model import Instruction
 _SPACES = ("global", "shared", "shared::cta")
 
 
-class Move:
+class FragmentMove:
     """What one load or store moves.
 
     Attributes:
@@ -78,7 +78,7 @@ def _side_by_side(line: Index, along: Index) -> bool:
 
 
 def _starts(
-    fibre: Fibre, start: Addresses, at: int, stride: Value, move: Move
+    fibre: Fibre, start: Addresses, at: int, stride: Value, move: FragmentMove
 ) -> NDArray[np.int64]:
     """(units, n) the address of each thread's units.
 
@@ -107,7 +107,7 @@ def _starts(
 
 
 def load_fragment(
-    fibre: Fibre, start: Addresses, at: int, stride: Value, move: Move
+    fibre: Fibre, start: Addresses, at: int, stride: Value, move: FragmentMove
 ) -> list[Value]:
     """`wmma.load`: for each register, (n,) the elements that each thread holds."""
     places = _starts(fibre, start, at, stride, move)
@@ -125,7 +125,7 @@ def load_fragment(
 
 
 def store_fragment(
-    fibre: Fibre, start: Addresses, at: int, stride: Value, move: Move, *words: Value
+    fibre: Fibre, start: Addresses, at: int, stride: Value, move: FragmentMove, *words: Value
 ) -> None:
     """`wmma.store`: each thread writes its elements."""
     units: list[Value] = []
@@ -148,7 +148,7 @@ def _moved(e: Emitter, i: Instruction, operand: int) -> tuple[str, Fragment]:
     _, role, _, _, order, shape, *_ = plain_words(i)
     fragment = opaque_fragment(shape_of(shape), _element(e, i), "c" if role == "d" else role)
     where, offset, space = e.address(i.operands[operand], space_of(i))
-    move = Move(i, space, fragment, order)
+    move = FragmentMove(i, space, fragment, order)
     e.scope.sites.append(move.site)
     if len(i.operands) == 3:
         stride = e.temporary(e.value(i.operands[2], "u32"))

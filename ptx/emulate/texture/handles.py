@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.memory.device_memory import DeviceMemory
-from ptx.emulate.memory.texture_object import Image, Texture
+from ptx.emulate.memory.texture_object import TexelImage, TextureObject
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import (
     InvalidTextureHandle,
@@ -36,7 +36,7 @@ from ptx.emulate.texture.texels import Bools, Integers, Words
 from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
 
-_Object = TypeVar("_Object", Texture, Image)
+_Object = TypeVar("_Object", TextureObject, TexelImage)
 _SHOWN = 4
 
 
@@ -72,13 +72,11 @@ def _find(
     more = f" and {len(objects) - _SHOWN} more" if len(objects) > _SHOWN else ""
     known = f"live {kind} objects are {live}{more}" if live else f"there is no live {kind} object"
     raise InvalidTextureHandle(
-        f"{handle:#x} is no {kind} object; {known}",
-        threads.where(position, i),
-        handle=handle,
+        f"{handle:#x} is no {kind} object; {known}", threads.where(position, i), handle=handle
     )
 
 
-def check_live(threads: Threads, image: Image, i: Instruction, *, writes: bool) -> None:
+def check_live(threads: Threads, image: TexelImage, i: Instruction, *, writes: bool) -> None:
     """Refuse an image whose memory was given back.
 
     Raises:
@@ -113,8 +111,8 @@ _NO_BORDER = (0.0, 0.0, 0.0, 0.0)
 
 
 def check_fetch(
-    threads: Fibre, instruction: Instruction, texture: Texture,
-    fetched_of: Callable[[Texture], Words], here: Index | None,
+    threads: Fibre, instruction: Instruction, texture: TextureObject,
+    fetched_of: Callable[[TextureObject], Words], here: Index | None,
 ) -> None:  # fmt: skip
     """Report a thread that gets a texel which nothing has written, or the launch itself.
 
@@ -141,7 +139,7 @@ def check_fetch(
 
 
 def check_load(
-    threads: Fibre, instruction: Instruction, image: Image, words: Integers,
+    threads: Fibre, instruction: Instruction, image: TexelImage, words: Integers,
     dtype: np.dtype[Any], inside: Bools | None, here: Index | None,
 ) -> None:  # fmt: skip
     """Report a thread that loads from a surface what nothing has written, or the launch itself.
@@ -161,7 +159,7 @@ def check_load(
                 races.report_texel(*_texel(threads, instruction, image, at))
 
 
-def note_stored(threads: Fibre, image: Image, words: Integers, dtype: np.dtype[Any]) -> None:
+def note_stored(threads: Fibre, image: TexelImage, words: Integers, dtype: np.dtype[Any]) -> None:
     """The launch has written elements of an image by a surface."""
     if image.memory.written is not None:
         written = int.from_bytes(b"\1" * dtype.itemsize, "little")
@@ -172,7 +170,7 @@ def note_stored(threads: Fibre, image: Image, words: Integers, dtype: np.dtype[A
 
 
 def _texel(
-    threads: Fibre, instruction: Instruction, image: Image, position: int
+    threads: Fibre, instruction: Instruction, image: TexelImage, position: int
 ) -> tuple[Where, DeviceMemory, int, int]:
     """A texel that a thread reads, as the checks report it."""
     where = threads.where(position, instruction)
@@ -180,7 +178,9 @@ def _texel(
 
 
 def _fetched(
-    texture: Texture, marks: Iterable[Image], fetched_of: Callable[[Texture], Words]
+    texture: TextureObject,
+    marks: Iterable[TexelImage],
+    fetched_of: Callable[[TextureObject], Words],
 ) -> Bools:
     """(n,) whether a thread's fetch reads a texel that is marked."""
     other = replace(texture, levels=tuple(marks), as_integer=False, srgb=False, border=_NO_BORDER)
@@ -199,7 +199,7 @@ def _first(
     return at if here is None else int(here[at])
 
 
-def _flags(image: Image) -> Bytes:
+def _flags(image: TexelImage) -> Bytes:
     """The flags of the image's written bytes; all set where memory has no such flags."""
     written = image.memory.written
     if written is None:
@@ -212,14 +212,14 @@ def _elements(flags: Bytes, dtype: np.dtype[Any]) -> NDArray[Any]:
     return flags[: len(flags) // dtype.itemsize * dtype.itemsize].view(f"u{dtype.itemsize}")
 
 
-def _lacks_of(image: Image) -> Image:
+def _lacks_of(image: TexelImage) -> TexelImage:
     """An image of the same shape: 1 for each texel of which nothing was written."""
     if image.memory.written is None:
         return _marked(image, np.zeros(image.nbytes, np.uint8))
     return _marked(image, _flags(image), without=True)
 
 
-def _marked(image: Image, flags: Bytes, *, without: bool = False) -> Image:
+def _marked(image: TexelImage, flags: Bytes, *, without: bool = False) -> TexelImage:
     """An image of the same shape: 1 for each texel of which any byte has a flag, or none has."""
     rows, size = (image.height or 1) * image.slices, image.texel_bytes
     shape, strides = (rows, image.width, size), (image.pitch, size, 1)

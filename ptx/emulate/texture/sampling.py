@@ -20,15 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from ptx.emulate.memory.texture_object import AddressMode, Image, Texture
+from ptx.emulate.memory.texture_object import AddressMode, TexelImage, TextureObject
 from ptx.emulate.texture.texels import (
     FRACTION,
-    Axis,
     Bools,
     Doubles,
     Floats,
     Integers,
     Slice,
+    TexelAxis,
     Texels,
     Words,
     as_read,
@@ -68,7 +68,7 @@ def _in_steps(value: Any) -> Any:
     return np.trunc(value * FRACTION).astype(np.int64)
 
 
-def _level(texture: Texture, steps: Integers) -> tuple[Integers, Integers]:
+def _level(texture: TextureObject, steps: Integers) -> tuple[Integers, Integers]:
     least = int(_in_steps(np.float64(texture.min_level)))
     most = int(_in_steps(np.float64(texture.max_level)))
     last = FRACTION * (len(texture.levels) - 1)
@@ -78,17 +78,17 @@ def _level(texture: Texture, steps: Integers) -> tuple[Integers, Integers]:
     return (steps + FRACTION // 2) >> 8, np.zeros_like(steps)
 
 
-def base_level(texture: Texture, count: int) -> tuple[Integers, Integers]:
+def base_level(texture: TextureObject, count: int) -> tuple[Integers, Integers]:
     """The level that a fetch without one reads, and the next one's weight; no bias is added."""
     return _level(texture, np.zeros(count, dtype=np.int64))
 
 
-def asked_level(texture: Texture, level: Floats) -> tuple[Integers, Integers]:
+def asked_level(texture: TextureObject, level: Floats) -> tuple[Integers, Integers]:
     """The first level to read for each thread, and the weight of the next one, of `FRACTION`."""
     return _level(texture, _in_steps(level) + int(_in_steps(np.float64(texture.mip_bias))))
 
 
-def gradient_level(texture: Texture, dx: Gradient, dy: Gradient) -> tuple[Integers, Integers]:
+def gradient_level(texture: TextureObject, dx: Gradient, dy: Gradient) -> tuple[Integers, Integers]:
     """The same, from how the coordinates change from one pixel to its neighbours."""
     image = texture.levels[0]
     first = _in_texels(texture, image, dx)
@@ -105,7 +105,7 @@ def gradient_level(texture: Texture, dx: Gradient, dy: Gradient) -> tuple[Intege
     return _level(texture, steps + int(_in_steps(np.float64(texture.mip_bias))))
 
 
-def _in_texels(texture: Texture, image: Image, gradient: Gradient) -> list[Doubles]:
+def _in_texels(texture: TextureObject, image: TexelImage, gradient: Gradient) -> list[Doubles]:
     extents = (image.width, image.height, image.depth)
     found = []
     for value, extent in zip(gradient, extents, strict=False):
@@ -226,7 +226,7 @@ class Fetch:
 class LevelReader:
     """Reads the texels of one level for one fetch."""
 
-    def __init__(self, texture: Texture, image: Image, fetch: Fetch) -> None:
+    def __init__(self, texture: TextureObject, image: TexelImage, fetch: Fetch) -> None:
         self.texture = texture
         self.image = image
         self.fetch = fetch
@@ -234,8 +234,8 @@ class LevelReader:
         # A texel beyond the edge is not brought inside: BORDER tells it apart.
         modes = (AddressMode.BORDER,) * 3 if self.crosses_edges else texture.address_modes
         extents = (image.width, image.height, image.depth)
-        self.axes: list[Axis] = [
-            Axis(extent, mode, texture.normalized_coordinates or image.cube)
+        self.axes: list[TexelAxis] = [
+            TexelAxis(extent, mode, texture.normalized_coordinates or image.cube)
             for extent, mode, _ in zip(extents, modes, fetch.coordinates, strict=False)
         ]
 
@@ -351,7 +351,7 @@ class LevelReader:
             reached[corner] = reached[corner] & ~missing
 
 
-def sample(texture: Texture, fetch: Fetch) -> Words:
+def sample(texture: TextureObject, fetch: Fetch) -> Words:
     """(n, channels) uint32: what each thread gets."""
     first = int(fetch.first[0])
     if len(texture.levels) == 1 or (fetch.first == first).all():
@@ -363,7 +363,7 @@ def sample(texture: Texture, fetch: Fetch) -> Words:
     return found
 
 
-def _sample_level(texture: Texture, fetch: Fetch, level: int) -> Words:
+def _sample_level(texture: TextureObject, fetch: Fetch, level: int) -> Words:
     images = texture.levels[level : level + 2]
     if not fetch.share.any():
         images = images[:1]
@@ -381,7 +381,7 @@ def _sample_level(texture: Texture, fetch: Fetch, level: int) -> Words:
     return blended(texture, parts)
 
 
-def read(texture: Texture, numbers: tuple[Integers, ...], layer: Integers | None) -> Words:
+def read(texture: TextureObject, numbers: tuple[Integers, ...], layer: Integers | None) -> Words:
     """(n, channels) uint32: texels by their numbers; zeros where there is none.
 
     Address modes and filter do not matter.
@@ -407,7 +407,7 @@ _COMPONENTS = "rgba"
 _CORNERS = ((0, 1), (1, 1), (1, 0), (0, 0))
 
 
-def gather(texture: Texture, fetch: Fetch, component: str) -> Words:
+def gather(texture: TextureObject, fetch: Fetch, component: str) -> Words:
     """(n, 4) uint32: one channel of the four texels that linear filtering would combine."""
     image = texture.levels[0]
     reader = LevelReader(texture, image, fetch)
@@ -417,7 +417,7 @@ def gather(texture: Texture, fetch: Fetch, component: str) -> Words:
         return np.zeros((count, 4), dtype=np.uint32)
     starts = []
     for k, (axis, coordinate) in enumerate(zip(reader.axes, fetch.coordinates, strict=True)):
-        free = Axis(axis.extent, AddressMode.BORDER, axis.normalized)
+        free = TexelAxis(axis.extent, AddressMode.BORDER, axis.normalized)
         starts.append(pair(free, coordinate, reader.offset(k))[0])
     columns = [
         as_read(texture, reader.texels([starts[0] + x, starts[1] + y]))[:, channel]
@@ -427,7 +427,7 @@ def gather(texture: Texture, fetch: Fetch, component: str) -> Words:
 
 
 def level_of(
-    texture: Texture,
+    texture: TextureObject,
     count: int,
     level: Floats | None,
     gradients: tuple[Gradient, Gradient] | None,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.texture_object import Image
+from ptx.emulate.memory.texture_object import TexelImage
 from ptx.emulate.model.errors import Misaligned, OutOfBounds
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.texture.handles import by_handle, check_live, check_load, note_stored, unsupported
@@ -57,7 +57,7 @@ class SurfaceForm:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class SurfacePlaces:
     """(n,) byte offsets into the image; `inside`: which threads access it, None for all."""
 
     offsets: Integers
@@ -150,7 +150,7 @@ def _images(
         yield here, image, _places(threads, form, here, image, some)
 
 
-def _geometry(image: Image) -> str:
+def _geometry(image: TexelImage) -> str:
     if image.depth:
         return "3d"
     plain = "2d" if image.height else "1d"
@@ -158,12 +158,8 @@ def _geometry(image: Image) -> str:
 
 
 def _places(
-    threads: Fibre,
-    form: SurfaceForm,
-    here: Any,
-    image: Image,
-    coordinates: list[Integers],
-) -> Places:
+    threads: Fibre, form: SurfaceForm, here: Any, image: TexelImage, coordinates: list[Integers]
+) -> SurfacePlaces:
     layered = form.geometry[0] == "a"
     unit = image.texel_bytes if form.formatted else form.nbytes
     x = coordinates[layered]
@@ -189,10 +185,12 @@ def _places(
     if len(clamped) > 1 and (layered or image.depth):
         offsets = offsets + clamped[-1] * (image.pitch * (image.height or 1))
     drops = form.mode == "zero" and bool(outside.any())
-    return Places(offsets, ~outside if drops else None)
+    return SurfacePlaces(offsets, ~outside if drops else None)
 
 
-def _elements(image: Image, places: Places, nbytes: int) -> tuple[NDArray[Any], Integers]:
+def _elements(
+    image: TexelImage, places: SurfacePlaces, nbytes: int
+) -> tuple[NDArray[Any], Integers]:
     """The image as words, and (n, words) where those of each thread are."""
     size = min(nbytes, 8)
     while image.pitch % size or image.nbytes % size:
@@ -201,7 +199,7 @@ def _elements(image: Image, places: Places, nbytes: int) -> tuple[NDArray[Any], 
     return elements, (places.offsets // size)[:, None] + np.arange(nbytes // size)
 
 
-def _converted(image: Image, rows: NDArray[np.uint32]) -> NDArray[Any]:
+def _converted(image: TexelImage, rows: NDArray[np.uint32]) -> NDArray[Any]:
     """(n, channels) of the image's type: integers saturate, floats are cut to float16."""
     words = np.zeros((len(rows), image.channels), dtype=np.uint32)
     count = min(image.channels, rows.shape[1])
@@ -231,7 +229,7 @@ def _raise_outside(
     threads: Fibre,
     form: SurfaceForm,
     here: Any,
-    image: Image,
+    image: TexelImage,
     numbers: list[Integers],
     at: int,
 ) -> None:

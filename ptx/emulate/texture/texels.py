@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.texture_object import AddressMode, Image, Texture
+from ptx.emulate.memory.texture_object import AddressMode, TexelImage, TextureObject
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -42,7 +42,7 @@ _SMALLEST = 2.0**-126
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class TexelAxis:
     """How one coordinate is read: the image's extent along it and what lies outside."""
 
     extent: int
@@ -79,13 +79,15 @@ class Axis:
         return clamped, clamped == number if mode is AddressMode.BORDER else None
 
 
-def nearest(axis: Axis, coordinate: Floats, offset: Integers | int = 0) -> Integers:
+def nearest(axis: TexelAxis, coordinate: Floats, offset: Integers | int = 0) -> Integers:
     """The texel that holds a coordinate, not yet brought inside."""
     number: Integers = np.floor(axis.units(coordinate)).astype(np.int64) + offset
     return number
 
 
-def pair(axis: Axis, coordinate: Floats, offset: Integers | int = 0) -> tuple[Integers, Integers]:
+def pair(
+    axis: TexelAxis, coordinate: Floats, offset: Integers | int = 0
+) -> tuple[Integers, Integers]:
     """The first of the two texels around a coordinate, and the second's weight of `FRACTION`.
 
     Where clamping makes both the same texel the weight is 0.
@@ -243,7 +245,7 @@ _SRGB = np.array(
 )  # fmt: skip
 
 
-def elements_of(image: Image, dtype: np.dtype[Any]) -> NDArray[Any]:
+def elements_of(image: TexelImage, dtype: np.dtype[Any]) -> NDArray[Any]:
     """The image's bytes as elements of a type; whole elements only."""
     if image.values is not None:
         return image.values
@@ -252,7 +254,7 @@ def elements_of(image: Image, dtype: np.dtype[Any]) -> NDArray[Any]:
     return image.memory.data[start:stop].view(dtype)
 
 
-def stored(image: Image, x: Integers, y: Integers | None, z: Integers | None) -> Texels:
+def stored(image: TexelImage, x: Integers, y: Integers | None, z: Integers | None) -> Texels:
     """(n, channels): the texels at places in the image."""
     size = image.dtype.itemsize
     index = x * image.channels
@@ -265,12 +267,12 @@ def stored(image: Image, x: Integers, y: Integers | None, z: Integers | None) ->
     return found
 
 
-def is_normalized(texture: Texture, dtype: np.dtype[Any]) -> bool:
+def is_normalized(texture: TextureObject, dtype: np.dtype[Any]) -> bool:
     """Whether integers of a type are read as numbers from 0 or -1 to 1."""
     return not texture.as_integer and dtype.kind in "iu" and dtype.itemsize <= 2
 
 
-def border_texel(texture: Texture, image: Image) -> Texels:
+def border_texel(texture: TextureObject, image: TexelImage) -> Texels:
     """(channels,) what is read outside of the image: the border colour in the image's type.
 
     Integers that are read as they are get the low bits of the colour's float32.
@@ -302,7 +304,9 @@ def _encoded(light: Floats) -> Floats:
     return np.where(light <= 0.0031308, 12.92 * light, curve).astype(np.float32)
 
 
-def with_border(texture: Texture, image: Image, texels: Texels, inside: Bools | None) -> Texels:
+def with_border(
+    texture: TextureObject, image: TexelImage, texels: Texels, inside: Bools | None
+) -> Texels:
     """The texels, and the border colour where they are not inside."""
     if inside is None or inside.all():
         return texels
@@ -317,11 +321,11 @@ def _linear_light(texels: Texels) -> Floats:
     return found
 
 
-def _is_srgb(texture: Texture, dtype: np.dtype[Any]) -> bool:
+def _is_srgb(texture: TextureObject, dtype: np.dtype[Any]) -> bool:
     return texture.srgb and dtype == np.uint8 and not texture.as_integer
 
 
-def as_read(texture: Texture, texels: Texels) -> Words:
+def as_read(texture: TextureObject, texels: Texels) -> Words:
     """What a kernel gets of texels that are not filtered: 32 bits a channel."""
     dtype = texels.dtype
     if _is_srgb(texture, dtype):
@@ -335,12 +339,12 @@ def as_read(texture: Texture, texels: Texels) -> Words:
     return texels.astype(np.uint32 if dtype.kind == "u" else np.int32).view(np.uint32)
 
 
-def can_filter(texture: Texture, dtype: np.dtype[Any]) -> bool:
+def can_filter(texture: TextureObject, dtype: np.dtype[Any]) -> bool:
     """Whether texels of a type can be combined at all."""
     return dtype.kind == "f" or is_normalized(texture, dtype)
 
 
-def blended(texture: Texture, parts: list[Slice]) -> Words:
+def blended(texture: TextureObject, parts: list[Slice]) -> Words:
     """What a kernel gets of several texels."""
     dtype = parts[0].texels[0].dtype
     if _is_srgb(texture, dtype):

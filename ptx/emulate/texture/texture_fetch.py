@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.texture_object import Texture
+from ptx.emulate.memory.texture_object import TextureObject
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.texture.handles import by_handle, check_fetch, check_live, unsupported
@@ -72,7 +72,7 @@ def fetch(threads: Fibre, form: TextureForm, handle: Value, *values: Value) -> l
     return [column[0] for column in columns] if scalar else columns
 
 
-def _marks(form: TextureForm, values: list[NDArray[Any]], texture: Texture) -> Words:
+def _marks(form: TextureForm, values: list[NDArray[Any]], texture: TextureObject) -> Words:
     """The fetch of a texture of one channel."""
     return _fetch(replace(form, component=form.component and "r"), texture, values)
 
@@ -81,7 +81,7 @@ def _rows(here: Index | None) -> Any:  # an index of rows
     return slice(None) if here is None else here
 
 
-def _check(threads: Fibre, form: TextureForm, texture: Texture) -> None:
+def _check(threads: Fibre, form: TextureForm, texture: TextureObject) -> None:
     image = texture.levels[0]
     words = ""
     if form.geometry == "1d" and form.by_number != texture.is_linear_memory:
@@ -113,7 +113,7 @@ def _filters(form: TextureForm) -> bool:
     return not form.by_number and not form.component
 
 
-def _geometry(texture: Texture) -> str:
+def _geometry(texture: TextureObject) -> str:
     image = texture.levels[0]
     if image.cube:
         return "acube" if image.layers > FACES else "cube"
@@ -123,7 +123,7 @@ def _geometry(texture: Texture) -> str:
     return f"a{plain}" if image.layers else plain
 
 
-def _fetch(form: TextureForm, texture: Texture, values: list[NDArray[Any]]) -> Words:
+def _fetch(form: TextureForm, texture: TextureObject, values: list[NDArray[Any]]) -> Words:
     rest = list(values)
 
     def some(number: int, kind: Any) -> tuple[NDArray[Any], ...]:  # a NumPy type

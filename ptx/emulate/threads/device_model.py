@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ptx.emulate.memory.device_memory import DeviceHeap, DeviceMemory
 from ptx.emulate.memory.layout import CodeAddresses
 from ptx.emulate.memory.mapped_memory import MappedHostMemory, PeerMemory
-from ptx.emulate.memory.texture_object import Image, Texture
+from ptx.emulate.memory.texture_object import TexelImage, TextureObject
 from ptx.emulate.model.clock import Clock, CountedClock
 
 
@@ -52,8 +52,8 @@ class DeviceModel:
     peers: Sequence[DeviceMemory | PeerMemory] = ()
     host: Callable[[int], MappedHostMemory | None] = no_host_memory
     set_condition: Callable[[int, int], bool] = no_condition
-    textures: dict[int, Texture] = field(default_factory=dict)
-    surfaces: dict[int, Image] = field(default_factory=dict)
+    textures: dict[int, TextureObject] = field(default_factory=dict)
+    surfaces: dict[int, TexelImage] = field(default_factory=dict)
     code_addresses: CodeAddresses = field(init=False)
     heap: DeviceHeap = field(init=False)
     clock: Clock = field(init=False)

@@ -16,7 +16,7 @@ from ptx.emulate.count.launch_counts import LaunchCounts
 from ptx.emulate.kernel_facts import KernelFacts
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.layout import aligned
-from ptx.emulate.memory.pointer_extents import Extents, pointer_at
+from ptx.emulate.memory.pointer_extents import PointerExtents, pointer_at
 from ptx.emulate.model.clock import Clock
 from ptx.emulate.model.geometry import ClusterShape, Dim3, Geometry, Value
 from ptx.emulate.model.types import NUMPY
@@ -123,7 +123,7 @@ class LaunchPlan:
         self.lacks_workspace: bool = False
         self.output: Output = Output()
         self._counts = counts
-        self.extents: Extents | None = self._extents() if limits.check_bounds else None
+        self.extents: PointerExtents | None = self._extents() if limits.check_bounds else None
         self.unwritten: UnwrittenReads | None = self._unwritten_reads()
         self._races: RaceCheck | None = self._race_check()
 
@@ -141,7 +141,7 @@ class LaunchPlan:
             code, self.block, self.cluster.block, self.memory, findings, self.cluster.blocks
         )
 
-    def _extents(self) -> Extents:
+    def _extents(self) -> PointerExtents:
         """Return how far accesses may reach: arrays that parameters point into, and variables."""
         params = self.param_bytes
         pointers = frozenset(
@@ -149,7 +149,9 @@ class LaunchPlan:
         )
         # What sites remember of the last launch is not as narrow.
         self.memory.version += 1
-        return Extents(self.code.find_origins(pointers), self.memory, params, self.shared_bytes)
+        return PointerExtents(
+            self.code.find_origins(pointers), self.memory, params, self.shared_bytes
+        )
 
     def _is_pointer(self, offset: int) -> bool:
         address = pointer_at(self.param_bytes, offset)
