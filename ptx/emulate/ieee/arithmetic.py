@@ -8,7 +8,8 @@ a NaN may come out with any bits. PTX ISA, "Floating Point Instructions", `.ftz`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -120,141 +121,97 @@ def fma(
     return flush_result(result, exact, rounding)
 
 
-@elementwise
-def add(
-    a: Float,
-    b: Float,
-    *,
+def flush_exactly(
+    result: Singles, operation: np.ufunc, operands: Sequence[Singles],
     rounding: Rounding = Rounding.RN,
-    ftz: bool = False,
-    flushed: bool = False,
-    nans: bool = True,
-) -> Float:
-    """Give a+b (PTX `add`)."""
-    if ftz and not flushed:
-        a, b = flush_subnormals(a), flush_subnormals(b)
-    result = _sum(a, b, rounding)
-    if nans:
-        settle_nans(result, b, a)
-    # Sums of normal numbers are exact where they are small: flushing needs no more care.
-    return flush_subnormals(result) if ftz else result
-
-
-@elementwise
-def sub(
-    a: Float,
-    b: Float,
-    *,
-    rounding: Rounding = Rounding.RN,
-    ftz: bool = False,
-    flushed: bool = False,
-    nans: bool = True,
-) -> Float:
-    """Give a-b (PTX `sub`)."""
-    if ftz and not flushed:
-        a, b = flush_subnormals(a), flush_subnormals(b)
-    result = a - b if rounding is Rounding.RN else _sum(a, np.negative(b), rounding)
-    # The NaN that comes out is that of b, not of -b.
-    if nans:
-        settle_nans(result, b, a)
-    return flush_subnormals(result) if ftz else result
-
-
-@elementwise
-def mul(
-    a: Float,
-    b: Float,
-    *,
-    rounding: Rounding = Rounding.RN,
-    ftz: bool = False,
-    flushed: bool = False,
-    nans: bool = True,
-) -> Float:
-    """Give a·b (PTX `mul`)."""
-    if ftz and not flushed:
-        a, b = flush_subnormals(a), flush_subnormals(b)
-    if rounding is Rounding.RN:
-        result = a * b
-    elif a.dtype == np.float32:
-        result = narrow(np.multiply(a, b, dtype=np.float64), None, rounding)
-    else:
-        result = _directed_product(a, b, rounding)
-    if nans:
-        settle_nans(result, b, a)
-    return _flushed(np.multiply, result, a, b, rounding) if ftz else result
-
-
-@elementwise
-def div(
-    a: Float,
-    b: Float,
-    *,
-    rounding: Rounding = Rounding.RN,
-    ftz: bool = False,
-    flushed: bool = False,
-    nans: bool = True,
-) -> Float:
-    """Give a/b (PTX `div.rnd`)."""
-    if ftz and not flushed:
-        a, b = flush_subnormals(a), flush_subnormals(b)
-    result = _quotient(a, b, rounding)
-    if nans:
-        settle_nans(result, a, b)
-    return _flushed(np.divide, result, a, b, rounding) if ftz else result
-
-
-@elementwise
-def rcp(
-    x: Float,
-    *,
-    rounding: Rounding = Rounding.RN,
-    ftz: bool = False,
-    flushed: bool = False,
-    nans: bool = True,
-) -> Float:
-    """Give 1/x (PTX `rcp.rnd`)."""
-    if ftz and not flushed:
-        x = flush_subnormals(x)
-    one = np.ones(1, x.dtype)
-    result = _quotient(one, x, rounding)
-    if nans:
-        settle_nans(result, x)
-    return _flushed(np.divide, result, one, x, rounding) if ftz else result
-
-
-@elementwise
-def sqrt(
-    x: Float,
-    *,
-    rounding: Rounding = Rounding.RN,
-    ftz: bool = False,
-    flushed: bool = False,
-    nans: bool = True,
-) -> Float:
-    """Give the square root (PTX `sqrt.rnd`); that of -0 is -0."""
-    if ftz and not flushed:
-        x = flush_subnormals(x)
-    if rounding is Rounding.RN:
-        result = np.sqrt(x)
-    elif x.dtype == np.float32:
-        # No root of a float32 lies within a float64's error of a float32 without being it.
-        result = narrow(np.sqrt(x, dtype=np.float64), None, rounding)
-    else:
-        result = np.sqrt(x)
-        indices = lanes.indices_of((x > 0) & (x < np.inf))
-        if indices.size:
-            lanes.put(result, indices, exact_root(x.reshape(-1)[indices], rounding))
-    return settle_nans(result, x) if nans else result
-
-
-def _flushed(operation: np.ufunc, result: Array, a: Array, b: Array, rounding: Rounding) -> Array:
-    """Flush products and quotients, which float64 holds exactly or to more than enough bits."""
+) -> Singles:  # fmt: skip
+    """Flush what float64 holds exactly or to more than enough bits, as products and quotients."""
 
     def exact(at: lanes.Indices) -> Doubles:
-        shape = result.shape
-        return operation(lanes.pick(a, shape, at), lanes.pick(b, shape, at), dtype=np.float64)
+        picked = (lanes.pick(operand, result.shape, at) for operand in operands)
+        return operation(*picked, dtype=np.float64)
 
     return flush_result(result, exact, rounding)
+
+
+def _rounded(
+    *nan_order: int, operation: np.ufunc | None = None
+) -> Callable[[Callable[..., Array]], Callable[..., Any]]:
+    """Make a PTX operation of a function that computes it for a rounding mode.
+
+    `nan_order`: the operands whose NaN a float64 result takes, in the hardware's order.
+    `operation`: what float64 does for `flush_exactly`; None where a result is exact if it is small.
+    """
+
+    def decorate(compute: Callable[..., Array]) -> Callable[..., Any]:
+        def call(
+            *operands: Float, rounding: Rounding = Rounding.RN, ftz: bool = False,
+            flushed: bool = False, nans: bool = True,
+        ) -> Float:  # fmt: skip
+            if ftz and not flushed:
+                operands = tuple(flush_subnormals(x) for x in operands)
+            result = compute(*operands, rounding)
+            if nans:
+                settle_nans(result, *(operands[k] for k in nan_order))
+            if not ftz:
+                return result
+            if operation is None:
+                return flush_subnormals(result)
+            return flush_exactly(result, operation, operands, rounding)
+
+        call.__name__, call.__doc__ = compute.__name__, compute.__doc__
+        return elementwise(call)
+
+    return decorate
+
+
+@_rounded(1, 0)
+def add(a: Float, b: Float, rounding: Rounding) -> Float:
+    """Give a+b (PTX `add`)."""
+    return _sum(a, b, rounding)
+
+
+@_rounded(1, 0)
+def sub(a: Float, b: Float, rounding: Rounding) -> Float:
+    """Give a-b (PTX `sub`); the NaN that comes out is that of b, not of -b."""
+    return a - b if rounding is Rounding.RN else _sum(a, np.negative(b), rounding)
+
+
+@_rounded(1, 0, operation=np.multiply)
+def mul(a: Float, b: Float, rounding: Rounding) -> Float:
+    """Give a·b (PTX `mul`)."""
+    if rounding is Rounding.RN:
+        return a * b
+    if a.dtype == np.float32:
+        return narrow(np.multiply(a, b, dtype=np.float64), None, rounding)
+    return _directed_product(a, b, rounding)
+
+
+@_rounded(0, 1, operation=np.divide)
+def div(a: Float, b: Float, rounding: Rounding) -> Float:
+    """Give a/b (PTX `div.rnd`)."""
+    return _quotient(a, b, rounding)
+
+
+@_rounded(0, operation=np.reciprocal)
+def rcp(x: Float, rounding: Rounding) -> Float:
+    """Give 1/x (PTX `rcp.rnd`)."""
+    return _quotient(np.ones(1, x.dtype), x, rounding)
+
+
+@_rounded(0)
+def sqrt(x: Float, rounding: Rounding) -> Float:
+    """Give the square root (PTX `sqrt.rnd`); that of -0 is -0."""
+    if rounding is Rounding.RN:
+        return np.sqrt(x)
+    if x.dtype == np.float32:
+        # No root of a float32 lies within a float64's error of a float32 without being it.
+        return narrow(np.sqrt(x, dtype=np.float64), None, rounding)
+    result = np.sqrt(x)
+    indices = lanes.indices_of((x > 0) & (x < np.inf))
+    if indices.size:
+        lanes.put(result, indices, exact_root(x.reshape(-1)[indices], rounding))
+    return result
 
 
 def _sum(a: Array, b: Array, rounding: Rounding) -> Array:

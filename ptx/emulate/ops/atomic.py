@@ -26,7 +26,7 @@ from ptx.emulate.memory.generic_addresses import SHARED_WINDOW, WINDOW_BYTES, is
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.geometry import Value
-from ptx.emulate.ops.data_movement import note_write, publish, releases
+from ptx.emulate.ops.data_movement import order_write, publish, releases
 from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Immediate, Instruction, Vector
 
@@ -426,18 +426,6 @@ def atomic(
     return found
 
 
-def atomic_strong(
-    fibre: Fibre, addresses: Addresses, offset: int, site: Site, name: str, ptx_type: str,
-    values: tuple[Value, ...], other: Value, result: bool, *, keeps_subnormals: bool = False,
-) -> list[Value]:  # fmt: skip
-    """An atomic operation, which other blocks see at once."""
-    note_write(fibre, addresses, offset, site, strong=True)
-    return atomic(
-        fibre, addresses, offset, site, name, ptx_type, values, other, result,
-        keeps_subnormals=keeps_subnormals,
-    )  # fmt: skip
-
-
 def _is_free(how: AtomicRule, elements: Value, value: Value, index: Value) -> bool:
     """Whether NumPy may combine: no old values are read, and it gives the right result."""
     if how.ufunc is None:
@@ -496,9 +484,9 @@ def _emit(e: Emitter, i: Instruction) -> None:
     used = target is not None and e.is_used(target)
     if e.late.stores and releases(i):
         e.line(f"{e.helper(publish)}(f)")
-    function = e.helper(atomic_strong if e.late.stores else atomic)
+    order_write(e, where, offset, site, strong=True)
     call = (
-        f"{function}(f, {where}, {offset}, {site}, {name!r}, {ptx_type!r},"
+        f"{e.helper(atomic)}(f, {where}, {offset}, {site}, {name!r}, {ptx_type!r},"
         f" ({', '.join(values)},), {other}, {used})"
     )
     if target is None or not used:

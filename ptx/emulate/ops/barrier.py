@@ -8,6 +8,7 @@ ended: else nothing waits.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from ptx.emulate.ops.data_movement import publish, releases
 from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction, Operand
 
-_SECTION = "barrier"
+_operation = partial(operation, section="barrier")
 
 
 def _number_and_count(e: Emitter, operands: tuple[Operand, ...]) -> tuple[str, str]:
@@ -65,18 +66,16 @@ def _reduce(e: Emitter, i: Instruction) -> None:
 
 
 for _name in ("bar", "bar.cta", "barrier", "barrier.cta"):
-    operation(
-        f"{_name}.sync", ("",), (1, 2), _sync, effect=Effect.ENDS, modifiers=["aligned"],
-        writes=0, section=_SECTION,
-    )  # fmt: skip
-    operation(
-        f"{_name}.arrive", ("",), 2, _arrive, effect=Effect.SYNCS, modifiers=["aligned"],
-        writes=0, section=_SECTION,
-    )  # fmt: skip
+    _operation(
+        f"{_name}.sync", ("",), (1, 2), _sync, effect=Effect.ENDS, modifiers=["aligned"], writes=0
+    )
+    _operation(
+        f"{_name}.arrive", ("",), 2, _arrive, effect=Effect.SYNCS, modifiers=["aligned"], writes=0
+    )
     for _mode, _type in (("popc", "u32"), ("and", "pred"), ("or", "pred")):
-        operation(
+        _operation(
             f"{_name}.red.{_mode}", (_type,), (3, 4), _reduce, effect=Effect.SYNCS,
-            modifiers=["aligned"], section=_SECTION,
+            modifiers=["aligned"],
         )  # fmt: skip
 
 
@@ -210,14 +209,9 @@ def _let_go(e: Emitter, i: Instruction) -> None:
 
 
 operation(
-    "griddepcontrol.wait",
-    ("",),
-    0,
-    _wait_grid,
-    effect=Effect.SYNCS,
-    writes=0,
+    "griddepcontrol.wait", ("",), 0, _wait_grid, effect=Effect.SYNCS, writes=0,
     section="griddepcontrol",
-)
+)  # fmt: skip
 operation(
     "griddepcontrol.launch_dependents", ("",), 0, _let_go, effect=Effect.ENDS, writes=0,
     section="griddepcontrol",

@@ -8,6 +8,7 @@ what it writes is not there before.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -65,17 +66,29 @@ def arrive_later(fibre: Fibre, where: Addresses, offset: int, site: Site, *, cou
     )
 
 
-def copy_bulk_later(
-    fibre: Fibre, target: Place, source: Place, nbytes: Value, barrier: Place
+def deliver_later(
+    fibre: Fibre, barrier: Place, nbytes: Value, work: Callable[..., object], *given: object
 ) -> None:
-    """To shared memory: until a thread waits for the phase that counts the bytes."""
+    """Do work when a thread waits for the phase that counts its bytes; `given` follow the fibre."""
     threads = without_registers(fibre)
     ordered_blocks(fibre).late_copies.add(
-        fibre,
-        barrier,
-        partial(copy_bulk, threads, target, source, nbytes),
-        partial(deliver, threads, barrier, nbytes),
+        fibre, barrier, partial(work, threads, *given), partial(deliver, threads, barrier, nbytes)
     )
+
+
+def write_later(
+    fibre: Fibre, work: Callable[..., object], target: Place, source: Place, *values: Value
+) -> None:
+    """Do work of a bulk group, which reads and writes, when the group is waited for."""
+    count = fibre.n
+
+    def land(part: Fibre, positions: Index | None) -> Stage | None:
+        to, of = target.part(count, positions), source.part(count, positions)
+        ordered_blocks(fibre).late_stores.publish()
+        work(part, to, of, *(chosen(value, positions) for value in values))
+        return None
+
+    ordered_blocks(fibre).late_copies.bulk.add(fibre, land)
 
 
 def copy_to_blocks_later(
@@ -83,7 +96,8 @@ def copy_to_blocks_later(
 ) -> None:
     """`.multicast::cluster`: in each block when its own object is waited for."""
     for each in copies_to_blocks(fibre, target, source, nbytes, barrier, ranks):
-        copy_bulk_later(each.fibre, each.target, each.source, each.nbytes, each.barrier)
+        every = each.target, each.source, each.nbytes
+        deliver_later(each.fibre, each.barrier, each.nbytes, copy_bulk, *every)
 
 
 def copy_back_later(fibre: Fibre, target: Place, source: Place, nbytes: Value) -> None:
@@ -104,48 +118,7 @@ def copy_back_later(fibre: Fibre, target: Place, source: Place, nbytes: Value) -
     ordered_blocks(fibre).late_copies.bulk.add(fibre, read)
 
 
-def copy_masked_later(
-    fibre: Fibre, target: Place, source: Place, nbytes: Value, mask: Value, byte: Site
-) -> None:
-    """The same of some bytes; written when they are read."""
-    count = fibre.n
-
-    def land(part: Fibre, positions: Index | None) -> Stage | None:
-        to, of = target.part(count, positions), source.part(count, positions)
-        ordered_blocks(fibre).late_stores.publish()
-        copy_masked(part, to, of, chosen(nbytes, positions), chosen(mask, positions), byte)
-        return None
-
-    ordered_blocks(fibre).late_copies.bulk.add(fibre, land)
-
-
-def store_later(fibre: Fibre, target: Place, nbytes: Value, barrier: Place, *values: Value) -> None:
-    """`st.async`."""
-    threads = without_registers(fibre)
-    ordered_blocks(fibre).late_copies.add(
-        fibre,
-        barrier,
-        partial(store, threads, target.where, target.offset, target.site, *values),
-        partial(deliver, threads, barrier, nbytes),
-    )
-
-
-def combine_later(
-    fibre: Fibre, target: Place, nbytes: Value, barrier: Place, name: str, ptx_type: str,
-    value: Value,
-) -> None:  # fmt: skip
-    """`red.async`."""
-    threads = without_registers(fibre)
-    where, offset, site = target.where, target.offset, target.site
-    ordered_blocks(fibre).late_copies.add(
-        fibre,
-        barrier,
-        lambda: atomic(threads, where, offset, site, name, ptx_type, (value,), value, False),
-        partial(deliver, threads, barrier, nbytes),
-    )
-
-
-_SECTION = "cp.async.bulk"
+_operation = partial(operation, section="cp.async.bulk")
 _SPACES = {"global": "global", "shared::cta": "shared", "shared::cluster": "shared"}
 _HINT = "L2::cache_hint"
 SIGNAL = "mbarrier::complete_tx::bytes"
@@ -164,6 +137,18 @@ def place(e: Emitter, operand: Operand, space: str, kind: str, count: int, *, wr
 def signal(e: Emitter, operand: Operand) -> str:
     """The `Place` of an mbarrier object that counts bytes."""
     return place(e, operand, "shared", "u64", 1, writes=True)
+
+
+def _work(
+    e: Emitter, barrier: str, nbytes: str, function: Callable[..., object], given: str
+) -> None:
+    """Call a function, and count the bytes; in an ordered launch when they are waited for."""
+    name = e.helper(function)
+    if e.late.copies:
+        e.line(f"{e.helper(deliver_later)}(f, {barrier}, {nbytes}, {name}, {given})")
+        return
+    e.line(f"{name}(f, {given})")
+    e.line(f"{e.helper(deliver)}(f, {barrier}, {nbytes})")
 
 
 def _operands(i: Instruction) -> list[Operand]:
@@ -200,11 +185,7 @@ def _copy(e: Emitter, i: Instruction) -> None:
         e.line(f"{e.helper(copy_to_blocks_later if e.late.copies else copy_to_blocks)}(f, {every})")
         return
     e.line(f"{e.helper(note_bulk)}(f, {target}, {source}, {nbytes}, {barrier})")
-    if e.late.copies:
-        e.line(f"{e.helper(copy_bulk_later)}(f, {target}, {source}, {nbytes}, {barrier})")
-        return
-    e.line(f"{e.helper(copy_bulk)}(f, {target}, {source}, {nbytes})")
-    e.line(f"{e.helper(deliver)}(f, {barrier}, {nbytes})")
+    _work(e, barrier, nbytes, copy_bulk, f"{target}, {source}, {nbytes}")
 
 
 def _copy_back(e: Emitter, i: Instruction) -> None:
@@ -218,13 +199,21 @@ def _copy_back(e: Emitter, i: Instruction) -> None:
     nbytes = e.temporary(e.value(operands[2], "u32"))
     e.line(f"{e.helper(note_bulk)}(f, {target}, {source}, {nbytes})")
     if masked:
-        byte = e.site("global", "u8", writes=True)
-        mask = e.value(operands[3], "u16")
-        every = f"{target}, {source}, {nbytes}, {mask}, {byte}"
-        e.line(f"{e.helper(copy_masked_later if e.late.copies else copy_masked)}(f, {every})")
+        byte, mask = e.site("global", "u8", writes=True), e.value(operands[3], "u16")
+        _write(e, f"{target}, {source}, {nbytes}, {mask}", copy_masked, byte=byte)
         return
     function = e.helper(copy_back_later if e.late.copies else copy_bulk)
     e.line(f"{function}(f, {target}, {source}, {nbytes})")
+
+
+def _write(e: Emitter, given: str, function: Callable[..., object], **constants: str) -> None:
+    """Call a function that writes global memory; in an ordered launch when its group is awaited."""
+    named = "".join(f", {name}={text}" for name, text in constants.items())
+    if not e.late.copies:
+        e.line(f"{e.helper(function)}(f, {given}{named})")
+        return
+    work = f"{e.helper(partial)}({e.helper(function)}{named})"
+    e.line(f"{e.helper(write_later)}(f, {work}, {given})")
 
 
 def _commit(e: Emitter, i: Instruction) -> None:
@@ -241,27 +230,22 @@ def _wait(e: Emitter, i: Instruction) -> None:
     group_operation("bulk")(e, i)
 
 
-operation(
+_operation(
     "cp.async.bulk", ("",), (4, 5, 6), _copy, effect=Effect.MEMORY, writes=0,
     modifiers=("shared::cluster", "shared::cta", "global", SIGNAL, _MULTICAST, _HINT),
-    section=_SECTION,
 )  # fmt: skip
-operation(
+_operation(
     "cp.async.bulk.global.shared::cta.bulk_group", ("",), (3, 4, 5), _copy_back,
-    effect=Effect.MEMORY, writes=0, modifiers=(_HINT, "cp_mask"), section=_SECTION,
+    effect=Effect.MEMORY, writes=0, modifiers=(_HINT, "cp_mask"),
 )  # fmt: skip
 operation(
     "cp.async.bulk.prefetch.L2", ("",), (2, 3), nothing, writes=0, modifiers=("global", _HINT),
     section="cp.async.bulk.prefetch",
 )  # fmt: skip
-operation(
-    "cp.async.bulk.commit_group", ("",), 0, _commit, effect=Effect.MEMORY, writes=0,
-    section=_SECTION,
-)  # fmt: skip
-operation(
-    "cp.async.bulk.wait_group", ("",), 1, _wait, effect=Effect.MEMORY, writes=0,
-    modifiers=("read",), section=_SECTION,
-)  # fmt: skip
+_operation("cp.async.bulk.commit_group", ("",), 0, _commit, effect=Effect.MEMORY, writes=0)
+_operation(
+    "cp.async.bulk.wait_group", ("",), 1, _wait, effect=Effect.MEMORY, writes=0, modifiers=("read",)
+)
 
 
 _REDUCE_SECTION = "cp.reduce.async.bulk"
@@ -297,31 +281,6 @@ def reduce_bulk(
     )  # fmt: skip
 
 
-def reduce_bulk_later(
-    fibre: Fibre, target: Place, source: Place, nbytes: Value, name: str, ptx_type: str,
-    barrier: Place | None = None,
-) -> None:  # fmt: skip
-    """`cp.reduce.async.bulk`: for an object that counts bytes, or a group."""
-    count = fibre.n
-    if barrier is not None:
-        threads = without_registers(fibre)
-        ordered_blocks(fibre).late_copies.add(
-            fibre,
-            barrier,
-            partial(reduce_bulk, threads, target, source, nbytes, name, ptx_type),
-            partial(deliver, threads, barrier, nbytes),
-        )
-        return
-
-    def land(part: Fibre, positions: Index | None) -> Stage | None:
-        to, of = target.part(count, positions), source.part(count, positions)
-        ordered_blocks(fibre).late_stores.publish()
-        reduce_bulk(part, to, of, chosen(nbytes, positions), name, ptx_type)
-        return None
-
-    ordered_blocks(fibre).late_copies.bulk.add(fibre, land)
-
-
 def _operation_of(i: Instruction) -> str:
     return next(word for word in i.modifiers if word in _IN_BLOCKS)
 
@@ -335,16 +294,13 @@ def _reduce(e: Emitter, i: Instruction) -> None:
     there = place(e, target, to, _STORED.get(ptx_type, ptx_type), 1, writes=True)
     here = place(e, source, "shared", "u64", 2, writes=False)
     amount = e.temporary(e.value(nbytes, "u32"))
-    how = f"{_operation_of(i)!r}, {ptx_type!r}"
+    every, name = f"{there}, {here}, {amount}", repr(_operation_of(i))
     barrier = signal(e, rest[0]) if to == "shared" else "None"
-    e.line(f"{e.helper(note_bulk)}(f, {there}, {here}, {amount}, {barrier})")
-    if e.late.copies:
-        every = f"{there}, {here}, {amount}, {how}, {barrier}"
-        e.line(f"{e.helper(reduce_bulk_later)}(f, {every})")
-        return
-    e.line(f"{e.helper(reduce_bulk)}(f, {there}, {here}, {amount}, {how})")
+    e.line(f"{e.helper(note_bulk)}(f, {every}, {barrier})")
     if to == "shared":
-        e.line(f"{e.helper(deliver)}(f, {barrier}, {amount})")
+        _work(e, barrier, amount, reduce_bulk, f"{every}, {name}, {ptx_type!r}")
+    else:
+        _write(e, every, reduce_bulk, name=name, ptx_type=repr(ptx_type))
 
 
 def _store_and_signal(e: Emitter, i: Instruction) -> None:
@@ -358,11 +314,7 @@ def _store_and_signal(e: Emitter, i: Instruction) -> None:
     barrier, data = signal(e, i.operands[2]), ", ".join(values)
     there = f"{e.helper(Place)}({where}, {offset}, {site})"
     e.line(f"{e.helper(note_sent)}(f, {there}, {barrier})")
-    if e.late.copies:
-        e.line(f"{e.helper(store_later)}(f, {there}, {nbytes}, {barrier}, {data})")
-        return
-    e.line(f"{e.helper(store)}(f, {where}, {offset}, {site}, {data})")
-    e.line(f"{e.helper(deliver)}(f, {barrier}, {nbytes})")
+    _work(e, barrier, nbytes, store, f"{where}, {offset}, {site}, {data}")
 
 
 def _reduce_and_signal(e: Emitter, i: Instruction) -> None:
@@ -374,12 +326,8 @@ def _reduce_and_signal(e: Emitter, i: Instruction) -> None:
     nbytes, barrier = e.constant(width_of(kind_of(ptx_type)), "u32"), signal(e, i.operands[2])
     there = f"{e.helper(Place)}({where}, {offset}, {site})"
     e.line(f"{e.helper(note_sent)}(f, {there}, {barrier})")
-    if e.late.copies:
-        e.line(f"{e.helper(combine_later)}(f, {there}, {nbytes}, {barrier}, {name}, {value})")
-        return
     how = f"{name}, ({value},), {value}, False"
-    e.line(f"{e.helper(atomic)}(f, {where}, {offset}, {site}, {how})")
-    e.line(f"{e.helper(deliver)}(f, {barrier}, {nbytes})")
+    _work(e, barrier, nbytes, atomic, f"{where}, {offset}, {site}, {how}")
 
 
 def _clear(e: Emitter, i: Instruction) -> None:

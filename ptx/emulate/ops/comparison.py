@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ptx.emulate import ieee
 from ptx.emulate.codegen.emitter import Emitter, choose
 from ptx.emulate.codegen.table import operation, type_suffix
@@ -10,7 +12,7 @@ from ptx.emulate.model.types import kind_of
 from ptx.emulate.ops.floating_point import call_of, flushed_values
 from ptx.isa.model import Instruction, Pair
 
-_SECTION = "Comparison and Selection Instructions"
+_operation = partial(operation, section="Comparison and Selection Instructions")
 _INTEGERS = tuple(f"{sign}{bits}" for sign in "bus" for bits in (16, 32, 64))
 _FLOATS = ("f32", "f64")
 _ORDERED = {"eq": "==", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -174,48 +176,25 @@ def _select_sign(e: Emitter, i: Instruction) -> None:
 _MODIFIERS = (*_COMPARISONS, *_BOOLEAN)
 _FLUSHING = (*_MODIFIERS, "ftz")
 _PACKED = ("f16x2", "bf16x2")
-operation(
-    "setp", (*_INTEGERS, "f64"), (3, 4), _set_predicate, modifiers=_MODIFIERS, section=_SECTION
-)
-operation("setp", ("f32", *_HALVES), (3, 4), _set_predicate, modifiers=_FLUSHING, section=_SECTION)
-operation("setp", _PACKED, (3, 4), _set_predicates, modifiers=_FLUSHING, section=_SECTION)
+_operation("setp", (*_INTEGERS, "f64"), (3, 4), _set_predicate, modifiers=_MODIFIERS)
+_operation("setp", ("f32", *_HALVES), (3, 4), _set_predicate, modifiers=_FLUSHING)
+_operation("setp", _PACKED, (3, 4), _set_predicates, modifiers=_FLUSHING)
 _SET_TARGETS = ("u32", "s32", "f32", *_HALVES)
-operation(
-    "set",
-    [f"{to}.{of}" for to in _SET_TARGETS for of in (*_INTEGERS, "f64")],
-    (3, 4),
-    _set_value,
+_operation(
+    "set", [f"{to}.{of}" for to in _SET_TARGETS for of in (*_INTEGERS, "f64")], (3, 4), _set_value,
     modifiers=_MODIFIERS,
-    section=_SECTION,
-)
-operation(
-    "set",
-    [
-        *(f"{to}.f32" for to in _SET_TARGETS),
-        *(f"{to}.{of}" for to in (*_SET_TARGETS, "u16", "s16") for of in _HALVES),
-    ],
-    (3, 4),
-    _set_value,
+)  # fmt: skip
+_HALF_SETS = (f"{to}.{of}" for to in (*_SET_TARGETS, "u16", "s16") for of in _HALVES)
+_operation(
+    "set", [*(f"{to}.f32" for to in _SET_TARGETS), *_HALF_SETS], (3, 4), _set_value,
     modifiers=_FLUSHING,
-    section=_SECTION,
-)
-operation(
-    "set",
-    [f"{to}.{of}" for of in _PACKED for to in (of, "u32", "s32")],
-    (3, 4),
-    _set_values,
+)  # fmt: skip
+_operation(
+    "set", [f"{to}.{of}" for of in _PACKED for to in (of, "u32", "s32")], (3, 4), _set_values,
     modifiers=_FLUSHING,
-    section=_SECTION,
-)
-operation("selp", (*_INTEGERS, *_FLOATS), 4, _select, section=_SECTION)
-operation(
-    "slct", [f"{kind}.s32" for kind in (*_INTEGERS, *_FLOATS)], 4, _select_sign, section=_SECTION
-)
-operation(
-    "slct",
-    [f"{kind}.f32" for kind in (*_INTEGERS, *_FLOATS)],
-    4,
-    _select_sign,
-    modifiers=("ftz",),
-    section=_SECTION,
+)  # fmt: skip
+_operation("selp", (*_INTEGERS, *_FLOATS), 4, _select)
+_operation("slct", [f"{kind}.s32" for kind in (*_INTEGERS, *_FLOATS)], 4, _select_sign)
+_operation(
+    "slct", [f"{kind}.f32" for kind in (*_INTEGERS, *_FLOATS)], 4, _select_sign, modifiers=("ftz",)
 )

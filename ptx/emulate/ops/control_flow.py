@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, find_external, operation
 from ptx.emulate.exec.calls import call, call_address, leave
@@ -9,7 +11,7 @@ from ptx.emulate.model.errors import UndefinedSymbol
 from ptx.emulate.ops.data_movement import nothing
 from ptx.isa.model import Arguments, Instruction, Operand, Register, Symbol
 
-_SECTION = "Control Flow Instructions"
+_operation = partial(operation, section="Control Flow Instructions")
 
 
 def _return(e: Emitter, i: Instruction) -> None:
@@ -103,20 +105,12 @@ def _call(e: Emitter, i: Instruction) -> None:
     e.leave(f"{e.helper(call)}(f, {number}, {e.following}, {frame}, {places})")
 
 
-operation(
-    "ret", ("",), 0, _return, effect=Effect.ENDS, modifiers=["uni"], writes=0, section=_SECTION
-)
-operation("exit", ("",), 0, _exit, effect=Effect.ENDS, writes=0, section=_SECTION)
+_operation("ret", ("",), 0, _return, effect=Effect.ENDS, modifiers=["uni"], writes=0)
+_operation("exit", ("",), 0, _exit, effect=Effect.ENDS, writes=0)
 operation("trap", ("",), 0, _trap, effect=Effect.ENDS, writes=0, section="trap")
 operation("brkpt", ("",), 0, _trap, effect=Effect.ENDS, writes=0, section="brkpt")
-operation(
-    "brx.idx", ("",), 2, _branch_index, effect=Effect.ENDS, modifiers=["uni"], writes=0,
-    section=_SECTION,
-)  # fmt: skip
-operation(
-    "call", ("",), (1, 2, 3, 4), _call, effect=Effect.ENDS, modifiers=["uni"], writes=0,
-    section=_SECTION,
-)  # fmt: skip
+_operation("brx.idx", ("",), 2, _branch_index, effect=Effect.ENDS, modifiers=["uni"], writes=0)
+_operation("call", ("",), (1, 2, 3, 4), _call, effect=Effect.ENDS, modifiers=["uni"], writes=0)
 operation("nanosleep", ("u32",), 1, _sleep, effect=Effect.ENDS, writes=0, section="nanosleep")
 for _name in ("inc", "dec"):
     operation(

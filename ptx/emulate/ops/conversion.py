@@ -10,6 +10,8 @@ That the first of such two takes the byte of the upper half is read into that; n
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ptx.emulate import ieee
@@ -29,7 +31,7 @@ from ptx.emulate.ops.floating_point import (
 from ptx.isa.model import Instruction, Vector
 
 _INTEGERS = tuple(f"{sign}{bits}" for sign in "us" for bits in (8, 16, 32, 64))
-_SECTION = "cvt"
+_operation = partial(operation, section="cvt")
 FORMATS: dict[str, Format] = {
     "f16": ieee.F16, "bf16": ieee.BF16, "f32": ieee.F32, "f64": ieee.F64
 }  # fmt: skip
@@ -139,44 +141,28 @@ def _among_floats(e: Emitter, i: Instruction) -> None:
     e.assign(i.operands[0], held(target), float_conversion(e, i, target, source, value))
 
 
-operation(
-    "cvt",
-    [f"{to}.{of}" for to in _INTEGERS for of in _INTEGERS],
-    2,
-    _among_integers,
+_operation(
+    "cvt", [f"{to}.{of}" for to in _INTEGERS for of in _INTEGERS], 2, _among_integers,
     modifiers=("sat",),
-    section=_SECTION,
-)
+)  # fmt: skip
 for _float in FORMATS:
     _ftz = ("ftz",) if _float == "f32" else ()
-    operation(
-        "cvt",
-        [f"{_float}.{of}" for of in _INTEGERS],
-        2,
-        _from_integer,
+    _operation(
+        "cvt", [f"{_float}.{of}" for of in _INTEGERS], 2, _from_integer,
         modifiers=(*ROUNDINGS, *_ftz, "sat"),
-        section=_SECTION,
-    )
-    operation(
-        "cvt",
-        [f"{to}.{_float}" for to in _INTEGERS],
-        2,
-        _to_integer,
+    )  # fmt: skip
+    _operation(
+        "cvt", [f"{to}.{_float}" for to in _INTEGERS], 2, _to_integer,
         modifiers=(*INTEGRAL_ROUNDINGS, *_ftz, "sat"),
-        section=_SECTION,
-    )
+    )  # fmt: skip
     for _source in FORMATS:
         _flags = ("sat", "relu", "satfinite") if _float in HALVES else ("sat",)
         if "f32" in (_float, _source):
             _flags = (*_flags, "ftz")
-        operation(
-            "cvt",
-            (f"{_float}.{_source}",),
-            2,
-            _among_floats,
+        _operation(
+            "cvt", (f"{_float}.{_source}",), 2, _among_floats,
             modifiers=(*ROUNDINGS, *INTEGRAL_ROUNDINGS, *_flags),
-            section=_SECTION,
-        )
+        )  # fmt: skip
 
 
 _HALVES = ("f16x2", "bf16x2")
@@ -307,39 +293,35 @@ def _pack_integers(e: Emitter, i: Instruction) -> None:
 
 
 for _half in _HALVES:
-    operation(
+    _operation(
         "cvt", (f"{_half}.f32",), 3, _pack_halves,
-        modifiers=("rn", "rz", "relu", "satfinite", "ftz"), section=_SECTION,
+        modifiers=("rn", "rz", "relu", "satfinite", "ftz"),
     )  # fmt: skip
 for _name in _NARROW:
     # A format whose name is no type of the parser's stands among the modifiers.
     if _name == "e2m1x2" or _name[:2] in ("e2", "e3"):
         for _source in ("f32", *_HALVES):
             for _words in ("rn.satfinite", "rn.satfinite.relu", "rz.satfinite"):
-                operation(f"cvt.{_words}.{_name}", (_source,), (2, 3), _to_narrow, section=_SECTION)
+                _operation(f"cvt.{_words}.{_name}", (_source,), (2, 3), _to_narrow)
         for _words in ("rn", "rn.relu"):
-            operation(f"cvt.{_words}.{_name}", _HALVES, 2, _from_narrow, section=_SECTION)
+            _operation(f"cvt.{_words}.{_name}", _HALVES, 2, _from_narrow)
     else:
-        operation(
+        _operation(
             "cvt.rn.satfinite", [f"{_name}.{source}" for source in ("f32", *_HALVES)], (2, 3),
-            _to_narrow, modifiers=("relu",), section=_SECTION,
+            _to_narrow, modifiers=("relu",),
         )  # fmt: skip
-        operation(
-            "cvt.rn", [f"{half}.{_name}" for half in _HALVES], 2, _from_narrow,
-            modifiers=("relu",), section=_SECTION,
-        )  # fmt: skip
+        _operation(
+            "cvt.rn", [f"{half}.{_name}" for half in _HALVES], 2, _from_narrow, modifiers=("relu",)
+        )
 for _mode in ("rz", "rp"):
     for _words in (_mode, f"{_mode}.satfinite"):
-        operation(f"cvt.{_words}.ue8m0x2", ("f32", "bf16x2"), (2, 3), _to_scales, section=_SECTION)
-operation("cvt.rn.ue8m0x2", ("bf16x2",), 2, _from_scales, section=_SECTION)
-operation(
-    "cvt", ("tf32.f32",), 2, _to_tf32, modifiers=(*_TF32_ROUNDINGS, "relu", "satfinite"),
-    section=_SECTION,
-)  # fmt: skip
-operation("cvt.pack.sat", ("u16.s32", "s16.s32"), 3, _pack_integers, section=_SECTION)
-operation("cvt.pack.sat", ("u8.s32.b32", "s8.s32.b32"), 4, _pack_integers, section=_SECTION)
+        _operation(f"cvt.{_words}.ue8m0x2", ("f32", "bf16x2"), (2, 3), _to_scales)
+_operation("cvt.rn.ue8m0x2", ("bf16x2",), 2, _from_scales)
+_operation("cvt", ("tf32.f32",), 2, _to_tf32, modifiers=(*_TF32_ROUNDINGS, "relu", "satfinite"))
+_operation("cvt.pack.sat", ("u16.s32", "s16.s32"), 3, _pack_integers)
+_operation("cvt.pack.sat", ("u8.s32.b32", "s8.s32.b32"), 4, _pack_integers)
 for _name in ("u2", "s2", "u4", "s4"):
-    operation(f"cvt.pack.sat.{_name}", ("s32.b32",), 4, _pack_integers, section=_SECTION)
+    _operation(f"cvt.pack.sat.{_name}", ("s32.b32",), 4, _pack_integers)
 
 
 _HALF_PAIRS = {"f16x2": ieee.F16, "bf16x2": ieee.BF16}
@@ -383,11 +365,9 @@ def _stochastic(e: Emitter, i: Instruction) -> None:
         e.assign(i.operands[0], "b32", call)
 
 
-operation(
+_operation(
     "cvt.rs", [f"{name}.f32" for name in _HALF_PAIRS], 4, _stochastic,
-    modifiers=("relu", "satfinite"), section="cvt",
+    modifiers=("relu", "satfinite"),
 )  # fmt: skip
 for _name in _FOURS:
-    operation(
-        f"cvt.rs.satfinite.{_name}", ("f32",), 3, _stochastic, modifiers=("relu",), section="cvt"
-    )  # fmt: skip
+    _operation(f"cvt.rs.satfinite.{_name}", ("f32",), 3, _stochastic, modifiers=("relu",))

@@ -10,7 +10,6 @@ block has stored before.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -193,28 +192,15 @@ def releases(i: Instruction) -> bool:
     return bool(words & _FAR) and (i.opcode == "membar" or bool(words & _RELEASING))
 
 
-def is_strong(i: Instruction) -> bool:
-    """Whether a store is seen by others at once."""
-    return bool(_STRONG & frozenset(i.modifiers))
-
-
 def publish(fibre: Fibre) -> None:
     """A fence that other blocks take note of."""
     ordered_blocks(fibre).late_stores.publish()
 
 
-def store_weak(fibre: Fibre, addresses: Addresses, offset: int, site: Site, *values: Value) -> None:
-    """A store that other blocks see late."""
-    note_write(fibre, addresses, offset, site, strong=False)
-    store(fibre, addresses, offset, site, *values)
-
-
-def store_strong(
-    fibre: Fibre, addresses: Addresses, offset: int, site: Site, *values: Value
-) -> None:
-    """A store that other blocks see at once."""
-    note_write(fibre, addresses, offset, site, strong=True)
-    store(fibre, addresses, offset, site, *values)
+def order_write(e: Emitter, where: str, offset: int, site: str, *, strong: bool) -> None:
+    """Emit what comes before a write in an ordered launch; others see a `strong` one at once."""
+    if e.late.stores:
+        e.line(f"{e.helper(note_write)}(f, {where}, {offset}, {site}, strong={strong})")
 
 
 def note_write(
@@ -347,12 +333,11 @@ def _store(e: Emitter, i: Instruction) -> None:
     where, offset, space = e.address(target, space_of(i))
     site = e.site(space, ptx_type, len(values), writes=True)
     count_access(e, where, offset, site)
-    function: Callable[..., None] = store
-    if e.late.stores and space in ("global", "generic"):
-        function = store_strong if is_strong(i) else store_weak
-        if releases(i):
+    if space in ("global", "generic"):
+        if e.late.stores and releases(i):
             e.line(f"{e.helper(publish)}(f)")
-    e.line(f"{e.helper(function)}(f, {where}, {offset}, {site}, {', '.join(values)})")
+        order_write(e, where, offset, site, strong=not _STRONG.isdisjoint(i.modifiers))
+    e.line(f"{e.helper(store)}(f, {where}, {offset}, {site}, {', '.join(values)})")
 
 
 operation(
@@ -360,14 +345,9 @@ operation(
     modifiers=(*_ACCESS_SPACES, *_HINTS, *_VECTORS), section="ld",
 )  # fmt: skip
 operation(
-    "ldu",
-    _ACCESS_TYPES,
-    2,
-    _load,
-    effect=Effect.MEMORY,
-    modifiers=("global", *_VECTORS),
+    "ldu", _ACCESS_TYPES, 2, _load, effect=Effect.MEMORY, modifiers=("global", *_VECTORS),
     section="ldu",
-)
+)  # fmt: skip
 operation(
     "st", _ACCESS_TYPES, (2, 3), _store, effect=Effect.MEMORY, writes=0,
     modifiers=(*_ACCESS_SPACES, *_HINTS, *_VECTORS), section="st",

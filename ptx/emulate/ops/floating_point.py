@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -101,7 +101,7 @@ def flushed_values(e: Emitter, operands: Sequence[Operand], kind: str, ftz: bool
 
 
 _TYPES = ("f32", "f64")
-_SECTION = "Floating Point Instructions"
+_operation = partial(operation, section="Floating Point Instructions")
 _CANONICAL = np.uint32(F32_NAN).view(np.float32)
 _HALVES = {"f16": ieee.F16, "bf16": ieee.BF16}
 
@@ -274,37 +274,29 @@ _function: Callable[..., Value]
 for _name, _sign, _function in (
     ("add", "+", ieee.add), ("sub", "-", ieee.sub), ("mul", "*", ieee.mul),
 ):  # fmt: skip
-    operation(
-        _name, ("f32",), 3, _sum_or_product(_sign, _function), modifiers=(*ROUNDINGS, "ftz", "sat"),
-        section=_SECTION,
-    )  # fmt: skip
-    operation(
-        _name, ("f64",), 3, _sum_or_product(_sign, _function), modifiers=ROUNDINGS,
-        section=_SECTION,
-    )  # fmt: skip
-    operation(
-        _name, ("f32x2",), 3, _packed(_function), modifiers=(*ROUNDINGS, "ftz"), section=_SECTION
+    _operation(
+        _name, ("f32",), 3, _sum_or_product(_sign, _function), modifiers=(*ROUNDINGS, "ftz", "sat")
     )
+    _operation(_name, ("f64",), 3, _sum_or_product(_sign, _function), modifiers=ROUNDINGS)
+    _operation(_name, ("f32x2",), 3, _packed(_function), modifiers=(*ROUNDINGS, "ftz"))
     if _name != "mul":
         operation(
             _name, _MIXED, 3, _mixed(_function), modifiers=(*ROUNDINGS, "sat"),
             section="Mixed Precision Floating Point Instructions",
         )  # fmt: skip
 for _mode in ROUNDINGS:
-    operation(f"fma.{_mode}", ("f32",), 4, _fused, modifiers=("ftz", "sat"), section=_SECTION)
-    operation(f"mad.{_mode}", ("f32",), 4, _fused, modifiers=("ftz", "sat"), section=_SECTION)
-    operation(f"fma.{_mode}", ("f64",), 4, _fused, section=_SECTION)
-    operation(f"mad.{_mode}", ("f64",), 4, _fused, section=_SECTION)
-    operation(
-        f"fma.{_mode}", ("f32x2",), 4, _packed(ieee.fma), modifiers=("ftz",), section=_SECTION
-    )
+    _operation(f"fma.{_mode}", ("f32",), 4, _fused, modifiers=("ftz", "sat"))
+    _operation(f"mad.{_mode}", ("f32",), 4, _fused, modifiers=("ftz", "sat"))
+    _operation(f"fma.{_mode}", ("f64",), 4, _fused)
+    _operation(f"mad.{_mode}", ("f64",), 4, _fused)
+    _operation(f"fma.{_mode}", ("f32x2",), 4, _packed(ieee.fma), modifiers=("ftz",))
     operation(
         f"fma.{_mode}", _MIXED, 4, _mixed(ieee.fma), modifiers=("sat",),
         section="Mixed Precision Floating Point Instructions",
     )  # fmt: skip
     for _name, _arity, _emit in (("div", 3, _divide), ("rcp", 2, _reciprocal), ("sqrt", 2, _root)):
-        operation(f"{_name}.{_mode}", ("f32",), _arity, _emit, modifiers=("ftz",), section=_SECTION)
-        operation(f"{_name}.{_mode}", ("f64",), _arity, _emit, section=_SECTION)
+        _operation(f"{_name}.{_mode}", ("f32",), _arity, _emit, modifiers=("ftz",))
+        _operation(f"{_name}.{_mode}", ("f64",), _arity, _emit)
 
 
 _PROPERTIES = ("finite", "infinite", "number", "notanumber", "normal", "subnormal")
@@ -354,17 +346,16 @@ def _extreme(function: Callable[..., Value]) -> EmitFunction:
 
 
 for _name, _emit in (("neg", _negate), ("abs", _absolute)):
-    operation(_name, ("f32",), 2, _emit, modifiers=("ftz",), section=_SECTION)
-    operation(_name, ("f64",), 2, _emit, section=_SECTION)
+    _operation(_name, ("f32",), 2, _emit, modifiers=("ftz",))
+    _operation(_name, ("f64",), 2, _emit)
 for _name, _function in (("min", ieee.minimum), ("max", ieee.maximum)):
-    operation(
-        _name, ("f32",), (3, 4), _extreme(_function), modifiers=("ftz", "NaN", "xorsign", "abs"),
-        section=_SECTION,
-    )  # fmt: skip
-    operation(_name, ("f64",), 3, _extreme(_function), section=_SECTION)
-operation("copysign", ("f32", "f64"), 3, _copy_sign, section=_SECTION)
+    _operation(
+        _name, ("f32",), (3, 4), _extreme(_function), modifiers=("ftz", "NaN", "xorsign", "abs")
+    )
+    _operation(_name, ("f64",), 3, _extreme(_function))
+_operation("copysign", ("f32", "f64"), 3, _copy_sign)
 for _property in _PROPERTIES:
-    operation(f"testp.{_property}", ("f32", "f64"), 2, _test, section=_SECTION)
+    _operation(f"testp.{_property}", ("f32", "f64"), 2, _test)
 
 
 def _approximate(function: Callable[..., Value], *, flushes: bool = True) -> EmitFunction:
@@ -388,41 +379,15 @@ for _name, _function in (
     ("lg2", ieee.lg2_approx),
     ("ex2", ieee.ex2_approx),
 ):
-    operation(
-        f"{_name}.approx",
-        ("f32",),
-        2,
-        _approximate(_function),
-        modifiers=("ftz",),
-        section=_SECTION,
-    )
-operation(
-    "tanh.approx", ("f32",), 2, _approximate(ieee.tanh_approx, flushes=False), section=_SECTION
-)
-operation(
-    "div.approx", ("f32",), 3, _approximate(ieee.div_approx), modifiers=("ftz",), section=_SECTION
-)
-operation(
-    "div.full", ("f32",), 3, _approximate(ieee.div_full), modifiers=("ftz",), section=_SECTION
-)
-operation(
-    "rcp.approx.ftz",
-    ("f64",),
-    2,
-    _approximate(ieee.rcp_approx_f64, flushes=False),
-    section=_SECTION,
-)
-operation(
-    "rsqrt.approx",
-    ("f64",),
-    2,
-    _approximate(ieee.rsqrt_approx_f64),
-    modifiers=("ftz",),
-    section=_SECTION,
-)
+    _operation(f"{_name}.approx", ("f32",), 2, _approximate(_function), modifiers=("ftz",))
+_operation("tanh.approx", ("f32",), 2, _approximate(ieee.tanh_approx, flushes=False))
+_operation("div.approx", ("f32",), 3, _approximate(ieee.div_approx), modifiers=("ftz",))
+_operation("div.full", ("f32",), 3, _approximate(ieee.div_full), modifiers=("ftz",))
+_operation("rcp.approx.ftz", ("f64",), 2, _approximate(ieee.rcp_approx_f64, flushes=False))
+_operation("rsqrt.approx", ("f64",), 2, _approximate(ieee.rsqrt_approx_f64), modifiers=("ftz",))
 
 
-_HALF_SECTION = "Half Precision Floating Point Instructions"
+_half_operation = partial(operation, section="Half Precision Floating Point Instructions")
 _FORMATS = {"f16": ieee.F16, "bf16": ieee.BF16}
 _F16 = ("f16", "f16x2")
 _BF16 = ("bf16", "bf16x2")
@@ -460,29 +425,21 @@ def _half_call(function: Callable[..., Value]) -> EmitFunction:
 for _name, _function in (
     ("add", ieee.half_add), ("sub", ieee.half_sub), ("mul", ieee.half_mul),
 ):  # fmt: skip
-    operation(
-        _name, _F16, 3, _half_call(_function), modifiers=("rn", "ftz", "sat"), section=_HALF_SECTION
-    )
-    operation(_name, _BF16, 3, _half_call(_function), modifiers=("rn",), section=_HALF_SECTION)
+    _half_operation(_name, _F16, 3, _half_call(_function), modifiers=("rn", "ftz", "sat"))
+    _half_operation(_name, _BF16, 3, _half_call(_function), modifiers=("rn",))
 _half_fused = _half_call(ieee.half_fma)
-operation(
-    "fma.rn", _F16, 4, _half_fused, modifiers=("ftz", "sat", "relu", "oob"), section=_HALF_SECTION
-)
-operation("fma.rn", _BF16, 4, _half_fused, modifiers=("relu", "oob"), section=_HALF_SECTION)
+_half_operation("fma.rn", _F16, 4, _half_fused, modifiers=("ftz", "sat", "relu", "oob"))
+_half_operation("fma.rn", _BF16, 4, _half_fused, modifiers=("relu", "oob"))
 for _name, _function in (("neg", ieee.half_neg), ("abs", ieee.half_abs)):
-    operation(_name, _F16, 2, _half_call(_function), modifiers=("ftz",), section=_HALF_SECTION)
-    operation(_name, _BF16, 2, _half_call(_function), section=_HALF_SECTION)
+    _half_operation(_name, _F16, 2, _half_call(_function), modifiers=("ftz",))
+    _half_operation(_name, _BF16, 2, _half_call(_function))
 for _name, _function in (("min", ieee.half_minimum), ("max", ieee.half_maximum)):
-    operation(
-        _name, _F16, (3, 4), _half_call(_function), modifiers=("ftz", "NaN", "xorsign", "abs"),
-        section=_HALF_SECTION,
-    )  # fmt: skip
-    operation(
-        _name, _BF16, (3, 4), _half_call(_function), modifiers=("NaN", "xorsign", "abs"),
-        section=_HALF_SECTION,
-    )  # fmt: skip
-operation("ex2.approx", _F16, 2, _half_call(ieee.half_ex2_approx), section=_HALF_SECTION)
-operation("ex2.approx.ftz", _BF16, 2, _half_call(ieee.half_ex2_approx), section=_HALF_SECTION)
-operation(
-    "tanh.approx", (*_F16, *_BF16), 2, _half_call(ieee.half_tanh_approx), section=_HALF_SECTION
-)
+    _half_operation(
+        _name, _F16, (3, 4), _half_call(_function), modifiers=("ftz", "NaN", "xorsign", "abs")
+    )
+    _half_operation(
+        _name, _BF16, (3, 4), _half_call(_function), modifiers=("NaN", "xorsign", "abs")
+    )
+_half_operation("ex2.approx", _F16, 2, _half_call(ieee.half_ex2_approx))
+_half_operation("ex2.approx.ftz", _BF16, 2, _half_call(ieee.half_ex2_approx))
+_half_operation("tanh.approx", (*_F16, *_BF16), 2, _half_call(ieee.half_tanh_approx))

@@ -12,6 +12,7 @@ borrow, but GPUs do this, and NVRTC's division of 128-bit integers counts on it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from ptx.isa.model import Immediate, Instruction
 
 _U = ("u16", "u32", "u64")
 _S = ("s16", "s32", "s64")
-_SECTION = "Integer Arithmetic Instructions"
+_operation = partial(operation, section="Integer Arithmetic Instructions")
 
 
 def _twice(kind: str) -> str:
@@ -212,23 +213,21 @@ def _extreme(name: str) -> EmitFunction:
     return emit
 
 
-operation("add", (*_U, *_S), 3, _sum("+"), modifiers=["sat"], section=_SECTION)
-operation("sub", (*_U, *_S), 3, _sum("-"), modifiers=["sat"], section=_SECTION)
-operation("mul", (*_U, *_S), 3, _multiply, modifiers=["lo", "hi", "wide"], section=_SECTION)
-operation(
-    "mad", (*_U, *_S), 4, _multiply_add, modifiers=["lo", "hi", "wide", "sat"], section=_SECTION
-)
-operation("mul24", ("u32", "s32"), 3, _multiply24, modifiers=["lo", "hi"], section=_SECTION)
-operation("mad24", ("u32", "s32"), 4, _multiply24, modifiers=["lo", "hi", "sat"], section=_SECTION)
-operation("div", (*_U, *_S), 3, _called(divide), section=_SECTION)
-operation("rem", (*_U, *_S), 3, _called(remainder), section=_SECTION)
-operation("neg", _S, 2, _negate, section=_SECTION)
-operation("abs", _S, 2, _called(absolute), section=_SECTION)
-operation("min", (*_U, *_S), 3, _extreme("min"), modifiers=["relu"], section=_SECTION)
-operation("max", (*_U, *_S), 3, _extreme("max"), modifiers=["relu"], section=_SECTION)
+_operation("add", (*_U, *_S), 3, _sum("+"), modifiers=["sat"])
+_operation("sub", (*_U, *_S), 3, _sum("-"), modifiers=["sat"])
+_operation("mul", (*_U, *_S), 3, _multiply, modifiers=["lo", "hi", "wide"])
+_operation("mad", (*_U, *_S), 4, _multiply_add, modifiers=["lo", "hi", "wide", "sat"])
+_operation("mul24", ("u32", "s32"), 3, _multiply24, modifiers=["lo", "hi"])
+_operation("mad24", ("u32", "s32"), 4, _multiply24, modifiers=["lo", "hi", "sat"])
+_operation("div", (*_U, *_S), 3, _called(divide))
+_operation("rem", (*_U, *_S), 3, _called(remainder))
+_operation("neg", _S, 2, _negate)
+_operation("abs", _S, 2, _called(absolute))
+_operation("min", (*_U, *_S), 3, _extreme("min"), modifiers=["relu"])
+_operation("max", (*_U, *_S), 3, _extreme("max"), modifiers=["relu"])
 
 
-_EXTENDED = "Extended-Precision Integer Arithmetic Instructions"
+_carry_operation = partial(operation, section="Extended-Precision Integer Arithmetic Instructions")
 _CARRY_TYPES = ("u32", "s32", "u64", "s64")
 
 
@@ -286,39 +285,17 @@ def _carry_mad(with_carry: bool) -> EmitFunction:
     return emit
 
 
-operation("add.cc", _CARRY_TYPES, 3, _add_carry(False), writes_carry=True, section=_EXTENDED)
-operation("sub.cc", _CARRY_TYPES, 3, _subtract_carry(False), writes_carry=True, section=_EXTENDED)
-operation("addc", _CARRY_TYPES, 3, _add_carry(True), reads_carry=True, section=_EXTENDED)
-operation(
-    "addc.cc",
-    _CARRY_TYPES,
-    3,
-    _add_carry(True),
-    reads_carry=True,
-    writes_carry=True,
-    section=_EXTENDED,
-)
-operation("subc", _CARRY_TYPES, 3, _subtract_carry(True), reads_carry=True, section=_EXTENDED)
-operation(
-    "subc.cc",
-    _CARRY_TYPES,
-    3,
-    _subtract_carry(True),
-    reads_carry=True,
-    writes_carry=True,
-    section=_EXTENDED,
-)
-for _half in ("lo", "hi"):
-    operation(
-        f"mad.{_half}.cc", _CARRY_TYPES, 4, _carry_mad(False), writes_carry=True, section=_EXTENDED
-    )
-    operation(
-        f"madc.{_half}", _CARRY_TYPES, 4, _carry_mad(True), reads_carry=True, section=_EXTENDED
-    )
-    operation(
-        f"madc.{_half}.cc", _CARRY_TYPES, 4, _carry_mad(True), reads_carry=True, writes_carry=True,
-        section=_EXTENDED,
-    )  # fmt: skip
+for _name, _middle, _arity, _emit in (
+    ("add", "", 3, _add_carry), ("sub", "", 3, _subtract_carry),
+    ("mad", ".lo", 4, _carry_mad), ("mad", ".hi", 4, _carry_mad),
+):  # fmt: skip
+    for _words, _reads, _writes in (
+        (f"{_name}{_middle}.cc", False, True), (f"{_name}c{_middle}", True, False),
+        (f"{_name}c{_middle}.cc", True, True),
+    ):  # fmt: skip
+        _carry_operation(
+            _words, _CARRY_TYPES, _arity, _emit(_reads), reads_carry=_reads, writes_carry=_writes
+        )
 
 
 _BYTE = np.uint32(0xFF)
@@ -520,15 +497,15 @@ def _clamped(function: Callable[..., Value]) -> Callable[[Emitter, Instruction],
 
 _INTEGERS = ("u32", "s32", "u64", "s64")
 _MODES = ("clamp", "wrap")
-operation("bfe", _INTEGERS, 4, _field, section=_SECTION)
-operation("bfi", ("b32", "b64"), 5, _field, section=_SECTION)
-operation("bfind", _INTEGERS, 2, _find, modifiers=["shiftamt"], section=_SECTION)
-operation("clz", ("b32", "b64"), 2, _counted(leading_zeros), section=_SECTION)
-operation("popc", ("b32", "b64"), 2, _counted(population), section=_SECTION)
-operation("brev", ("b32", "b64"), 2, _reverse, section=_SECTION)
-operation("fns", ("b32",), 4, _find_nth, section=_SECTION)
-operation("bmsk", ("b32",), 3, _clamped(field_mask), modifiers=_MODES, section=_SECTION)
-operation("szext", ("u32", "s32"), 3, _clamped(extend), modifiers=_MODES, section=_SECTION)
+_operation("bfe", _INTEGERS, 4, _field)
+_operation("bfi", ("b32", "b64"), 5, _field)
+_operation("bfind", _INTEGERS, 2, _find, modifiers=["shiftamt"])
+_operation("clz", ("b32", "b64"), 2, _counted(leading_zeros))
+_operation("popc", ("b32", "b64"), 2, _counted(population))
+_operation("brev", ("b32", "b64"), 2, _reverse)
+_operation("fns", ("b32",), 4, _find_nth)
+_operation("bmsk", ("b32",), 3, _clamped(field_mask), modifiers=_MODES)
+_operation("szext", ("u32", "s32"), 3, _clamped(extend), modifiers=_MODES)
 
 
 def field(word: Value, bits: int, position: int) -> Value:
@@ -583,14 +560,10 @@ def _sum_of_differences(e: Emitter, i: Instruction) -> None:
 
 
 _PAIRS = tuple(f"{a}.{b}" for a in ("u32", "s32") for b in ("u32", "s32"))
-operation("dp4a", _PAIRS, 4, _dot, section=_SECTION)
-operation("dp2a", _PAIRS, 4, _dot, modifiers=["lo", "hi"], section=_SECTION)
-operation(
-    "sad",
-    tuple(f"{sign}{bits}" for sign in "us" for bits in (16, 32, 64)),
-    4,
-    _sum_of_differences,
-    section=_SECTION,
+_operation("dp4a", _PAIRS, 4, _dot)
+_operation("dp2a", _PAIRS, 4, _dot, modifiers=["lo", "hi"])
+_operation(
+    "sad", tuple(f"{sign}{bits}" for sign in "us" for bits in (16, 32, 64)), 4, _sum_of_differences
 )
 
 
@@ -648,6 +621,6 @@ def _packed_extreme(name: str) -> EmitFunction:
 
 
 _PACKED = ("u16x2", "s16x2")
-operation("add", _PACKED, 3, _packed_add, section=_SECTION)
-operation("min", _PACKED, 3, _packed_extreme("min"), modifiers=["relu"], section=_SECTION)
-operation("max", _PACKED, 3, _packed_extreme("max"), modifiers=["relu"], section=_SECTION)
+_operation("add", _PACKED, 3, _packed_add)
+_operation("min", _PACKED, 3, _packed_extreme("min"), modifiers=["relu"])
+_operation("max", _PACKED, 3, _packed_extreme("max"), modifiers=["relu"])

@@ -6,7 +6,7 @@ PTX ISA, "Logic and Shift Instructions".
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import kind_of, width_of
 from ptx.isa.model import Immediate, Instruction, Pair
 
-_SECTION = "Logic and Shift Instructions"
+_operation = partial(operation, section="Logic and Shift Instructions")
 _TYPES = ("b16", "b32", "b64", "pred")
 
 
@@ -69,17 +69,11 @@ def _shift(sign: str) -> EmitFunction:
 
 
 for _name, _sign in (("and", "&"), ("or", "|"), ("xor", "^")):
-    operation(_name, _TYPES, 3, _infix(_sign), section=_SECTION)
-operation("not", _TYPES, 2, _not, section=_SECTION)
-operation("cnot", ("b16", "b32", "b64"), 2, _logical_not, section=_SECTION)
-operation("shl", ("b16", "b32", "b64"), 3, _shift("<<"), section=_SECTION)
-operation(
-    "shr",
-    (*(f"{sign}{bits}" for sign in "bus" for bits in (16, 32, 64)),),
-    3,
-    _shift(">>"),
-    section=_SECTION,
-)
+    _operation(_name, _TYPES, 3, _infix(_sign))
+_operation("not", _TYPES, 2, _not)
+_operation("cnot", ("b16", "b32", "b64"), 2, _logical_not)
+_operation("shl", ("b16", "b32", "b64"), 3, _shift("<<"))
+_operation("shr", (*(f"{sign}{bits}" for sign in "bus" for bits in (16, 32, 64)),), 3, _shift(">>"))
 
 
 # Functions of two values x, y by their table: bit x + 2 * y is the result for those bits.

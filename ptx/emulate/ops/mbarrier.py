@@ -5,6 +5,8 @@ Memory order and scope change nothing: every access is done at once, in order.
 
 from __future__ import annotations
 
+from functools import partial
+
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.sync.issued_copies import note_counted
@@ -12,7 +14,7 @@ from ptx.emulate.exec.sync.mbarrier import mbarriers_of, pending_count
 from ptx.emulate.ops.bulk_copy import arrive_later
 from ptx.isa.model import Instruction, Operand, Sink
 
-_SECTION = "mbarrier"
+_operation = partial(operation, section="mbarrier")
 _HERE = ("shared", "shared::cta")
 _ANYWHERE = (*_HERE, "shared::cluster")
 _SCOPES = ("cta", "cluster")
@@ -107,10 +109,9 @@ def _record(
     name: str, arity: int | tuple[int, ...], emit: object, modifiers: tuple[str, ...], writes: int
 ) -> None:
     assert callable(emit)
-    operation(
-        name, ("b64",), arity, emit, effect=Effect.MEMORY, modifiers=modifiers, writes=writes,
-        section=_SECTION,
-    )  # fmt: skip
+    _operation(
+        name, ("b64",), arity, emit, effect=Effect.MEMORY, modifiers=modifiers, writes=writes
+    )
 
 
 _record("mbarrier.init", 2, _initialise, _HERE, 0)
@@ -123,9 +124,9 @@ for _name in ("mbarrier.arrive", "mbarrier.arrive_drop"):
     _record(f"{_name}.expect_tx", 3, _arrive, (*_orders, *_ANYWHERE), 1)
     _record(f"{_name}.noComplete", 3, _arrive, ("release", "cta", *_HERE), 1)
 for _name, _arity in (("test_wait", (3,)), ("try_wait", (3, 4))):
-    operation(
+    _operation(
         f"mbarrier.{_name}", ("b64",), _arity, _wait, effect=Effect.SYNCS,
-        modifiers=("parity", "acquire", "relaxed", *_SCOPES, *_HERE), section=_SECTION,
+        modifiers=("parity", "acquire", "relaxed", *_SCOPES, *_HERE),
     )  # fmt: skip
-operation("mbarrier.pending_count", ("b64",), 2, _pending, section=_SECTION)
+_operation("mbarrier.pending_count", ("b64",), 2, _pending)
 _record("cp.async.mbarrier.arrive", 1, _arrive_for_copies, ("noinc", *_HERE), 0)

@@ -17,7 +17,7 @@ C in the order of k in float64, and the sum is rounded once to nearest.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -65,12 +65,19 @@ class Product(NamedTuple):
 
 def multiply(fibre: Fibre, group: Group, what: Product, *words: list[Value]) -> list[Value]:
     """The registers of D for each thread, from those of A, B and C."""
-    target, *sources = what.fragments
-    a, b, c = (
+    a, b, c = gathered(fibre, group, what, words)
+    found = what.arithmetic(a, b, c, what.types, what.options)
+    return dealt(group, what.fragments[0].spread(found))
+
+
+def gathered(
+    fibre: Fibre, group: Group, what: Product, words: Sequence[list[Value]]
+) -> tuple[Matrices, ...]:
+    """A, B and C, from the registers of the whole warps."""
+    return tuple(
         source.gathered(words_of(fibre, group, role, values))
-        for source, role, values in zip(sources, "abc", words, strict=True)
+        for source, role, values in zip(what.fragments[1:], "abc", words, strict=True)
     )
-    return dealt(group, target.spread(what.arithmetic(a, b, c, what.types, what.options)))
 
 
 def dealt(group: Group, found: Words) -> list[Value]:
@@ -89,15 +96,21 @@ def words_of(fibre: Fibre, group: Group, role: str, values: list[Value]) -> Word
     return np.stack(grids, axis=-1)
 
 
-def emit_product(e: Emitter, i: Instruction, what: Product) -> None:
-    """Wait for the whole warp, and multiply what the operands hold."""
-    lists: dict[str, list[str]] = {}
-    for role, operand, source in zip("abc", i.operands[1:], what.fragments[1:], strict=True):
-        lists[role] = read(e, operand, source)
-    brought = {f"{role}{k}": name for role, names in lists.items() for k, name in enumerate(names)}
+def emit_product(
+    e: Emitter, i: Instruction, what: Product,
+    function: Callable[..., list[Value]] = multiply, form: object = None, **more: list[str],
+) -> None:  # fmt: skip
+    """Wait for the whole warp, and multiply what the operands hold.
+
+    `form`: what `function` gets instead of the product. `more`: further words that each lane
+    brings, by their role; `function` gets them before those of A, B and C.
+    """
+    for role, operand, source in zip("abc", i.operands[1:4], what.fragments[1:], strict=True):
+        more[role] = read(e, operand, source)
+    brought = {f"{role}{k}": name for role, names in more.items() for k, name in enumerate(names)}
     group = sync_warp(e, i, brought)
-    texts = ", ".join(f"[{', '.join(names)}]" for names in lists.values())
-    call = f"{e.helper(multiply)}(f, {group}, {e.scope.bind(what, 'product')}, {texts})"
+    texts = ", ".join(f"[{', '.join(names)}]" for names in more.values())
+    call = f"{e.helper(function)}(f, {group}, {e.scope.bind(form or what, 'product')}, {texts})"
     found = e.temporary(call)
     target = what.fragments[0]
     results = [f"{found}[{k}]" for k in range(target.registers)]
@@ -120,6 +133,15 @@ def options_of(e: Emitter, i: Instruction) -> tuple[str, ...]:
     return found
 
 
+def fragments_of(
+    shape: MatrixShape, types: Sequence[str],
+    made: Callable[[MatrixShape, str, str], Fragment] = fragment,
+) -> tuple[Fragment, Fragment, Fragment, Fragment]:  # fmt: skip
+    """The fragments of D, A, B and C."""
+    d, a, b, c = (made(shape, each, role) for each, role in zip(types, "cabc", strict=True))
+    return d, a, b, c
+
+
 def _emit(e: Emitter, i: Instruction) -> None:
     name = plain_words(i)[2]
     types = element_types(i)
@@ -129,11 +151,7 @@ def _emit(e: Emitter, i: Instruction) -> None:
     options = options_of(e, i)
     if a == "b1" and not options:
         raise e.refuse("it needs .xor or .and")
-    shape = shape_of(name)
-    fragments = (
-        fragment(shape, d, "c"), fragment(shape, a, "a"), fragment(shape, b, "b"),
-        fragment(shape, c, "c"),
-    )  # fmt: skip
+    fragments = fragments_of(shape_of(name), types)
     emit_product(e, i, Product((d, a, b, c), options, fragments, product))
 
 
@@ -221,25 +239,22 @@ class Sparse(NamedTuple):
 
 
 def multiply_sparse(
-    fibre: Fibre, group: Group, what: Sparse, metadata: Value, *words: list[Value]
+    fibre: Fibre, group: Group, what: Sparse, metadata: list[Value], *words: list[Value]
 ) -> list[Value]:
     """The registers of D for each thread.
 
     Raises:
         EmulationFault: metadata name an element twice, or not in order where they must.
     """
-    types, options, (target, *sources), _ = what.product
-    a, b, c = (
-        source.gathered(words_of(fibre, group, role, values))
-        for source, role, values in zip(sources, "abc", words, strict=True)
-    )
+    types, options, fragments, _ = what.product
+    a, b, c = gathered(fibre, group, what.product, words)
     width = WIDTHS[types[1]]
-    (given,) = words_of(fibre, group, "metadata", [metadata]).transpose(2, 0, 1)
+    (given,) = words_of(fibre, group, "metadata", metadata).transpose(2, 0, 1)
     ordered = "sp::ordered_metadata" in what.instruction.modifiers
     nibbles = nibbles_of(given, width, what.k, what.selector)
     chosen = columns(fibre, nibbles, width, what.instruction, ordered=ordered)
     rows = b[np.arange(len(b))[:, None, None], chosen]
-    return dealt(group, target.spread(product(a, rows, c, types, options)))
+    return dealt(group, fragments[0].spread(product(a, rows, c, types, options)))
 
 
 def lanes_of(k: int, width: int) -> int:
@@ -306,18 +321,8 @@ def _emit_sparse(e: Emitter, i: Instruction) -> None:
         fragment(shape, b, "b"), fragment(shape, c, "c"),
     )  # fmt: skip
     what = Sparse(Product((d, a, b, c), options_of(e, i), fragments, product), i, shape.k, selector)
-    lists = {
-        role: read(e, operand, source)
-        for role, operand, source in zip("abc", i.operands[1:4], fragments[1:], strict=True)
-    }
-    metadata = e.temporary(e.value(i.operands[4], "b32"))
-    brought = {f"{role}{k}": name for role, names in lists.items() for k, name in enumerate(names)}
-    group = sync_warp(e, i, {**brought, "metadata0": metadata})
-    texts = ", ".join(f"[{', '.join(names)}]" for names in lists.values())
-    bound = e.scope.bind(what, "sparse")
-    found = e.temporary(f"{e.helper(multiply_sparse)}(f, {group}, {bound}, {metadata}, {texts})")
-    results = [f"{found}[{k}]" for k in range(fragments[0].registers)]
-    e.assign_all(i.operands[0], held(d), results)
+    metadata = [e.temporary(e.value(i.operands[4], "b32"))]
+    emit_product(e, i, what.product, multiply_sparse, what, metadata=metadata)
 
 
 _SPARSE_FORMS = {
@@ -368,11 +373,7 @@ def multiply_scaled(
     Raises:
         EmulationFault: a selector names no byte or no lane.
     """
-    target, *sources = what.product.fragments
-    a, b, c = (
-        source.gathered(words_of(fibre, group, role, values))
-        for source, role, values in zip(sources, "abc", words, strict=True)
-    )
+    a, b, c = gathered(fibre, group, what.product, words)
     brought = words_of(fibre, group, "scale", scales)
     of_a = _factors(fibre, what, brought[:, :, :3], 2)
     of_b = _factors(fibre, what, brought[:, :, 3:], 4)
@@ -382,7 +383,8 @@ def multiply_scaled(
     each = a.shape[2] // what.chunks
     a = a * np.repeat(rows, each, axis=2)
     b = b * np.repeat(columns, each, axis=1)
-    return dealt(group, target.spread(sum_of_products(a, b, c, what.product.types)))
+    found = sum_of_products(a, b, c, what.product.types)
+    return dealt(group, what.product.fragments[0].spread(found))
 
 
 def _factors(fibre: Fibre, what: Scaled, brought: NDArray[np.uint32], choices: int) -> Factors:
@@ -419,12 +421,7 @@ def _types_of(i: Instruction) -> tuple[Types, tuple[Fragment, Fragment, Fragment
     name = plain_words(i)[2]
     if name == "m16n8k64":
         a = b = "e2m1x8"
-    shape = shape_of(name)
-    fragments = (
-        fragment(shape, d, "c"), fragment(shape, a, "a"), fragment(shape, b, "b"),
-        fragment(shape, c, "c"),
-    )  # fmt: skip
-    return (d, a, b, c), fragments
+    return (d, a, b, c), fragments_of(shape_of(name), (d, a, b, c))
 
 
 def _emit_kind(e: Emitter, i: Instruction) -> None:
@@ -454,19 +451,8 @@ def _emit_scaled(e: Emitter, i: Instruction) -> None:
         raise e.refuse("tensor cores do not scale these types so")
     types, fragments = _types_of(i)
     what = Scaled(Product(types, (), fragments, sum_of_products), i, factors[0], count)
-    lists = {
-        role: read(e, operand, source)
-        for role, operand, source in zip("abc", i.operands[1:4], fragments[1:], strict=True)
-    }
-    scales = [*_scale(e, *i.operands[4:6]), *_scale(e, *i.operands[6:8])]
-    brought = {f"{role}{k}": name for role, names in lists.items() for k, name in enumerate(names)}
-    brought |= {f"scale{k}": name for k, name in enumerate(scales)}
-    group = sync_warp(e, i, brought)
-    texts = ", ".join(f"[{', '.join(names)}]" for names in (scales, *lists.values()))
-    bound = e.scope.bind(what, "scaled")
-    found = e.temporary(f"{e.helper(multiply_scaled)}(f, {group}, {bound}, {texts})")
-    results = [f"{found}[{k}]" for k in range(fragments[0].registers)]
-    e.assign_all(i.operands[0], held(types[0]), results)
+    scale = [*_scale(e, *i.operands[4:6]), *_scale(e, *i.operands[6:8])]
+    emit_product(e, i, what.product, multiply_scaled, what, scale=scale)
 
 
 _NARROW_TYPES = ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1")

@@ -338,31 +338,20 @@ def load_cells(
 
 def store_cells(
     fibre: Fibre, group: Group, address: Value, warp: Value, movement: Movement,
-    values: list[Value],
+    values: list[Value], late: bool,
 ) -> None:  # fmt: skip
-    """Write the registers of each thread."""
+    """Write the registers of each thread; `late`: when the threads wait for it."""
     at = _cells(fibre, group, address, warp, movement)
-    _write(fibre, at, movement, _rows(fibre, values))
-
-
-def store_cells_later(
-    fibre: Fibre, group: Group, address: Value, warp: Value, movement: Movement,
-    values: list[Value],
-) -> None:  # fmt: skip
-    """The same, when the threads wait for it."""
-    at = _cells(fibre, group, address, warp, movement)
-    rows = _rows(fibre, values)
+    rows = np.stack([fibre.spread(value).astype(np.uint32) for value in values], axis=1)
 
     def land(part: Fibre, positions: Index | None) -> Stage | None:
         _write(part, at.part(positions), movement, rows if positions is None else rows[positions])
         return None
 
-    ordered_blocks(fibre).late_copies.tensor_stores.add(fibre, land)
-
-
-def _rows(fibre: Fibre, values: list[Value]) -> NDArray[np.uint32]:
-    """(n, registers)"""
-    return np.stack([fibre.spread(value).astype(np.uint32) for value in values], axis=1)
+    if late:
+        ordered_blocks(fibre).late_copies.tensor_stores.add(fibre, land)
+    else:
+        land(fibre, None)
 
 
 def _write(fibre: Fibre, at: _Cells, movement: Movement, rows: NDArray[np.uint32]) -> None:
@@ -418,8 +407,8 @@ def _store(e: Emitter, i: Instruction) -> None:
         raise e.refuse(f"it has {len(values)} registers of {_registers(i)}")
     warp = e.temporary(e.value(SpecialRegister("%warpid"), "u32"))
     group = sync_warp(e, i, {"address": address})
-    function = e.helper(store_cells_later if e.late.copies else store_cells)
-    e.line(f"{function}(f, {group}, {address}, {warp}, {movement}, [{', '.join(values)}])")
+    given = f"{group}, {address}, {warp}, {movement}, [{', '.join(values)}], {e.late.copies}"
+    e.line(f"{e.helper(store_cells)}(f, {given})")
 
 
 def note_wait_for(fibre: Fibre, kind: WorkerKind) -> None:
@@ -478,25 +467,18 @@ class RowCopy(NamedTuple):
     cells: Site
 
 
-def copy_rows(fibre: Fibre, what: RowCopy, address: Value, descriptor: Value) -> None:
-    """The copy of each thread, one after the other."""
-    for work in _works(fibre, what, address, descriptor):
-        work()
-
-
-def copy_rows_later(fibre: Fibre, what: RowCopy, address: Value, descriptor: Value) -> None:
-    """The same, when somebody waits for it."""
-    works = _works(fibre, what, address, descriptor)
-    ordered_blocks(fibre).late_copies.tensor_work.add(fibre, works)
-
-
-def _works(fibre: Fibre, what: RowCopy, address: Value, descriptor: Value) -> list[Work]:
+def copy_rows(fibre: Fibre, what: RowCopy, address: Value, descriptor: Value, late: bool) -> None:
+    """The copy of each thread, one after the other; `late`: when somebody waits for it."""
     given = fibre.spread(address).tolist(), fibre.spread(descriptor).tolist()
     works: list[Work] = []
     for one, start, matrix in zip(one_by_one(fibre), *given, strict=True):
         _note(one, what, start, matrix)
         works.append(partial(_copy, one, what, start, matrix))
-    return works
+    if late:
+        ordered_blocks(fibre).late_copies.tensor_work.add(fibre, works)
+        return
+    for work in works:
+        work()
 
 
 def _note(fibre: Fibre, what: RowCopy, address: int, descriptor: int) -> None:
@@ -533,8 +515,7 @@ def _emit(e: Emitter, i: Instruction) -> None:
     what = e.scope.bind(RowCopy(i, matrix, cells), "copy")
     address = tensor_address(e, i.operands[0])
     descriptor = e.temporary(e.value(i.operands[1], "u64"))
-    function = e.helper(copy_rows_later if e.late.copies else copy_rows)
-    e.line(f"{function}(f, {what}, {address}, {descriptor})")
+    e.line(f"{e.helper(copy_rows)}(f, {what}, {address}, {descriptor}, {e.late.copies})")
 
 
 for _form in _FORMS:
@@ -545,28 +526,17 @@ for _form in _FORMS:
 
 
 def commit(
-    fibre: Fibre, where: Addresses, offset: int, site: Site, ranks: Value | None = None
+    fibre: Fibre, late: bool, where: Addresses, offset: int, site: Site, ranks: Value | None = None
 ) -> None:
-    """All is done already: arrive."""
+    """Arrive when all is done: at once, or `late`, when a thread waits for the arrival."""
     for part, place in _places(fibre, Place(where, offset, site), ranks):
         _note_commit(part, place)
-        _arrive(part, place)
-
-
-def commit_later(
-    fibre: Fibre, where: Addresses, offset: int, site: Site, ranks: Value | None = None
-) -> None:
-    """Arrive when all is done; it is done when a thread waits for the arrival."""
-    copies = ordered_blocks(fibre).late_copies
-    for part, place in _places(fibre, Place(where, offset, site), ranks):
-        _note_commit(part, place)
-        threads = without_registers(part)
+        if not late:
+            _arrive(part, place)
+            continue
+        copies, threads = ordered_blocks(fibre).late_copies, without_registers(part)
         work = copies.tensor_work.committed(threads)
-
-        def tell(threads: Fibre = threads, place: Place = place) -> None:
-            _arrive(threads, place)
-
-        copies.add(threads, place, work, tell)
+        copies.add(threads, place, work, partial(_arrive, threads, place))
 
 
 def _places(fibre: Fibre, barrier: Place, ranks: Value | None) -> Iterator[tuple[Fibre, Place]]:
@@ -600,7 +570,7 @@ def _commit(e: Emitter, i: Instruction) -> None:
         raise e.refuse("it tells several blocks by addresses of .shared::cluster")
     place = mbarrier_place(e, i, i.operands[0])
     ranks = f", {e.temporary(e.value(i.operands[1], 'u16'))}" if several else ""
-    e.line(f"{e.helper(commit_later if e.late.copies else commit)}(f, {place}{ranks})")
+    e.line(f"{e.helper(commit)}(f, {e.late.copies}, {place}{ranks})")
 
 
 operation(

@@ -417,28 +417,14 @@ _MOST_SCALE: Final = 15
 
 
 def multiply(
-    fibre: Fibre, what: TensorProduct, target: Value, left: Value, right: Value, word: Value,
-    adds: Value, masks: list[Value], factors: list[Value],
+    fibre: Fibre, late: bool, what: TensorProduct, operands: tuple[Value, ...],
+    masks: list[Value], factors: list[Value],
 ) -> None:  # fmt: skip
-    """The product of each thread, one after the other."""
-    for work in _works(fibre, what, target, left, right, word, adds, masks, factors):
-        work()
+    """The product of each thread, one after the other; `late`: when somebody waits for it.
 
-
-def multiply_later(
-    fibre: Fibre, what: TensorProduct, target: Value, left: Value, right: Value, word: Value,
-    adds: Value, masks: list[Value], factors: list[Value],
-) -> None:  # fmt: skip
-    """The same, when somebody waits for it."""
-    works = _works(fibre, what, target, left, right, word, adds, masks, factors)
-    ordered_blocks(fibre).late_copies.tensor_work.add(fibre, works)
-
-
-def _works(
-    fibre: Fibre, what: TensorProduct, target: Value, left: Value, right: Value, word: Value,
-    adds: Value, masks: list[Value], factors: list[Value],
-) -> list[Work]:  # fmt: skip
-    columns = [fibre.spread(value).tolist() for value in (target, left, right, word, adds)]
+    `operands`: D, A, B, the instruction descriptor, and whether D is added.
+    """
+    columns = [fibre.spread(value).tolist() for value in operands]
     places = zip(*(fibre.spread(each).tolist() for each in factors), strict=True)
     each_thread = zip(
         one_by_one(fibre), *columns, _disabled(fibre, masks),
@@ -450,7 +436,11 @@ def _works(
         if fibre.blocks.races is not None:
             note_product(one, what, given)
         works.append(partial(multiply_one, one, what, given))
-    return works
+    if late:
+        ordered_blocks(fibre).late_copies.tensor_work.add(fibre, works)
+        return
+    for work in works:
+        work()
 
 
 def _disabled(fibre: Fibre, masks: list[Value]) -> NDArray[np.bool_]:
@@ -494,10 +484,9 @@ def _emit(e: Emitter, i: Instruction) -> None:
         e.temporary(e.value(rest[0], "pred")),
     ]
     words = [e.temporary(e.value(mask, "b32")) for mask in masks]
-    function = e.helper(multiply_later if e.late.copies else multiply)
     name = e.scope.bind(what, "product")
-    lists = f"[{', '.join(words)}], [{', '.join(factors)}]"
-    e.line(f"{function}(f, {name}, {', '.join(operands)}, {lists})")
+    lists = f"({', '.join(operands)}), [{', '.join(words)}], [{', '.join(factors)}]"
+    e.line(f"{e.helper(multiply)}(f, {e.late.copies}, {name}, {lists})")
 
 
 def _chunks(e: Emitter, i: Instruction, kind: str) -> int:

@@ -9,7 +9,7 @@ elements one by one, each by an atomic operation; those out of bounds are left o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
@@ -38,7 +38,7 @@ from ptx.emulate.model.types import kind_of, unsigned, width_of
 from ptx.emulate.ops.atomic import atomic
 from ptx.emulate.ops.barrier import note_fence, note_proxy_fence
 from ptx.emulate.ops.bulk_copy import SIGNAL, place, signal
-from ptx.emulate.ops.data_movement import nothing, publish, store_weak
+from ptx.emulate.ops.data_movement import nothing, order_write, publish
 from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import (
     Address,
@@ -85,8 +85,8 @@ def _replace(e: Emitter, i: Instruction) -> None:
         value = f"({value}).astype({e.dtype(field.kind)})"
     site = e.site(space, field.kind, writes=True)
     at = offset + field.at + number * width_of(field.kind)
-    function = store_weak if e.late.stores else store
-    e.line(f"{e.helper(function)}(f, {where}, {at}, {site}, {value})")
+    order_write(e, where, at, site, strong=False)
+    e.line(f"{e.helper(store)}(f, {where}, {at}, {site}, {value})")
 
 
 def _copy_map(e: Emitter, i: Instruction) -> None:
@@ -146,40 +146,32 @@ _UNITS = {1: ("u8", 1), 2: ("u16", 1), 4: ("u32", 1), 8: ("u64", 1), 16: ("u64",
 
 
 def load_tensor(
-    fibre: Fibre, tensor: Tensor, target: Place, targets: Sites, barrier: Place,
+    fibre: Fibre, late: bool, tensor: Tensor, target: Place, targets: Sites, barrier: Place,
     ranks: Value | None = None,
 ) -> None:  # fmt: skip
-    """To shared memory."""
+    """To shared memory; `late`: when a thread waits for the phase that counts the bytes."""
     for each in tensor_loads(fibre, tensor, target, targets, barrier, ranks):
         each.note()
-        each.copy()
-        each.tell()
+        if late:
+            ordered_blocks(fibre).late_copies.add(each.fibre, each.barrier, each.copy, each.tell)
+        else:
+            each.copy()
+            each.tell()
 
 
-def load_tensor_later(
-    fibre: Fibre, tensor: Tensor, target: Place, targets: Sites, barrier: Place,
-    ranks: Value | None = None,
-) -> None:  # fmt: skip
-    """The same when a thread waits for the phase that counts the bytes."""
-    for each in tensor_loads(fibre, tensor, target, targets, barrier, ranks):
-        each.note()
-        ordered_blocks(fibre).late_copies.add(each.fibre, each.barrier, each.copy, each.tell)
+def store_tensor(fibre: Fibre, late: bool, tensor: Tensor, source: Place, sources: Sites) -> None:
+    """To global memory.
 
-
-def store_tensor(fibre: Fibre, tensor: Tensor, source: Place, sources: Sites) -> None:
-    """To global memory."""
+    `late`: it is read when the group's reads are waited for, and written when all of it is.
+    """
     for each in tensor_stores(fibre, tensor, source, sources):
         each.note()
-        each.read()
-        each.write()
-
-
-def store_tensor_later(fibre: Fibre, tensor: Tensor, source: Place, sources: Sites) -> None:
-    """The same: read when the group's reads are waited for, written when all of it is."""
-    for each in tensor_stores(fibre, tensor, source, sources):
-        each.note()
-        read = partial(_read_later, each)
-        ordered_blocks(fibre).late_copies.bulk.add(each.fibre, read)
+        if late:
+            read = partial(_read_later, each)
+            ordered_blocks(fibre).late_copies.bulk.add(each.fibre, read)
+        else:
+            each.read()
+            each.write()
 
 
 def _read_later(store: TensorStore, fibre: Fibre, positions: Index | None) -> Stage:
@@ -247,7 +239,7 @@ def _copy(e: Emitter, i: Instruction) -> None:
     if len(spaces) != 2:
         raise e.refuse("it needs the spaces of its target and its source")
     if spaces[0] == "global":
-        _store(e, i)
+        _write(e, i, _sites, store_tensor)
     else:
         _load(e, i)
 
@@ -263,20 +255,22 @@ def _load(e: Emitter, i: Instruction) -> None:
     every = f"{source}, {to}, {_sites(e, 'shared', writes=True)}, {signal(e, barrier)}"
     if many:
         every += f", {e.value(rest[0], 'u16')}"
-    function = load_tensor_later if e.late.copies else load_tensor
-    e.line(f"{e.helper(function)}(f, {every})")
+    e.line(f"{e.helper(load_tensor)}(f, {e.late.copies}, {every})")
 
 
-def _store(e: Emitter, i: Instruction) -> None:
+def _write(
+    e: Emitter, i: Instruction, sites: Callable[..., str], function: Callable[..., None],
+    *more: str,
+) -> None:  # fmt: skip
+    """A store or a reduction, which differ in the accesses and in the function."""
     tensor, source, *rest = i.operands
     if "bulk_group" not in i.modifiers or len(rest) != (_HINT in i.modifiers):
         raise e.refuse("its operands do not fit")
     offsets = im2col_offsets(e, i, [])
-    target = tensor_operand(e, i, tensor, offsets, _sites(e, "global", writes=True))
+    target = tensor_operand(e, i, tensor, offsets, sites(e, "global", writes=True))
     of = place(e, source, "shared", "u64", 2, writes=False)
-    every = f"{target}, {of}, {_sites(e, 'shared', writes=False)}"
-    function = store_tensor_later if e.late.copies else store_tensor
-    e.line(f"{e.helper(function)}(f, {every})")
+    every = ", ".join((target, of, sites(e, "shared", writes=False), *more))
+    e.line(f"{e.helper(function)}(f, {e.late.copies}, {every})")
 
 
 def _prefetch(e: Emitter, i: Instruction) -> None:
@@ -355,20 +349,16 @@ def tensor_reductions(
         yield TensorReduction(pieces, of, sources, tensor.sites, name)
 
 
-def reduce_tensor(fibre: Fibre, tensor: Tensor, source: Place, sources: Sites, name: str) -> None:
-    """Combine boxes into global memory."""
-    for each in tensor_reductions(fibre, tensor, source, sources, name):
-        each.note()
-        each.combine(None)
-
-
-def reduce_tensor_later(
-    fibre: Fibre, tensor: Tensor, source: Place, sources: Sites, name: str
+def reduce_tensor(
+    fibre: Fibre, late: bool, tensor: Tensor, source: Place, sources: Sites, name: str
 ) -> None:
-    """The same when the group is waited for."""
+    """Combine boxes into global memory; `late`: when the group is waited for."""
     for each in tensor_reductions(fibre, tensor, source, sources, name):
         each.note()
-        ordered_blocks(fibre).late_copies.bulk.add(each.fibre, partial(_land, each))
+        if late:
+            ordered_blocks(fibre).late_copies.bulk.add(each.fibre, partial(_land, each))
+        else:
+            each.combine(None)
 
 
 def _land(reduction: TensorReduction, fibre: Fibre, positions: Index | None) -> Stage | None:
@@ -391,16 +381,8 @@ def _reduced_sites(e: Emitter, space: str, *, writes: bool) -> str:
 
 
 def _reduce(e: Emitter, i: Instruction) -> None:
-    tensor, source, *rest = i.operands
-    if "bulk_group" not in i.modifiers or len(rest) != (_HINT in i.modifiers):
-        raise e.refuse("its operands do not fit")
-    offsets = im2col_offsets(e, i, [])
-    target = tensor_operand(e, i, tensor, offsets, _reduced_sites(e, "global", writes=True))
-    of = place(e, source, "shared", "u64", 2, writes=False)
     name = next(word for word in i.modifiers if word in _TYPES)
-    every = f"{target}, {of}, {_reduced_sites(e, 'shared', writes=False)}, {name!r}"
-    function = reduce_tensor_later if e.late.copies else reduce_tensor
-    e.line(f"{e.helper(function)}(f, {every})")
+    _write(e, i, _reduced_sites, reduce_tensor, repr(name))
 
 
 for _words in DIMENSIONS:

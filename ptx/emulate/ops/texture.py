@@ -143,8 +143,8 @@ operation(
     modifiers=("base", "level", "grad", "v4", *AXES),
 )  # fmt: skip
 operation(
-    "tex", ("f16x2.s32", "f16x2.f32"), (2, 3, 4, 5), _texture, effect=Effect.MEMORY,
-    section="tex", modifiers=("base", "level", "grad", "v2", *AXES),
+    "tex", ("f16x2.s32", "f16x2.f32"), (2, 3, 4, 5), _texture, effect=Effect.MEMORY, section="tex",
+    modifiers=("base", "level", "grad", "v2", *AXES),
 )  # fmt: skip
 operation(
     "tld4", ("u32.f32", "s32.f32", "f32.f32"), (2, 3), _texture, effect=Effect.MEMORY,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from ptx.emulate.codegen.table import EmitFunction, operation, type_suffix
 from ptx.emulate.model.geometry import Value
 from ptx.isa.model import Instruction, Operand, Selected
 
-_SECTION = "Scalar Video Instructions"
+_operation = partial(operation, section="Scalar Video Instructions")
 
 # Bits and first bit of each part of a word.
 _PARTS: dict[str, tuple[int, int]] = {
@@ -262,19 +263,17 @@ def _multiply_add(e: Emitter, i: Instruction) -> None:
 _SIGNS = ("u32", "s32")
 _TRIPLES = [f"{d}.{a}.{b}" for d in _SIGNS for a in _SIGNS for b in _SIGNS]
 for _name in ARITHMETIC:
-    operation(
-        _name, _TRIPLES, (3, 4), _arithmetic(_name), modifiers=["sat", *_SECOND], section=_SECTION
-    )
+    _operation(_name, _TRIPLES, (3, 4), _arithmetic(_name), modifiers=["sat", *_SECOND])
 for _name in ("vshl", "vshr"):
-    operation(
+    _operation(
         _name, [f"{d}.{a}.u32" for d in _SIGNS for a in _SIGNS], (3, 4), _shift(_name),
-        modifiers=["sat", "clamp", "wrap", *_SECOND], section=_SECTION,
+        modifiers=["sat", "clamp", "wrap", *_SECOND],
     )  # fmt: skip
-operation(
+_operation(
     "vset", [f"{a}.{b}" for a in _SIGNS for b in _SIGNS], (3, 4), _compare,
-    modifiers=[*COMPARISONS, *_SECOND], section=_SECTION,
+    modifiers=[*COMPARISONS, *_SECOND],
 )  # fmt: skip
-operation("vmad", _TRIPLES, 4, _multiply_add, modifiers=["sat", "po", *_SCALES], section=_SECTION)
+_operation("vmad", _TRIPLES, 4, _multiply_add, modifiers=["sat", "po", *_SCALES])
 
 
 _SIMD_SECTION = "SIMD Video Instructions"

@@ -29,7 +29,14 @@ from ptx.emulate.ops.matrix import (
     product,
     shape_of,
 )
-from ptx.emulate.ops.mma import Product, emit_product, known_types, modifiers_of, options_of
+from ptx.emulate.ops.mma import (
+    Product,
+    emit_product,
+    fragments_of,
+    known_types,
+    modifiers_of,
+    options_of,
+)
 from ptx.emulate.ops.warp import sync_warp
 from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
@@ -222,11 +229,7 @@ def _multiply(e: Emitter, i: Instruction) -> None:
     if ".".join(words) not in _FORMS[name]:
         raise e.refuse("tensor cores do not multiply these types in this shape")
     d, a, b, c = words if len(words) == 4 else (words[0], "f16", "f16", words[1])
-    shape = shape_of(name)
-    fragments = (
-        opaque_fragment(shape, d, "c"), opaque_fragment(shape, a, "a"),
-        opaque_fragment(shape, b, "b"), opaque_fragment(shape, c, "c"),
-    )  # fmt: skip
+    fragments = fragments_of(shape_of(name), (d, a, b, c), opaque_fragment)
     arithmetic = in_halves if a == "tf32" else product
     emit_product(e, i, Product((d, a, b, c), options_of(e, i), fragments, arithmetic))
 
