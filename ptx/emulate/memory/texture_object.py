@@ -69,6 +69,14 @@ class TexelImage:
         return self.layers or self.depth or 1
 
     @property
+    def geometry(self) -> str:
+        """As instructions name it but for cubemaps, whose faces are layers: "1d", "a2d", "3d"."""
+        if self.depth:
+            return "3d"
+        plain = "2d" if self.height else "1d"
+        return f"a{plain}" if self.layers else plain
+
+    @property
     def nbytes(self) -> int:
         """Bytes from the first texel to the end of the last."""
         rows = (self.height or 1) * self.slices

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -179,13 +180,18 @@ def _multiply24(e: Emitter, i: Instruction) -> None:
     e.assign(i.operands[0], kind, part)
 
 
-def _called(function: Callable[..., Value]) -> EmitFunction:
-    """An operation that is one call of a Python function."""
+def _called(function: Callable[..., Value], *kinds: str, result: str = "") -> EmitFunction:
+    """An operation that is one call of a Python function.
+
+    `kinds` are the types of the sources, and `result` that of the destination, where one is not the
+    instruction's own, which is "".
+    """
 
     def emit(e: Emitter, i: Instruction) -> None:
-        kind = type_suffix(i)
-        arguments = ", ".join(e.value(operand, kind) for operand in i.operands[1:])
-        e.assign(i.operands[0], kind, f"{e.helper(function)}({arguments})")
+        own = type_suffix(i)
+        sources = zip(i.operands[1:], kinds or repeat(own), strict=False)
+        arguments = ", ".join(e.value(operand, kind or own) for operand, kind in sources)
+        e.assign(i.operands[0], result or own, f"{e.helper(function)}({arguments})")
 
     return emit
 
@@ -446,39 +452,10 @@ def extend(a: Value, width: Value, clamp: bool) -> Value:
     return extract(a, np.uint32(0), length)
 
 
-def _field(e: Emitter, i: Instruction) -> None:
-    """`bfe`, and `bfi` without its sign."""
-    kind = kind_of(type_suffix(i))
-    count = len(i.operands) - 3
-    values = [e.value(operand, kind) for operand in i.operands[1 : 1 + count]]
-    values += [e.value(operand, "u32") for operand in i.operands[1 + count :]]
-    function = e.helper(extract if i.opcode == "bfe" else insert)
-    e.assign(i.operands[0], kind, f"{function}({', '.join(values)})")
-
-
-def _counted(function: Callable[[Value], Value]) -> Callable[[Emitter, Instruction], None]:
-    def emit(e: Emitter, i: Instruction) -> None:
-        value = e.value(i.operands[1], kind_of(type_suffix(i)))
-        e.assign(i.operands[0], "u32", f"{e.helper(function)}({value})")
-
-    return emit
-
-
 def _find(e: Emitter, i: Instruction) -> None:
     value = e.value(i.operands[1], type_suffix(i))
     call = f"{e.helper(highest_bit)}({value}, {'shiftamt' in i.modifiers})"
     e.assign(i.operands[0], "u32", call)
-
-
-def _reverse(e: Emitter, i: Instruction) -> None:
-    kind = kind_of(type_suffix(i))
-    e.assign(i.operands[0], kind, f"{e.helper(reverse)}({e.value(i.operands[1], kind)})")
-
-
-def _find_nth(e: Emitter, i: Instruction) -> None:
-    kinds = ("u32", "u32", "s32")
-    values = (e.value(each, kind) for each, kind in zip(i.operands[1:], kinds, strict=True))
-    e.assign(i.operands[0], "u32", f"{e.helper(find_nth)}({', '.join(values)})")
 
 
 def _clamped(function: Callable[..., Value]) -> Callable[[Emitter, Instruction], None]:
@@ -497,13 +474,13 @@ def _clamped(function: Callable[..., Value]) -> Callable[[Emitter, Instruction],
 
 _INTEGERS = ("u32", "s32", "u64", "s64")
 _MODES = ("clamp", "wrap")
-_operation("bfe", _INTEGERS, 4, _field)
-_operation("bfi", ("b32", "b64"), 5, _field)
+_operation("bfe", _INTEGERS, 4, _called(extract, "", "u32", "u32"))
+_operation("bfi", ("b32", "b64"), 5, _called(insert, "", "", "u32", "u32"))
 _operation("bfind", _INTEGERS, 2, _find, modifiers=["shiftamt"])
-_operation("clz", ("b32", "b64"), 2, _counted(leading_zeros))
-_operation("popc", ("b32", "b64"), 2, _counted(population))
-_operation("brev", ("b32", "b64"), 2, _reverse)
-_operation("fns", ("b32",), 4, _find_nth)
+_operation("clz", ("b32", "b64"), 2, _called(leading_zeros, result="u32"))
+_operation("popc", ("b32", "b64"), 2, _called(population, result="u32"))
+_operation("brev", ("b32", "b64"), 2, _called(reverse))
+_operation("fns", ("b32",), 4, _called(find_nth, "u32", "u32", "s32", result="u32"))
 _operation("bmsk", ("b32",), 3, _clamped(field_mask), modifiers=_MODES)
 _operation("szext", ("u32", "s32"), 3, _clamped(extend), modifiers=_MODES)
 
@@ -599,11 +576,6 @@ def greatest_halves(a: Value, b: Value, kind: str) -> Value:
     return _joined(np.maximum(a0, b0), np.maximum(a1, b1))
 
 
-def _packed_add(e: Emitter, i: Instruction) -> None:
-    a, b = (e.value(operand, "u32") for operand in i.operands[1:])
-    e.assign(i.operands[0], "u32", f"{e.helper(add_halves)}({a}, {b})")
-
-
 def _packed_extreme(name: str) -> EmitFunction:
     def emit(e: Emitter, i: Instruction) -> None:
         kind = "i2" if type_suffix(i)[0] == "s" else "u2"
@@ -621,6 +593,6 @@ def _packed_extreme(name: str) -> EmitFunction:
 
 
 _PACKED = ("u16x2", "s16x2")
-_operation("add", _PACKED, 3, _packed_add)
+_operation("add", _PACKED, 3, _called(add_halves, "u32", "u32", result="u32"))
 _operation("min", _PACKED, 3, _packed_extreme("min"), modifiers=["relu"])
 _operation("max", _PACKED, 3, _packed_extreme("max"), modifiers=["relu"])

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from math import copysign, fsum, sqrt
+from string import Formatter
 from typing import Any, Final
 
 import numpy as np
@@ -78,13 +79,32 @@ def _twice(kind: str) -> str:
     return f"{kind[0]}{2 * int(kind[1:])}"
 
 
-def _sum(sign: str) -> EmitLane:
+def _template(
+    text: str, result: str = "", refuses: str = "", **helpers: Callable[..., object]
+) -> EmitLane:
+    """An operation that is one expression: a text with what it takes of the sources a and b.
+
+    {a} are its bits, {ia} the number that it is, {oa} a number in the same order; {ones} are all
+    bits of the type, {width} how many. `result` is the type of the result where it is another one.
+    """
+    fields = [name for _, name, _, _ in Formatter().parse(text) if name]
+
     def emit(e: LaneEmitter, i: Instruction) -> None:
-        if "sat" in i.modifiers:
+        if refuses in i.modifiers:
             e.refuse()
         kind = type_suffix(i)
-        a, b = (e.bits(operand, kind) for operand in i.operands[1:])
-        e.assign(i.operands[0], kind, f"{a} {sign} {b} & {e.ones(kind)}")
+        values: dict[str, object] = {name: e.helper(each) for name, each in helpers.items()}
+        readers = {"": e.bits, "i": e.integer, "o": e.ordered}
+        for field in fields:
+            if field == "ones":
+                values[field] = e.ones(kind)
+            elif field == "width":
+                values[field] = 8 * width_of(kind_of(kind))
+            elif field not in values:
+                operand = i.operands[1 + "ab".index(field[-1])]
+                read = readers[field[:-1]]
+                values[field] = e.predicate(operand) if kind == "pred" else read(operand, kind)
+        e.assign(i.operands[0], result or kind, text.format(**values))
 
     return emit
 
@@ -128,35 +148,11 @@ def remainder_of(a: int, b: int, ones: int) -> int:
     return (found if a >= 0 else -found) & ones
 
 
-def _divide_integers(e: LaneEmitter, i: Instruction) -> None:
-    kind = type_suffix(i)
-    a, b = (e.integer(operand, kind) for operand in i.operands[1:])
-    function = e.helper(quotient if i.opcode == "div" else remainder_of)
-    e.assign(i.operands[0], kind, f"{function}({a}, {b}, {e.ones(kind)})")
-
-
-def _negate_integer(e: LaneEmitter, i: Instruction) -> None:
-    kind = type_suffix(i)
-    e.assign(i.operands[0], kind, f"-{e.bits(i.operands[1], kind)} & {e.ones(kind)}")
-
-
 def _absolute(e: LaneEmitter, i: Instruction) -> None:
     kind = type_suffix(i)
     value = _named(e, i.operands[1], kind)
     ones = e.ones(kind)
     e.assign(i.operands[0], kind, f"{value} if {value} <= {ones >> 1} else -{value} & {ones}")
-
-
-def _integer_extreme(sign: str) -> EmitLane:
-    def emit(e: LaneEmitter, i: Instruction) -> None:
-        if "relu" in i.modifiers:
-            e.refuse()
-        kind = type_suffix(i)
-        a, b = i.operands[1:]
-        test = f"{e.ordered(a, kind)} {sign} {e.ordered(b, kind)}"
-        e.assign(i.operands[0], kind, f"{e.bits(a, kind)} if {test} else {e.bits(b, kind)}")
-
-    return emit
 
 
 def _named(e: LaneEmitter, operand: Operand, kind: str) -> str:
@@ -165,45 +161,21 @@ def _named(e: LaneEmitter, operand: Operand, kind: str) -> str:
     return found if found.isalnum() else e.temporary(found)
 
 
-lane_operation("add", (*_U, *_S), _sum("+"))
-lane_operation("sub", (*_U, *_S), _sum("-"))
+lane_operation("add", (*_U, *_S), _template("{a} + {b} & {ones}", refuses="sat"))
+lane_operation("sub", (*_U, *_S), _template("{a} - {b} & {ones}", refuses="sat"))
 lane_operation("mul", (*_U, *_S), _multiply)
 lane_operation("mad", (*_U, *_S), _multiply_add)
-lane_operation("div", (*_U, *_S), _divide_integers)
-lane_operation("rem", (*_U, *_S), _divide_integers)
-lane_operation("neg", _S, _negate_integer)
+for _name, _function in (("div", quotient), ("rem", remainder_of)):
+    _text = "{function}({ia}, {ib}, {ones})"
+    lane_operation(_name, (*_U, *_S), _template(_text, function=_function))
+lane_operation("neg", _S, _template("-{a} & {ones}"))
 lane_operation("abs", _S, _absolute)
-lane_operation("min", (*_U, *_S), _integer_extreme("<"))
-lane_operation("max", (*_U, *_S), _integer_extreme(">"))
+lane_operation("min", (*_U, *_S), _template("{a} if {oa} < {ob} else {b}", refuses="relu"))
+lane_operation("max", (*_U, *_S), _template("{a} if {oa} > {ob} else {b}", refuses="relu"))
 
 
 _BIT_TYPES = ("b16", "b32", "b64")
 _NONE = 0xFFFFFFFF
-
-
-def _bitwise(sign: str) -> EmitLane:
-    def emit(e: LaneEmitter, i: Instruction) -> None:
-        kind = type_suffix(i)
-        if kind == "pred":
-            a, b = (e.predicate(operand) for operand in i.operands[1:])
-        else:
-            a, b = (e.bits(operand, kind) for operand in i.operands[1:])
-        e.assign(i.operands[0], kind, f"{a} {sign} {b}")
-
-    return emit
-
-
-def _not(e: LaneEmitter, i: Instruction) -> None:
-    kind = type_suffix(i)
-    if kind == "pred":
-        e.assign(i.operands[0], kind, f"not {e.predicate(i.operands[1])}")
-    else:
-        e.assign(i.operands[0], kind, f"{e.bits(i.operands[1], kind)} ^ {e.ones(kind)}")
-
-
-def _logical_not(e: LaneEmitter, i: Instruction) -> None:
-    kind = type_suffix(i)
-    e.assign(i.operands[0], kind, f"0 if {e.bits(i.operands[1], kind)} else 1")
 
 
 def _shift_left(e: LaneEmitter, i: Instruction) -> None:
@@ -227,16 +199,6 @@ def _shift_right(e: LaneEmitter, i: Instruction) -> None:
         e.assign(i.operands[0], kind, f"{value} >> {by}")
 
 
-def _count(e: LaneEmitter, i: Instruction) -> None:
-    e.assign(i.operands[0], "u32", f"({e.bits(i.operands[1], type_suffix(i))}).bit_count()")
-
-
-def _leading_zeros(e: LaneEmitter, i: Instruction) -> None:
-    kind = type_suffix(i)
-    found = f"({e.bits(i.operands[1], kind)}).bit_length()"
-    e.assign(i.operands[0], "u32", f"{8 * width_of(kind_of(kind))} - {found}")
-
-
 def field(a: int, start: int, length: int, width: int) -> int:
     """`bfe.u32`, `bfe.u64`: `length` bits from bit `start` on."""
     if width == 32:
@@ -251,14 +213,16 @@ def _extract(e: LaneEmitter, i: Instruction) -> None:
     e.assign(i.operands[0], kind, f"{e.helper(field)}({a}, {start}, {length}, {kind[1:]})")
 
 
-for _word, _sign in (("and", "&"), ("or", "|"), ("xor", "^")):
-    lane_operation(_word, (*_BIT_TYPES, "pred"), _bitwise(_sign))
-lane_operation("not", (*_BIT_TYPES, "pred"), _not)
-lane_operation("cnot", _BIT_TYPES, _logical_not)
+for _name, _sign in (("and", "&"), ("or", "|"), ("xor", "^")):
+    lane_operation(_name, (*_BIT_TYPES, "pred"), _template(f"{{a}} {_sign} {{b}}"))
+lane_operation("not", _BIT_TYPES, _template("{a} ^ {ones}"))
+lane_operation("not", ("pred",), _template("not {a}"))
+lane_operation("cnot", _BIT_TYPES, _template("0 if {a} else 1"))
 lane_operation("shl", _BIT_TYPES, _shift_left)
 lane_operation("shr", [f"{sign}{bits}" for sign in "bus" for bits in (16, 32, 64)], _shift_right)
-lane_operation("popc", ("b32", "b64"), _count)
-lane_operation("clz", ("b32", "b64"), _leading_zeros)
+lane_operation("popc", ("b32", "b64"), _template("({a}).bit_count()", "u32"))
+_zeros = _template("{width} - ({a}).bit_length()", "u32")
+lane_operation("clz", ("b32", "b64"), _zeros)
 lane_operation("bfe", ("u32", "u64"), _extract)
 
 

@@ -21,6 +21,7 @@ from ptx.isa.model import Instruction, Operand, Selected
 
 _operation = partial(operation, section="Scalar Video Instructions")
 
+Operate = Callable[[Value, Value], Value]
 # Bits and first bit of each part of a word.
 _PARTS: dict[str, tuple[int, int]] = {
     "": (32, 0),
@@ -28,14 +29,14 @@ _PARTS: dict[str, tuple[int, int]] = {
     **{f"h{k}": (16, 16 * k) for k in range(2)},
 }
 
-COMPARISONS: dict[str, Callable[[Value, Value], Value]] = {
+COMPARISONS: dict[str, Operate] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
     "ge": np.greater_equal,
 }  # fmt: skip
-_SECOND: dict[str, Callable[[Value, Value], Value]] = {
+_SECOND: dict[str, Operate] = {
     "add": np.add, "min": np.minimum, "max": np.maximum,
 }  # fmt: skip
-ARITHMETIC: dict[str, Callable[[Value, Value], Value]] = {
+ARITHMETIC: dict[str, Operate] = {
     "vadd": np.add,
     "vsub": np.subtract,
     "vabsdiff": lambda a, b: np.abs(a - b),
@@ -83,7 +84,7 @@ class ScalarVideo:
         second: an operation on the result and c; target: which part of c the result replaces.
     """
 
-    first: Callable[[Value, Value], Value]
+    first: Operate
     a: str
     b: str
     a_signed: bool
@@ -121,7 +122,7 @@ def signs(i: Instruction) -> str:
     return "".join(kind[0] for kind in type_suffix(i).split("."))
 
 
-def comparison(e: Emitter, i: Instruction) -> Callable[[Value, Value], Value]:
+def comparison(e: Emitter, i: Instruction) -> Operate:
     """The one comparison that it names."""
     names = [word for word in i.modifiers if word in COMPARISONS]
     if len(names) != 1:
@@ -136,7 +137,7 @@ def _part_operand(e: Emitter, operand: Operand) -> tuple[Operand, str]:
     return whole, part
 
 
-def _emit(e: Emitter, i: Instruction, first: Callable[[Value, Value], Value], kinds: str) -> None:
+def _emit(e: Emitter, i: Instruction, first: Operate, kinds: str) -> None:
     """`kinds`: signs of the result and the two sources."""
     target, into = _part_operand(e, i.operands[0])
     second = next((word for word in i.modifiers if word in _SECOND), "")
@@ -153,9 +154,16 @@ def _emit(e: Emitter, i: Instruction, first: Callable[[Value, Value], Value], ki
     e.assign(target, "u32", f"{name}({e.value(a, 'u32')}, {e.value(b, 'u32')}, {c})")
 
 
-def _arithmetic(name: str) -> EmitFunction:
+def _emitted(
+    emit_one: Callable[[Emitter, Instruction, Operate, str], None], function: Operate | None
+) -> EmitFunction:
+    """The emitter of a function, or of the comparison that an instruction names."""
+
     def emit(e: Emitter, i: Instruction) -> None:
-        _emit(e, i, ARITHMETIC[name], signs(i))
+        if function is None:
+            emit_one(e, i, comparison(e, i), "u" + signs(i))
+        else:
+            emit_one(e, i, function, signs(i))
 
     return emit
 
@@ -176,10 +184,6 @@ def _shift(name: str) -> EmitFunction:
         _emit(e, i, clamped if modes[0] == "clamp" else wrapped, signs(i))
 
     return emit
-
-
-def _compare(e: Emitter, i: Instruction) -> None:
-    _emit(e, i, comparison(e, i), "u" + signs(i))
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,20 +267,22 @@ def _multiply_add(e: Emitter, i: Instruction) -> None:
 _SIGNS = ("u32", "s32")
 _TRIPLES = [f"{d}.{a}.{b}" for d in _SIGNS for a in _SIGNS for b in _SIGNS]
 for _name in ARITHMETIC:
-    _operation(_name, _TRIPLES, (3, 4), _arithmetic(_name), modifiers=["sat", *_SECOND])
+    _operation(
+        _name, _TRIPLES, (3, 4), _emitted(_emit, ARITHMETIC[_name]), modifiers=["sat", *_SECOND]
+    )
 for _name in ("vshl", "vshr"):
     _operation(
         _name, [f"{d}.{a}.u32" for d in _SIGNS for a in _SIGNS], (3, 4), _shift(_name),
         modifiers=["sat", "clamp", "wrap", *_SECOND],
     )  # fmt: skip
 _operation(
-    "vset", [f"{a}.{b}" for a in _SIGNS for b in _SIGNS], (3, 4), _compare,
+    "vset", [f"{a}.{b}" for a in _SIGNS for b in _SIGNS], (3, 4), _emitted(_emit, None),
     modifiers=[*COMPARISONS, *_SECOND],
 )  # fmt: skip
 _operation("vmad", _TRIPLES, 4, _multiply_add, modifiers=["sat", "po", *_SCALES])
 
 
-_SIMD_SECTION = "SIMD Video Instructions"
+_simd_operation = partial(operation, section="SIMD Video Instructions")
 
 
 def rounded_average(a: Value, b: Value) -> Value:
@@ -285,7 +291,7 @@ def rounded_average(a: Value, b: Value) -> Value:
     return (total + (total >= 0)) >> 1
 
 
-_OPERATIONS: dict[str, Callable[[Value, Value], Value]] = {**ARITHMETIC, "vavrg": rounded_average}
+_OPERATIONS: dict[str, Operate] = {**ARITHMETIC, "vavrg": rounded_average}
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +307,7 @@ class SimdVideo:
         saturate: whether results are clamped; accumulate: whether they are added to c.
     """
 
-    first: Callable[[Value, Value], Value]
+    first: Operate
     bits: int
     a: tuple[int, ...]
     b: tuple[int, ...]
@@ -368,9 +374,7 @@ def _whole(e: Emitter, operand: Operand) -> tuple[Operand, str]:
     return whole, selector
 
 
-def _emit_simd(
-    e: Emitter, i: Instruction, first: Callable[[Value, Value], Value], kinds: str
-) -> None:
+def _emit_simd(e: Emitter, i: Instruction, first: Operate, kinds: str) -> None:
     count = int(i.opcode[-1])
     (target, mask), (a, a_selector), (b, b_selector) = (_whole(e, each) for each in i.operands[:3])
     if "sat" in i.modifiers and "add" in i.modifiers:
@@ -385,24 +389,11 @@ def _emit_simd(
     e.assign(target, "u32", f"{e.scope.bind(made, 'video')}({values})")
 
 
-def _simd_arithmetic(name: str) -> EmitFunction:
-    def emit(e: Emitter, i: Instruction) -> None:
-        _emit_simd(e, i, _OPERATIONS[name], signs(i))
-
-    return emit
-
-
-def _simd_compare(e: Emitter, i: Instruction) -> None:
-    _emit_simd(e, i, comparison(e, i), "u" + signs(i))
-
-
 for _count in (2, 4):
-    for _name in _OPERATIONS:
-        operation(
-            f"{_name}{_count}", _TRIPLES, 4, _simd_arithmetic(_name), modifiers=["sat", "add"],
-            section=_SIMD_SECTION,
-        )  # fmt: skip
-    operation(
-        f"vset{_count}", [f"{a}.{b}" for a in _SIGNS for b in _SIGNS], 4, _simd_compare,
-        modifiers=[*COMPARISONS, "add"], section=_SIMD_SECTION,
+    for _name, _function in _OPERATIONS.items():
+        _emit_one = _emitted(_emit_simd, _function)
+        _simd_operation(f"{_name}{_count}", _TRIPLES, 4, _emit_one, modifiers=["sat", "add"])
+    _simd_operation(
+        f"vset{_count}", [f"{a}.{b}" for a in _SIGNS for b in _SIGNS], 4,
+        _emitted(_emit_simd, None), modifiers=[*COMPARISONS, "add"],
     )  # fmt: skip

@@ -75,17 +75,15 @@ class GroupProduct(NamedTuple):
 
 
 def multiply_group(
-    fibre: Fibre,
-    group: Group,
-    what: GroupProduct,
-    left: list[Value],
-    right: Value,
-    addend: list[Value],
-    scale: Value,
-    warp: Value,
-    *metadata: Value,
-) -> list[Value]:
-    """The registers of D for each thread."""
+    fibre: Fibre, group: Group, what: GroupProduct, late: bool, left: list[Value], right: Value,
+    addend: list[Value], scale: Value, warp: Value, *metadata: Value,
+) -> list[Value]:  # fmt: skip
+    """The registers of D for each thread.
+
+    `late`: where the product is waited for, its factors in memory must be what they are now. It is
+    done at once all the same, as registers are not read before; but a factor that changes meanwhile
+    may be read before or after.
+    """
     rows, threads = np.unique(group.row, return_index=True)
 
     def one_a_warp(value: Value) -> NDArray[Any]:
@@ -97,12 +95,18 @@ def multiply_group(
     warps = one_a_warp(warp).astype(np.int64)
     _require_four(fibre, threads, warps, what.instruction)
     first = warps % _WARPS * _ROWS
-    _note_factors(fibre, threads, what, one_a_warp(left[0]), one_a_warp(right), first)
+    factors = [(what.right, one_a_warp(right), np.zeros_like(first))]
+    if isinstance(what.left, SharedMatrix):
+        factors.append((what.left, one_a_warp(left[0]), first))
+    if fibre.blocks.races is not None:
+        for matrix, descriptors, row in reversed(factors):
+            pieces = matrix.pieces(descriptors, row)
+            note_work(fibre, "products", threads, pieces, matrix.site)
     if isinstance(what.left, Fragment):
         a = in_registers("a", left, what.left)
     else:
-        a = what.left.read(fibre, threads, one_a_warp(left[0]), first)
-    b = what.right.read(fibre, threads, one_a_warp(right), np.zeros_like(first)).swapaxes(1, 2)
+        a = what.left.read(fibre, threads, *factors[1][1:])
+    b = what.right.read(fibre, threads, *factors[0][1:]).swapaxes(1, 2)
     if what.sparsity is not None:
         (words,) = words_of(fibre, group, "metadata", list(metadata))[rows].transpose(2, 0, 1)
         k, width, selector = what.sparsity
@@ -116,19 +120,12 @@ def multiply_group(
     found = what.target.spread(warpgroup_product(a, b, c, what.types, what.options))
     flat = found.reshape(-1, found.shape[-1])
     mine = np.searchsorted(rows, group.row) * WARP + (group.mine & WARP - 1)
+    if late:
+        of_warps = fibre.subset(threads, ())
+        for matrix, descriptors, row in factors:
+            unchanged = _Unchanged(of_warps, matrix, descriptors, row, what.instruction)
+            ordered_blocks(fibre).late_copies.products.add(of_warps, unchanged.check)
     return list(np.ascontiguousarray(flat.take(mine, axis=0).T))
-
-
-def _note_factors(
-    fibre: Fibre, threads: Index, what: GroupProduct, left: NDArray[Any], right: NDArray[Any],
-    first: NDArray[np.int64],
-) -> None:  # fmt: skip
-    """Tell what looks for races of the factors in shared memory, by the descriptors of warps."""
-    if fibre.blocks.races is not None:
-        if isinstance(what.left, SharedMatrix):
-            note_work(fibre, "products", threads, what.left.pieces(left, first), what.left.site)
-        pieces = what.right.pieces(right, np.zeros_like(first))
-        note_work(fibre, "products", threads, pieces, what.right.site)
 
 
 def note_commit(fibre: Fibre) -> None:
@@ -137,47 +134,12 @@ def note_commit(fibre: Fibre) -> None:
         fibre.blocks.races.workers.commit("products", fibre.lane_numbers())
 
 
-def wait(fibre: Fibre, newest: int) -> None:
-    """`wgmma.wait_group`, where nothing is late."""
+def wait(fibre: Fibre, newest: int, late: bool) -> None:
+    """`wgmma.wait_group`; `late`: in an ordered launch."""
     if fibre.blocks.races is not None:
         fibre.blocks.races.workers.wait("products", fibre.lane_numbers(), newest)
-
-
-def wait_late(fibre: Fibre, newest: int) -> None:
-    """The same in an ordered launch."""
-    wait(fibre, newest)
-    ordered_blocks(fibre).late_copies.products.wait_for_warp_groups(fibre, newest)
-
-
-def multiply_group_late(
-    fibre: Fibre,
-    group: Group,
-    what: GroupProduct,
-    left: list[Value],
-    right: Value,
-    addend: list[Value],
-    scale: Value,
-    warp: Value,
-    *metadata: Value,
-) -> list[Value]:
-    """The same; where the product is waited for, its factors in memory must be what they are now.
-
-    Nobody can see when it is done, as registers are not read before; but a factor that changes
-    meanwhile may be read before or after.
-    """
-    found = multiply_group(fibre, group, what, left, right, addend, scale, warp, *metadata)
-    _, threads = np.unique(group.row, return_index=True)
-    of_warps = fibre.subset(threads, ())
-    first = np.broadcast_to(np.asarray(warp), (fibre.n,))[threads].astype(np.int64)
-    first = first % _WARPS * _ROWS
-    factors = [(what.right, right, np.zeros_like(first))]
-    if isinstance(what.left, SharedMatrix):
-        factors.append((what.left, left[0], first))
-    for matrix, descriptor, row in factors:
-        descriptors = np.broadcast_to(np.asarray(descriptor), (fibre.n,))[threads]
-        unchanged = _Unchanged(of_warps, matrix, descriptors, row, what.instruction)
-        ordered_blocks(fibre).late_copies.products.add(of_warps, unchanged.check)
-    return found
+    if late:
+        ordered_blocks(fibre).late_copies.products.wait_for_warp_groups(fibre, newest)
 
 
 class _Unchanged:
@@ -295,8 +257,8 @@ def _emit_product(e: Emitter, i: Instruction, what: GroupProduct) -> None:
     values = {**brought, **{f"c{k}": name for k, name in enumerate(addend)}}
     group = sync_warp(e, i, values, _WARPS)
     right, flag, warp = others
-    function = e.helper(multiply_group_late if e.late.copies else multiply_group)
-    call = f"{function}(f, {group}, {e.scope.bind(what, 'product')}"
+    bound = e.scope.bind(what, "product")
+    call = f"{e.helper(multiply_group)}(f, {group}, {bound}, {e.late.copies}"
     call += f", [{', '.join(left)}], {right}, [{', '.join(addend)}]"
     call += f", {', '.join((flag, warp, *metadata))})"
     found = e.temporary(call)
@@ -346,7 +308,7 @@ def _wait(e: Emitter, i: Instruction) -> None:
     newest = i.operands[0]
     if not isinstance(newest, Immediate):
         raise e.refuse("it waits for a constant number of groups")
-    e.line(f"{e.helper(wait_late if e.late.copies else wait)}(f, {newest.value})")
+    e.line(f"{e.helper(wait)}(f, {newest.value}, {e.late.copies})")
 
 
 for _name, _arity, _emit_group in (("commit_group", 0, _commit), ("wait_group", 1, _wait)):

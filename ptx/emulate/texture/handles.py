@@ -76,6 +76,11 @@ def _find(
     )
 
 
+def rows_of(here: Index | None) -> Any:  # an index of rows
+    """The rows of an array that stand for the threads at these positions; None: all."""
+    return slice(None) if here is None else here
+
+
 def check_live(threads: Threads, image: TexelImage, i: Instruction, *, writes: bool) -> None:
     """Refuse an image whose memory was given back.
 

@@ -17,7 +17,14 @@ from numpy.typing import NDArray
 from ptx.emulate.memory.texture_object import TexelImage
 from ptx.emulate.model.errors import Misaligned, OutOfBounds
 from ptx.emulate.model.geometry import Value
-from ptx.emulate.texture.handles import by_handle, check_live, check_load, note_stored, unsupported
+from ptx.emulate.texture.handles import (
+    by_handle,
+    check_live,
+    check_load,
+    note_stored,
+    rows_of,
+    unsupported,
+)
 from ptx.emulate.texture.texels import Bools, Integers, elements_of
 from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
@@ -78,7 +85,7 @@ def load(threads: Fibre, form: SurfaceForm, handle: Value, *coordinates: Value) 
         got = np.ascontiguousarray(elements.take(index)).view(form.dtype)
         if places.inside is not None:
             got = np.where(places.inside[:, None], got, np.zeros(1, dtype=form.dtype))
-        found[_rows(here)] = got
+        found[rows_of(here)] = got
     return list(found.T)
 
 
@@ -91,7 +98,7 @@ def store(threads: Fibre, form: SurfaceForm, handle: Value, axes: int, *values: 
     """
     vector = np.stack([np.broadcast_to(value, (threads.n,)) for value in values[axes:]], axis=1)
     for here, image, places in _images(threads, form, handle, values[:axes]):
-        rows = vector[_rows(here)]
+        rows = vector[rows_of(here)]
         if form.formatted:
             rows = _converted(image, rows)
         elements, index = _elements(image, places, rows.shape[1] * rows.itemsize)
@@ -121,17 +128,13 @@ def reduce(threads: Fibre, form: SurfaceForm, handle: Value, axes: int, *values:
         if elements.dtype.itemsize < dtype.itemsize:
             words = f"its rows of {image.pitch} bytes are no multiple of {dtype.itemsize}"
             raise unsupported(threads, form.instruction, words)
-        each = value[_rows(here)].view(dtype)
+        each = value[rows_of(here)].view(dtype)
         check_load(threads, form.instruction, image, index, elements.dtype, places.inside, here)
         flat = index[:, 0]
         if places.inside is not None:
             flat, each = flat[places.inside], each[places.inside]
         _REDUCTIONS[form.reduction].at(elements.view(dtype), flat, each)
         note_stored(threads, image, flat, dtype)
-
-
-def _rows(here: Any) -> Any:  # an index of rows
-    return slice(None) if here is None else here
 
 
 def _images(
@@ -142,19 +145,11 @@ def _images(
     spread = [np.broadcast_to(value, (threads.n,)).astype(np.int64) for value in coordinates]
     for here, image in by_handle(threads, handle, surfaces, "surface", form.instruction):
         check_live(threads, image, form.instruction, writes=form.writes)
-        geometry = _geometry(image)
-        if geometry != form.geometry:
-            words = f"a {geometry} surface is accessed by an instruction for {form.geometry}"
+        if image.geometry != form.geometry:
+            words = f"a {image.geometry} surface is accessed by an instruction for {form.geometry}"
             raise unsupported(threads, form.instruction, words)
         some = spread if here is None else [value.take(here) for value in spread]
         yield here, image, _places(threads, form, here, image, some)
-
-
-def _geometry(image: TexelImage) -> str:
-    if image.depth:
-        return "3d"
-    plain = "2d" if image.height else "1d"
-    return f"a{plain}" if image.layers else plain
 
 
 def _places(

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.memory.texture_object import TextureObject
-from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Value
-from ptx.emulate.texture.handles import by_handle, check_fetch, check_live, unsupported
+from ptx.emulate.texture.handles import by_handle, check_fetch, check_live, rows_of, unsupported
 from ptx.emulate.texture.sampling import FACES, Fetch, face_place, gather, level_of, read, sample
 from ptx.emulate.texture.texels import Words, can_filter
 from ptx.emulate.threads.fibre import Fibre
@@ -67,7 +66,7 @@ def fetch(threads: Fibre, form: TextureForm, handle: Value, *values: Value) -> l
         some = spread if here is None else [value.take(here) for value in spread]
         found = _fetch(form, texture, some)
         check_fetch(threads, form.instruction, texture, partial(_marks, form, some), here)
-        words[_rows(here), : found.shape[1]] = found
+        words[rows_of(here), : found.shape[1]] = found
     columns: list[Any] = list(_packed(words).T if form.halves else words.T)
     return [column[0] for column in columns] if scalar else columns
 
@@ -75,10 +74,6 @@ def fetch(threads: Fibre, form: TextureForm, handle: Value, *values: Value) -> l
 def _marks(form: TextureForm, values: list[NDArray[Any]], texture: TextureObject) -> Words:
     """The fetch of a texture of one channel."""
     return _fetch(replace(form, component=form.component and "r"), texture, values)
-
-
-def _rows(here: Index | None) -> Any:  # an index of rows
-    return slice(None) if here is None else here
 
 
 def _check(threads: Fibre, form: TextureForm, texture: TextureObject) -> None:
@@ -117,10 +112,7 @@ def _geometry(texture: TextureObject) -> str:
     image = texture.levels[0]
     if image.cube:
         return "acube" if image.layers > FACES else "cube"
-    if image.depth:
-        return "3d"
-    plain = "2d" if image.height else "1d"
-    return f"a{plain}" if image.layers else plain
+    return image.geometry
 
 
 def _fetch(form: TextureForm, texture: TextureObject, values: list[NDArray[Any]]) -> Words:
