@@ -30,7 +30,7 @@ The rooms, from top to bottom; a file imports from its own room and from those b
 
 - `program`: a module on a device, and its kernels.
 - `requirements`: what instructions need of a module's target and version.
-- `ops`: the operations, a family a file; `ops/__init__.py` says how to add one.
+- `ops`: the operations, a group of the PTX ISA a file; `ops/__init__.py` says how to add one.
 - `codegen`: basic blocks, the table of operations, the emitter, and the generator.
 - `exec`: how fibres are scheduled, how they wait, and launches; `exec/sync`: what they wait for.
 - `texture`: from coordinates to texels.
