@@ -93,15 +93,9 @@ def flush_result(
 
 @elementwise
 def fma(
-    a: Float,
-    b: Float,
-    c: Float,
-    *,
-    rounding: Rounding = Rounding.RN,
-    ftz: bool = False,
-    flushed: bool = False,
-    nans: bool = True,
-) -> Float:
+    a: Float, b: Float, c: Float, *, rounding: Rounding = Rounding.RN, ftz: bool = False,
+    flushed: bool = False, nans: bool = True,
+) -> Float:  # fmt: skip
     """Give a·b+c with one rounding (PTX `fma`, and `mad` on floats)."""
     if a.dtype == np.float64:
         return fma64(a, b, c, rounding)

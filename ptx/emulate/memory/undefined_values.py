@@ -337,15 +337,9 @@ class Shadow:
     """
 
     def __init__(
-        self,
-        blocks: int,
-        shared_stride: int,
-        reserved_start: int,
-        threads: int,
-        local_stride: int,
-        uses_of: Callable[[Instruction], tuple[Use, ...]],
-        undefined: UndefinedValues | None = None,
-    ) -> None:
+        self, blocks: int, shared_stride: int, reserved_start: int, threads: int, local_stride: int,
+        uses_of: Callable[[Instruction], tuple[Use, ...]], undefined: UndefinedValues | None = None,
+    ) -> None:  # fmt: skip
         self._uses_of = uses_of
         self._undefined = undefined
         # By space the reads that gave the bytes which are flagged as undefined.

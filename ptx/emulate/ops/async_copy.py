@@ -71,14 +71,9 @@ def copy(
 
 
 def copy_part(
-    fibre: Fibre,
-    target: Addresses,
-    to: int,
-    source: Addresses,
-    at: int,
-    sites: Sites,
+    fibre: Fibre, target: Addresses, to: int, source: Addresses, at: int, sites: Sites,
     nbytes: Value,
-) -> None:
+) -> None:  # fmt: skip
     """Copy the first `nbytes` bytes of each thread's `cp-size`, and fill up with zeros.
 
     What is not copied is not read either.

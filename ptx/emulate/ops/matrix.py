@@ -386,14 +386,9 @@ def _exponents(values: Matrices, least: int) -> NDArray[np.int16]:
 
 
 def cut_sum(
-    a: Matrices,
-    b: Matrices,
-    c: Matrices,
-    factors: tuple[str, str],
-    element: str,
-    *,
+    a: Matrices, b: Matrices, c: Matrices, factors: tuple[str, str], element: str, *,
     narrow: bool = False,
-) -> Matrices:
+) -> Matrices:  # fmt: skip
     """The sum of all products and C as the tensor cores round it; a zero is always +0.
 
     `narrow`: as those of `wgmma` do for 8-bit floats.

@@ -78,13 +78,9 @@ def load_matrices(
 
 
 def store_matrices(
-    fibre: Fibre,
-    group: Group,
-    address: Value,
-    transposed: bool,
-    sites: tuple[Site, Site],
+    fibre: Fibre, group: Group, address: Value, transposed: bool, sites: tuple[Site, Site],
     *words: Value,
-) -> None:
+) -> None:  # fmt: skip
     """`stmatrix`: each thread writes its two elements of each matrix."""
     rows = group.grid(fibre, "address", address)
     lane, first = _lanes(group)

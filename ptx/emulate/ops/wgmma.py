@@ -146,13 +146,9 @@ class _Unchanged:
     """A factor in shared memory as it is when the product begins."""
 
     def __init__(
-        self,
-        fibre: Fibre,
-        matrix: SharedMatrix,
-        descriptors: NDArray[np.uint64],
-        first: NDArray[np.int64],
-        instruction: Instruction,
-    ) -> None:
+        self, fibre: Fibre, matrix: SharedMatrix, descriptors: NDArray[np.uint64],
+        first: NDArray[np.int64], instruction: Instruction,
+    ) -> None:  # fmt: skip
         self._matrix = matrix
         self._descriptors = descriptors
         self._first = first

@@ -58,13 +58,9 @@ def by_handle(
 
 
 def _find(
-    threads: Threads,
-    position: int,
-    handle: int,
-    objects: Mapping[int, _Object],
-    kind: str,
+    threads: Threads, position: int, handle: int, objects: Mapping[int, _Object], kind: str,
     i: Instruction,
-) -> _Object:
+) -> _Object:  # fmt: skip
     found = objects.get(handle)
     if found is not None:
         return found

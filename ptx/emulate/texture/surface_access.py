@@ -221,13 +221,9 @@ def _position(here: Any, at: int) -> int:
 
 
 def _raise_outside(
-    threads: Fibre,
-    form: SurfaceForm,
-    here: Any,
-    image: TexelImage,
-    numbers: list[Integers],
+    threads: Fibre, form: SurfaceForm, here: Any, image: TexelImage, numbers: list[Integers],
     at: int,
-) -> None:
+) -> None:  # fmt: skip
     place = ", ".join(str(int(number[at])) for number in numbers)
     access = "write" if form.writes else "read"
     raise OutOfBounds(
