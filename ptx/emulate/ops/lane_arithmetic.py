@@ -165,9 +165,9 @@ lane_operation("add", (*_U, *_S), _template("{a} + {b} & {ones}", refuses="sat")
 lane_operation("sub", (*_U, *_S), _template("{a} - {b} & {ones}", refuses="sat"))
 lane_operation("mul", (*_U, *_S), _multiply)
 lane_operation("mad", (*_U, *_S), _multiply_add)
-for _name, _function in (("div", quotient), ("rem", remainder_of)):
-    _text = "{function}({ia}, {ib}, {ones})"
-    lane_operation(_name, (*_U, *_S), _template(_text, function=_function))
+_text = "{function}({ia}, {ib}, {ones})"
+lane_operation("div", (*_U, *_S), _template(_text, function=quotient))
+lane_operation("rem", (*_U, *_S), _template(_text, function=remainder_of))
 lane_operation("neg", _S, _template("-{a} & {ones}"))
 lane_operation("abs", _S, _absolute)
 lane_operation("min", (*_U, *_S), _template("{a} if {oa} < {ob} else {b}", refuses="relu"))
@@ -279,46 +279,34 @@ def _nan(e: LaneEmitter, kind: str, ask: str) -> str:
 
 def _asked(
     e: LaneEmitter, i: Instruction, function: Callable[..., Value], values: Sequence[str],
-    rounding: Rounding = Rounding.RN,
+    **options: Hashable,
 ) -> str:  # fmt: skip
-    options: dict[str, bool | Rounding] = {"rounding": rounding}
     if "ftz" in i.modifiers:
         options["ftz"] = True
     name = e.helper(asked(function, type_suffix(i), **options))
     return f"{name}({', '.join(values)})"
 
 
-def _check(e: LaneEmitter, i: Instruction) -> None:
-    if not _DIRECTED.isdisjoint(i.modifiers):
-        e.refuse()
+def _rounded(
+    text: str, function: Callable[..., Value], *, flush: bool = True,
+    **helpers: Callable[..., object],
+) -> EmitLane:  # fmt: skip
+    """An operation that is one expression of the sources a and b in float64, then rounded.
 
+    {ask} is a call of the function for arrays, where the expression is wrong; `flush` as `finish`.
+    """
 
-def _infix(sign: str, function: Callable[..., Value]) -> EmitLane:
     def emit(e: LaneEmitter, i: Instruction) -> None:
-        _check(e, i)
+        if not _DIRECTED.isdisjoint(i.modifiers):
+            e.refuse()
         kind = type_suffix(i)
-        a, b = operands(e, i, i.operands[1:], kind)
-        ask = _asked(e, i, function, (a, b))
-        finish(e, i, kind, f"{a} {sign} {b}", ask, flush=sign == "*")
+        values = operands(e, i, i.operands[1:], kind)
+        ask = _asked(e, i, function, values)
+        named = {name: e.helper(each) for name, each in helpers.items()}
+        named |= dict(zip("ab", values, strict=False))
+        finish(e, i, kind, text.format(ask=ask, **named), ask, flush=flush)
 
     return emit
-
-
-def _divide(e: LaneEmitter, i: Instruction) -> None:
-    _check(e, i)
-    kind = type_suffix(i)
-    values = operands(e, i, i.operands[1:], kind)
-    ask = _asked(e, i, ieee.div if i.opcode == "div" else ieee.rcp, values)
-    a, b = values if i.opcode == "div" else ("1.0", *values)
-    finish(e, i, kind, f"{a} / {b} if {b} else {ask}", ask)
-
-
-def _root(e: LaneEmitter, i: Instruction) -> None:
-    _check(e, i)
-    kind = type_suffix(i)
-    (x,) = operands(e, i, i.operands[1:], kind)
-    ask = _asked(e, i, ieee.sqrt, (x,))
-    finish(e, i, kind, f"{e.helper(sqrt)}({x}) if {x} >= 0.0 else {ask}", ask, flush=False)
 
 
 def _fused(e: LaneEmitter, i: Instruction) -> None:
@@ -345,7 +333,7 @@ def _fused_towards(e: LaneEmitter, i: Instruction) -> None:
     """a·b+c of float32 in a directed mode: the nearest float32, or its neighbour."""
     a, b, c = operands(e, i, i.operands[1:], "f32")
     mode = next(word for word in i.modifiers if word in _DIRECTED)
-    ask = _asked(e, i, ieee.fma, (a, b, c), Rounding[mode.upper()])
+    ask = _asked(e, i, ieee.fma, (a, b, c), rounding=Rounding[mode.upper()])
     e.bench("F"), e.bench("I")
     product = e.temporary(f"{a} * {b}")
     total = e.temporary(f"{product} + {c}")
@@ -396,17 +384,18 @@ def _copy_sign(e: LaneEmitter, i: Instruction) -> None:
     e.assign(i.operands[0], kind, f"{e.helper(copysign)}({magnitude}, {sign})")
 
 
-for _name, _sign, _function in (
-    ("add", "+", ieee.add), ("sub", "-", ieee.sub), ("mul", "*", ieee.mul),
-):  # fmt: skip
-    lane_operation(_name, _TYPES, _infix(_sign, _function))
+lane_operation("add", _TYPES, _rounded("{a} + {b}", ieee.add, flush=False))
+lane_operation("sub", _TYPES, _rounded("{a} - {b}", ieee.sub, flush=False))
+lane_operation("mul", _TYPES, _rounded("{a} * {b}", ieee.mul))
 for _name in ("fma", "mad"):
     lane_operation(f"{_name}.rn", _TYPES, _fused)
     for _mode in ("rm", "rp", "rz"):
         lane_operation(f"{_name}.{_mode}", ("f32",), _fused_towards)
-lane_operation("div.rn", _TYPES, _divide)
-lane_operation("rcp.rn", _TYPES, _divide)
-lane_operation("sqrt.rn", _TYPES, _root)
+_RECIPROCAL = "1.0 / {a} if {a} else {ask}"
+lane_operation("div.rn", _TYPES, _rounded("{a} / {b} if {b} else {ask}", ieee.div))
+lane_operation("rcp.rn", _TYPES, _rounded(_RECIPROCAL, ieee.rcp))
+_text = "{sqrt}({a}) if {a} >= 0.0 else {ask}"
+lane_operation("sqrt.rn", _TYPES, _rounded(_text, ieee.sqrt, flush=False, sqrt=sqrt))
 lane_operation("neg", _TYPES, _negate)
 lane_operation("abs", _TYPES, _negate)
 lane_operation("min", _TYPES, _extreme("<", ieee.minimum))
@@ -415,42 +404,6 @@ lane_operation("copysign", _TYPES, _copy_sign)
 
 
 _MOST_DIVISOR = 2.0**126  # of `div.approx`
-
-
-def _ask(e: LaneEmitter, i: Instruction, function: Callable[..., Value], values: list[str]) -> str:
-    options = {"ftz": True} if "ftz" in i.modifiers and i.opcode != "tanh" else {}
-    return f"{e.helper(asked(function, type_suffix(i), **options))}({', '.join(values)})"
-
-
-def _approximate_root(form: str, function: Callable[..., Value]) -> EmitLane:
-    """A quotient or a root of a positive number."""
-
-    def emit(e: LaneEmitter, i: Instruction) -> None:
-        (x,) = operands(e, i, i.operands[1:], "f32")
-        ask = _ask(e, i, function, [x])
-        value = form.format(x=x, sqrt=e.helper(sqrt))
-        test = x if function is ieee.rcp_approx else f"{x} > 0.0"
-        finish(e, i, "f32", f"{value} if {test} else {ask}", ask)
-
-    return emit
-
-
-def _through_numpy(ufunc: Callable[[float], float], function: Callable[..., Value]) -> EmitLane:
-    def emit(e: LaneEmitter, i: Instruction) -> None:
-        (x,) = operands(e, i, i.operands[1:], "f32")
-        finish(e, i, "f32", f"{e.helper(ufunc)}({x})", _ask(e, i, function, [x]))
-
-    return emit
-
-
-def _approximate_quotient(function: Callable[..., Value]) -> EmitLane:
-    def emit(e: LaneEmitter, i: Instruction) -> None:
-        a, b = operands(e, i, i.operands[1:], "f32")
-        ask = _ask(e, i, function, [a, b])
-        test = f"{b} and -{_MOST_DIVISOR} <= {b} <= {_MOST_DIVISOR}"
-        finish(e, i, "f32", f"{a} / {b} if {test} else {ask}", ask)
-
-    return emit
 
 
 def _upper_reciprocal(e: LaneEmitter, i: Instruction) -> None:
@@ -470,12 +423,15 @@ def _upper_reciprocal(e: LaneEmitter, i: Instruction) -> None:
     e.assign(i.operands[0], "f64", result)
 
 
-lane_operation("rcp.approx", ("f32",), _approximate_root("1.0 / {x}", ieee.rcp_approx))
-lane_operation("sqrt.approx", ("f32",), _approximate_root("{sqrt}({x})", ieee.sqrt_approx))
-lane_operation("rsqrt.approx", ("f32",), _approximate_root("1.0 / {sqrt}({x})", ieee.rsqrt_approx))
-lane_operation("lg2.approx", ("f32",), _through_numpy(np.log2, ieee.lg2_approx))
-lane_operation("ex2.approx", ("f32",), _through_numpy(np.exp2, ieee.ex2_approx))
-lane_operation("tanh.approx", ("f32",), _through_numpy(np.tanh, ieee.tanh_approx))
-lane_operation("div.approx", ("f32",), _approximate_quotient(ieee.div_approx))
-lane_operation("div.full", ("f32",), _approximate_quotient(ieee.div_full))
+_F32 = ("f32",)
+lane_operation("rcp.approx", _F32, _rounded(_RECIPROCAL, ieee.rcp_approx))
+_text = "{sqrt}({a}) if {a} > 0.0 else {ask}"
+lane_operation("sqrt.approx", _F32, _rounded(_text, ieee.sqrt_approx, sqrt=sqrt))
+lane_operation("rsqrt.approx", _F32, _rounded(f"1.0 / {_text}", ieee.rsqrt_approx, sqrt=sqrt))
+lane_operation("lg2.approx", _F32, _rounded("{log2}({a})", ieee.lg2_approx, log2=np.log2))
+lane_operation("ex2.approx", _F32, _rounded("{exp2}({a})", ieee.ex2_approx, exp2=np.exp2))
+lane_operation("tanh.approx", _F32, _rounded("{tanh}({a})", ieee.tanh_approx, tanh=np.tanh))
+_text = f"{{a}} / {{b}} if {{b}} and -{_MOST_DIVISOR} <= {{b}} <= {_MOST_DIVISOR} else {{ask}}"
+for _name, _function in (("div.approx", ieee.div_approx), ("div.full", ieee.div_full)):
+    lane_operation(_name, _F32, _rounded(_text, _function))
 lane_operation("rcp.approx.ftz", ("f64",), _upper_reciprocal)
