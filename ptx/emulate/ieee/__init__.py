@@ -32,16 +32,7 @@ from ptx.emulate.ieee.arithmetic import (
     sqrt,
     sub,
 )
-from ptx.emulate.ieee.comparison import (
-    COMPARISONS,
-    absolute,
-    compare,
-    copysign,
-    maximum,
-    minimum,
-    neg,
-    testp,
-)
+from ptx.emulate.ieee.comparison import absolute, copysign, maximum, minimum, neg, testp
 from ptx.emulate.ieee.conversion import (
     convert_float,
     float_to_integer,
@@ -74,7 +65,6 @@ from ptx.emulate.ieee.formats import (
 from ptx.emulate.ieee.half import (
     half_abs,
     half_add,
-    half_compare,
     half_fma,
     half_maximum,
     half_minimum,
@@ -83,19 +73,17 @@ from ptx.emulate.ieee.half import (
     half_sub,
     pack,
     packed,
-    unpack,
 )
 
 __all__ = [
-    "BF16", "COMPARISONS", "E2M1", "E2M3", "E3M2", "E4M3", "E5M2", "F16", "F32", "F64",
-    "Format", "Rounding", "absolute", "add", "compare", "convert_float", "copysign",
-    "cos_approx", "div", "div_approx", "div_full", "ex2_approx", "float_to_integer",
-    "flush_subnormals", "fma", "from_narrow", "from_ue8m0_pair", "half_abs", "half_add",
-    "half_compare", "half_ex2_approx", "half_fma", "half_maximum", "half_minimum", "half_mul",
-    "half_neg", "half_sub", "half_tanh_approx", "halves_of_narrow_pair", "integer_to_bits",
-    "integer_to_float", "lg2_approx", "maximum", "minimum", "mul", "narrow_pair",
-    "narrow_pair_of_halves", "neg", "pack", "packed", "rcp", "rcp_approx", "rcp_approx_f64",
-    "round_stochastically", "round_to_integral", "rsqrt_approx", "rsqrt_approx_f64", "saturate",
-    "sin_approx", "sqrt", "sqrt_approx", "sub", "tanh_approx", "testp", "to_narrow", "to_tf32",
-    "to_ue8m0", "unpack",
+    "BF16", "E2M1", "E2M3", "E3M2", "E4M3", "E5M2", "F16", "F32", "F64", "Format", "Rounding",
+    "absolute", "add", "convert_float", "copysign", "cos_approx", "div", "div_approx",
+    "div_full", "ex2_approx", "float_to_integer", "flush_subnormals", "fma", "from_narrow",
+    "from_ue8m0_pair", "half_abs", "half_add", "half_ex2_approx", "half_fma", "half_maximum",
+    "half_minimum", "half_mul", "half_neg", "half_sub", "half_tanh_approx",
+    "halves_of_narrow_pair", "integer_to_bits", "integer_to_float", "lg2_approx", "maximum",
+    "minimum", "mul", "narrow_pair", "narrow_pair_of_halves", "neg", "pack", "packed", "rcp",
+    "rcp_approx", "rcp_approx_f64", "round_stochastically", "round_to_integral", "rsqrt_approx",
+    "rsqrt_approx_f64", "saturate", "sin_approx", "sqrt", "sqrt_approx", "sub", "tanh_approx",
+    "testp", "to_narrow", "to_tf32", "to_ue8m0",
 ]  # fmt: skip

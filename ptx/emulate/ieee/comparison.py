@@ -1,9 +1,7 @@
-"""Sign, class, comparisons, minimum and maximum, by PTX's rules for NaN and signed zeros."""
+"""Sign, class, minimum and maximum, by PTX's rules for NaN and signed zeros."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -51,39 +49,6 @@ def testp(x: Float, *, which: Property) -> Mask:
             return np.isfinite(x) & ((np.abs(x) >= np.finfo(x.dtype).tiny) | (x == 0))
         case "subnormal":
             return (np.abs(x) < np.finfo(x.dtype).tiny) & (x != 0)
-
-
-def _unordered(a: Array, b: Array) -> Mask:
-    return np.isnan(a) | np.isnan(b)
-
-
-COMPARISONS: MappingProxyType[str, Callable[[Array, Array], Mask]] = MappingProxyType(
-    {
-        # Ordered: false where an operand is a NaN.
-        "eq": lambda a, b: a == b,
-        "ne": lambda a, b: (a < b) | (a > b),
-        "lt": lambda a, b: a < b,
-        "le": lambda a, b: a <= b,
-        "gt": lambda a, b: a > b,
-        "ge": lambda a, b: a >= b,
-        # Unordered: true where an operand is a NaN.
-        "equ": lambda a, b: ~((a < b) | (a > b)),
-        "neu": lambda a, b: a != b,
-        "ltu": lambda a, b: ~(a >= b),
-        "leu": lambda a, b: ~(a > b),
-        "gtu": lambda a, b: ~(a <= b),
-        "geu": lambda a, b: ~(a < b),
-        "num": lambda a, b: ~_unordered(a, b),
-        "nan": _unordered,
-    }
-)
-"""PTX ISA, "Comparisons: Floating-Point Comparisons": each operator of `setp` and `set`."""
-
-
-@elementwise
-def compare(a: Float, b: Float, *, operator: str) -> Mask:
-    """Compare floats by the name of a PTX operator; a KeyError names one that does not exist."""
-    return COMPARISONS[operator](a, b)
 
 
 @elementwise

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from ptx.emulate.ieee import lanes
-from ptx.emulate.ieee.comparison import COMPARISONS
 from ptx.emulate.ieee.exact import round_to_odd, sum_error
 from ptx.emulate.ieee.formats import BF16, F16, Format, Rounding, encode
-from ptx.emulate.ieee.lanes import BF16_NAN, F16_NAN, Array, Bits, Mask, Singles, elementwise
+from ptx.emulate.ieee.lanes import BF16_NAN, F16_NAN, Array, Bits, Singles, elementwise
 
 _SIGN = np.uint16(0x8000)
 _MAGNITUDE = np.uint16(0x7FFF)
@@ -103,12 +102,6 @@ def pack(high: Bits, low: Bits) -> Bits:
     """Join halves into 32-bit words, the first operand above (PTX `cvt` to an `x2` type)."""
     upper = np.asarray(high, np.uint32) << np.uint32(16)
     return (upper | np.asarray(low, np.uint32))[()]
-
-
-def unpack(words: Bits) -> tuple[Bits, Bits]:
-    """Split 32-bit words into their high and low halves."""
-    bits = np.asarray(words, np.uint32)
-    return (bits >> np.uint32(16)).astype(np.uint16)[()], bits.astype(np.uint16)[()]
 
 
 _LEAST_NORMAL = np.uint16(0x0400)
@@ -224,13 +217,6 @@ def half_maximum(
 ) -> Bits:
     """Give the greatest of two or three values; the options are those of `minimum`."""
     return _extreme(operands, np.maximum, kind, ftz, nan, xorsign)
-
-
-@elementwise
-def half_compare(a: Bits, b: Bits, *, kind: Format, operator: str, ftz: bool = False) -> Mask:
-    """Compare by the name of a PTX operator."""
-    x, y = _operands(kind, ftz, a, b)
-    return COMPARISONS[operator](x, y)
 
 
 def _operands(kind: Format, ftz: bool, *operands: Array) -> list[Array]:

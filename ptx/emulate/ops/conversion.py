@@ -173,18 +173,13 @@ _NARROW: dict[str, Format] = {
 _TF32_ROUNDINGS = {"rn": Rounding.RN, "rz": Rounding.RZ, "rna": Rounding.RNA}
 
 
-def pack(high: Value, low: Value) -> Value:
-    """Two halves side by side in 32 bits."""
-    return high.astype(np.uint32) << np.uint32(16) | low.astype(np.uint32)
-
-
 def _pack_halves(e: Emitter, i: Instruction) -> None:
     """`cvt.rn.f16x2.f32 d, a, b`: a becomes the upper half."""
     half = type_suffix(i).split(".")[0].removesuffix("x2")
     high, low = (
         float_conversion(e, i, half, "f32", e.value(operand, "f32")) for operand in i.operands[1:]
     )
-    e.assign(i.operands[0], "b32", f"{e.helper(pack)}({high}, {low})")
+    e.assign(i.operands[0], "b32", f"{e.helper(ieee.pack)}({high}, {low})")
 
 
 def _narrow_name(i: Instruction) -> str:
