@@ -2,7 +2,8 @@
 
 How to add an opcode
 --------------------
-Call in the file of its group, for each opcode
+Add its facts, one line, to the table of `ptx.isa.instruction_facts`. In the file of its group call
+for each opcode
 
     operation("bfe", ("u32", "s32", "u64", "s64"), 4, _extract, section="bfe")
 

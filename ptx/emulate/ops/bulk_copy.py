@@ -45,6 +45,7 @@ from ptx.emulate.ops.async_copy import group_operation
 from ptx.emulate.ops.atomic import atomic
 from ptx.emulate.ops.data_movement import nothing
 from ptx.emulate.threads.fibre import Fibre
+from ptx.isa.instruction_facts import facts_of
 from ptx.isa.model import Immediate, Instruction, Operand
 
 
@@ -119,7 +120,6 @@ def copy_back_later(fibre: Fibre, target: Place, source: Place, nbytes: Value) -
 
 
 _operation = partial(operation, section="cp.async.bulk")
-_SPACES = {"global": "global", "shared::cta": "shared", "shared::cluster": "shared"}
 _HINT = "L2::cache_hint"
 SIGNAL = "mbarrier::complete_tx::bytes"
 _MULTICAST = "multicast::cluster"
@@ -161,8 +161,8 @@ def _operands(i: Instruction) -> list[Operand]:
 
 def _ends(e: Emitter, i: Instruction) -> tuple[str, str]:
     """The spaces of the target and the source."""
-    spaces = [_SPACES[word] for word in i.modifiers if word in _SPACES]
-    if len(spaces) != 2 or spaces == ["global", "global"]:
+    spaces = facts_of(i).spaces
+    if len(spaces) != 2 or spaces == ("global", "global"):
         raise e.refuse("it needs the spaces of its target and its source")
     return spaces[0], spaces[1]
 
@@ -287,7 +287,7 @@ def _operation_of(i: Instruction) -> str:
 
 def _reduce(e: Emitter, i: Instruction) -> None:
     ptx_type = type_suffix(i)
-    to = "global" if "global" in i.modifiers else "shared"
+    to = facts_of(i).space
     target, source, nbytes, *rest = i.operands
     if len(rest) != (SIGNAL in i.modifiers) + (_HINT in i.modifiers):
         raise e.refuse("its operands do not fit")
@@ -306,7 +306,7 @@ def _reduce(e: Emitter, i: Instruction) -> None:
 def _store_and_signal(e: Emitter, i: Instruction) -> None:
     ptx_type = type_suffix(i)
     values = e.values(i.operands[1], ptx_type)
-    if len(values) != next((int(w[1:]) for w in i.modifiers if w in ("v2", "v4")), 1):
+    if len(values) != facts_of(i).vector:
         raise e.refuse("its vector does not fit")
     where, offset, _ = e.address(i.operands[0], "shared")
     site = e.site("shared", ptx_type, len(values), writes=True)
@@ -335,8 +335,7 @@ def _clear(e: Emitter, i: Instruction) -> None:
     initial = i.operands[2]
     if not isinstance(initial, Immediate) or initial.value != 0:
         raise e.refuse("it stores only zeros")
-    space = "shared" if "shared::cta" in i.modifiers else "generic"
-    where, offset, space = e.address(i.operands[0], space)
+    where, offset, space = e.address(i.operands[0], facts_of(i).space)
     target = f"{e.helper(Place)}({where}, {offset}, {e.site(space, 'u64', writes=True)})"
     e.line(f"{e.helper(clear_bulk)}(f, {target}, {e.value(i.operands[1], 'u64')})")
 

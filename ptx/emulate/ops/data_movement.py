@@ -34,6 +34,7 @@ from ptx.emulate.model.addresses import Addresses, addresses_in
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import kind_of, width_of
 from ptx.emulate.threads.fibre import Fibre
+from ptx.isa.instruction_facts import facts_of
 from ptx.isa.model import (
     Address,
     Immediate,
@@ -280,17 +281,8 @@ def _permute(e: Emitter, i: Instruction) -> None:
 operation("prmt", ("b32",), 4, _permute, modifiers=SELECTORS, section="prmt")
 
 
-_RELEASING: Final = frozenset({"release", "acq_rel", "sc"})
-_FAR: Final = frozenset({"gpu", "sys", "gl"})
-_STRONG: Final = frozenset({"volatile", "relaxed", "release", "mmio"})
 _MOST_WAYS: Final = 16  # a chunk: each takes its stores away and puts them back
 _GIVE_WAY: Final = 2  # one time in so many another chunk goes on where others may learn something
-
-
-def releases(i: Instruction) -> bool:
-    """Whether an operation shows other blocks what was stored before it; `membar` always does."""
-    words = frozenset(i.modifiers)
-    return bool(words & _FAR) and (i.opcode == "membar" or bool(words & _RELEASING))
 
 
 def publish(fibre: Fibre) -> None:
@@ -350,11 +342,10 @@ _ACCESS_TYPES = (
     "f64",
     "b128",
 )
-_ACCESS_SPACES = {
-    "global": "global", "const": "global", "local": "local",
-    "shared": "shared", "shared::cta": "shared", "shared::cluster": "shared",
-    "param": "param", "param::entry": "param", "param::func": "param",
-}  # fmt: skip
+_ACCESS_SPACES = (
+    "global", "const", "local", "shared", "shared::cta", "shared::cluster", "param",
+    "param::entry", "param::func",
+)  # fmt: skip
 _EVICTION = ("evict_normal", "evict_unchanged", "evict_first", "evict_last", "no_allocate")
 # What orders or caches an access changes nothing here: every access is done at once, in order.
 _HINTS = (
@@ -368,12 +359,13 @@ _VECTORS = ("v2", "v4", "v8")
 
 def space_of(i: Instruction) -> str:
     """The space that an instruction names: const is global memory, none is generic."""
-    return next((_ACCESS_SPACES[word] for word in i.modifiers if word in _ACCESS_SPACES), "generic")
+    space = facts_of(i).space
+    return "global" if space == "const" else space
 
 
 def _count(e: Emitter, i: Instruction, operand: Operand) -> int:
     """How many elements a load or store moves."""
-    wanted = next((int(word[1:]) for word in i.modifiers if word in _VECTORS), 1)
+    wanted = facts_of(i).vector
     count = len(operand.items) if isinstance(operand, Vector) else 1
     if count != wanted:
         raise e.refuse(f"it moves {wanted} elements and names {count}")
@@ -435,9 +427,9 @@ def _store(e: Emitter, i: Instruction) -> None:
     site = e.site(space, ptx_type, len(values), writes=True)
     count_access(e, where, offset, site)
     if space in ("global", "generic"):
-        if e.late.stores and releases(i):
+        if e.late.stores and facts_of(i).publishes:
             e.line(f"{e.helper(publish)}(f)")
-        order_write(e, where, offset, site, strong=not _STRONG.isdisjoint(i.modifiers))
+        order_write(e, where, offset, site, strong=facts_of(i).is_strong)
     e.line(f"{e.helper(store)}(f, {where}, {offset}, {site}, {', '.join(values)})")
 
 

@@ -47,6 +47,7 @@ from ptx.emulate.ops.matrix import SharedMatrix
 from ptx.emulate.ops.mbarrier import mbarrier_place
 from ptx.emulate.ops.warp import sync_warp
 from ptx.emulate.threads.fibre import Fibre
+from ptx.isa.instruction_facts import facts_of
 from ptx.isa.model import (
     Address,
     Immediate,
@@ -196,10 +197,9 @@ def _leaders(group: Group) -> Index:
 
 
 def _allocate(e: Emitter, i: Instruction) -> None:
-    asked = "shared" if "shared::cta" in i.modifiers else "generic"
     columns = e.temporary(e.value(i.operands[1], "u32"))
     group = sync_warp(e, i, {"columns": columns})
-    where, offset, space = e.address(i.operands[0], asked)
+    where, offset, space = e.address(i.operands[0], facts_of(i).space)
     site = e.site(space, "u32", writes=True)
     call = f"{e.helper(allocate)}(f, {group}, {columns}, {where}, {offset}, {site})"
     e.line(f"if not {call}: return {e.here}")
@@ -566,7 +566,7 @@ def _commit(e: Emitter, i: Instruction) -> None:
     several = "multicast::cluster" in i.modifiers
     if len(i.operands) != 1 + several:
         raise e.refuse("with .multicast::cluster, and only then, it takes a mask of blocks")
-    if several and "shared::cluster" not in i.modifiers:
+    if several and not facts_of(i).reaches_cluster:
         raise e.refuse("it tells several blocks by addresses of .shared::cluster")
     place = mbarrier_place(e, i, i.operands[0])
     ranks = f", {e.temporary(e.value(i.operands[1], 'u16'))}" if several else ""
