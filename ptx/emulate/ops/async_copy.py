@@ -26,21 +26,24 @@ from ptx.isa.model import Immediate, Instruction, Operand, Register
 
 
 def group_operation(kind: str) -> EmitFunction:
-    """The emitter of `commit_group`, `wait_group` and `wait_all` of one kind of `LateCopies`."""
+    """The emitter of `commit_group`, `wait_group` and `wait_all` of "copies" or "bulk" copies."""
 
     def emit(e: Emitter, i: Instruction) -> None:
-        newest = i.operands[0] if i.operands else Immediate(0)
+        groups, bulk = f"f.blocks.late_copies.{kind}", kind == "bulk"
+        if "commit_group" in i.modifiers:
+            e.line(f"{e.helper(note_commit)}(f, {bulk=})")
+            if e.late.copies:
+                e.line(f"{groups}.commit(f)")
+            return
+        newest = i.operands[0] if i.operands else Immediate(-1)
         if not isinstance(newest, Immediate):
             raise e.refuse("it waits for a constant number of groups")
-        if not e.late.copies:
-            return
-        groups = f"f.blocks.late_copies.{kind}"
-        if "commit_group" in i.modifiers:
-            e.line(f"{groups}.commit(f)")
-        elif "wait_all" in i.modifiers:
+        read = "read" in i.modifiers
+        e.line(f"{e.helper(note_wait)}(f, {newest.value}, {bulk=}, reads_alone={read})")
+        if e.late.copies and i.operands:
+            e.line(f"{groups}.wait(f, {newest.value}, {read=})")
+        elif e.late.copies:
             e.line(f"{groups}.wait_all(f)")
-        else:
-            e.line(f"{groups}.wait(f, {newest.value}, read={'read' in i.modifiers})")
 
     return emit
 
@@ -204,28 +207,8 @@ for _level in ("ca", "cg"):
     )  # fmt: skip
 
 
-def _commit(e: Emitter, i: Instruction) -> None:
-    e.line(f"{e.helper(note_commit)}(f)")
-    group_operation("copies")(e, i)
-
-
-def _wait(e: Emitter, i: Instruction) -> None:
-    pending = -1
-    if i.operands:
-        count = i.operands[0]
-        if not isinstance(count, Immediate):
-            raise e.refuse("the number of groups is a constant")
-        pending = count.value
-    e.line(f"{e.helper(note_wait)}(f, {pending})")
-    group_operation("copies")(e, i)
-
-
-for _name, _arity, _emit in (
-    ("commit_group", 0, _commit),
-    ("wait_group", 1, _wait),
-    ("wait_all", 0, _wait),
-):
+for _name, _arity in (("commit_group", 0), ("wait_group", 1), ("wait_all", 0)):
     operation(
-        f"cp.async.{_name}", ("",), _arity, _emit, effect=Effect.MEMORY, writes=0,
-        section=f"cp.async.{_name}",
+        f"cp.async.{_name}", ("",), _arity, group_operation("copies"), effect=Effect.MEMORY,
+        writes=0, section=f"cp.async.{_name}",
     )  # fmt: skip

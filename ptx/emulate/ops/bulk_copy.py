@@ -32,9 +32,7 @@ from ptx.emulate.exec.sync.bulk_copy import (
 from ptx.emulate.exec.sync.issued_copies import (
     note_bulk,
     note_bulk_to_blocks,
-    note_commit,
     note_sent,
-    note_wait,
 )
 from ptx.emulate.exec.sync.mbarrier import mbarriers_of
 from ptx.emulate.memory.site import Site
@@ -216,20 +214,6 @@ def _write(e: Emitter, given: str, function: Callable[..., object], **constants:
     e.line(f"{e.helper(write_later)}(f, {work}, {given})")
 
 
-def _commit(e: Emitter, i: Instruction) -> None:
-    e.line(f"{e.helper(note_commit)}(f, bulk=True)")
-    group_operation("bulk")(e, i)
-
-
-def _wait(e: Emitter, i: Instruction) -> None:
-    count = i.operands[0]
-    if not isinstance(count, Immediate):
-        raise e.refuse("the number of groups is a constant")
-    reads = "read" in i.modifiers
-    e.line(f"{e.helper(note_wait)}(f, {count.value}, bulk=True, reads_alone={reads})")
-    group_operation("bulk")(e, i)
-
-
 _operation(
     "cp.async.bulk", ("",), (4, 5, 6), _copy, effect=Effect.MEMORY, writes=0,
     modifiers=("shared::cluster", "shared::cta", "global", SIGNAL, _MULTICAST, _HINT),
@@ -242,10 +226,11 @@ operation(
     "cp.async.bulk.prefetch.L2", ("",), (2, 3), nothing, writes=0, modifiers=("global", _HINT),
     section="cp.async.bulk.prefetch",
 )  # fmt: skip
-_operation("cp.async.bulk.commit_group", ("",), 0, _commit, effect=Effect.MEMORY, writes=0)
-_operation(
-    "cp.async.bulk.wait_group", ("",), 1, _wait, effect=Effect.MEMORY, writes=0, modifiers=("read",)
-)
+for _name, _arity, _words in (("commit_group", 0, ()), ("wait_group", 1, ("read",))):
+    _operation(
+        f"cp.async.bulk.{_name}", ("",), _arity, group_operation("bulk"), effect=Effect.MEMORY,
+        writes=0, modifiers=_words,
+    )  # fmt: skip
 
 
 _REDUCE_SECTION = "cp.reduce.async.bulk"

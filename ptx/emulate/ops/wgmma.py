@@ -25,7 +25,6 @@ from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import WARP, Value
-from ptx.emulate.ops.async_copy import group_operation
 from ptx.emulate.ops.data_movement import nothing
 from ptx.emulate.ops.matrix import (
     WIDTHS,
@@ -128,10 +127,12 @@ def multiply_group(
     return list(np.ascontiguousarray(flat.take(mine, axis=0).T))
 
 
-def note_commit(fibre: Fibre) -> None:
-    """Tell what looks for races of `wgmma.commit_group`."""
+def commit(fibre: Fibre, late: bool) -> None:
+    """`wgmma.commit_group`; `late`: in an ordered launch."""
     if fibre.blocks.races is not None:
         fibre.blocks.races.workers.commit("products", fibre.lane_numbers())
+    if late:
+        ordered_blocks(fibre).late_copies.products.commit(fibre)
 
 
 def wait(fibre: Fibre, newest: int, late: bool) -> None:
@@ -296,8 +297,7 @@ operation(
 
 
 def _commit(e: Emitter, i: Instruction) -> None:
-    e.line(f"{e.helper(note_commit)}(f)")
-    group_operation("products")(e, i)
+    e.line(f"{e.helper(commit)}(f, {e.late.copies})")
 
 
 def _wait(e: Emitter, i: Instruction) -> None:
