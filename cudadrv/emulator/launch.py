@@ -252,7 +252,7 @@ def execute(
 ) -> None:
     """Run a launch to its end; a fault spoils the device.
 
-    Where the device counts, what the launch executed is added to its counters.
+    A device that counts adds the launch to its counters.
 
     Raises:
         CallError: with the code of what the kernel did wrong.

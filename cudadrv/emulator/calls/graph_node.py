@@ -590,7 +590,7 @@ def _kind_of(params: CUgraphNodeParams) -> NodeKind:
 def _record(event: Event) -> None:
     """Record an event, as its node does.
 
-    Where work is queued, its operation tells the time.
+    Its operation has the time where work is queued.
     """
     event.capture, event.tip = None, frozenset()
     event.time_ns = time.perf_counter_ns()
