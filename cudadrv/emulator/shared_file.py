@@ -173,7 +173,7 @@ class SharedPages:
             return
         start, size = first * PAGE, (end - first) * PAGE
         words = self._memory.data[start : start + size].view(np.uint64).reshape(-1, PAGE // 8)
-        outside &= np.bitwise_or.reduce(words, axis=1) != 0  # what reads as zero takes no memory
+        outside &= words.max(axis=1) != 0  # what reads as zero takes no memory
         if outside.any():
             with mmap.mmap(file.number, size, offset=start) as pages:
                 there = np.frombuffer(pages, np.uint64).reshape(words.shape)

@@ -8,7 +8,7 @@ import pytest
 from cuda.bindings import driver
 
 from cudadrv.driver._api import CUcontext, CUdevice, CUmodule, CUstream
-from cudadrv.driver.driver_api import load_cuda
+from cudadrv.driver.loading import load_cuda
 from cudadrv.emulator import EmulatedDevice, Emulator
 from cudadrv.emulator.timeline.schedule import VARIABLE
 

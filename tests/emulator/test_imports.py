@@ -18,6 +18,7 @@ BELOW = (
     "cudadrv.border",
     "cudadrv.driver._api",
     "cudadrv.driver.driver_api",
+    "cudadrv.driver.functions",
 )
 
 

@@ -89,7 +89,7 @@ _ALLOCATION: Final = struct.Struct("<iiii72xQQQQ")  # CUDA_MEM_ALLOC_NODE_PARAMS
 class GraphNodeCalls(CallRules):
     """Nodes of graphs, and their edges."""
 
-    @call()
+    @call
     def cuGraphDestroyNode(self, h_node: CUgraphNode, /) -> tuple[CUresult]:
         """Take a node away, with its edges."""
         node = self._node(h_node)
@@ -108,7 +108,7 @@ class GraphNodeCalls(CallRules):
             release(self, each)
         return OK
 
-    @call()
+    @call
     def cuGraphAddDependencies(
         self,
         h_graph: CUgraph,
@@ -127,7 +127,7 @@ class GraphNodeCalls(CallRules):
                 then.after[first] = None
         return OK
 
-    @call()
+    @call
     def cuGraphRemoveDependencies(
         self,
         h_graph: CUgraph,
@@ -161,7 +161,7 @@ class GraphNodeCalls(CallRules):
             (then,) = self._several(graph, to[number : number + 1], 1)
             yield first, then
 
-    @call(4)
+    @call
     def cuGraphGetEdges(
         self, h_graph: CUgraph, num_edges: int = 0, /
     ) -> tuple[
@@ -185,12 +185,12 @@ class GraphNodeCalls(CallRules):
             len(edges),
         )
 
-    @call(1)
+    @call
     def cuGraphNodeGetType(self, h_node: CUgraphNode, /) -> tuple[CUresult, CUgraphNodeType]:
         """The type of a node."""
         return SUCCESS, TYPES[self._node(h_node).kind]
 
-    @call()
+    @call
     def cuGraphNodeSetEnabled(
         self, h_graph_exec: CUgraphExec, h_node: CUgraphNode, is_enabled: int, /
     ) -> tuple[CUresult]:
@@ -201,7 +201,7 @@ class GraphNodeCalls(CallRules):
         step.is_enabled = bool(is_enabled)
         return OK
 
-    @call(1)
+    @call
     def cuGraphNodeGetEnabled(
         self, h_graph_exec: CUgraphExec, h_node: CUgraphNode, /
     ) -> tuple[CUresult, int]:
@@ -209,7 +209,7 @@ class GraphNodeCalls(CallRules):
         step = self._executable(h_graph_exec).step_of(self._node(h_node))
         return SUCCESS, int(step.is_enabled)
 
-    @call(1)
+    @call
     def cuGraphAddNode(
         self,
         h_graph: CUgraph,
@@ -241,7 +241,7 @@ class GraphNodeCalls(CallRules):
             node = graph.add(work, after)
         return SUCCESS, self._handle_of(node)
 
-    @call()
+    @call
     def cuGraphNodeSetParams(
         self, h_node: CUgraphNode, node_params: CUgraphNodeParams | None, /
     ) -> tuple[CUresult]:
@@ -250,7 +250,7 @@ class GraphNodeCalls(CallRules):
         node.work = self._changed(node.work, node_params)
         return OK
 
-    @call()
+    @call
     def cuGraphExecNodeSetParams(
         self,
         h_graph_exec: CUgraphExec,
@@ -264,7 +264,7 @@ class GraphNodeCalls(CallRules):
         step.work = self._changed(step.work, node_params)
         return OK
 
-    @call()
+    @call
     def cuGraphKernelNodeSetAttribute(
         self,
         h_node: CUgraphNode,
@@ -281,7 +281,7 @@ class GraphNodeCalls(CallRules):
         node.work = kernel_work(self, launch.function, shape, launch.parameters)
         return OK
 
-    @call(1)
+    @call
     def cuGraphConditionalHandleCreate(
         self, h_graph: CUgraph, ctx: CUcontext, default_launch_value: int, flags: int, /
     ) -> tuple[CUresult, CUgraphConditionalHandle]:
@@ -430,7 +430,7 @@ class GraphNodeCalls(CallRules):
         condition.handles = handles
         return Work(NodeKind.CONDITIONAL, nothing, condition=condition, bodies=bodies)
 
-    @call(1)
+    @call
     def cuGraphNodeGetParams(self, h_node: CUgraphNode, /) -> tuple[CUresult, CUgraphNodeParams]:
         """The parameters of a node; what they point to is the node's, until they are changed."""
         node = self._node(h_node)
@@ -440,14 +440,14 @@ class GraphNodeCalls(CallRules):
         ctypes.memmove(pointer_to(found) + _UNION, told, len(told))
         return SUCCESS, found
 
-    @call(3)
+    @call
     def cuGraphNodeGetDependencies(
         self, h_node: CUgraphNode, num_dependencies: int = 0, /
     ) -> tuple[CUresult, list[CUgraphNode] | None, list[CUgraphEdgeData] | None, int]:
         """Up to so many nodes that a node comes after, and how many; for 0, only how many."""
         return self._listed(list(self._node(h_node).after), num_dependencies)
 
-    @call(3)
+    @call
     def cuGraphNodeGetDependentNodes(
         self, h_node: CUgraphNode, num_dependent_nodes: int = 0, /
     ) -> tuple[CUresult, list[CUgraphNode] | None, list[CUgraphEdgeData] | None, int]:
@@ -455,7 +455,7 @@ class GraphNodeCalls(CallRules):
         node = self._node(h_node)
         return self._listed([n for n in node.graph.nodes if node in n.after], num_dependent_nodes)
 
-    @call(2)
+    @call
     def cuGraphGetRootNodes(
         self, h_graph: CUgraph, num_root_nodes: int = 0, /
     ) -> tuple[CUresult, list[CUgraphNode] | None, int]:
@@ -472,7 +472,7 @@ class GraphNodeCalls(CallRules):
         found = [self._handle_of(node) for node in nodes[:room]]
         return SUCCESS, found, [CUgraphEdgeData() for _ in found], len(found)
 
-    @call(1)
+    @call
     def cuGraphChildGraphNodeGetGraph(self, h_node: CUgraphNode, /) -> tuple[CUresult, CUgraph]:
         """The graph of a node that is a child graph; it goes with the node."""
         child = self._node(h_node).work.child
@@ -484,7 +484,7 @@ class GraphNodeCalls(CallRules):
         child.is_child = True
         return self._handle_of_graph(child)
 
-    @call(1)
+    @call
     def cuGraphNodeFindInClone(
         self, h_original_node: CUgraphNode, h_cloned_graph: CUgraph, /
     ) -> tuple[CUresult, CUgraphNode]:
@@ -496,7 +496,7 @@ class GraphNodeCalls(CallRules):
                     return SUCCESS, self._handle_of(node)
         raise invalid_value("the graph is no clone of the one that the node is of")
 
-    @call(1)
+    @call
     def cuGraphKernelNodeGetAttribute(
         self, h_node: CUgraphNode, attr: CUkernelNodeAttrID, /
     ) -> tuple[CUresult, CUkernelNodeAttrValue]:
@@ -511,7 +511,7 @@ class GraphNodeCalls(CallRules):
             extents.x, extents.y, extents.z = cluster
         return SUCCESS, found
 
-    @call()
+    @call
     def cuGraphKernelNodeCopyAttributes(
         self, dst: CUgraphNode, src: CUgraphNode, /
     ) -> tuple[CUresult]:

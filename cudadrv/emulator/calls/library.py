@@ -28,7 +28,7 @@ from .module import forget_module
 class LibraryCalls(CallRules):
     """Libraries, and kernels that no context owns."""
 
-    @call(1)
+    @call
     def cuLibraryLoadData(
         self,
         code: bytes,
@@ -54,7 +54,7 @@ class LibraryCalls(CallRules):
             _loaded(self, library, self._current())
         return SUCCESS, library.handle
 
-    @call()
+    @call
     def cuLibraryUnload(self, library: int, /) -> tuple[CUresult]:
         """Unload it in every context."""
         found = self._library(library)
@@ -75,7 +75,7 @@ class LibraryCalls(CallRules):
                 module.close()
         return OK
 
-    @call(1)
+    @call
     def cuLibraryGetKernel(self, library: int, name: bytes, /) -> tuple[CUresult, int]:
         """The kernel of a name."""
         text = bytes(name).decode(errors="replace")
@@ -84,12 +84,12 @@ class LibraryCalls(CallRules):
             raise _not_found(f"no kernel is {text!r}")
         return SUCCESS, kernel.handle
 
-    @call(1)
+    @call
     def cuLibraryGetKernelCount(self, library: int, /) -> tuple[CUresult, int]:
         """How many kernels it has."""
         return SUCCESS, len(self._library(library).kernels)
 
-    @call(1)
+    @call
     def cuLibraryEnumerateKernels(
         self, num_kernels: int, library: int, /
     ) -> tuple[CUresult, list[int]]:
@@ -98,41 +98,41 @@ class LibraryCalls(CallRules):
         found = [kernel.handle for kernel in kernels] + [0] * num_kernels
         return SUCCESS, found[:num_kernels]
 
-    @call(1)
+    @call
     def cuLibraryGetModule(self, library: int, /) -> tuple[CUresult, CUmodule]:
         """Its counterpart in the current context."""
         module = _loaded(self, self._library(library), self._current())
         return SUCCESS, CUmodule(module.handle)
 
-    @call(2)
+    @call
     def cuLibraryGetGlobal(self, library: int, name: bytes, /) -> tuple[CUresult, CUdeviceptr, int]:
         """Address and size of a variable in the current context."""
         module = _loaded(self, self._library(library), self._current())
         address, nbytes = module.variable(name)
         return SUCCESS, CUdeviceptr(address), nbytes
 
-    @call(1)
+    @call
     def cuKernelGetLibrary(self, kernel: int, /) -> tuple[CUresult, int]:
         """The library that it is of."""
         return SUCCESS, self._kernel(kernel).library.handle
 
-    @call(1)
+    @call
     def cuKernelGetName(self, kernel: int, /) -> tuple[CUresult, bytes]:
         """Its name in the PTX."""
         return SUCCESS, self._kernel(kernel).name.encode()
 
-    @call(1)
+    @call
     def cuKernelGetFunction(self, kernel: int, /) -> tuple[CUresult, CUfunction]:
         """Its counterpart in the current context."""
         return SUCCESS, CUfunction(_in_context(self, self._kernel(kernel), self._current()).handle)
 
-    @call(2)
+    @call
     def cuKernelGetParamInfo(self, kernel: int, param_index: int, /) -> tuple[CUresult, int, int]:
         """Offset and size of a parameter."""
         function = _in_context(self, self._kernel(kernel), self._current())
         return SUCCESS, *parameter_of(function, param_index)
 
-    @call(1)
+    @call
     def cuKernelGetAttribute(
         self, attrib: CUfunction_attribute, kernel: int, dev: int, /
     ) -> tuple[CUresult, int]:
@@ -141,7 +141,7 @@ class LibraryCalls(CallRules):
         function = _in_context(self, found, self._context_on(int(dev)))
         return SUCCESS, attribute_of(function, int(attrib))
 
-    @call()
+    @call
     def cuKernelSetAttribute(
         self, attrib: CUfunction_attribute, val: int, kernel: int, dev: int, /
     ) -> tuple[CUresult]:
@@ -158,7 +158,7 @@ class LibraryCalls(CallRules):
         found.attributes[device, int(attrib)] = val
         return OK
 
-    @call()
+    @call
     def cuKernelSetCacheConfig(self, kernel: int, config: int, dev: int, /) -> tuple[CUresult]:
         """Which memory a kernel prefers; without effect."""
         self._kernel(kernel)

@@ -25,14 +25,14 @@ _REGISTER_FLAGS: Final = 15  # CU_MEMHOSTREGISTER_PORTABLE, _DEVICEMAP, _IOMEMOR
 class MemoryCalls(CallRules):
     """Device memory, pinned and managed memory."""
 
-    @call(2)
+    @call
     def cuMemGetInfo(self) -> tuple[CUresult, int, int]:
         """Free and total bytes; what a pool reserves is not free."""
         device = self._current().device
         with device.lock:
             return SUCCESS, device.account.free_bytes, device.profile.total_memory
 
-    @call(1)
+    @call
     def cuMemAlloc(self, bytesize: int, /) -> tuple[CUresult, CUdeviceptr]:
         """Memory of the current context."""
         context = self._current()
@@ -43,7 +43,7 @@ class MemoryCalls(CallRules):
             piece = context.device.allocate(bytesize, Owner.PLAIN, context=context.handle)
         return SUCCESS, CUdeviceptr(piece.address)
 
-    @call()
+    @call
     def cuMemFree(self, dptr: CUdeviceptr, /) -> tuple[CUresult]:
         """Free what cuMemAlloc, cuMemAllocManaged or a pool gave; null is fine."""
         address = int(dptr)
@@ -65,7 +65,7 @@ class MemoryCalls(CallRules):
         if not managed:
             free_device_memory(self, address)
 
-    @call(1)
+    @call
     def cuMemAllocManaged(self, bytesize: int, flags: int, /) -> tuple[CUresult, CUdeviceptr]:
         """Memory of host and devices alike, at one address."""
         if flags not in _ATTACH:
@@ -74,7 +74,7 @@ class MemoryCalls(CallRules):
             raise invalid_value("cuMemAllocManaged was asked for no bytes")
         return SUCCESS, CUdeviceptr(self._allocate_host(bytesize, managed=True))
 
-    @call(1)
+    @call
     def cuMemHostAlloc(self, bytesize: int, flags: int, /) -> tuple[CUresult, int]:
         """Pinned host memory, which kernels reach at its address; no bytes give null."""
         if flags & ~_HOST_FLAGS:
@@ -98,7 +98,7 @@ class MemoryCalls(CallRules):
             ) from error
         return piece.address
 
-    @call()
+    @call
     def cuMemFreeHost(self, p: int, /) -> tuple[CUresult]:
         """Free pinned host memory; null is fine."""
         if not p:
@@ -114,12 +114,12 @@ class MemoryCalls(CallRules):
                 raise invalid_value(f"cannot free {p:#x}: no pinned memory starts there")
         return OK
 
-    @call(1)
+    @call
     def cuMemAllocHost(self, bytesize: int, /) -> tuple[CUresult, int]:
         """Pinned host memory."""
         return self.cuMemHostAlloc(bytesize, 0)
 
-    @call()
+    @call
     def cuMemHostRegister(self, p: int, bytesize: int, flags: int, /) -> tuple[CUresult]:
         """Page-lock memory of the caller's, which stays his."""
         context = self._current()
@@ -137,7 +137,7 @@ class MemoryCalls(CallRules):
             self._accesses.born(p)
         return OK
 
-    @call()
+    @call
     def cuMemHostUnregister(self, p: int, /) -> tuple[CUresult]:
         """Undo that, when the work of its context is done."""
         self._current()
@@ -157,7 +157,7 @@ class MemoryCalls(CallRules):
                 )
         return OK
 
-    @call(1)
+    @call
     def cuMemHostGetDevicePointer(self, p: int, flags: int, /) -> tuple[CUresult, CUdeviceptr]:
         """The address of page-locked memory on a device: its own address."""
         self._current()
@@ -165,7 +165,7 @@ class MemoryCalls(CallRules):
             raise invalid_value(f"{p:#x} is no page-locked memory")
         return SUCCESS, CUdeviceptr(p)
 
-    @call(1)
+    @call
     def cuMemHostGetFlags(self, p: int, /) -> tuple[CUresult, int]:
         """The flags that it was allocated or registered with; all of it is mapped."""
         self._current()
@@ -174,7 +174,7 @@ class MemoryCalls(CallRules):
             raise invalid_value(f"{p:#x} is no page-locked memory")
         return SUCCESS, piece.flags | 2  # CU_MEMHOSTALLOC_DEVICEMAP
 
-    @call(2)
+    @call
     def cuMemGetAddressRange(self, dptr: CUdeviceptr, /) -> tuple[CUresult, CUdeviceptr, int]:
         """The start and the size of the allocation that holds an address."""
         self._current()
@@ -196,7 +196,7 @@ class MemoryCalls(CallRules):
 class ArrayCalls(CallRules):
     """CUDA arrays and mipmapped arrays."""
 
-    @call(1)
+    @call
     def cuArray3DCreate(
         self, allocate_array: CUDA_ARRAY3D_DESCRIPTOR | None, /
     ) -> tuple[CUresult, CUarray]:
@@ -210,7 +210,7 @@ class ArrayCalls(CallRules):
         self._arrays[array.handle] = array
         return SUCCESS, CUarray(array.handle)
 
-    @call()
+    @call
     def cuArrayDestroy(self, h_array: CUarray, /) -> tuple[CUresult]:
         """Free an array, whichever context is current; a level of another is left as it is."""
         array = self._array(h_array)
@@ -224,14 +224,14 @@ class ArrayCalls(CallRules):
                 array.context.device.free(array.piece)
         return OK
 
-    @call(1)
+    @call
     def cuArray3DGetDescriptor(
         self, h_array: CUarray, /
     ) -> tuple[CUresult, CUDA_ARRAY3D_DESCRIPTOR]:
         """The descriptor that the array was made of, or that of a level."""
         return SUCCESS, self._array(h_array).layout.descriptor()
 
-    @call(1)
+    @call
     def cuMipmappedArrayCreate(
         self, mipmapped_array_desc: CUDA_ARRAY3D_DESCRIPTOR | None, num_mipmap_levels: int, /
     ) -> tuple[CUresult, CUmipmappedArray]:
@@ -271,7 +271,7 @@ class ArrayCalls(CallRules):
                 f"a mipmapped array of {layout.width}, {layout.height} is above the limit of {most}"
             )
 
-    @call(1)
+    @call
     def cuMipmappedArrayGetLevel(
         self, h_mipmapped_array: CUmipmappedArray, level: int, /
     ) -> tuple[CUresult, CUarray]:
@@ -281,7 +281,7 @@ class ArrayCalls(CallRules):
             raise invalid_value(f"level {level} of a mipmapped array of {len(levels)}")
         return SUCCESS, CUarray(levels[level].handle)
 
-    @call()
+    @call
     def cuMipmappedArrayDestroy(self, h_mipmapped_array: CUmipmappedArray, /) -> tuple[CUresult]:
         """Free a mipmapped array with its levels."""
         mipmapped = self._mipmapped_array(h_mipmapped_array)

@@ -38,17 +38,17 @@ _MAX_REGISTERS: Final = int(CUjit_option.CU_JIT_MAX_REGISTERS)
 class ModuleCalls(CallRules):
     """Modules, their functions and their variables, and the driver's linker."""
 
-    @call(1)
+    @call
     def cuModuleGetLoadingMode(self) -> tuple[CUresult, int]:
         """Kernels are made ready when they are needed."""
         return SUCCESS, _LAZY
 
-    @call(1)
+    @call
     def cuModuleLoadData(self, image: bytes, /) -> tuple[CUresult, CUmodule]:
         """Load a PTX text into the current context."""
         return SUCCESS, CUmodule(self._load(image).handle)
 
-    @call(1)
+    @call
     def cuModuleLoadDataEx(
         self,
         image: bytes,
@@ -72,7 +72,7 @@ class ModuleCalls(CallRules):
         context = self._current()
         return place_module(self, read_image(bytes(image)), context)
 
-    @call()
+    @call
     def cuModuleUnload(self, hmod: CUmodule, /) -> tuple[CUresult]:
         """Free the module's variables and functions."""
         module = self._module(hmod)
@@ -100,7 +100,7 @@ class ModuleCalls(CallRules):
         if found is not None:
             found.program.shown.update(expressions)
 
-    @call(1)
+    @call
     def cuModuleGetFunction(self, hmod: CUmodule, name: bytes, /) -> tuple[CUresult, CUfunction]:
         """The kernel of a name, always with the same handle; it is made ready to run here."""
         module = self._module(hmod)
@@ -115,7 +115,7 @@ class ModuleCalls(CallRules):
         function.kernel()
         return SUCCESS, CUfunction(function.handle)
 
-    @call(2)
+    @call
     def cuModuleGetGlobal(
         self, hmod: CUmodule, name: bytes, /
     ) -> tuple[CUresult, CUdeviceptr, int]:
@@ -123,12 +123,12 @@ class ModuleCalls(CallRules):
         address, nbytes = self._module(hmod).variable(name)
         return SUCCESS, CUdeviceptr(address), nbytes
 
-    @call(1)
+    @call
     def cuModuleGetFunctionCount(self, mod: CUmodule, /) -> tuple[CUresult, int]:
         """How many kernels the module has."""
         return SUCCESS, len(self._module(mod).functions)
 
-    @call(1)
+    @call
     def cuModuleEnumerateFunctions(
         self, num_functions: int, mod: CUmodule, /
     ) -> tuple[CUresult, list[CUfunction]]:
@@ -149,7 +149,7 @@ class ModuleCalls(CallRules):
         self._usable(module.context)
         return module
 
-    @call(1)
+    @call
     def cuLinkCreate(
         self,
         num_options: int,
@@ -164,7 +164,7 @@ class ModuleCalls(CallRules):
         self._links[handle] = PendingLink({int(option): value for option, value in given})
         return SUCCESS, CUlinkState(handle)
 
-    @call()
+    @call
     def cuLinkAddData(
         self,
         state: CUlinkState,
@@ -190,7 +190,7 @@ class ModuleCalls(CallRules):
         link.inputs.append((bytes(name).decode(errors="replace"), text))
         return OK
 
-    @call(2)
+    @call
     def cuLinkComplete(self, state: CUlinkState, /) -> tuple[CUresult, int, int]:
         """Link; the image is there until the link is destroyed."""
         from ptx.isa.linked_text import link_texts, undefined_in  # 5 ms: few programs link
@@ -219,7 +219,7 @@ class ModuleCalls(CallRules):
         write_log(link.options, text)
         return CallError(code, text, cause)
 
-    @call()
+    @call
     def cuLinkDestroy(self, state: CUlinkState, /) -> tuple[CUresult]:
         """Forget a link and its image."""
         self._link(state)

@@ -29,6 +29,7 @@ from ptx.emulate.model.tensor_map import (
 )
 
 from ...driver._api import CUdriverProcAddressQueryResult, CUresult, CUtensorMap
+from ...driver.functions import forms
 from ..call_error import OK, SUCCESS, CallError, invalid_value
 from ..call_rules import CallRules
 from .call import call
@@ -92,7 +93,7 @@ class TensorExtents(NamedTuple):
 class TensorMapCalls(CallRules):
     """Tensor maps."""
 
-    @call(1)
+    @call
     def cuTensorMapEncodeTiled(
         self, tensor_data_type: int, tensor_rank: int, global_address: int, global_dim: Numbers,
         global_strides: Numbers, box_dim: Numbers, element_strides: Numbers, interleave: int,
@@ -106,7 +107,7 @@ class TensorMapCalls(CallRules):
         )  # fmt: skip
         return SUCCESS, _encoded(tiled(tensor, box_dim, modes))
 
-    @call(1)
+    @call
     def cuTensorMapEncodeIm2col(
         self, tensor_data_type: int, tensor_rank: int, global_address: int, global_dim: Numbers,
         global_strides: Numbers, pixel_box_lower_corner: Numbers, pixel_box_upper_corner: Numbers,
@@ -125,7 +126,7 @@ class TensorMapCalls(CallRules):
         )  # fmt: skip
         return SUCCESS, _encoded(layout)
 
-    @call(1)
+    @call
     def cuTensorMapEncodeIm2colWide(
         self, tensor_data_type: int, tensor_rank: int, global_address: int, global_dim: Numbers,
         global_strides: Numbers, pixel_box_lower_corner_width: int,
@@ -151,7 +152,7 @@ class TensorMapCalls(CallRules):
             Modes.of(interleave, swizzle, l2_promotion, oob_fill),
         )  # fmt: skip
 
-    @call()
+    @call
     def cuTensorMapReplaceAddress(
         self, tensor_map: CUtensorMap | None, global_address: int, /
     ) -> tuple[CUresult]:
@@ -167,7 +168,7 @@ class TensorMapCalls(CallRules):
         ctypes.c_uint64.from_address(address + 8).value = int(global_address)
         return OK
 
-    @call(2)
+    @call
     def cuGetProcAddress(
         self, symbol: bytes, cuda_version: int, flags: int, /
     ) -> tuple[CUresult, int, CUdriverProcAddressQueryResult]:
@@ -422,21 +423,13 @@ def encode_im2col_wide(
     return _put(result, code, found)
 
 
-FUNCTIONS: Final[dict[str, tuple[str, Callable[..., int]]]] = {
-    "cuTensorMapEncodeTiled": (
-        "12000 size uint uint size size size size size uint uint uint uint", encode_tiled,
-    ),
-    "cuTensorMapEncodeIm2col": (
-        "12000 size uint uint size size size size size uint uint size uint uint uint uint",
-        encode_im2col,
-    ),
-    "cuTensorMapEncodeIm2colWide": (
-        "12080 size uint uint size size size int int uint uint size uint uint uint uint uint",
-        encode_im2col_wide,
-    ),
-    "cuTensorMapReplaceAddress": ("12000 size size", replace_address),
-}  # fmt: skip
-"""By name: the version of CUDA that brought it and its parameters, in words; and what answers."""
+FUNCTIONS: Final[dict[str, Callable[..., int]]] = {
+    "cuTensorMapEncodeTiled": encode_tiled,
+    "cuTensorMapEncodeIm2col": encode_im2col,
+    "cuTensorMapEncodeIm2colWide": encode_im2col_wide,
+    "cuTensorMapReplaceAddress": replace_address,
+}
+"""The functions by symbol."""
 
 
 class TensorMapFunctions:
@@ -450,12 +443,11 @@ class TensorMapFunctions:
         """Return the address of a function; 0 for an unknown one."""
         if name not in FUNCTIONS:
             return 0
-        words, function = FUNCTIONS[name]
-        parameters = words.split()[1:]
         made = self._callbacks.get(name)
         if made is None:
-            form = ctypes.CFUNCTYPE(ctypes.c_int, *(_C_TYPES[word] for word in parameters))
-            made = self._callbacks.setdefault(name, form(self._answering(function)))
+            (words,) = (form.parameters for form in forms() if form.symbol == name)
+            prototype = ctypes.CFUNCTYPE(ctypes.c_int, *(_C_TYPES[word] for word in words))
+            made = self._callbacks.setdefault(name, prototype(self._answering(FUNCTIONS[name])))
         return ctypes.cast(made, ctypes.c_void_p).value or 0
 
     def _answering(self, function: Callable[..., int]) -> Callable[..., int]:
