@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -162,3 +163,15 @@ def test_a_name_that_is_not_there_is_found(tmp_path: Path) -> None:
     file.write_text("class A:\n  def f(self):\n    self.b = threading.RLock()\nc: Final = Lock()\n")
     assert locks_in(file) == {"A.b", "c"}
     assert defined_in(file) >= {"A", "A.f", "A.b", "c"}
+
+
+def test_the_readme_on_a_package_index_links_to_files_of_the_repository() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    (rule,) = project["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]
+    text = re.sub(rule["pattern"], rule["replacement"], (ROOT / "README.md").read_text())
+    links = re.findall(r"\]\(([^)\s]+)\)", text)
+    source = project["project"]["urls"]["Source"] + "/blob/HEAD/"
+    ours = [link.removeprefix(source) for link in links if link.startswith(source)]
+    assert len(ours) > 20
+    assert [link for link in ours if not (ROOT / link.partition("#")[0]).exists()] == []
+    assert all(link.startswith(("https://", "#")) for link in links)
