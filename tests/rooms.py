@@ -64,7 +64,11 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         ("driver", "cudadrv.driver"),
         ("shared libraries", "cudadrv.emulator.shared_libraries"),
         ("emulator", "cudadrv.emulator"),
-        ("seam", "cudadrv.driver._api cudadrv.driver.driver_api cudadrv.driver._functions"),
+        (
+            "seam",
+            "cudadrv.driver._api cudadrv.driver.driver_api cudadrv.driver.functions "
+            "cudadrv.driver.loading",
+        ),
         ("errors", "cudadrv.errors cudadrv.version cudadrv.ptx_package cudadrv.border"),
     ),
     "ptx": _rooms(

@@ -25,7 +25,7 @@ from cudadrv import LaunchConfig, emulator
 from cudadrv.blas import LinearAlgebra
 from cudadrv.client.cuda_client import CapturedGraph, ModuleRegistry
 from cudadrv.client.sobol import SobolDvCache
-from cudadrv.memory.reuse.bump import BumpArena
+from cudadrv.memory.reuse.allocator import BumpArena
 from cudadrv.pool.device_pool import DevicePool
 from cudadrv.runtime.module_cache import KeyedPtxModuleCache, PtxModuleCache
 from ptx import compiling

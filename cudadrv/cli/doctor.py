@@ -23,8 +23,8 @@ import ptx
 from ptx.cache.folder import folder_from_environment
 from ptx.headers import install_command, package_of
 
-from ..driver.driver_api import driver_fault, load_cuda
-from ..driver.in_use import device_count
+from ..driver.driver_selection import device_count
+from ..driver.loading import driver_fault, load_cuda
 from ..errors import CudadrvError
 from .command_line import Commands, print_table
 

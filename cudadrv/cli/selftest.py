@@ -17,11 +17,11 @@ import numpy.typing as npt
 
 import ptx
 
-from ..driver import in_use
+from ..driver import driver_selection
 from ..driver.device import Device, list_devices
 from ..errors import CudadrvError, DriverNotFoundError, NoDeviceError
 from ..launch.config import LaunchConfig
-from ..launch.module import Module
+from ..launch.module_and_kernel import Module
 from ..runtime.module_cache import PtxModuleCache
 from ..stream import Context, cuda_context_for
 from .command_line import Commands, positive, print_table
@@ -291,7 +291,7 @@ def choose_driver(emulated_devices: int) -> tuple[DriverKind, str]:
         return "cuda", f"a driver is present, but fails: {error}"
     from ..emulator import Emulator  # only where it is used
 
-    in_use.install(in_use.Driver(Emulator(devices=emulated_devices)))
+    driver_selection.set_current(driver_selection.Driver(Emulator(devices=emulated_devices)))
     return "emulator", reason
 
 

@@ -19,7 +19,7 @@ from ..driver.device import Device
 from ..driver.event import Event
 from ..errors import ClosedError, CudadrvError, InvalidValueError
 from ..graph import Graph, GraphExec
-from ..launch.module import Module
+from ..launch.module_and_kernel import Module
 from ..memory.driver_pool import set_release_threshold
 from ..memory.reuse.allocator import DEFAULT_CAP_BYTES, CudaAllocator
 from ..runtime.module_cache import PtxModuleCache, Source

@@ -11,7 +11,6 @@ import errno
 import mmap
 import os
 import re
-import secrets
 from dataclasses import dataclass
 from typing import Final
 
@@ -48,7 +47,7 @@ class FileName:
     @classmethod
     def new(cls, kind: str, device: bytes) -> FileName:
         """A name that no other file has."""
-        return cls(kind, secrets.token_bytes(16), device)
+        return cls(kind, os.urandom(16), device)
 
     @classmethod
     def read(cls, link: str) -> FileName | None:

@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..driver.driver_api import load_cuda
-from ..driver.in_use import Driver, current, device_count, in_use
+from ..driver.driver_selection import Driver, current, current_or_none, device_count
+from ..driver.loading import load_cuda
 from ..errors import CudadrvError
 from .choices import DRIVER, Mode
 
@@ -55,7 +55,7 @@ def gpus() -> Gpus:
 
 def _driver() -> Driver:
     """Return the process's own driver, unless that is an emulator."""
-    own = in_use()
+    own = current_or_none()
     if own is None and not os.environ.get(DRIVER, "").strip().startswith("emulator"):
         own = current()
     return Driver(load_cuda()) if own is None or own.is_emulated else own

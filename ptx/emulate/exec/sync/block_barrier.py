@@ -13,18 +13,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.check.chunk_races import ChunkRaces
 from ptx.emulate.exec.merge import merge
 from ptx.emulate.exec.sync.skipped_barriers import SkippedBarriers
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import WARP, Geometry, Value
 from ptx.emulate.threads.fibre import GONE, Fibre, RunQueue
+from ptx.isa.instruction_facts import facts_of
 from ptx.isa.model import Instruction
+
+if TYPE_CHECKING:
+    from ptx.emulate.check.chunk_races import ChunkRaces
 
 Bools = NDArray[np.bool_]
 Counts = NDArray[np.int64]  # (blocks of the chunk,)
@@ -412,7 +416,7 @@ class BlockBarriers:
 def _is_aligned(entry: BarrierWait) -> bool:
     instruction = entry.instruction
     assert instruction is not None
-    return instruction.opcode == "bar" or "aligned" in instruction.modifiers
+    return instruction.opcode == "bar" or "aligned" in facts_of(instruction).words
 
 
 def _check_warps(entries: list[BarrierWait], *, sync: bool) -> None:
