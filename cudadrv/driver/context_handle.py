@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from ._api import CUcontext, CUgreenCtx, CUmodule, CUresult
+from .driver_api import DriverApi
 from .driver_selection import Driver, call_bound, failure
 from .handle import Handle, check
 from .registry import Registry
@@ -152,6 +153,11 @@ class ChildHandle(Handle[_RawT]):
     def driver(self) -> Driver:
         """The driver that made the object."""
         return self.context._driver
+
+    @property
+    def api(self) -> DriverApi:
+        """The driver's functions."""
+        return self.context._driver.api
 
     def make(
         self, function: Callable[_P, tuple[CUresult, _RawT]], *args: _P.args, **kwargs: _P.kwargs

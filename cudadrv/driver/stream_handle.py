@@ -75,11 +75,19 @@ class StreamHandle(ChildHandle[CUstream]):
         unordered: how many blocks say that their user orders the stream himself.
         is_closed: whether its owner let go of it, so that nothing new comes.
         kept: the small blocks that it has for its next allocations; none of a twin.
-        left: a new object each time that memory whose home it is moves or is about to be closed.
+        home_version: a new object each time that memory whose home it is moves or is about to be
+            closed.
     """
 
     __slots__ = (
-        "capture", "captured_by", "is_closed", "is_owned", "keeps", "kept", "left", "spare",
+        "capture",
+        "captured_by",
+        "home_version",
+        "is_closed",
+        "is_owned",
+        "keeps",
+        "kept",
+        "spare",
         "unordered",
     )  # fmt: skip
 
@@ -93,7 +101,7 @@ class StreamHandle(ChildHandle[CUstream]):
         self.captured_by: CaptureState | None = None
         self.unordered: int = 0
         self.is_closed: bool = False
-        self.left: object = []
+        self.home_version: object = []
         self.kept: StreamBlockCache = StreamBlockCache(
             is_open=is_owned and context.driver.keeps_blocks
         )

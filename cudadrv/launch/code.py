@@ -20,8 +20,7 @@ from ..driver.stream import BaseStream
 from ..interop.elements import named_dtype
 from ..interop.reader import Foreign, Reader
 from ..memory.buffer import DeviceBuffer
-from .arguments import Parameter
-from .kinds import ADDRESSED, NUMBERS, REALS, WHOLE, Argument, Kind, Word
+from .arguments import ADDRESSED, NUMBERS, REALS, WHOLE, Argument, Kind, Parameter, Word
 from .parameters import packer
 
 # The type that most numbers have, which is seen faster, and all types that are packed as they are.
@@ -131,7 +130,6 @@ def general_names(
 ) -> dict[str, object]:
     """For arguments of all kinds; `convert` is called for one that no test knows."""
     names: dict[str, object] = {
-        "__builtins__": {},
         "int": int,
         "float": float,
         "WHOLE": WHOLE,
@@ -217,46 +215,51 @@ else:
     slow_path({names}*rest)
 """
 _FILL: Final = """
-block.packed = None
+block.last_values = None
 pack_{version}(block.buffer, 0{values})
 """
-# Arrays and numbers are mostly the same objects as at the last launch: then the block has them
-# packed, and all was checked. The boxes are had first, and then `left` is read: who closes an array
-# sets that before. What a block has is noted only where the first array is the one of the last
-# launch, and not soon after it was noted for nothing.
+# The memo of launches. Most launches get the same objects as the one before, whose values the block
+# still holds and which were checked then, so nothing is checked or packed. A number is the same if
+# it is the same object, and an array if its address is: that object belongs to one memory and one
+# dtype. Memory that moves to another stream, or is about to be closed, first changes `home_version`
+# of its stream, so the handles are read before that. Values are cached once the first array was the
+# same twice, and not again for 16 launches after a miss, so that changing arguments cost little.
+# Without the memo a launch of 20 parameters on a driver that does nothing takes 1.03 us in place of
+# 0.73, where the bare call takes 0.37. Added to the bare call of an H200, 3.84 us, that is 1.17 of
+# the bare call in place of 1.09; the target is 1.15.
 _FILL_AGAIN: Final = """
 home = own
-if (packed := block.packed) is not None:
+if (last := block.last_values) is not None:
     {hold}
-    if {same_arrays} and block.left is home.left:{numbers}
+    if {same_arrays} and block.home_version is home.home_version:{numbers}
     else:
-        block.packed = packed = None
-        block.patience = 16
-if packed is None:
+        block.last_values = last = None
+        block.retry_in = 16
+if last is None:
     block = {homes} and {checks} and block
     pack_{version}(block.buffer, 0{values})
-    if a{first}._address is not block.first:
-        block.first = a{first}._address
-    elif block.patience:
-        block.patience -= 1
+    if a{first}._address is not block.first_address:
+        block.first_address = a{first}._address
+    elif block.retry_in:
+        block.retry_in -= 1
     else:
-        block.left = home.left
+        block.home_version = home.home_version
         if {at_home}:
-            block.packed = {found}
+            block.last_values = {found}
 """
 _FILL_NUMBERS: Final = """
 if {other_numbers}:
     block = {number_checks} and block
     numbers_{version}(block.buffer, start_{version}{numbers})
-    block.packed = {changed}
+    block.last_values = {changed}
 """
 # Other libraries' memory is looked at anew at each launch: only what it was packed as is known. No
 # other code than this reads what this notes, as the kinds of a launcher only become more general.
 _FILL_OTHERWISE: Final = """
-{hold}if (packed := block.packed) is None or {differs}:
+{hold}if (last := block.last_values) is None or {differs}:
     block = {number_checks} and block
     pack_{version}(block.buffer, 0{values})
-    block.packed = {found} if {are_numbers} else None
+    block.last_values = {found} if {are_numbers} else None
 """
 _PREPARED: Final = """
 def prepared():
@@ -353,13 +356,13 @@ def _filling(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
         "version": version,
         "first": arrays[0],
         "hold": "; ".join(f"m{i} = a{i}._handle" for i in arrays),
-        "same_arrays": _all([f"a{i}._address is packed[{i}]" for i in arrays]),
+        "same_arrays": _all([f"a{i}._address is last[{i}]" for i in arrays]),
         "numbers": " pass",
         "homes": _all([home_condition(i, cast("Word", kinds[i]), "home") for i in arrays]),
         "checks": _all([*checks, *number_checks]),
         "values": _each(kinds, ", a{}._address", ", a{}"),
-        # Asked again, as one may have been closed before `left` was read. Memory of a peer has no
-        # home here, and where a launch orders nothing, none has to have it.
+        # Checked again, as one may have been closed before `home_version` was read. Memory of a
+        # peer has no home here, and where a launch orders nothing, none has to have it.
         "at_home": _all([f"a{i}._handle.home is home" for i in arrays]),
         "found": f"({_each(kinds, 'a{}._address or None, ', 'a{}, ')})",
     }
@@ -367,7 +370,7 @@ def _filling(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
         between = range(numbers[0], numbers[-1] + 1)
         text = _FILL_NUMBERS.rstrip().format(
             version=version,
-            other_numbers=" or ".join(f"a{i} is not packed[{i}]" for i in numbers),
+            other_numbers=" or ".join(f"a{i} is not last[{i}]" for i in numbers),
             number_checks=_all(number_checks),
             numbers="".join(f", a{i}" if i in numbers else f", a{i}._address" for i in between),
             changed=f"({_each(kinds, 'a{}._address, ', 'a{}, ')})",
@@ -392,11 +395,11 @@ def _filling_with_theirs(kinds: Sequence[Kind], version: int) -> tuple[list[str]
     for i, kind in enumerate(kinds):
         if kind in NUMBERS:
             number_checks.append(number_check(i, cast("Word", kind)))
-            differs.append(f"a{i} is not packed[{i}]")
+            differs.append(f"a{i} is not last[{i}]")
             continue
         _, conditions = reading(i, kind, version)
         ready += conditions
-        differs.append(f"f{i} != packed[{i}]")
+        differs.append(f"f{i} != last[{i}]")
         # Of another type it may change by itself, and may hold the memory.
         are_numbers.append(f"f{i}.__class__ is int")
         if kind in ADDRESSED:

@@ -24,11 +24,10 @@ from ..driver.stream import BaseStream
 from ..driver.stream_handle import StreamHandle
 from ..errors import ClosedError
 from ..memory.order import AnyMemory, Memory, note, use
-from .arguments import Parameter
+from .arguments import Argument, Kind, Parameter
 from .code import LaunchCode, foreign_names, general_names, launch_code, number_names, prepared_code
 from .config import LaunchConfig, native_config
 from .host_arguments import HostArgument, launch_with
-from .kinds import Argument, Kind
 from .parameters import KernelParameters, LaunchSlot, ParameterBlock
 
 # What packing raises for a value of the wrong kind: no ._handle, not a number, out of range; what
@@ -110,9 +109,12 @@ class LauncherState:
         self._forget = forget
         self._config = config
         # The home of memory that needs no wait; None once stream or module was closed.
-        self._own: StreamHandle | None = stream._handle.own
+        handle: StreamHandle = stream._handle
+        own = handle if handle.capture is None else handle.own
+        self._own: StreamHandle | None = own
         self._use = _use_ordered if ordered else _use_unordered
-        self._native = native_config(config, stream._handle)
+        self._native = native_config(config)
+        self._native.hStream = handle.raw
         self._blocks: list[LaunchSlot] = []
         self._kinds: tuple[Kind, ...] | None = None
         # Names in the globals end in the number of the kinds that they are for.
@@ -128,7 +130,7 @@ class LauncherState:
             "stream": stream, "config": config, "prepare": self._prepare,
             "kernel_launch": self.kernel_launch,
         }  # fmt: skip
-        stream.context.device.driver.launchers.add(self)
+        own.context._driver.launchers.add(self)
         stream._launchers.add(self)
 
     def kernel_name(self) -> tuple[int, str]:
@@ -152,7 +154,7 @@ class LauncherState:
             "follow": partial(self._follow, writes=True),
             "follow_reading": partial(self._follow, writes=False),
             "REFUSALS": _REFUSALS,
-            **general_names(self._parameters.each, self._convert),
+            "__builtins__": {},
         }
 
     def reset(self) -> None:
@@ -222,6 +224,8 @@ class LauncherState:
         parameters, blocks = self._parameters, self._blocks
         # A thread that still runs the code for other kinds finds the names of that.
         versions = self._versions
+        if not versions:
+            self._globals |= general_names(parameters.each, self._convert)
         version = versions.get(kinds) or versions.setdefault(kinds, next(self._numbers))
         self._globals |= {
             f"pack_{version}": parameters.packer(kinds).pack_into,
@@ -243,9 +247,10 @@ class LauncherState:
         """Check, pack and launch with whatever `args` are; from the second time on make code."""
         while args and args[-1] is _MISSING:
             args = args[:-1]
-        if any(isinstance(argument, HostArgument) for argument in args):
-            launch_with(self._stream, args, self._launch_once)
-            return
+        for argument in args:
+            if isinstance(argument, HostArgument):
+                launch_with(self._stream, args, self._launch_once)
+                return
         read, block = self._launch_once(args)
         if self._is_quick():
             self._blocks.append(block)
@@ -283,8 +288,9 @@ class LauncherState:
         """Order the stream after what the arguments wait for, and launch."""
         box: StreamHandle = self._stream._handle
         for argument in read:
-            if argument.memory is not None:
-                self._use(argument.memory, box, argument.writes)
+            memory = argument.memory
+            if memory is not None and memory.home is not box:
+                self._use(memory, box, argument.writes)
         if box.capture is not None:
             holds = (argument.holds for argument in read if argument.holds is not None)
             box.capture.keeps += [block.module, *holds]

@@ -30,7 +30,7 @@ from ..memory.buffer import DeviceBuffer
 from ..memory.dtypes import TypedDType, checked_dtype
 from ..memory.layout import Shape
 from .arguments import Parameter
-from .config import LaunchConfig, native_shape
+from .config import LaunchConfig, native_config
 from .images import ImageLike, bytes_of, given, loaded
 from .jit_options import JitOptions
 from .kernel_attributes import KernelAttributes
@@ -232,8 +232,10 @@ class Kernel(NotCopyable):
                 "Context.external_stream(...)",
                 kernel=self.name,
             )
-        self.handle, stream.handle  # noqa: B018  # raise if the module or the stream was closed
-        stream._require(self.module.context, f"kernel {self.name!r}", _ELSEWHERE)
+        self._loaded()  # raises if the module was closed
+        stream._handle.raw  # noqa: B018  # raises if the stream was closed
+        if stream.context is not self.module.context:
+            stream._require(self.module.context, f"kernel {self.name!r}", _ELSEWHERE)
         self._check_config(config)
         self._allow_shared(config.shared_bytes)
         state = LauncherState(
@@ -272,7 +274,11 @@ class Kernel(NotCopyable):
 
         Source: CUfunction_attribute in the CUDA Driver API manual.
         """
-        number = border.integer("Kernel.attribute: attribute", attribute)
+        given: object = attribute
+        if isinstance(given, int):
+            number = given
+        else:
+            number = border.integer("Kernel.attribute: attribute", given)
         found = self._attributes.get(number)
         if found is None:
             handle, box = self._loaded()  # held until the call is made
@@ -419,7 +425,7 @@ class Kernel(NotCopyable):
         """Query the driver for a number of a configuration's clusters."""
         self._allow_shared(config.shared_bytes)
         handle, module = self._loaded()
-        code, count = module.context.call(query, handle, native_shape(config))
+        code, count = module.context.call(query, handle, native_config(config))
         if code:
             doing = f"{what} of kernel {self.name!r} with {config}"
             raise failure(module.api, code, call, doing)

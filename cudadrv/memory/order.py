@@ -230,7 +230,7 @@ def _move(memory: AnyMemory, stream: StreamHandle, seen: Uses, writes: bool) -> 
             now: list[object] = []
             moves.now = now
             if former is not None:
-                former.left = now
+                former.home_version = now
     _let_user_keep(memory, stream)
     return True
 
