@@ -48,7 +48,7 @@ Word: TypeAlias = Literal[
     "real",  # a number of one of the types in `REALS`, for a float
     "float",  # such a number for a parameter whose text says only bits
     "foreign",  # memory of another library, by the CUDA array interface
-    "view",  # a texture, which reads its memory; its box has its number
+    "view",  # a texture, which reads its memory; its handle has its number
     "surface",  # a surface, which may write its memory; likewise
     "tensor",  # a tensor map, which may write its memory; it has its bytes
     "raw",  # anything else, which is packed into bytes first

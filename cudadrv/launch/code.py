@@ -104,9 +104,9 @@ def memory_conditions(i: int, kind: Word) -> list[str]:
 
 
 def home_condition(i: int, kind: Word, own: str = "own") -> str:
-    """The test that memory is open and ready; it holds the memory's box."""
-    box = "_handle" if kind in ADDRESSED else "buffer._handle"
-    return f"((m{i} := a{i}.{box}).home is {own} or {FOLLOW[kind]}(m{i}))"
+    """The test that memory is open and ready; it holds the memory's handle."""
+    handle = "_handle" if kind in ADDRESSED else "buffer._handle"
+    return f"((m{i} := a{i}.{handle}).home is {own} or {FOLLOW[kind]}(m{i}))"
 
 
 def memory_checks(i: int, kind: Word) -> list[str]:

@@ -57,20 +57,20 @@ def bytes_of(image: ptx.Image | bytes | bytearray | memoryview) -> bytes:
 
 def loaded(context: ContextHandle, data: bytes, jit: JitOptions | None = None) -> ModuleHandle:
     """Load bytes on a context; binary images go in as they are, PTX with a log of its compiler."""
-    api, box, log = context.api, ModuleHandle(context), JitLog()
+    api, handle, log = context.api, ModuleHandle(context), JitLog()
     if is_binary(data):
         call = "cuModuleLoadData"
-        code = box.make(api.cuModuleLoadData, data)
+        code = handle.make(api.cuModuleLoadData, data)
     else:
         call = "cuModuleLoadDataEx"
         # The driver reads PTX up to a zero byte.
         text = data if data.endswith(b"\0") else data + b"\0"
         options = log.options | ({} if jit is None else jit.native())
         given = len(options), tuple(options), tuple(options.values())
-        code = box.make(api.cuModuleLoadDataEx, text, *given)
+        code = handle.make(api.cuModuleLoadDataEx, text, *given)
     if code:
         raise _rejected(context, code, call, len(data), log.text.strip())
-    return box
+    return handle
 
 
 def _rejected(

@@ -280,20 +280,20 @@ class LauncherState:
     def _is_quick(self) -> bool:
         """Whether the next launch may go without looking at stream and module.
 
-        Not in a capture, which has put another box in the stream, nor once one was closed.
+        Not in a capture, which has put another handle in the stream, nor once one was closed.
         """
         return self._own is not None and self._stream._handle is self._own
 
     def _launch(self, read: list[Argument], block: LaunchSlot) -> None:
         """Order the stream after what the arguments wait for, and launch."""
-        box: StreamHandle = self._stream._handle
+        handle: StreamHandle = self._stream._handle
         for argument in read:
             memory = argument.memory
-            if memory is not None and memory.home is not box:
-                self._use(memory, box, argument.writes)
-        if box.capture is not None:
+            if memory is not None and memory.home is not handle:
+                self._use(memory, handle, argument.writes)
+        if handle.capture is not None:
             holds = (argument.holds for argument in read if argument.holds is not None)
-            box.capture.keeps += [block.module, *holds]
+            handle.capture.keeps += [block.module, *holds]
         (code,) = block.call()
         if code:
             raise self._failure(code)
@@ -322,12 +322,12 @@ class LauncherState:
             ClosedError: the stream or the module was closed.
         """
         handle, loaded = self._loaded()
-        box: StreamHandle = self._stream._handle
+        stream: StreamHandle = self._stream._handle
         # This call takes the configuration as it is, where cuLaunchKernel converts nine numbers. A
         # partial costs less than loading the arguments for each call.
-        launch = box.api.cuLaunchKernelEx
+        launch = stream.api.cuLaunchKernelEx
         call = partial(launch, self._native, handle, parameters.address, 0)
-        return LaunchSlot(call, parameters, box, loaded)
+        return LaunchSlot(call, parameters, stream, loaded)
 
     def _failure(self, code: CUresult) -> Exception:
         doing = (

@@ -158,10 +158,12 @@ class Stream(BaseStream):
             return self.zeros(checked_shape(shape)[::-1], dtype).T
         array = self.empty(shape, dtype)
         if array.nbytes:
-            box, pointer = self._handle, array._pointer or array._make_pointer()
-            (code,) = box.context._driver.api.cuMemsetD8Async(pointer, 0, array.nbytes, box.raw)
+            handle, pointer = self._handle, array._pointer or array._make_pointer()
+            (code,) = handle.context._driver.api.cuMemsetD8Async(
+                pointer, 0, array.nbytes, handle.raw
+            )
             if code:
-                raise failure(box.api, code, "cuMemsetD8Async", f"zeroing {array.nbytes} bytes")
+                raise failure(handle.api, code, "cuMemsetD8Async", f"zeroing {array.nbytes} bytes")
         return array
 
     @overload
@@ -349,19 +351,19 @@ class Stream(BaseStream):
 
     def _wait_event(self, event: Event) -> None:
         """Wait for an event, which may draw the stream into the capture it was recorded in."""
-        box, found = self._handle, event._handle
+        handle, found = self._handle, event._handle
         capture = found.capture
         if event.interprocess and event.context.ordinal != self.context.ordinal:
-            wait_by_way(box, found)
+            wait_by_way(handle, found)
             return
-        if capture is None or not capture.is_open or box.capture is not None:
-            box.wait(found)
+        if capture is None or not capture.is_open or handle.capture is not None:
+            handle.wait(found)
             return
         try:
             self._join_capture(capture)
             self._handle.wait(found)
         except BaseException:
-            capture.dismiss(box)
+            capture.dismiss(handle)
             raise
 
 
@@ -551,23 +553,25 @@ class Context(BaseContext):
             raise failure(self._api, code, "cuStreamGetCtx", f"taking {number:#x} as a stream")
         if int(owner) != int(self.handle):
             raise WrongDeviceError(f"stream {number:#x} belongs to another context than {self!r}")
-        box = StreamHandle(self._handle, CUstream(number), is_owned=False, keeps=(stream,))
-        external = _ExternalStream(self, box)
+        handle = StreamHandle(self._handle, CUstream(number), is_owned=False, keeps=(stream,))
+        external = _ExternalStream(self, handle)
         external._number = number
         return external
 
     def _make_stream(self, flags: int, priority: int, *, is_default: bool = False) -> Stream:
         priority = border.whole("Context.new_stream: priority", priority, -(2**31), 2**31 - 1)
-        box = self._handle
-        owned = StreamHandle(box, None, is_owned=True)
+        handle = self._handle
+        owned = StreamHandle(handle, None, is_owned=True)
         call = "cuStreamCreateWithPriority"
-        if box.green is None:
-            code = owned.make(box.api.cuStreamCreateWithPriority, flags, priority)
+        if handle.green is None:
+            code = owned.make(handle.api.cuStreamCreateWithPriority, flags, priority)
         else:
             call = "cuGreenCtxStreamCreate"
-            code = owned.make(box.api.cuGreenCtxStreamCreate, box.green, _NON_BLOCKING, priority)
+            code = owned.make(
+                handle.api.cuGreenCtxStreamCreate, handle.green, _NON_BLOCKING, priority
+            )
         if code:
-            raise failure(box.api, code, call, f"a stream on {self!r}")
+            raise failure(handle.api, code, call, f"a stream on {self!r}")
         return Stream(self, owned, is_default=is_default)
 
     @property
@@ -743,16 +747,16 @@ class Context(BaseContext):
             PeerAccessUnsupportedError: the hardware has no such way between the devices.
         """
         peer = require_context("Context.enable_peer_access: other", other)._handle
-        box = self._handle
+        handle = self._handle
         raw = peer.raw
-        if box.reaches(peer):
+        if handle.reaches(peer):
             return
         doing = f"letting kernels of {self!r} use memory of {other!r}"
-        code = box.call(self._api.cuCtxEnablePeerAccess, raw, 0)[0]
+        code = handle.call(self._api.cuCtxEnablePeerAccess, raw, 0)[0]
         if code and code != CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED:
             raise failure(self._api, code, "cuCtxEnablePeerAccess", doing)
         open_pool(other.device, self.device)
-        box.peers.add(peer)
+        handle.peers.add(peer)
 
     def reset(self) -> None:
         """Destroy everything that the device's primary context has in this process.

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from ... import border
 from ...driver._api import OPAQUE_BYTES, CUdeviceptr, CUpointer_attribute, opaque_bytes
-from ...driver.addresses import known_at
 from ...driver.context import BaseContext
-from ...driver.context_handle import ContextHandle
+from ...driver.context_handle import ContextHandle, known_at
 from ...driver.driver_selection import failure
 from ...driver.handle import ClosedHandle
 from ...driver.pickling import Reduced, device_named, register_reduction, unshared
