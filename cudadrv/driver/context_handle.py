@@ -208,7 +208,7 @@ def known_at(
     Raises:
         CudaError: the driver refused, or told of the failure of earlier work.
     """
-    api, count = context.driver.api, 1 + len(attributes)
+    api, count = context._driver.api, 1 + len(attributes)
     asked = (MEMORY_TYPE, *attributes)
     code, values = api.cuPointerGetAttributes(count, asked, address)
     if code == CUresult.CUDA_ERROR_INVALID_CONTEXT:

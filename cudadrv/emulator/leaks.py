@@ -25,10 +25,10 @@ _T = TypeVar("_T")
 _LIBRARYS_OWN: Final = (
     ("driver/stream_handle.py", "take_event"),
     ("memory/staging.py", ""),
-    ("memory/host/pinned.py", "_wait"),
-    ("memory/strided/element_kernel.py", "_loaded"),
+    ("memory/pinned.py", "_wait"),
+    ("memory/strided_copy.py", "_loaded"),
     ("interop/ordering.py", ""),
-    ("stream/context.py", "default_stream"),
+    ("stream/context_and_stream.py", "default_stream"),
     ("runtime/", ""),
     ("client/cuda_client.py", "_open"),
     ("client/cuda_client.py", "module"),

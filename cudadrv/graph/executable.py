@@ -139,12 +139,12 @@ class GraphExec(Closeable):
             replay = handle.replay  # a local name, so that no method is looked up
             code = replay(handle.raw, queue.raw)[0]
         else:
-            code = self._launch_anew(handle, queue)
+            code = self._launch_cached(handle, queue)
         if code:
             self._stream = None
             raise failure(handle.api, code, "cuGraphLaunch", f"launching a graph on {stream!r}")
 
-    def _launch_anew(self, handle: ExecHandle, queue: StreamHandle) -> CUresult:
+    def _launch_cached(self, handle: ExecHandle, queue: StreamHandle) -> CUresult:
         """Order the stream after other streams' work on the graph's memory, and queue the graph."""
         self._order(handle, queue)
         (code,) = handle.api.cuGraphLaunch(handle.raw, queue.raw)

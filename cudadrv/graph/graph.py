@@ -29,12 +29,11 @@ from ..errors import InvalidValueError
 from ..launch.config import LaunchConfig
 from ..launch.module_and_kernel import Kernel
 from ..memory.array import AnyDeviceArray, DeviceArray
-from ..memory.buffer import DeviceBuffer, over
+from ..memory.buffer import DeviceBuffer, GraphMemory, over
 from ..memory.driver_pool import out_of_memory
 from ..memory.dtypes import TypedDType, checked_dtype
 from ..memory.host_copy import ArrayOrBuffer, HostArray
 from ..memory.layout import Shape, checked_shape
-from ..memory.release import GraphMemory
 from .base_graph import BaseGraph, GraphHandle
 from .executable import GraphExec
 from .needs import Content, NodeNeeds

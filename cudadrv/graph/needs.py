@@ -12,8 +12,8 @@ from ..driver.deferred_release import defer_release
 from ..driver.driver_api import DriverApi
 from ..driver.driver_selection import failure
 from ..driver.stream_handle import CaptureState
+from ..memory.buffer import GraphMemory
 from ..memory.order import AnyMemory, Memory, settle
-from ..memory.release import GraphMemory
 
 _NO_DESTRUCTOR_SYNC: Final = 1  # CU_USER_OBJECT_NO_DESTRUCTOR_SYNC, the only choice
 _MOVE: Final = 1  # CU_GRAPH_USER_OBJECT_MOVE: the graph takes over the reference

@@ -31,8 +31,7 @@ from ..memory.array import DeviceArray
 from ..memory.buffer import DeviceBuffer
 from ..memory.copy import check_alike, open_pools
 from ..memory.fill import pattern_of
-from ..memory.host_array import require_plain
-from ..memory.host_copy import ArrayOrBuffer, HostArray, host_address
+from ..memory.host_copy import ArrayOrBuffer, HostArray, host_address, require_plain
 from .base_graph import BaseGraph, require_graph
 from .host_function import HostCall
 from .needs import NodeNeeds

@@ -13,12 +13,10 @@ import numpy as np
 from .. import border
 from ..driver.stream import BaseStream
 from ..errors import CopyError, StreamCaptureUnsupportedError
-from ..memory.array import AnyDeviceArray
+from ..memory.array import AnyDeviceArray, empty
 from ..memory.copy import download_any
 from ..memory.dtypes import AnyArray
-from ..memory.host_array import as_array, require_plain
-from ..memory.host_copy import upload
-from ..memory.new_array import empty
+from ..memory.host_copy import as_array, require_plain, upload
 
 if TYPE_CHECKING:
     import numpy.typing as npt

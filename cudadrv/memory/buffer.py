@@ -1,25 +1,236 @@
-"""`DeviceBuffer`: bytes of device memory that come from a stream and go back to it."""
+"""`DeviceBuffer`: bytes of device memory; and the handles that own what buffers and arrays have.
+
+Memory is given back in stream order, after every stream that ever used it; see `order`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 from weakref import ref
 
 from .. import border, errors
 from ..driver._api import CUdeviceptr, CUresult
 from ..driver.context import BaseContext
+from ..driver.context_handle import ContextHandle
+from ..driver.deferred_release import release_when, retry_destroy
 from ..driver.driver_selection import failure
-from ..driver.handle import Closeable, ClosedHandle, _live
+from ..driver.handle import Closeable, ClosedHandle, Handle, InvalidatedHandle, _live
 from ..driver.stream import BaseStream, require_stream
-from ..driver.stream_block_cache import LARGEST_BYTES
+from ..driver.stream_block_cache import LARGEST_BYTES, SizeBin
 from ..driver.stream_handle import StreamHandle, give_back_kept
-from ..errors import ClosedError, CudadrvError
+from ..errors import ClosedError, CudadrvError, CudaError
 from .driver_pool import out_of_memory
-from .order import AnyMemory, note
-from .release import BorrowedMemory, GraphMemory, NoMemory, PoolMemory
+from .order import AnyMemory, Memory, note
 from .resource import MemoryStream, Released, ResourceMemory, choices_made, chosen_for
+
+_GIVEN_BACK: Final = InvalidatedHandle("the device memory was given back")
+
+
+class NoMemory(Memory[None]):
+    """Stands for the memory of what has no bytes."""
+
+    __slots__ = ()
+
+    def _destroy(self) -> None:
+        pass
+
+
+class PoolMemory(Memory[CUdeviceptr]):
+    """Memory of the device's pool, given back in stream order.
+
+    Attributes:
+        has_contents: whether the driver has it.
+        kept: where its first home keeps it when it goes, for what that allocates next; None where
+            it goes back to the pool.
+    """
+
+    __slots__ = ("kept",)
+
+    raw: CUdeviceptr
+    home: StreamHandle | None
+    # In a class, not in a slot: a slot more takes time for each new array.
+    has_contents: bool = True
+    kept: SizeBin | None
+    # The names of this file are gone when the interpreter drops the last boxes.
+    _given_back: ClassVar = _GIVEN_BACK
+
+    def __init__(
+        self, context: ContextHandle, raw: CUdeviceptr | None, home: StreamHandle | None
+    ) -> None:
+        super().__init__(context, raw, home)
+        self.kept = None
+
+    def __del__(self) -> None:
+        try:
+            kept, raw = self.kept, self.raw
+            # What only its own stream has used is free there.
+            if kept is not None and self.moved is None and len(kept) < kept.most:
+                # Nothing uses it any more, even if a finalizer saves it.
+                self.raw = self._given_back  # type: ignore[assignment]  # no call takes it
+                self.home = None
+                kept.append(raw)
+                return
+            home, moved, driver = self.home, self.moved, self.context._driver
+        except AttributeError:
+            return  # it was never finished
+        if moved is not None or home is None or home.captured_by is not None or not home.is_owned:
+            self._destroy_and_report()
+        # False where the driver has none. Most memory goes here, at a third of the cost.
+        elif raw and not driver.is_gone:  # type: ignore[truthy-bool]  # None, or a InvalidatedHandle
+            had_failed = driver.has_failed
+            (code,) = driver.api.cuMemFreeAsync(raw, home.raw)
+            if code:
+                self._report_free(code, had_failed)
+            else:
+                self.raw = self._given_back  # type: ignore[assignment]  # no call takes it
+                self.home = None
+
+    def _destroy(self) -> None:
+        """Give the memory back after every stream that used it."""
+        users = self.all_users()
+        writer = self.uses.writer
+        if writer is not None and writer.capture is not None and writer.capture.is_open:
+            # It was allocated in a capture that is open: its release becomes part of the graph.
+            for user in users:
+                if user is not writer:
+                    writer.follow(user)
+            self._free(writer)
+            return
+        if not self.has_contents:
+            return
+        own = [
+            user
+            for user in users
+            if user.context.ordinal == self.context.ordinal and not user.is_destroyed
+        ]
+        if users and not own:
+            self._free_at_once(users)
+            return
+        free = [user for user in own if not user.is_capturing()]
+        # To wait for a stream that another library captures would be to be captured with it.
+        if not free or any(user.is_captured_elsewhere() for user in users):
+            self._defer()
+            return
+        target = writer if writer in free else free[-1]
+        assert target is not None
+        fault = None
+        for user in users:
+            if user is not target:
+                try:
+                    target.follow(user)
+                except CudadrvError as error:
+                    fault = error
+                    if not user.is_capturing():
+                        user.api.cuStreamSynchronize(user.raw)
+        self._free(target)
+        if fault is not None:
+            raise fault
+
+    def _free_at_once(self, users: tuple[StreamHandle, ...]) -> None:
+        """Give the memory back on the host: a collection has destroyed all its streams."""
+        for user in users:
+            user.synchronize()
+        (code,) = self.context.call(self.api.cuMemFree, self.raw)
+        if code:
+            raise self._refused(code)
+        self.home = None
+
+    def _free(self, stream: StreamHandle) -> None:
+        (code,) = self.api.cuMemFreeAsync(self.raw, stream.raw)
+        if code:
+            raise self._refused(code)
+        self.home = None
+
+    def _report_free(self, code: CUresult, had_failed: bool) -> None:
+        if code == CUresult.CUDA_ERROR_NOT_PERMITTED:
+            retry_destroy(self._destroy_and_report)
+            return
+        fault = self._refused(code)
+        if isinstance(fault, CudaError):
+            self._report_failure(fault, had_failed)
+
+    def _refused(self, code: CUresult) -> CudadrvError:
+        doing = f"giving back the memory at {int(self.raw):#x} of device {self.context.ordinal}"
+        return failure(self.api, code, "cuMemFreeAsync", doing)
+
+    def _defer(self) -> None:
+        """Leave the release to another object, which goes when the capture has ended.
+
+        This one's finalizer runs once. A graph would free at each replay what was allocated once.
+        """
+        heir = PoolMemory(self.context, None, None)
+        heir.moved = self.uses
+        heir.raw = self.raw  # last: until then it gives nothing back
+        users = self.all_users()
+        for user in users:
+            capture = user.captured_by
+            if capture is not None:
+                capture.deferred.append(heir)
+                return
+        # Another library's capture: nobody tells when it ends, so it is asked at later calls.
+        release_when(lambda: not any(user.is_captured_elsewhere() for user in users), [heir])
+
+
+class GraphMemory(PoolMemory):
+    """Memory that was allocated in a capture.
+
+    Attributes:
+        has_contents: whether the graph has been replayed, from which on the driver has it.
+    """
+
+    __slots__ = ("has_contents",)
+
+    def __init__(
+        self, context: ContextHandle, raw: CUdeviceptr | None, stream: StreamHandle | None
+    ) -> None:
+        super().__init__(context, raw, stream)
+        self.has_contents: bool = False
+
+
+class BorrowedMemory(Memory[int]):
+    """Memory that another object keeps; that is let go of after every stream that used it.
+
+    Attributes:
+        owner: what keeps it.
+    """
+
+    __slots__ = ("owner",)
+
+    leads_to_user = True
+
+    def __init__(
+        self, context: ContextHandle, raw: int, stream: StreamHandle | None, owner: object
+    ) -> None:
+        super().__init__(context, raw, stream)
+        self.owner: object = owner
+
+    def _destroy(self) -> None:
+        # What is of the driver waits itself when it is destroyed.
+        if isinstance(self.owner, Handle):
+            return
+        users = self.all_users()
+        if all(not user.is_capturing() and user.is_idle() for user in users):
+            return
+        tests = [_until_now(user) for user in users]
+        release_when(lambda: all(is_done() for is_done in tests), [self.owner, *users])
+
+
+def _until_now(stream: StreamHandle) -> Callable[[], bool]:
+    """What tells whether all that a stream was given until now is done."""
+    try:
+        capture = stream.captured_by
+        event = capture.before.get(stream) if capture is not None else None
+        if event is None and not stream.is_captured_elsewhere():
+            event = stream.take_event()
+            event.record(stream)
+    except CudadrvError:
+        event = None  # such as that the driver has no event
+    if event is not None:
+        return event.is_done
+    return lambda: not stream.is_capturing() and stream.is_idle()
+
 
 _LARGEST_ADDRESS: Final = 2**64 - 1
 _FULL: Final = CUresult.CUDA_ERROR_OUT_OF_MEMORY
@@ -111,61 +322,55 @@ class DeviceMemory(Closeable):
             raise border.refused("allocating: stream", stream, "give a Stream") from None
         self.nbytes = nbytes
         self._dependents = None
-        if kept and (not choices_made or chosen_for(stream) is None):
+        # Streams of other libraries, and those of captures, keep no blocks.
+        if (kept or (queue.keeps is None and nbytes > 0)) and (
+            not choices_made or chosen_for(stream) is None
+        ):
             # As the constructor does, at a third of the cost.
             box = _new(PoolMemory)
             box.context = context = queue.context
             box.home = queue
             box.moved = None
-            box.kept = kept
-            try:
-                box.raw = raw = kept.pop()
-            except IndexError:  # another thread took it
-                self._ask(stream, queue, nbytes)
+            if kept:
+                box.kept = kept
+                try:
+                    raw = kept.pop()
+                except IndexError:  # another thread took it
+                    raw = _fresh(stream, queue, nbytes)
             else:
-                box.public = public = id(self)
-                self._handle, self._pointer = box, raw
-                self._address = int(raw)
-                _live[public] = box, ref(self)
+                box.kept = queue.kept.of_size(nbytes) if nbytes <= LARGEST_BYTES else None
+                raw = _fresh(stream, queue, nbytes)
+            box.raw = raw
+            box.public = public = id(self)
+            self._handle, self._pointer = box, raw
+            self._address = int(raw)
+            _live[public] = box, ref(self)
         else:
-            self._ask(stream, queue, nbytes)
+            self._allocate_otherwise(stream, queue, nbytes)
             context = queue.context
         if not context.is_primary:
             stream.context._adopt(self)
 
-    def _ask(self, stream: BaseStream, queue: StreamHandle, nbytes: int) -> None:
-        """Take memory from the driver, as the stream keeps none of this size."""
+    def _allocate_otherwise(self, stream: BaseStream, queue: StreamHandle, nbytes: int) -> None:
+        """Take memory of a chosen resource, of a graph, on another library's stream, or none."""
         context, capture = queue.context, queue.capture
-        if choices_made and nbytes > 0 and self._take(stream, nbytes):
-            return
+        resource = chosen_for(stream) if choices_made and nbytes > 0 else None
+        memory: AnyMemory
+        self._pointer, self._address = None, 0
         if nbytes <= 0:
             if nbytes:
                 raise errors.InvalidValueError(f"allocating {nbytes} bytes: a size is 0 or more")
-            self._pointer, self._address = None, 0
-            self._have(NoMemory(context, None, queue))
-            return
-        # As the constructor does, at a third of the cost.
-        box = _new(PoolMemory) if capture is None else GraphMemory(context, None, queue)
-        box.context = context
-        box.home = queue
-        box.moved = None
-        box.kept = None
-        box.public = 0
-        allocate = context._driver.api.cuMemAllocAsync
-        try:
-            code, box.raw = allocate(nbytes, queue.raw)
-            if code == _FULL and give_back_kept(context._driver, context.ordinal):
-                code, box.raw = allocate(nbytes, queue.raw)
-        except OverflowError:  # more than the driver's function can be asked for
-            raise out_of_memory(stream.context, nbytes, "") from None
-        if code:
-            raise _refused(stream, nbytes, code)
-        if capture is not None:
-            capture.add_born(box)
-        elif nbytes <= LARGEST_BYTES:
-            box.kept = queue.kept.of_size(nbytes)
-        self._pointer, self._address = box.raw, int(box.raw)
-        self._have(box)
+            memory = NoMemory(context, None, queue)
+        elif resource is not None:
+            memory = ResourceMemory.take(resource, nbytes, stream)
+            self._address = memory.raw + 0
+        else:
+            memory = (PoolMemory if capture is None else GraphMemory)(context, None, queue)
+            memory.raw = raw = _fresh(stream, queue, nbytes)
+            if capture is not None:
+                capture.add_born(memory)
+            self._pointer, self._address = raw, int(raw)
+        self._have(memory)
 
     def _have(self, memory: AnyMemory) -> None:
         """Own memory."""
@@ -177,16 +382,6 @@ class DeviceMemory(Closeable):
         else:
             memory.public = id(self)
             self._own(memory)
-
-    def _take(self, stream: BaseStream, nbytes: int) -> bool:
-        """Take memory of the resource that was chosen; False if that is the driver's pool."""
-        resource = chosen_for(stream)
-        if resource is None:
-            return False
-        memory = ResourceMemory.take(resource, nbytes, stream)
-        self._pointer, self._address = None, memory.raw + 0
-        self._have(memory)
-        return True
 
     def _hold(self, stream: BaseStream, memory: AnyMemory, address: int, nbytes: int) -> None:
         """Take memory that has a box already."""
@@ -367,8 +562,23 @@ def _most_from(pointer: int) -> int:
     return min(_LARGEST_ADDRESS + 1 - pointer, border.LARGEST)
 
 
-def _refused(stream: BaseStream, nbytes: int, code: CUresult) -> CudadrvError:
+def _fresh(stream: BaseStream, queue: StreamHandle, nbytes: int) -> CUdeviceptr:
+    """Take memory of the driver's pool, or in a capture of the graph.
+
+    Raises:
+        OutOfMemoryError: with the request and the free and total bytes.
+    """
+    context = queue.context
+    allocate = context._driver.api.cuMemAllocAsync
+    try:
+        code, raw = allocate(nbytes, queue.raw)
+        if code == _FULL and give_back_kept(context._driver, context.ordinal):
+            code, raw = allocate(nbytes, queue.raw)
+    except OverflowError:  # more than the driver's function can be asked for
+        raise out_of_memory(stream.context, nbytes, "") from None
     if code == _FULL:
-        return out_of_memory(stream.context, nbytes, "cuMemAllocAsync")
-    doing = f"allocating {nbytes} bytes on {stream!r}"
-    return failure(stream._handle.api, code, "cuMemAllocAsync", doing)
+        raise out_of_memory(stream.context, nbytes, "cuMemAllocAsync")
+    if code:
+        doing = f"allocating {nbytes} bytes on {stream!r}"
+        raise failure(context._driver.api, code, "cuMemAllocAsync", doing)
+    return raw

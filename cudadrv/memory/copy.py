@@ -11,17 +11,22 @@ from ..driver._api import CUdeviceptr
 from ..driver.driver_selection import failure
 from ..driver.stream import BaseStream
 from ..errors import CopyError, InvalidValueError, WrongDeviceError
-from .array import AnyDeviceArray, DeviceArray, StridedArray
-from .buffer import DeviceBuffer, alloc
+from .array import AnyDeviceArray, DeviceArray, StridedArray, empty
+from .buffer import DeviceBuffer, PoolMemory, alloc
 from .driver_pool import open_pool
-from .host_array import require_plain
-from .host_copy import ArrayOrBuffer, HostArray, download, opened, ready, upload
-from .new_array import empty
+from .host_copy import (
+    ArrayOrBuffer,
+    HostArray,
+    download,
+    opened,
+    ready,
+    require_plain,
+    transfer,
+    upload,
+)
 from .order import use
-from .release import PoolMemory
 from .resource import without_choices
-from .strided.strided_copy import copy_strided, copy_to_peer, side_of
-from .transfer import transfer
+from .strided_copy import copy_strided, copy_to_peer, side_of
 
 _SIDES: Final = (DeviceArray, DeviceBuffer, np.ndarray)
 _ndarray: Final = np.ndarray

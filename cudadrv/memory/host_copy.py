@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeAlias, cast
 
 import numpy as np
 
+from .. import border
 from ..driver._api import CUdeviceptr, CUresult
 from ..driver.context_handle import known_at
 from ..driver.deferred_release import run_deferred
 from ..driver.driver_selection import failure
 from ..driver.stream import BaseStream
 from ..driver.stream_handle import StreamHandle
-from ..errors import CopyError, CudadrvError, WrongDeviceError
+from ..errors import ArgumentTypeError, CopyError, CudadrvError, WrongDeviceError
 from .array import AnyDeviceArray
 from .buffer import DeviceBuffer
 from .dtypes import AnyArray
 from .order import AnyMemory, use
-from .staging import LEAST_STAGED_BYTES, ring_of
-from .transfer import transfer
+from .staging import LEAST_STAGED_BYTES, copy_staged
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 HostArray: TypeAlias = AnyArray
 ArrayOrBuffer: TypeAlias = AnyDeviceArray | DeviceBuffer
@@ -200,11 +203,7 @@ def _download_staged(stream: BaseStream, dst: HostArray, src: ArrayOrBuffer) -> 
         return False
     if dst.flags.c_contiguous and is_reachable(box, dst):
         return False
-    ring = ring_of(stream.context)
-    if ring is None:
-        return False
-    ring.download(box, dst, src._address)
-    return True
+    return copy_staged(stream, src._address, dst, to_device=False)
 
 
 def _upload_large(stream: BaseStream, dst: ArrayOrBuffer, src: HostArray, wait: bool) -> None:
@@ -213,13 +212,11 @@ def _upload_large(stream: BaseStream, dst: ArrayOrBuffer, src: HostArray, wait: 
     accesses = box.context._driver.host_accesses
     if accesses is not None and not is_dense:
         accesses.host_reads(src)
-    ring = None
-    if src.nbytes >= LEAST_STAGED_BYTES and not (is_dense and is_reachable(box, src)):
-        ring = ring_of(stream.context)
-    if ring is None:
-        _upload_directly(box, dst._address, np.ascontiguousarray(src), wait)
-    else:
-        ring.upload(box, dst._address, src)
+    if src.nbytes >= LEAST_STAGED_BYTES:
+        is_known = is_dense and known_at(box.context, src.ctypes.data) is not None
+        if not is_known and copy_staged(stream, dst._address, src, to_device=True):
+            return
+    _upload_directly(box, dst._address, np.ascontiguousarray(src), wait)
 
 
 def _upload_directly(box: StreamHandle, pointer: int, source: HostArray, wait: bool) -> None:
@@ -281,3 +278,58 @@ def is_reachable(stream: StreamHandle, array: HostArray) -> bool:
         CudaError: the driver refused to say.
     """
     return known_at(stream.context, host_address(array)) is not None
+
+
+def as_array(array: npt.ArrayLike) -> AnyArray:
+    """What NumPy makes of a sequence, a number or an array of a subclass.
+
+    Raises:
+        ArgumentTypeError: it makes no array of it.
+        CopyError: it has masked elements.
+    """
+    try:
+        source: AnyArray = np.asanyarray(array)
+    except Exception as error:  # the object's own conversion may raise anything
+        what = f"{border.described(array)}, becomes no NumPy array"
+        raise ArgumentTypeError(f"{what}: {error}") from error
+    require_plain(source)
+    return np.asarray(source)
+
+
+def require_plain(array: AnyArray) -> None:
+    """Raise for a host array with masked elements: device memory has no mask.
+
+    Raises:
+        CopyError: it has.
+    """
+    if type(array) is not np.ndarray and np.ma.is_masked(array):
+        raise CopyError(
+            "a host array with masked elements has no counterpart on a device: fill them with "
+            "`array.filled(value)`"
+        )
+
+
+_P = ParamSpec("_P")
+
+
+def transfer(
+    stream: StreamHandle,
+    function: Callable[_P, tuple[CUresult]],
+    *args: _P.args,
+    **kwargs: _P.kwargs,
+) -> CUresult:
+    """Call a copy function of the driver for a stream and give its result.
+
+    With a context of another device current, driver 580 refuses copies of stream-ordered memory
+    (CUDA_ERROR_INVALID_VALUE), although they name their stream; with none current it takes them,
+    but for what goes over the border of two mappings of a reserved range. Where there are several
+    devices or such ranges it is asked which context is current, and the stream's own is bound for
+    the call if need be, in a capture in any case: a refusal would spoil it, and be reported by who
+    checks a program's calls.
+    """
+    context = stream.context
+    if context.is_alone or (stream.capture is None and context.suits_copies()):
+        (code,) = function(*args, **kwargs)
+    else:
+        (code,) = context.call(function, *args, **kwargs)
+    return code

@@ -17,8 +17,8 @@ from ..driver.handle import AnyHandle, Closeable, ClosedHandle, InvalidatedHandl
 from ..driver.stream import BaseStream
 from ..driver.stream_handle import EventHandle, StreamHandle
 from ..errors import CudaError, InvalidValueError, ResetRefusedError
-from ..memory.host.pinned import HostHandle, wait_for_contexts
-from ..memory.host.registered import RegisteredArray
+from ..memory.pinned import HostHandle, wait_for_contexts
+from ..memory.registered import RegisteredArray
 from ..memory.reuse.allocator import allocators
 from ..memory.reuse.arena import arenas
 

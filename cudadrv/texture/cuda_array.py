@@ -30,8 +30,7 @@ from ..errors import CopyError, TextureError, WrongDeviceError
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.copy import contiguous, copy_on_device, temporary
 from ..memory.dtypes import AnyArray, TypedDType
-from ..memory.host_array import require_plain
-from ..memory.host_copy import host_address, is_reachable
+from ..memory.host_copy import host_address, is_reachable, require_plain
 from ..memory.layout import Shape, checked_shape
 from ..memory.order import AnyMemory, Memory, use
 from .array_layout import Extents, Texel, creation_error, descriptor_of

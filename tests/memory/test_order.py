@@ -15,7 +15,7 @@ from cudadrv.driver import deferred_release
 from cudadrv.driver._api import CUstreamCaptureMode
 from cudadrv.errors import CudaError, StreamCaptureIsolationError
 from cudadrv.memory import order
-from cudadrv.memory.release import BorrowedMemory
+from cudadrv.memory.buffer import BorrowedMemory
 from tests.several_threads import all_at_once
 
 _RELAXED = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
