@@ -156,7 +156,7 @@ _BITS_FLOAT_CODE: Final = {"b16": "e", "b32": "f", "b64": "d"}
 _NUMPY_NAME: Final = {"f32": "float32", "f64": "float64"}
 
 
-class Parameter:
+class KernelParameter:
     """One parameter of a kernel: packs values for it, or says why not."""
 
     __slots__ = (
@@ -180,7 +180,7 @@ class Parameter:
         self._is_signed = _SIGNS.get(param.cpp_type)
 
     def __repr__(self) -> str:
-        return f"<Parameter {self.position} of {self.kernel!r}: {self.type_name}>"
+        return f"<KernelParameter {self.position} of {self.kernel!r}: {self.type_name}>"
 
     @property
     def type_name(self) -> str:

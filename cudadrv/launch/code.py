@@ -20,7 +20,7 @@ from ..driver.stream import BaseStream
 from ..interop.elements import named_dtype
 from ..interop.reader import Foreign, Reader
 from ..memory.buffer import DeviceBuffer
-from .arguments import ADDRESSED, NUMBERS, REALS, WHOLE, Argument, Kind, Parameter, Word
+from .arguments import ADDRESSED, NUMBERS, REALS, WHOLE, Argument, KernelParameter, Kind, Word
 from .parameters import packer
 
 # The type that most numbers have, which is seen faster, and all types that are packed as they are.
@@ -125,8 +125,8 @@ def memory_checks(i: int, kind: Word) -> list[str]:
 
 
 def general_names(
-    parameters: Sequence[Parameter],
-    convert: Callable[[Parameter, object], tuple[bytes, Argument]],
+    parameters: Sequence[KernelParameter],
+    convert: Callable[[KernelParameter, object], tuple[bytes, Argument]],
 ) -> dict[str, object]:
     """For arguments of all kinds; `convert` is called for one that no test knows."""
     names: dict[str, object] = {
@@ -146,7 +146,7 @@ def general_names(
 
 
 def number_names(
-    parameters: Sequence[Parameter], kinds: tuple[Kind, ...], version: int
+    parameters: Sequence[KernelParameter], kinds: tuple[Kind, ...], version: int
 ) -> dict[str, object]:
     """For numbers among arrays: what packs those of a launch with the same arrays."""
     numbers = [i for i, kind in enumerate(kinds) if kind in NUMBERS]

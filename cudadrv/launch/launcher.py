@@ -24,7 +24,7 @@ from ..driver.stream import BaseStream
 from ..driver.stream_handle import StreamHandle
 from ..errors import ClosedError
 from ..memory.order import AnyMemory, Memory, note, use
-from .arguments import Argument, Kind, Parameter
+from .arguments import Argument, KernelParameter, Kind
 from .code import LaunchCode, foreign_names, general_names, launch_code, number_names, prepared_code
 from .config import LaunchConfig, native_config
 from .host_arguments import HostArgument, launch_with
@@ -308,7 +308,7 @@ class LauncherState:
         self._use(memory, own, writes)
         return True
 
-    def _convert(self, parameter: Parameter, value: object) -> tuple[bytes, Argument]:
+    def _convert(self, parameter: KernelParameter, value: object) -> tuple[bytes, Argument]:
         """The bytes of a value of any kind, its memory made ready; and what to hold."""
         argument = parameter.read(value, self._stream)
         if argument.memory is not None:

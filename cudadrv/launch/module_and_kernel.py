@@ -29,7 +29,7 @@ from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer
 from ..memory.dtypes import TypedDType, checked_dtype
 from ..memory.layout import Shape
-from .arguments import Parameter
+from .arguments import KernelParameter
 from .config import LaunchConfig, native_config
 from .images import ImageLike, bytes_of, given, loaded
 from .jit_options import JitOptions
@@ -196,7 +196,7 @@ class Kernel(NotCopyable):
             module._handle, name, function
         )
         self._packing = KernelParameters(name, self.signature)
-        self.parameters: tuple[Parameter, ...] = self._packing.each
+        self.parameters: tuple[KernelParameter, ...] = self._packing.each
         self.parameter_bytes: int = self._packing.nbytes
         self._attributes: dict[int, int] = {}
         self._shared_allowed = _DEFAULT_DYNAMIC_SHARED

@@ -14,7 +14,7 @@ from ..driver.context_handle import ModuleHandle
 from ..driver.stream import BaseStream
 from ..driver.stream_handle import StreamHandle
 from ..errors import ArgumentError
-from .arguments import ADDRESSES, Argument, Kind, Parameter
+from .arguments import ADDRESSES, Argument, KernelParameter, Kind
 
 # An address of the device. It is packed in half the time of a whole number of 64 bits (Q), as it is
 # not checked for a sign: only what cudadrv made is packed so.
@@ -88,7 +88,7 @@ class LaunchSlot:
 
 
 def packer(
-    parameters: Sequence[Parameter], kinds: Sequence[Kind], nbytes: int, start: int = 0
+    parameters: Sequence[KernelParameter], kinds: Sequence[Kind], nbytes: int, start: int = 0
 ) -> struct.Struct:
     """The packer of parameters from `start` on: each value at its offset, padding between.
 
@@ -126,8 +126,9 @@ class KernelParameters:
 
     def __init__(self, kernel: str, signature: ptx.KernelSignature) -> None:
         self.kernel: str = kernel
-        self.each: tuple[Parameter, ...] = tuple(
-            Parameter(kernel, position, param) for position, param in enumerate(signature.params)
+        self.each: tuple[KernelParameter, ...] = tuple(
+            KernelParameter(kernel, position, param)
+            for position, param in enumerate(signature.params)
         )
         self.nbytes: int = signature.nbytes
         self._offsets = tuple(param.offset for param in signature.params)
