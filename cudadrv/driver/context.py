@@ -47,7 +47,7 @@ _PRINTF: Final = CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE
 class ContextLimits(NotCopyable):
     """Limits of device code in a context; reading one asks the driver, setting one tells it.
 
-    What the driver makes of a value may be larger. The heap and the buffer of `printf` are changed
+    The driver may round a value up. The heap and the buffer of `printf` are changed
     before the first kernel that uses them is launched.
 
     Attributes:
@@ -76,7 +76,7 @@ class ContextLimits(NotCopyable):
 
     @property
     def heap_bytes(self) -> int:
-        """What `malloc` and `new` in kernels take from."""
+        """The heap of `malloc` and `new` in kernels."""
         return self._get(_HEAP)
 
     @heap_bytes.setter
@@ -85,7 +85,7 @@ class ContextLimits(NotCopyable):
 
     @property
     def printf_bytes(self) -> int:
-        """What kernels print until the next synchronisation."""
+        """The buffer of `printf`, until the next synchronisation."""
         return self._get(_PRINTF)
 
     @printf_bytes.setter
@@ -130,9 +130,9 @@ class BaseContext(Closeable):
         self.device: Final = device
         self.is_primary: bool = is_primary
         self._kept: dict[type, object] = {}
-        # What is called with each module that is loaded; the room of launches knows the type.
+        # Functions called with each module that is loaded; the type is above this layer.
         self._loading: list[Callable[[Any], object]] = []
-        # Where new memory comes from, if that was chosen; the room of memory knows the type.
+        # The resource of new memory, if one was chosen; the type is above this layer.
         self._resource: object | None = None
         self._own(ContextHandle(device.driver, handle, device.ordinal, is_primary=is_primary))
         if handle is not None:
@@ -257,7 +257,7 @@ class BaseContext(Closeable):
 
     @property
     def capability(self) -> GpuCapability:
-        """What the device's compute capability offers."""
+        """The features of the device's compute capability."""
         from .capability import GpuCapability  # making its classes takes 2 ms, and few starts ask
 
         return GpuCapability.from_compute_capability(*self.device.compute_capability)
@@ -297,7 +297,7 @@ class BaseContext(Closeable):
 
     @property
     def cache_preference(self) -> CachePreference:
-        """What multiprocessors prefer for kernels that say nothing; asks and tells the driver."""
+        """The preference for kernels without one of their own; queries and sets the driver's."""
         code, value = self._handle.call(self._api.cuCtxGetCacheConfig)
         if code:
             raise failure(self._api, code, "cuCtxGetCacheConfig", f"asking {self!r}")

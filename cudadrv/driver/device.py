@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class DeviceProperties:
     """The attributes of a device, each under its name in lower case.
 
-    Such as ``device.properties.multiprocessor_count``; `DeviceAttribute` has the names. What the
-    driver does not know is an `AttributeError`.
+    Such as ``device.properties.multiprocessor_count``; `DeviceAttribute` has the names. An
+    attribute that the driver does not know raises `AttributeError`.
     """
 
     __slots__ = ("_ask", "_device")
@@ -183,7 +183,7 @@ class Device:
         )
 
     def attribute(self, attribute: DeviceAttribute | int) -> int:
-        """What the driver answers for an attribute; asked once, then remembered.
+        """The value of an attribute; queried once, then cached.
 
         The binding's own members spare a start the making of `DeviceAttribute`.
 

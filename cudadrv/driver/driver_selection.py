@@ -42,7 +42,7 @@ _Ts = TypeVarTuple("_Ts")
 
 
 class Ending:
-    """What a driver caches, and what threads have as well: it does not go with its last name."""
+    """A cached object that threads refer to, so that it needs an explicit end."""
 
     __slots__ = ()
 

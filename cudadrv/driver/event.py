@@ -161,10 +161,10 @@ class Event(Closeable):
 
 
 def _until(is_done: Callable[[], bool]) -> Generator[Any, None, None]:
-    """What ``await`` iterates, until something is done.
+    """Yield to asyncio until `is_done` returns True.
 
     The driver is asked again and again, as a function of the host in the stream would not be called
-    where the work fails. What it answers then is raised.
+    where the work fails. Its error is raised.
     """
     if is_done():
         return

@@ -47,7 +47,7 @@ _RawT = TypeVar("_RawT")
 # in between may run a finalizer that makes something.
 _adopting: Final = process_lock()
 
-# What `Closeable.close` leaves behind where a later error would be put.
+# `Closeable.close` puts this where a later error would be put.
 _LEFT: Final = object()
 
 
@@ -60,7 +60,7 @@ class NotCopyable:
 
     __slots__ = ()
 
-    # What to do instead, where there is something.
+    # The remedy, for the error; empty if there is none.
     _remedy: ClassVar[str] = ""
 
     # copy.copy, copy.deepcopy and pickle come here.
@@ -73,7 +73,7 @@ class NotCopyable:
 
 
 class ClosedHandle:
-    """Takes the place of a closed object's handle; any use of it raises `ClosedError`.
+    """Stands in for the handle of a closed object; every access raises `ClosedError`.
 
     Attributes:
         home: no stream, so that the quick test of a launch or a copy fails.
@@ -93,12 +93,12 @@ class ClosedHandle:
 
     @property
     def error(self) -> ClosedError:
-        """What a use of the closed object raises."""
+        """The error that a use of the closed object raises."""
         return ClosedError(self._text)
 
 
 class InvalidatedHandle:
-    """Takes the place of a handle that was destroyed with its context; no call accepts it.
+    """Stands in for a raw handle that was destroyed with its context; no call accepts it.
 
     None would be the null handle to the driver, which means the default stream, or whichever
     context is current.
@@ -138,7 +138,7 @@ class Handle(Generic[_RawT]):
     # Destroys the object in the place of this handle, and goes with it; for handles that are found
     # by weak references. So a handle that was found has an object that exists.
     destroyer: Handle[Any] | None = None
-    # Where `Closeable.close` is told of a failure; filled there alone.
+    # A failure to destroy is put here for `Closeable.close`, which sets it.
     _outcome: list[object]
 
     def __init__(self, raw: _RawT | None) -> None:
@@ -210,7 +210,7 @@ class Handle(Generic[_RawT]):
         outcome: list[object] | None = getattr(self, "_outcome", None)
         error.__traceback__ = None  # its frames have this handle, and so the handles of its parents
         if outcome is not None:
-            # Whoever appends first has the error told: this, or the `close` that has left.
+            # The first to append decides who reports the error: this, or the `close` that has left.
             outcome.append(error)
             if outcome[0] is error:
                 return
@@ -222,7 +222,7 @@ class Handle(Generic[_RawT]):
 
 
 def _words(error: Exception) -> str:
-    """What an error says; of a group, what each in it says."""
+    """The text of an error, or the texts of all in a group."""
     if isinstance(error, ExceptionGroup):
         return "; ".join(_words(each) for each in error.exceptions)
     return str(error)
@@ -276,7 +276,7 @@ class Closeable(NotCopyable):
 
     __slots__ = ("__weakref__", "_dependents", "_handle")
 
-    # What is named closed with it; the slot is filled at the first one.
+    # Objects that close with it; the slot is filled at the first one.
     _dependents: Registry[Closeable] | None
 
     # A subclass has handles of one type, and says so; once closed it holds a `ClosedHandle`.
@@ -323,7 +323,7 @@ class Closeable(NotCopyable):
 
     @property
     def _closed_text(self) -> str:
-        """What a use after `close` says."""
+        """The text of the error of a use after `close`."""
         raise NotImplementedError
 
     def _mark_closed(self) -> None:
@@ -342,7 +342,7 @@ class Closeable(NotCopyable):
         if handle.__class__ is ClosedHandle:
             return
         self._mark_closed()
-        # What stands over this may have the same handle, as levels of an array do: it goes first.
+        # A dependent may have the same handle, as levels of an array do: it goes first.
         faults = self._close_dependents() if getattr(self, "_dependents", None) else None
         outcome: list[object] = []
         if handle.destroyer is None:
@@ -360,7 +360,7 @@ class Closeable(NotCopyable):
         raise_all(faults, f"closing {self!r}")
 
     def _adopt(self, child: Closeable) -> None:
-        """Remember what stands over this, and closes with it."""
+        """Close an object with this one."""
         dependents = getattr(self, "_dependents", None)
         if dependents is None:
             with _adopting:
@@ -373,12 +373,12 @@ class Closeable(NotCopyable):
             raise self._closed_error()
 
     def _children(self) -> tuple[Closeable, ...]:
-        """What stands over this."""
+        """The open objects that close with this."""
         dependents: Registry[Closeable] | None = getattr(self, "_dependents", None)
         return () if dependents is None else dependents.alive()
 
     def _close_dependents(self) -> list[Exception]:
-        """Close what stands over this; gives what that raised."""
+        """Close all dependents. Return the errors they raised."""
         faults: list[Exception] = []
         for child in self._children():
             try:

@@ -46,9 +46,9 @@ class BaseStream(Closeable):
         self.context = context
         self.capturing: bool = False
         self._is_default = is_default
-        # What has the stream's handle built in.
+        # Launchers, which have the stream's handle built in.
         self._launchers: Registry[Dependent] = Registry()
-        # Where its new memory comes from, if that was chosen; the room of memory knows the type.
+        # The resource of its new memory, if one was chosen; the type is above this layer.
         self._resource: object | None = None
         if handle.is_foreign:
             self._own_unrooted(handle, handle.context)
@@ -158,8 +158,8 @@ class BaseStream(Closeable):
     def unordered(self) -> Iterator[None]:
         """``with stream.unordered():`` says that the user orders the stream himself in the block.
 
-        What is queued on it waits for no other stream on account of its memory. That memory is
-        given back after it all the same.
+        Work on it does not wait for other streams that use its memory. That memory is freed after
+        the work all the same.
         """
         handle = self._handle
         handle.unordered += 1

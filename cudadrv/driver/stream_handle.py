@@ -140,7 +140,7 @@ class StreamHandle(ChildHandle[CUstream]):
     ) -> None:
         """Let another queue wait for what this stream holds now.
 
-        Of a stream that captures, that is what it was given before.
+        Work recorded by a capture of this stream does not count.
 
         Args:
             wait: lets the other queue wait for an event.
@@ -199,7 +199,7 @@ class StreamHandle(ChildHandle[CUstream]):
     def is_idle(self) -> bool:
         """Whether nothing that was queued is left.
 
-        What failed is over as well; of another refusal nothing is known.
+        Failed work counts as done. Other errors of the query count as not done.
         """
         if self.context.is_gone:
             return True
@@ -284,7 +284,7 @@ def give_back_kept(driver: Driver, ordinal: int) -> bool:
 
 
 class CaptureState:
-    """What the capture that is under way concerns.
+    """The streams, memory and objects of a capture that is under way.
 
     Attributes:
         before: of each stream's handle, the event at the point where its capture began.

@@ -170,7 +170,7 @@ class KernelParameter:
         self.param: ptx.KernelParam = param
         single = param.count == 1 and param.ptx_type not in _FLOAT_CODE
         self._integer = _INTEGER_CODE.get(param.nbytes) if single else None
-        # What it points to, where that is known; whether it is a signed integer, likewise.
+        # The elements of a pointer, and the sign of an integer; None where they are unknown.
         self.elements: Elements | None = elements_of(param.cpp_type)
         elements = self.elements
         self._takes_any = elements is None or elements.takes_any()
@@ -212,7 +212,7 @@ class KernelParameter:
         return self._integer.lower() if kind == "signed" else self._integer
 
     def read(self, value: object, stream: BaseStream) -> Argument:
-        """What a value packs to.
+        """Read a value: the data to pack, its kind, and its memory.
 
         Raises:
             ArgumentError: it has the wrong type, size or range.
@@ -388,7 +388,7 @@ class KernelParameter:
         )
 
     def _of_type(self, value: object, types: frozenset[type], read: Argument) -> Argument:
-        """What was read, or its bytes where generated code does not take values of this type."""
+        """Return `read`, or its bytes if generated code does not take values of this type."""
         return read if type(value) in types else Argument(self.packed(read), "raw")
 
     def packed(self, argument: Argument) -> bytes:
@@ -425,7 +425,7 @@ class KernelParameter:
         return self._error(f"{what}\n  {hint}" if hint else what)
 
     def _hint(self, value: object) -> str:
-        """What to do, where the mistake is a frequent one."""
+        """The remedy of a frequent mistake, or nothing."""
         if isinstance(value, (DeviceArray, DeviceBuffer)):
             return "device memory goes into pointers; look at the order of the arguments"
         if isinstance(value, float) and not self.param.is_pointer:

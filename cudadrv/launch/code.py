@@ -1,10 +1,10 @@
 """The code of launches, generated for the kinds of their arguments.
 
-Its tests are those that packing makes anyway, that the launch's stream is the home of each memory,
-and that numbers are numbers. Only a refusal leads to the slow path, which finds the words for it.
-Stream and module are not looked at: closing one of them, and a capture, takes this code away from
-the launcher. What a launch uses is held in local names until it is queued, stream and module by the
-block: another thread may close it meanwhile.
+The code checks that each memory is ordered on the launch's stream, that numbers are numbers, and
+what packing checks anyway. A failed check leads to the slow path, which makes the error. Stream and
+module are not checked: closing one of them, and a capture, takes this code away from the launcher.
+Local names hold all memory until the launch is queued, and the slot holds stream and module, since
+another thread may close them meanwhile.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def number_check(i: int, kind: Word) -> str:
 
 
 def _packed(i: int, kind: Word) -> str:
-    """What is packed of memory or of a view of it."""
+    """The expression that is packed for memory or a view of it."""
     if kind == "tensor":
         return f"a{i}._encoded"
     return f"a{i}._address" if kind in ADDRESSED else f"t{i}.number"
@@ -83,7 +83,7 @@ def _foreign_conditions(kind: Foreign, of: str, argument: str, address: str) -> 
 
 
 def _read(getter: Callable[..., object] | None, name: str, argument: str) -> str:
-    """What reads a part of an object: a call of the getter, or the attribute that it would give.
+    """The expression that reads a part of an object: a call of the getter, or its attribute.
 
     The attribute itself takes half of the time.
     """
@@ -199,7 +199,7 @@ def launch(stream, config, {defaults}*rest):
 # version finds its own.
 _LAUNCH: Final = """
 try:{collect}
-    # What is refused is no block, which has no parts.
+    # A failed condition gives False, which has no `buffer`: an AttributeError.
     block = {ready} and pop_{version}()
     {fill}
 except {refusals}:
@@ -331,7 +331,7 @@ def readers_of(kinds: Sequence[Kind]) -> list[Reader]:
 
 
 def _ordering(kinds: Sequence[Kind], version: int) -> str:
-    """What lets the stream wait for other libraries' streams, once for each."""
+    """The text that lets the stream wait for other libraries' streams, once for each."""
     text = ""
     for number in range(len(readers_of(kinds))):
         text += f"\n    if (s := stream_{version}_{number}(ordinal)) not in before:"
@@ -342,7 +342,7 @@ def _ordering(kinds: Sequence[Kind], version: int) -> str:
 
 
 def _filling(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
-    """What must hold before a block is taken, and the text that fills it."""
+    """The conditions for taking a block, and the text that fills it."""
     arrays = [i for i, kind in enumerate(kinds) if kind in ADDRESSED]
     numbers = [i for i, kind in enumerate(kinds) if kind in NUMBERS]
     theirs = [i for i, kind in enumerate(kinds) if isinstance(kind, Foreign)]

@@ -18,7 +18,7 @@ ImageLike: TypeAlias = ptx.Image | str | bytes | bytearray | memoryview | Path
 
 
 def given(image: ImageLike) -> ptx.Image | bytes | bytearray | memoryview:
-    """What is given, with text and files as images where they are PTX that our reader knows."""
+    """Return an image as loaded: text and files become a `ptx.Image` if they are known PTX."""
     content = _read(image) if isinstance(image, Path) else image
     if not isinstance(content, str):
         return content
@@ -29,7 +29,7 @@ def given(image: ImageLike) -> ptx.Image | bytes | bytearray | memoryview:
 
 
 def _read(path: Path) -> str | bytes:
-    """What a file has: PTX as text, anything else as bytes."""
+    """Return the contents of a file: PTX as text, anything else as bytes."""
     try:
         data = path.read_bytes()
     except ValueError as error:  # a null character
@@ -48,7 +48,7 @@ def bytes_of(image: ptx.Image | bytes | bytearray | memoryview) -> bytes:
         return image.data
     if isinstance(image, (bytes, bytearray, memoryview)):
         return bytes(image)
-    # What a type checker would have said.
+    # A type checker reports this too.
     raise errors.ArgumentTypeError(
         f"an image is a ptx.Image, PTX text or bytes, not {type(image).__name__}: "
         "give a file as a Path"

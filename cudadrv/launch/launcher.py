@@ -1,8 +1,8 @@
 """Launchers: a kernel bound to a stream and a configuration, with code generated for its arguments.
 
-A launch costs little more than the driver's own call because everything but the values is made
-beforehand: one `struct.Struct` packs all parameters into a buffer whose pointer array was built
-once, and one generated function packs and calls.
+A launch costs little more than the driver's own call, as all but the values is made beforehand. One
+`struct.Struct` packs all parameters into a buffer, whose pointer array is built once. One generated
+function packs and calls. `Kernel.bind` checks the configuration before.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from .config import LaunchConfig, native_config
 from .host_arguments import HostArgument, launch_with
 from .parameters import KernelParameters, LaunchSlot, ParameterBlock
 
-# What packing raises for a value of the wrong kind: no ._handle, not a number, out of range; what
-# is closed; and what popping raises when every parameter block is in use by another thread.
+# Packing raises these for a value of the wrong kind (no `_handle`, not a number, out of range) and
+# for a closed object. Popping raises IndexError if other threads use every slot.
 _REFUSALS: Final = (AttributeError, TypeError, struct.error, OverflowError, IndexError, ClosedError)
 _MISSING: Final = object()
 
@@ -72,7 +72,7 @@ SLOW: Final[LaunchCode] = (launcher.__code__, launch.__code__)
 
 
 class LauncherState:
-    """What is behind a launcher: its parameter blocks, and the code that fits its arguments.
+    """The state of a launcher: its slots, and the code made for the kinds of its arguments.
 
     Args:
         parameters: of the kernel.
@@ -142,7 +142,7 @@ class LauncherState:
         return int(self._loaded()[0]), self._parameters.kernel
 
     def _names(self, launch_elsewhere: Callable[..., None]) -> dict[str, object]:
-        """What the code takes from its globals, whatever the kinds of its arguments."""
+        """The globals of the code that do not depend on the kinds of arguments."""
         return {
             "slow_path": self._launch_slow_path,
             "fail": self._fail,
@@ -166,7 +166,7 @@ class LauncherState:
         former, self._blocks = self._blocks, []
         former.clear()  # the names of the former code refer to it
         for version in tuple(self._versions.values()):
-            # What a call under way puts back goes; it would hold stream and module.
+            # A slot that a call under way puts back is dropped; it would hold stream and module.
             self._globals[f"push_{version}"] = bool
         for function, code in zip((self.function, self.kernel_launch), SLOW, strict=True):
             function.__code__ = code
@@ -316,7 +316,7 @@ class LauncherState:
         return parameter.packed(argument), argument
 
     def _block(self, parameters: ParameterBlock) -> LaunchSlot:
-        """What one launch at a time uses.
+        """Return a slot, which one launch at a time uses.
 
         Raises:
             ClosedError: the stream or the module was closed.

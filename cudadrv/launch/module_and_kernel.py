@@ -266,7 +266,7 @@ class Kernel(NotCopyable):
 
     @property
     def attributes(self) -> KernelAttributes:
-        """What the kernel needs, and what it may be told, by name."""
+        """The driver's attributes of the kernel, by name."""
         return KernelAttributes(self.attribute, self.set_attribute)
 
     def attribute(self, attribute: int) -> int:
@@ -711,7 +711,7 @@ class Module(Closeable):
     def when_closed(self, function: Callable[[Module], object]) -> None:
         """Let a function be called with the module when `close` begins, or its context's does.
 
-        The module can be used in it. What it raises, `close` raises when all is closed. A module
+        The module can be used in it. Its errors are raised by `close` when all is closed. A module
         that is dropped, and not closed, calls nothing.
         """
         border.function("Module.when_closed: function", function, takes=1)

@@ -31,7 +31,7 @@ class ParameterBlock:
     __slots__ = ("_view", "address", "buffer")
 
     def __init__(self, offsets: Sequence[int], nbytes: int) -> None:
-        # Of what is loaded anyway, the buffer that struct fills fastest. The view holds its place.
+        # struct fills a bytearray fastest. The view keeps it from moving.
         start = -(-max(nbytes, 1) // 8) * 8
         self.buffer: bytearray = bytearray(start + 8 * len(offsets))
         self._view = ctypes.c_char.from_buffer(self.buffer)
@@ -42,7 +42,7 @@ class ParameterBlock:
 
 
 class LaunchSlot:
-    """What one launch at a time uses: where parameters are packed, the call, what lives for it.
+    """The resources of one launch at a time: the packed parameters, the call, and its handles.
 
     Attributes:
         buffer: where parameters are packed.

@@ -22,7 +22,7 @@ def is_binary(data: bytes) -> bool:
 
 
 class WrittenSignatures:
-    """What kernels take as the PTX of their image says it, which is read at the first question."""
+    """The signatures of kernels in the PTX text of an image, which is read at the first query."""
 
     __slots__ = ("_found", "_text")
 

@@ -323,8 +323,8 @@ class Stream(BaseStream):
     def call_on_host(self, function: Callable[..., object], *args: object) -> None:
         """Call ``function(*args)`` at this point of the stream, in a thread of the driver.
 
-        What follows in the stream waits for it. It must make no CUDA call, of no library, and must
-        not wait for what does. What it raises is reported by `sys.unraisablehook`.
+        Later work of the stream waits for it. It must make no CUDA call, of no library, and must
+        not wait for what does. Its errors go to `sys.unraisablehook`.
         In a capture it is a node of the graph, and called at each replay.
         """
         border.function("Stream.call_on_host: function", function)
@@ -580,7 +580,7 @@ class Context(BaseContext):
 
     @property
     def target(self) -> ptx.Target:
-        """What to compile for: a cubin for this device, or PTX on the emulator.
+        """The target to compile for: a cubin for this device, or PTX on the emulator.
 
         Raises:
             UnsupportedTargetError: the installed NVRTC makes nothing that this driver loads; the
@@ -667,8 +667,8 @@ class Context(BaseContext):
     ) -> Module:
         """Compile NVVM IR for this device (or take it from the cache) and load it.
 
-        The arguments are those of `ptx.compile_nvvm`. What libNVVM makes is linked, so that a
-        driver which is older than libNVVM loads it.
+        The arguments are those of `ptx.compile_nvvm`. The result is linked, so that a
+        driver older than libNVVM loads it.
 
         Raises:
             ptx.NvvmError: libNVVM refuses the IR or an option; it carries the log.
@@ -684,7 +684,7 @@ class Context(BaseContext):
     def when_module_loaded(self, function: Callable[[Module], object]) -> None:
         """Let a function be called with each module that is loaded here from now on.
 
-        What it raises, `load_module` raises. `Module.when_closed` tells of the end.
+        Its errors are raised by `load_module`. `Module.when_closed` tells of the end.
         """
         border.function("Context.when_module_loaded: function", function, takes=1)
         self._handle.raw  # noqa: B018  # raises once it is closed
