@@ -200,25 +200,25 @@ def launch(stream, config, {defaults}*rest):
 _LAUNCH: Final = """
 try:{collect}
     # A failed condition gives False, which has no `buffer`: an AttributeError.
-    block = {ready} and pop_{version}()
+    slot = {ready} and pop_{version}()
     {fill}
 except {refusals}:
-    block = None
-if block is not None:{order}
+    slot = None
+if slot is not None:{order}
     # Not as a method, which the interpreter would look for in the class.
-    call = block.call
+    call = slot.call
     code = call()[0]
-    push_{version}(block)
+    push_{version}(slot)
     if code:
         fail(code)
 else:
     slow_path({names}*rest)
 """
 _FILL: Final = """
-block.last_values = None
-pack_{version}(block.buffer, 0{values})
+slot.last_values = None
+pack_{version}(slot.buffer, 0{values})
 """
-# The memo of launches. Most launches get the same objects as the one before, whose values the block
+# The memo of launches. Most launches get the same objects as the one before, whose values the slot
 # still holds and which were checked then, so nothing is checked or packed. A number is the same if
 # it is the same object, and an array if its address is: that object belongs to one memory and one
 # dtype. Memory that moves to another stream, or is about to be closed, first changes `home_version`
@@ -229,37 +229,37 @@ pack_{version}(block.buffer, 0{values})
 # the bare call in place of 1.09; the target is 1.15.
 _FILL_AGAIN: Final = """
 home = own
-if (last := block.last_values) is not None:
+if (last := slot.last_values) is not None:
     {hold}
-    if {same_arrays} and block.home_version is home.home_version:{numbers}
+    if {same_arrays} and slot.home_version is home.home_version:{numbers}
     else:
-        block.last_values = last = None
-        block.retry_in = 16
+        slot.last_values = last = None
+        slot.retry_in = 16
 if last is None:
-    block = {homes} and {checks} and block
-    pack_{version}(block.buffer, 0{values})
-    if a{first}._address is not block.first_address:
-        block.first_address = a{first}._address
-    elif block.retry_in:
-        block.retry_in -= 1
+    slot = {homes} and {checks} and slot
+    pack_{version}(slot.buffer, 0{values})
+    if a{first}._address is not slot.first_address:
+        slot.first_address = a{first}._address
+    elif slot.retry_in:
+        slot.retry_in -= 1
     else:
-        block.home_version = home.home_version
+        slot.home_version = home.home_version
         if {at_home}:
-            block.last_values = {found}
+            slot.last_values = {found}
 """
 _FILL_NUMBERS: Final = """
 if {other_numbers}:
-    block = {number_checks} and block
-    numbers_{version}(block.buffer, start_{version}{numbers})
-    block.last_values = {changed}
+    slot = {number_checks} and slot
+    numbers_{version}(slot.buffer, start_{version}{numbers})
+    slot.last_values = {changed}
 """
 # Other libraries' memory is looked at anew at each launch: only what it was packed as is known. No
 # other code than this reads what this notes, as the kinds of a launcher only become more general.
 _FILL_OTHERWISE: Final = """
-{hold}if (last := block.last_values) is None or {differs}:
-    block = {number_checks} and block
-    pack_{version}(block.buffer, 0{values})
-    block.last_values = {found} if {are_numbers} else None
+{hold}if (last := slot.last_values) is None or {differs}:
+    slot = {number_checks} and slot
+    pack_{version}(slot.buffer, 0{values})
+    slot.last_values = {found} if {are_numbers} else None
 """
 _PREPARED: Final = """
 def prepared():
@@ -310,10 +310,10 @@ def launch_code(kinds: tuple[Kind, ...], version: int) -> LaunchCode:
 def prepared_code(kinds: tuple[Kind, ...]) -> CodeType:
     """The code of a prepared launch with memory of these kinds.
 
-    It takes from its globals: the arguments a0, a1 and so on, block, slow_path, fail, own, follow
+    It takes from its globals: the arguments a0, a1 and so on, slot, slow_path, fail, own, follow
     and follow_reading.
     """
-    conditions = ["(held := block)"]
+    conditions = ["(held := slot)"]
     for i, kind in enumerate(kinds):
         if not isinstance(kind, Foreign) and kind in FOLLOW:
             # An array is never of another dtype than it was.
@@ -342,7 +342,7 @@ def _ordering(kinds: Sequence[Kind], version: int) -> str:
 
 
 def _filling(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
-    """The conditions for taking a block, and the text that fills it."""
+    """The conditions for taking a slot, and the text that fills it."""
     arrays = [i for i, kind in enumerate(kinds) if kind in ADDRESSED]
     numbers = [i for i, kind in enumerate(kinds) if kind in NUMBERS]
     theirs = [i for i, kind in enumerate(kinds) if isinstance(kind, Foreign)]

@@ -108,14 +108,14 @@ class LauncherState:
         self._module = module
         self._forget = forget
         self._config = config
-        # The home of memory that needs no wait; None once stream or module was closed.
+        # Memory ordered on it needs no wait; None once stream or module was closed.
         handle: StreamHandle = stream._handle
         own = handle if handle.capture is None else handle.own
         self._own: StreamHandle | None = own
         self._use = _use_ordered if ordered else _use_unordered
         self._native = native_config(config)
         self._native.hStream = handle.raw
-        self._blocks: list[LaunchSlot] = []
+        self._slots: list[LaunchSlot] = []
         self._kinds: tuple[Kind, ...] | None = None
         # Names in the globals end in the number of the kinds that they are for.
         self._versions: dict[tuple[Kind, ...], int] = {}
@@ -163,7 +163,7 @@ class LauncherState:
         A call under way goes on with the former code, and holds what it uses.
         """
         self._has_code = False
-        former, self._blocks = self._blocks, []
+        former, self._slots = self._slots, []
         former.clear()  # the names of the former code refer to it
         for version in tuple(self._versions.values()):
             # A slot that a call under way puts back is dropped; it would hold stream and module.
@@ -171,7 +171,7 @@ class LauncherState:
         for function, code in zip((self.function, self.kernel_launch), SLOW, strict=True):
             function.__code__ = code
         for prepared in self._prepared.alive():
-            prepared.__globals__["block"] = None
+            prepared.__globals__["slot"] = None
 
     def on_owner_closed(self, owner: object) -> None:
         """Hold nothing of a stream or module that was closed, if it is this launcher's."""
@@ -197,31 +197,31 @@ class LauncherState:
         launch = FunctionType(prepared_code(tuple([argument.kind for argument in read])), scope)
         # Weakly, so that what is dropped goes at once, and lets go of its arguments.
         scope["slow_path"] = partial(self._launch_prepared, ref(launch))
-        scope["block"] = None
+        scope["slot"] = None
         launch.__dict__ |= {"launcher": self.function, "args_kept": args, "block": parameters}
         self._prepared.add(launch)
-        self._enable_fast_path(scope, self._block(parameters))
+        self._enable_fast_path(scope, self._slot(parameters))
         return launch
 
     def _launch_prepared(self, of: Callable[[], FunctionType | None]) -> None:
-        """Launch what is packed, where a quick test refused: find out why, and order it."""
+        """Launch the packed arguments after a quick check failed: order them, or raise."""
         launch = of()
         assert launch is not None  # it is running
         read, _ = self._parameters.pack(launch.__dict__["args_kept"], self._stream)
-        block = self._block(launch.__dict__["block"])
-        self._launch(read, block)
-        self._enable_fast_path(launch.__globals__, block)
+        slot = self._slot(launch.__dict__["block"])
+        self._launch(read, slot)
+        self._enable_fast_path(launch.__globals__, slot)
 
-    def _enable_fast_path(self, scope: dict[str, object], block: LaunchSlot) -> None:
-        """Let a prepared launch skip the slow way, where that may be."""
+    def _enable_fast_path(self, scope: dict[str, object], slot: LaunchSlot) -> None:
+        """Let a prepared launch skip the slow path, if it may."""
         if self._is_quick():
-            scope["own"], scope["block"] = self._own, block
+            scope["own"], scope["slot"] = self._own, slot
             if not self._is_quick():  # another thread began a capture, or closed something
-                scope["own"], scope["block"] = _MISSING, None
+                scope["own"], scope["slot"] = _MISSING, None
 
     def _generate(self, kinds: tuple[Kind, ...]) -> None:
-        """Run code for arguments of these kinds from now on, on the present list of blocks."""
-        parameters, blocks = self._parameters, self._blocks
+        """Run code for arguments of these kinds from now on, on the present list of slots."""
+        parameters, slots = self._parameters, self._slots
         # A thread that still runs the code for other kinds finds the names of that.
         versions = self._versions
         if not versions:
@@ -229,8 +229,8 @@ class LauncherState:
         version = versions.get(kinds) or versions.setdefault(kinds, next(self._numbers))
         self._globals |= {
             f"pack_{version}": parameters.packer(kinds).pack_into,
-            f"pop_{version}": blocks.pop,
-            f"push_{version}": blocks.append,
+            f"pop_{version}": slots.pop,
+            f"push_{version}": slots.append,
             **number_names(parameters.each, kinds, version),
         }
         self._globals |= foreign_names(kinds, version, self._stream)
@@ -244,26 +244,26 @@ class LauncherState:
         self._has_code = True
 
     def _launch_slow_path(self, *args: object) -> None:
-        """Check, pack and launch with whatever `args` are; from the second time on make code."""
+        """Check, pack and launch arguments of any kind; from the second time on make code."""
         while args and args[-1] is _MISSING:
             args = args[:-1]
         for argument in args:
             if isinstance(argument, HostArgument):
                 launch_with(self._stream, args, self._launch_once)
                 return
-        read, block = self._launch_once(args)
+        read, slot = self._launch_once(args)
         if self._is_quick():
-            self._blocks.append(block)
+            self._slots.append(slot)
             self._specialise(tuple(argument.kind for argument in read))
             if not self._is_quick():  # another thread began a capture, or closed something
                 self.reset()
 
     def _launch_once(self, args: tuple[object, ...]) -> tuple[list[Argument], LaunchSlot]:
-        """Check, pack and launch; gives what the arguments were, and what was used."""
+        """Check, pack and launch; return the arguments as read, and the slot."""
         read, parameters = self._parameters.pack(args, self._stream)
-        block = self._block(parameters)
-        self._launch(read, block)
-        return read, block
+        slot = self._slot(parameters)
+        self._launch(read, slot)
+        return read, slot
 
     def _specialise(self, kinds: tuple[Kind, ...]) -> None:
         """Make code for arguments of these kinds, unless they are the first or it is there."""
@@ -278,13 +278,13 @@ class LauncherState:
             self._generate(kinds)
 
     def _is_quick(self) -> bool:
-        """Whether the next launch may go without looking at stream and module.
+        """Whether the next launch needs no check of stream and module.
 
         Not in a capture, which has put another handle in the stream, nor once one was closed.
         """
         return self._own is not None and self._stream._handle is self._own
 
-    def _launch(self, read: list[Argument], block: LaunchSlot) -> None:
+    def _launch(self, read: list[Argument], slot: LaunchSlot) -> None:
         """Order the stream after what the arguments wait for, and launch."""
         handle: StreamHandle = self._stream._handle
         for argument in read:
@@ -293,13 +293,13 @@ class LauncherState:
                 self._use(memory, handle, argument.writes)
         if handle.capture is not None:
             holds = (argument.holds for argument in read if argument.holds is not None)
-            handle.capture.keeps += [block.module, *holds]
-        (code,) = block.call()
+            handle.capture.keeps += [slot.module, *holds]
+        (code,) = slot.call()
         if code:
             raise self._failure(code)
 
     def _follow(self, memory: AnyMemory | ClosedHandle, *, writes: bool) -> bool:
-        """Make memory of another home ready; False leaves the words to the slow path."""
+        """Make memory of another stream ready; False leaves the error to the slow path."""
         own = self._own
         if own is None or not isinstance(memory, Memory):
             return False
@@ -315,7 +315,7 @@ class LauncherState:
             self._use(argument.memory, self._stream._handle, argument.writes)
         return parameter.packed(argument), argument
 
-    def _block(self, parameters: ParameterBlock) -> LaunchSlot:
+    def _slot(self, parameters: ParameterBlock) -> LaunchSlot:
         """Return a slot, which one launch at a time uses.
 
         Raises:

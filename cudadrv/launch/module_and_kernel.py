@@ -167,9 +167,9 @@ class Kernel(NotCopyable):
         launch: queues the kernel: ``launch(stream, config, *args)``; see `KernelLaunch`.
         name: the name it was asked for.
         module: the module, kept alive by the kernel.
-        signature: its parameters; None where neither the image nor the driver tells.
+        signature: its parameters, as the image or the driver has them.
         handle: the CUfunction; reading it after the module's `close` raises `ClosedError`.
-        parameters: what packs each argument.
+        parameters: its parameters, each of which packs its argument.
         parameter_bytes: size of the parameter block.
     """
 
@@ -409,11 +409,10 @@ class Kernel(NotCopyable):
             LaunchConfigError: the device or the kernel cannot run it.
         """
         self._check_config(config)
-        query, call = (
-            self.module._handle.api.cuOccupancyMaxPotentialClusterSize,
-            "cuOccupancyMaxPotentialClusterSize",
+        query = self.module._handle.api.cuOccupancyMaxPotentialClusterSize
+        return self._clusters(
+            config, query, "cuOccupancyMaxPotentialClusterSize", "the largest cluster"
         )
-        return self._clusters(config, query, call, "the largest cluster")
 
     def _clusters(
         self,
