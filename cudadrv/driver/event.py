@@ -202,8 +202,8 @@ class IpcEventHandle:
         if isinstance(found, _OpenedEventHandle):
             return cls(found.payload, device.uuid.bytes)
         # With a context of another device current, the driver of CUDA 13.0 ends the process.
-        found = found.context.call(found.api.cuIpcGetEventHandle, found.raw)
-        made = checked(found.api, "cuIpcGetEventHandle", found, "sharing an event")
+        result = found.context.call(found.api.cuIpcGetEventHandle, found.raw)
+        made = checked(found.api, "cuIpcGetEventHandle", result, "sharing an event")
         handle = cls(opaque_bytes(made), device.uuid.bytes)
         _shared_events(found.context)[handle.payload] = found
         return handle
