@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,39 @@ if TYPE_CHECKING:
 
     from .attributes import DeviceAttribute
     from .capability import GpuDeviceInfo
-    from .device_properties import DeviceProperties
     from .types import MemoryInfo
+
+
+class DeviceProperties:
+    """The attributes of a device, each under its name in lower case.
+
+    Such as ``device.properties.multiprocessor_count``; `DeviceAttribute` has the names. An
+    attribute that the driver does not know raises `AttributeError`.
+    """
+
+    __slots__ = ("_ask", "_device")
+
+    def __init__(self, device: str, ask: Callable[[DeviceAttribute], int]) -> None:
+        self._device = device
+        self._ask = ask
+
+    def __repr__(self) -> str:
+        return f"<DeviceProperties of {self._device}>"
+
+    def __dir__(self) -> list[str]:
+        from .attributes import DeviceAttribute
+
+        return sorted([*object.__dir__(self), *(each.name.lower() for each in DeviceAttribute)])
+
+    def __getattr__(self, name: str) -> int:
+        from .attributes import DeviceAttribute
+
+        try:
+            return self._ask(DeviceAttribute[name.upper()])
+        except (KeyError, errors.InvalidValueError) as error:
+            raise AttributeError(
+                f"the driver knows no property {name!r} of a device: see DeviceAttribute"
+            ) from error
 
 
 class Device:
@@ -143,7 +175,7 @@ class Device:
         )
 
     def attribute(self, attribute: DeviceAttribute | int) -> int:
-        """What the driver answers for an attribute; asked once, then remembered.
+        """The value of an attribute; queried once, then cached.
 
         The binding's own members spare a start the making of `DeviceAttribute`.
 
@@ -172,8 +204,6 @@ class Device:
     @property
     def properties(self) -> DeviceProperties:
         """All attributes by name, such as ``properties.multiprocessor_count``."""
-        from .device_properties import DeviceProperties
-
         return DeviceProperties(repr(self), self.attribute)
 
     def primary_context(self) -> CUcontext:

@@ -48,7 +48,7 @@ Word: TypeAlias = Literal[
     "real",  # a number of one of the types in `REALS`, for a float
     "float",  # such a number for a parameter whose text says only bits
     "foreign",  # memory of another library, by the CUDA array interface
-    "view",  # a texture, which reads its memory; its box has its number
+    "view",  # a texture, which reads its memory; its handle has its number
     "surface",  # a surface, which may write its memory; likewise
     "tensor",  # a tensor map, which may write its memory; it has its bytes
     "raw",  # anything else, which is packed into bytes first
@@ -156,7 +156,7 @@ _BITS_FLOAT_CODE: Final = {"b16": "e", "b32": "f", "b64": "d"}
 _NUMPY_NAME: Final = {"f32": "float32", "f64": "float64"}
 
 
-class Parameter:
+class KernelParameter:
     """One parameter of a kernel: packs values for it, or says why not."""
 
     __slots__ = (
@@ -170,7 +170,7 @@ class Parameter:
         self.param: ptx.KernelParam = param
         single = param.count == 1 and param.ptx_type not in _FLOAT_CODE
         self._integer = _INTEGER_CODE.get(param.nbytes) if single else None
-        # What it points to, where that is known; whether it is a signed integer, likewise.
+        # The elements of a pointer, and the sign of an integer; None where they are unknown.
         self.elements: Elements | None = elements_of(param.cpp_type)
         elements = self.elements
         self._takes_any = elements is None or elements.takes_any()
@@ -180,7 +180,7 @@ class Parameter:
         self._is_signed = _SIGNS.get(param.cpp_type)
 
     def __repr__(self) -> str:
-        return f"<Parameter {self.position} of {self.kernel!r}: {self.type_name}>"
+        return f"<KernelParameter {self.position} of {self.kernel!r}: {self.type_name}>"
 
     @property
     def type_name(self) -> str:
@@ -212,7 +212,7 @@ class Parameter:
         return self._integer.lower() if kind == "signed" else self._integer
 
     def read(self, value: object, stream: BaseStream) -> Argument:
-        """What a value packs to.
+        """Read a value: the data to pack, its kind, and its memory.
 
         Raises:
             ArgumentError: it has the wrong type, size or range.
@@ -388,7 +388,7 @@ class Parameter:
         )
 
     def _of_type(self, value: object, types: frozenset[type], read: Argument) -> Argument:
-        """What was read, or its bytes where generated code does not take values of this type."""
+        """Return `read`, or its bytes if generated code does not take values of this type."""
         return read if type(value) in types else Argument(self.packed(read), "raw")
 
     def packed(self, argument: Argument) -> bytes:
@@ -425,7 +425,7 @@ class Parameter:
         return self._error(f"{what}\n  {hint}" if hint else what)
 
     def _hint(self, value: object) -> str:
-        """What to do, where the mistake is a frequent one."""
+        """The remedy of a frequent mistake, or nothing."""
         if isinstance(value, (DeviceArray, DeviceBuffer)):
             return "device memory goes into pointers; look at the order of the arguments"
         if isinstance(value, float) and not self.param.is_pointer:

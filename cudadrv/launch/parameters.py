@@ -14,7 +14,7 @@ from ..driver.context_handle import ModuleHandle
 from ..driver.stream import BaseStream
 from ..driver.stream_handle import StreamHandle
 from ..errors import ArgumentError
-from .arguments import ADDRESSES, Argument, Kind, Parameter
+from .arguments import ADDRESSES, Argument, KernelParameter, Kind
 
 # An address of the device. It is packed in half the time of a whole number of 64 bits (Q), as it is
 # not checked for a sign: only what cudadrv made is packed so.
@@ -31,7 +31,7 @@ class ParameterBlock:
     __slots__ = ("_view", "address", "buffer")
 
     def __init__(self, offsets: Sequence[int], nbytes: int) -> None:
-        # Of what is loaded anyway, the buffer that struct fills fastest. The view holds its place.
+        # struct fills a bytearray fastest. The view keeps it from moving.
         start = -(-max(nbytes, 1) // 8) * 8
         self.buffer: bytearray = bytearray(start + 8 * len(offsets))
         self._view = ctypes.c_char.from_buffer(self.buffer)
@@ -42,7 +42,7 @@ class ParameterBlock:
 
 
 class LaunchSlot:
-    """What one launch at a time uses: where parameters are packed, the call, what lives for it.
+    """The resources of one launch at a time: the packed parameters, the call, and its handles.
 
     Attributes:
         buffer: where parameters are packed.
@@ -88,7 +88,7 @@ class LaunchSlot:
 
 
 def packer(
-    parameters: Sequence[Parameter], kinds: Sequence[Kind], nbytes: int, start: int = 0
+    parameters: Sequence[KernelParameter], kinds: Sequence[Kind], nbytes: int, start: int = 0
 ) -> struct.Struct:
     """The packer of parameters from `start` on: each value at its offset, padding between.
 
@@ -126,8 +126,9 @@ class KernelParameters:
 
     def __init__(self, kernel: str, signature: ptx.KernelSignature) -> None:
         self.kernel: str = kernel
-        self.each: tuple[Parameter, ...] = tuple(
-            Parameter(kernel, position, param) for position, param in enumerate(signature.params)
+        self.each: tuple[KernelParameter, ...] = tuple(
+            KernelParameter(kernel, position, param)
+            for position, param in enumerate(signature.params)
         )
         self.nbytes: int = signature.nbytes
         self._offsets = tuple(param.offset for param in signature.params)
