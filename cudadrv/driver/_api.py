@@ -61,6 +61,7 @@ from cuda.bindings.driver import (
     CUkernelNodeAttrValue as CUkernelNodeAttrValue,
     CUlaunchAttribute as CUlaunchAttribute,
     CUlaunchAttributeID as CUlaunchAttributeID,
+    CUlaunchAttributeValue as CUlaunchAttributeValue,
     CUlaunchConfig as CUlaunchConfig,
     CUlimit as CUlimit,
     CUlinkState as CUlinkState,
