@@ -64,7 +64,7 @@ with emulator.session():
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert "cudadrv.stream.context" in loaded
+    assert "cudadrv.stream.context_and_stream" in loaded
     assert not loaded & {
         "cudadrv.launch.module",
         "hashlib",
