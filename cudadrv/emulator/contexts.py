@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Final, Self
 
 from ptx.emulate.memory.device_memory import Allocation
-from ptx.emulate.memory.peer_memory import PeerMemory
+from ptx.emulate.memory.mapped_memory import PeerMemory
 
 from ..driver._api import CUdevResource, CUdevResourceType, CUresult
 from .call_error import CallError, invalid_value

@@ -75,7 +75,7 @@ from .timeline.schedule import Schedule
 from .timeline.timeline import LateErrors, Timeline
 
 if TYPE_CHECKING:
-    from ptx.emulate.memory.host_memory import MappedHostMemory
+    from ptx.emulate.memory.mapped_memory import MappedHostMemory
     from ptx.emulate.threads.limits import Limits
 
     from .arrays import Array, MipmappedArray

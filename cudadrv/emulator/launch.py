@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ptx.emulate.count.counts import Counts, Line
     from ptx.emulate.count.launch_counts import LaunchCounts
     from ptx.emulate.exec.order.ordered_launch import Turns
-    from ptx.emulate.memory.peer_memory import PeerMemory
+    from ptx.emulate.memory.mapped_memory import PeerMemory
     from ptx.emulate.model.order import LaunchOrder
 
     from .counters import CountedLaunch

@@ -19,9 +19,9 @@ device would hold all at once take turns (`exec/launch.py`); those of a larger o
 another.
 
 Where few threads come to a block often, or threads go their own ways, each has its registers as
-Python numbers and runs code that is made for one thread (`exec/lane`, `codegen/lane`, `ops/lane`);
-what has no such code goes on in NumPy, instruction by instruction. Bits, faults and the order of
-accesses are the same in both forms.
+Python numbers and runs code that is made for one thread (`exec/lane`, `codegen/lane`,
+`ops/lane_arithmetic`, `ops/lane_data`); what has no such code goes on in NumPy, instruction by
+instruction. Bits, faults and the order of accesses are the same in both forms.
 
 With a `LaunchOrder` blocks, warps and lanes run in an order of their own (`exec/order`): what is
 right only because threads run together goes wrong there.
@@ -30,7 +30,7 @@ The rooms, from top to bottom; a file imports from its own room and from those b
 
 - `program`: a module on a device, and its kernels.
 - `requirements`: what instructions need of a module's target and version.
-- `ops`: the operations, a family a file; `ops/__init__.py` says how to add one.
+- `ops`: the operations, a group of the PTX ISA a file; `ops/__init__.py` says how to add one.
 - `codegen`: basic blocks, the table of operations, the emitter, and the generator.
 - `exec`: how fibres are scheduled, how they wait, and launches; `exec/sync`: what they wait for.
 - `texture`: from coordinates to texels.
@@ -50,7 +50,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from ptx.emulate.memory.device_memory import Allocation, DeviceMemory
-from ptx.emulate.memory.texture import AddressMode, Image, Texture
+from ptx.emulate.memory.texture_object import AddressMode, TexelImage, TextureObject
 from ptx.emulate.model.errors import (
     AddressSpaceExhausted,
     AssertionFailed,
@@ -107,7 +107,6 @@ __all__ = [
     "EmulatedKernel",
     "EmulationFault",
     "EndlessLoop",
-    "Image",
     "InvalidBranch",
     "InvalidCall",
     "InvalidCondition",
@@ -130,7 +129,8 @@ __all__ = [
     "StackOverflow",
     "SynchronisationFault",
     "TensorMemoryFault",
-    "Texture",
+    "TexelImage",
+    "TextureObject",
     "Trap",
     "UndefinedSymbol",
     "UninitialisedRead",

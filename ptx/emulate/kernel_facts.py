@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ptx.emulate.memory.extents import Origins
+from ptx.emulate.memory.device_memory import Use
+from ptx.emulate.memory.pointer_extents import Origins
 from ptx.emulate.memory.site import Site
-from ptx.emulate.memory.written import Use
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.threads import Places
 from ptx.isa.instruction_facts import InstructionKind

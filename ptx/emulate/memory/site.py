@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptx.emulate.memory.device_memory import DeviceMemory
-from ptx.emulate.memory.host_memory import MappedHostMemory
-from ptx.emulate.memory.peer_memory import PeerMemory
+from ptx.emulate.memory.mapped_memory import MappedHostMemory, PeerMemory
 from ptx.emulate.model.types import NUMPY, Scalar
 from ptx.isa.instruction_facts import InstructionFacts, InstructionKind
 from ptx.isa.model import Instruction

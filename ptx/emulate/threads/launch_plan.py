@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ptx.emulate.kernel_facts import KernelFacts
 from ptx.emulate.memory.device_memory import DeviceMemory
-from ptx.emulate.memory.extents import Extents, pointer_at
 from ptx.emulate.memory.layout import aligned
+from ptx.emulate.memory.pointer_extents import PointerExtents, pointer_at
 from ptx.emulate.model.addresses import Addresses, Index, Varying, addresses_in
 from ptx.emulate.model.clock import Clock
 from ptx.emulate.model.geometry import ClusterShape, Dim3, Geometry, Value
@@ -130,7 +130,7 @@ class LaunchPlan:
         self.lacks_workspace: bool = False
         self.output: Output = Output()
         self._counts = counts
-        self.extents: Extents | None = self._extents() if limits.check_bounds else None
+        self.extents: PointerExtents | None = self._extents() if limits.check_bounds else None
         self.unwritten: UnwrittenReads | None = self._unwritten_reads()
         self._races: RaceCheck | None = self._race_check()
 
@@ -152,7 +152,7 @@ class LaunchPlan:
             code, self.block, self.cluster.block, self.memory, findings, self.cluster.blocks
         )
 
-    def _extents(self) -> Extents:
+    def _extents(self) -> PointerExtents:
         """Return how far accesses may reach: arrays that parameters point into, and variables."""
         params = self.param_bytes
         pointers = frozenset(
@@ -160,7 +160,9 @@ class LaunchPlan:
         )
         # What sites remember of the last launch is not as narrow.
         self.memory.version += 1
-        return Extents(self.code.find_origins(pointers), self.memory, params, self.shared_bytes)
+        return PointerExtents(
+            self.code.find_origins(pointers), self.memory, params, self.shared_bytes
+        )
 
     def _is_pointer(self, offset: int) -> bool:
         address = pointer_at(self.param_bytes, offset)

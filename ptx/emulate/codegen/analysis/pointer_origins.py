@@ -17,7 +17,7 @@ from ptx.emulate.check.findings import demangled
 from ptx.emulate.codegen.cfg import Block
 from ptx.emulate.codegen.scope import FunctionScope
 from ptx.emulate.exec.kernel_code import KernelCode
-from ptx.emulate.memory.extents import Origin
+from ptx.emulate.memory.pointer_extents import Origin
 from ptx.emulate.memory.site import Site
 from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Address, Immediate, Instruction, Operand, Pair, Register, Symbol, Vector

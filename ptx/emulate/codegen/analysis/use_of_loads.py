@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from ptx.emulate.codegen.registers import registers_in
 from ptx.emulate.codegen.table import find_operation, in_table_order
-from ptx.emulate.memory.written import Use
+from ptx.emulate.memory.device_memory import Use
 from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Address, Body, Instruction, Operand, Register, Vector
 
