@@ -169,5 +169,5 @@ class Context:
         if piece is not None and piece.owner in (Owner.POOL, Owner.GRAPH):
             return self.device.ordinal in (piece.pool or device.pool).peers
         peers = self._peers_of(device)
-        # What is no piece is a variable of a module.
+        # An allocation that is no piece is a variable of a module.
         return bool(peers) if piece is None else piece.context in peers

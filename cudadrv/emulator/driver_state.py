@@ -230,10 +230,10 @@ class DriverState:
 
     @property
     def findings(self) -> tuple[Found, ...]:
-        """What the checks found wrong with the program (`check`), without what is suppressed.
+        """The findings of the checks (`check`), without suppressed ones.
 
-        What the host did to memory that queued copies were still to use is among it whatever is
-        checked; that is told by an `OrderWarning` as well.
+        Changes by the host of memory that queued copies were still to use are among them whatever
+        is checked; an `OrderWarning` reports those as well.
         """
         return self.checks.found(self._queued.findings)
 

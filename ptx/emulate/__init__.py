@@ -142,16 +142,15 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # type checkers know which names exist
-    # The operations and the code generator; an emulated device without a module needs neither.
+    # The operations and the code generator: a device without a module needs neither.
     _AT_FIRST_USE = {
-        "EmulatedKernel": "program",
-        "KernelAttributes": "program",
-        "Program": "program",
-        "SizeLimitExceeded": "requirements.sizes",
-        "UnsupportedTarget": "requirements.check",
+        "ptx.emulate.program": "EmulatedKernel KernelAttributes Program",
+        "ptx.emulate.requirements.check": "UnsupportedTarget",
+        "ptx.emulate.requirements.sizes": "SizeLimitExceeded",
     }
 
     def __getattr__(name: str) -> object:
-        if name in _AT_FIRST_USE:
-            return getattr(importlib.import_module(f"ptx.emulate.{_AT_FIRST_USE[name]}"), name)
+        for module, names in _AT_FIRST_USE.items():
+            if name in names.split():
+                return getattr(importlib.import_module(module), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

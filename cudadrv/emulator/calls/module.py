@@ -1,6 +1,6 @@
 """Modules: loading, linking, their functions and their variables.
 
-CUDA Driver API: "Module Management". What is wrong with an image is in the JIT error log, in
+CUDA Driver API: "Module Management". The errors of an image are in the JIT error log, in
 cuGetErrorString and in `Emulator.last_fault`. The driver's linker links PTX to PTX here.
 """
 
