@@ -56,7 +56,7 @@ if typing.TYPE_CHECKING:
     from .cluster.worker_report import WorkerReport as WorkerReport
     from .driver.attributes import DeviceAttribute as DeviceAttribute
     from .driver.capability import GpuCapability as GpuCapability, GpuDeviceInfo as GpuDeviceInfo
-    from .driver.context_settings import (
+    from .driver.context import (
         CachePreference as CachePreference,
         ContextLimits as ContextLimits,
     )
@@ -168,9 +168,9 @@ if typing.TYPE_CHECKING:
     from .stream import (
         Context as Context,
         Stream as Stream,
+        StreamPool as StreamPool,
         cuda_context_for as cuda_context_for,
     )
-    from .stream.stream_pool import StreamPool as StreamPool
     from .tensor_map import (
         L2Promotion as L2Promotion,
         TensorElement as TensorElement,
@@ -199,7 +199,7 @@ else:
         "cluster.worker_report": "WorkerReport",
         "driver.attributes": "DeviceAttribute",
         "driver.capability": "GpuCapability GpuDeviceInfo",
-        "driver.context_settings": "CachePreference ContextLimits",
+        "driver.context": "CachePreference ContextLimits",
         "driver.default_stream": "DefaultStream",
         "driver.device_properties": "DeviceProperties",
         "driver.event": "Event IpcEventHandle",
@@ -242,8 +242,7 @@ else:
         "runtime.probe": (
             "AbsenceReason GpuAbsent GpuAvailability GpuAvailable GpuBroken GpuPolicy GpuRuntime"
         ),
-        "stream": "Context Stream cuda_context_for",
-        "stream.stream_pool": "StreamPool",
+        "stream": "Context Stream StreamPool cuda_context_for",
         "tensor_map": (
             "L2Promotion TensorElement TensorFill TensorInterleave TensorMap TensorSwizzle"
         ),

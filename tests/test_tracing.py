@@ -19,7 +19,7 @@ import cudadrv
 import ptx
 from cudadrv import LaunchConfig, emulator
 from cudadrv.driver.driver_api import FUNCTIONS, DriverApi
-from cudadrv.driver.in_use import current
+from cudadrv.driver.driver_selection import current
 from cudadrv.errors import OutOfMemoryError
 from cudadrv.memory.staging import LEAST_STAGED_BYTES, StagingRing
 from cudadrv.tracing import device_times, trace

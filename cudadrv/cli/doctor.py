@@ -24,7 +24,7 @@ from ptx.cache.folder import folder_from_environment
 from ptx.headers import install_command, package_of
 
 from ..driver.driver_api import driver_fault, load_cuda
-from ..driver.in_use import device_count
+from ..driver.driver_selection import device_count
 from ..errors import CudadrvError
 from .command_line import Commands, print_table
 

@@ -15,7 +15,7 @@ import numpy as np
 
 import ptx
 
-from ..driver import in_use
+from ..driver import driver_selection
 from ..driver.device import Device, list_devices
 from ..errors import CudadrvError, DriverNotFoundError, NoDeviceError
 from ..launch.module import Module
@@ -163,7 +163,7 @@ def choose_driver(emulated_devices: int) -> tuple[DriverKind, str]:
         return "cuda", f"a driver is present, but fails: {error}"
     from ..emulator import Emulator  # only where it is used
 
-    in_use.install(in_use.Driver(Emulator(devices=emulated_devices)))
+    driver_selection.set_current(driver_selection.Driver(Emulator(devices=emulated_devices)))
     return "emulator", reason
 
 

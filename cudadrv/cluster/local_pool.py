@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from .. import border
 from ..driver.device import list_devices
-from ..driver.in_use import current
+from ..driver.driver_selection import current
 from ..errors import (
     ArgumentValueError,
     CudadrvError,

@@ -22,10 +22,10 @@ from queue import SimpleQueue
 from typing import Any, Final, cast
 
 from ..driver.device import Device
-from ..driver.in_use import in_use
+from ..driver.driver_selection import current_or_none
 from ..errors import CudadrvError
 from ..memory.driver_pool import set_release_threshold
-from ..memory.pinned import HostBox
+from ..memory.pinned import HostHandle
 from ..memory.registered import registered_in
 from ..pool.tile import Workplace
 from ..pool.workers import Job
@@ -61,7 +61,7 @@ class _Mapping:
 
     memory: Bytes
     uses: int = 0
-    pinned: HostBox[int] | None = None
+    pinned: HostHandle[int] | None = None
 
 
 class MappedSegments:
@@ -101,7 +101,7 @@ class MappedSegments:
             return
         context = cuda_context_for(self._ordinal)
         try:
-            mapping.pinned = registered_in(context._box, mapping.memory)
+            mapping.pinned = registered_in(context._handle, mapping.memory)
         except CudadrvError as error:
             self._can_pin = False
             warnings.warn(
@@ -135,7 +135,7 @@ class RequestHandler:
     @property
     def is_broken(self) -> bool:
         """Whether an error has left a context of the process unusable."""
-        driver = in_use()
+        driver = current_or_none()
         return driver is not None and driver.has_failed
 
     def reply_to(self, request: Request) -> Reply:

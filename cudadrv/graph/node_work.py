@@ -22,7 +22,7 @@ from ..driver._api import (
     CUkernelNodeAttrValue,
     CUmemorytype,
 )
-from ..driver.context import ContextCore
+from ..driver.context import BaseContext
 from ..driver.event import Event
 from ..errors import CopyError, InvalidValueError, LaunchConfigError, WrongDeviceError
 from ..launch.config import LaunchConfig, check_launch
@@ -33,7 +33,7 @@ from ..memory.buffer import DeviceBuffer
 from ..memory.copy import check_alike, open_pools
 from ..memory.fill import pattern_of
 from ..memory.host_copy import ArrayOrBuffer, HostArray, host_address, require_plain
-from .graph_core import GraphCore
+from .base_graph import BaseGraph, require_graph
 from .host_function import HostCall
 from .needs import NodeNeeds
 
@@ -67,7 +67,7 @@ def of_type(kind: _Type) -> CUgraphNodeParams:
 
 
 def kernel_work(
-    context: ContextCore, kernel: Kernel, config: LaunchConfig, args: tuple[object, ...]
+    context: BaseContext, kernel: Kernel, config: LaunchConfig, args: tuple[object, ...]
 ) -> NodeWork:
     """Return a launch.
 
@@ -80,7 +80,7 @@ def kernel_work(
     module = kernel.module
     if module.context is not context:
         raise WrongDeviceError(f"kernel {kernel.name!r} is of {module.context!r}, not {context!r}")
-    handle, loaded = kernel.handle, module._box
+    handle, loaded = kernel.handle, module._handle
     check_launch(kernel, config)
     if config.programmatic:
         raise LaunchConfigError(
@@ -119,7 +119,7 @@ def _attributes(
 
 
 def copy_work(
-    context: ContextCore, dst: ArrayOrBuffer | HostArray, src: ArrayOrBuffer | HostArray
+    context: BaseContext, dst: ArrayOrBuffer | HostArray, src: ArrayOrBuffer | HostArray
 ) -> NodeWork:
     """A copy, which reads and writes host arrays anew at each replay.
 
@@ -177,7 +177,7 @@ def _read_host(copy: CUDA_MEMCPY3D, src: HostArray) -> None:
     copy.srcMemoryType, copy.srcHost = CUmemorytype.CU_MEMORYTYPE_HOST, host_address(src)
 
 
-def fill_work(context: ContextCore, dst: ArrayOrBuffer, value: object) -> NodeWork:
+def fill_work(context: BaseContext, dst: ArrayOrBuffer, value: object) -> NodeWork:
     """Return a fill with elements whose bytes repeat after 1, 2 or 4.
 
     Raises:
@@ -207,7 +207,7 @@ def fill_work(context: ContextCore, dst: ArrayOrBuffer, value: object) -> NodeWo
     )
 
 
-def event_work(context: ContextCore, event: Event, *, records: bool) -> NodeWork:
+def event_work(context: BaseContext, event: Event, *, records: bool) -> NodeWork:
     """Return the recording of an event, or a wait for one."""
     border.instance("a node's event", event, Event)
     # The driver of CUDA 13.0 ends the process where a stream of another device waits for an event
@@ -218,7 +218,7 @@ def event_work(context: ContextCore, event: Event, *, records: bool) -> NodeWork
     kind = _Type.CU_GRAPH_NODE_TYPE_EVENT_RECORD if records else _Type.CU_GRAPH_NODE_TYPE_WAIT_EVENT
     params = of_type(kind)
     (params.eventRecord if records else params.eventWait).event = event.handle
-    return NodeWork(params, NodeNeeds(kept=(event._box,)))
+    return NodeWork(params, NodeNeeds(kept=(event._handle,)))
 
 
 def host_work(function: Callable[..., object], args: tuple[object, ...]) -> NodeWork:
@@ -228,13 +228,13 @@ def host_work(function: Callable[..., object], args: tuple[object, ...]) -> Node
     return NodeWork(call.params(), NodeNeeds(kept=(call,)))
 
 
-def graph_work(child: GraphCore) -> NodeWork:
+def graph_work(child: BaseGraph) -> NodeWork:
     """Return the nodes of another graph, as it is now.
 
     Raises:
         InvalidValueError: that graph allocates memory that it leaves to its user.
     """
-    border.instance("a node's graph", child, GraphCore)
+    require_graph("a node's graph", child)
     if child.allocates:
         raise InvalidValueError(f"{child!r} allocates memory, which a child graph cannot")
     needs = child._settle()

@@ -16,7 +16,7 @@ from ..driver._api import (
     CUlaunchAttributeID,
     CUlaunchConfig,
 )
-from ..driver.stream_box import StreamBox
+from ..driver.stream_handle import StreamHandle
 from ..driver.types import Dim3
 from ..errors import LaunchConfigError
 from .kernel_core import KernelCore
@@ -172,7 +172,7 @@ def check_launch(kernel: KernelCore, config: LaunchConfig) -> None:
         _check_cooperative(kernel, config)
 
 
-def native_config(config: LaunchConfig, stream: StreamBox) -> CUlaunchConfig:
+def native_config(config: LaunchConfig, stream: StreamHandle) -> CUlaunchConfig:
     """The driver's structure of a configuration and a stream."""
     native = native_shape(config)
     native.hStream = stream.raw

@@ -10,9 +10,8 @@ import ptx
 
 from .. import errors
 from ..driver._api import CUresult
-from ..driver.context_box import ContextBox
-from ..driver.in_use import failure
-from ..driver.module_box import ModuleBox
+from ..driver.context_handle import ContextHandle, ModuleHandle
+from ..driver.driver_selection import failure
 from .jit_options import JitLog, JitOptions
 
 ImageLike: TypeAlias = ptx.Image | str | bytes | bytearray | memoryview | Path
@@ -80,9 +79,9 @@ class WrittenSignatures:
         return self._found.get(name)
 
 
-def loaded(context: ContextBox, data: bytes, jit: JitOptions | None = None) -> ModuleBox:
+def loaded(context: ContextHandle, data: bytes, jit: JitOptions | None = None) -> ModuleHandle:
     """Load bytes on a context; binary images go in as they are, PTX with a log of its compiler."""
-    api, box, log = context.api, ModuleBox(context), JitLog()
+    api, box, log = context.api, ModuleHandle(context), JitLog()
     if data.startswith(_BINARY):
         call = "cuModuleLoadData"
         code = box.make(api.cuModuleLoadData, data)
@@ -99,7 +98,7 @@ def loaded(context: ContextBox, data: bytes, jit: JitOptions | None = None) -> M
 
 
 def _rejected(
-    context: ContextBox, code: CUresult, call: str, nbytes: int, said: str
+    context: ContextHandle, code: CUresult, call: str, nbytes: int, said: str
 ) -> errors.CudadrvError:
     """The error of a failed load. `loaded` does not name it, so that no cycle holds its frames."""
     error = failure(context.api, code, call, f"loading {nbytes} bytes on device {context.ordinal}")

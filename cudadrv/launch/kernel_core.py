@@ -8,10 +8,10 @@ import ptx
 
 from .. import border, errors
 from ..driver._api import CUfunction, CUfunction_attribute as _Attribute, CUresult
-from ..driver.context import ContextCore
-from ..driver.handle import Uncopied
-from ..driver.in_use import failure
-from ..driver.module_box import ModuleBox
+from ..driver.context import BaseContext
+from ..driver.context_handle import ModuleHandle
+from ..driver.driver_selection import failure
+from ..driver.handle import NotCopyable
 from .arguments import Parameter
 from .kernel_attributes import KernelAttributes
 from .parameter_block import ParameterBlock
@@ -25,12 +25,12 @@ if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
     class ModuleName(Protocol):
         """The module of a kernel, as far as this file goes."""
 
-        context: ContextCore
-        # A `Closed` once it is closed; see `Closing`.
-        _box: ModuleBox
+        context: BaseContext
+        # A `ClosedHandle` once it is closed; see `Closeable`.
+        _handle: ModuleHandle
 
 
-class KernelCore(Uncopied):
+class KernelCore(NotCopyable):
     """A kernel of a module, without its launches.
 
     Attributes:
@@ -75,7 +75,7 @@ class KernelCore(Uncopied):
         Raises:
             ClosedError: the module was closed.
         """
-        if not isinstance(self._module._box, ModuleBox):
+        if not isinstance(self._module._handle, ModuleHandle):
             raise errors.ClosedError(f"the module of kernel {self.name!r} was closed")
         return self._function
 
@@ -92,7 +92,7 @@ class KernelCore(Uncopied):
         number = border.integer("Kernel.attribute: attribute", attribute)
         found = self._attributes.get(number)
         if found is None:
-            handle, box = self.handle, self._module._box  # held until the call is made
+            handle, box = self.handle, self._module._handle  # held until the call is made
             doing = f"attribute {number} of kernel {self.name!r}"
             try:
                 known = _Attribute(number)
@@ -114,7 +114,7 @@ class KernelCore(Uncopied):
         """
         number = border.integer("Kernel.set_attribute: attribute", attribute)
         value = border.whole("Kernel.set_attribute: value", value, least=-(2**31), most=2**31 - 1)
-        handle, box = self.handle, self._module._box  # held until the call is made
+        handle, box = self.handle, self._module._handle  # held until the call is made
         doing = f"setting attribute {number} of kernel {self.name!r} to {value}"
         try:
             known = _Attribute(number)
@@ -142,7 +142,7 @@ class KernelCore(Uncopied):
                 f"{shared_bytes} bytes of shared memory a block"
             )
         self._allow_shared(shared_bytes)
-        handle, box = self.handle, self._module._box
+        handle, box = self.handle, self._module._handle
         ask = box.api.cuOccupancyMaxActiveBlocksPerMultiprocessor
         code, blocks = box.context.call(ask, handle, block_threads, shared_bytes)
         if code:
@@ -165,7 +165,7 @@ class KernelCore(Uncopied):
         """Ask the driver for dynamic shared memory above 48 KiB; it must be asked once a kernel."""
         if nbytes <= self._shared_allowed:
             return
-        handle, box = self.handle, self._module._box  # held until the call is made
+        handle, box = self.handle, self._module._handle  # held until the call is made
         (code,) = box.api.cuFuncSetAttribute(
             handle, _Attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, nbytes
         )
@@ -181,8 +181,8 @@ def _asked_signature(module: ModuleName, name: str, handle: CUfunction) -> ptx.K
 
     A parameter of 1, 2, 4 or 8 bytes is "bits": it takes an integer or a float of that size.
     """
-    api = module._box.api
-    count = _asked_count(module._box, name, handle)
+    api = module._handle.api
+    count = _asked_count(module._handle, name, handle)
     params: list[ptx.KernelParam] = []
     end = 0
     while len(params) != count:
@@ -207,7 +207,7 @@ def _asked_signature(module: ModuleName, name: str, handle: CUfunction) -> ptx.K
     return ptx.KernelSignature(name, tuple(params), end, 0, None, None)
 
 
-def _asked_count(box: ModuleBox, name: str, handle: CUfunction) -> int | None:
+def _asked_count(box: ModuleHandle, name: str, handle: CUfunction) -> int | None:
     """How many parameters a kernel has; None where the driver or its binding cannot be asked.
 
     They can since CUDA 13.2. Before that the manual gives one way: to ask for one parameter after

@@ -11,12 +11,12 @@ import ptx
 
 from .. import border, errors
 from ..driver._api import CUfunction, CUmodule, CUresult
-from ..driver.context import ContextCore
-from ..driver.handle import Closing, raise_all
-from ..driver.in_use import failure
-from ..driver.module_box import ModuleBox
+from ..driver.context import BaseContext
+from ..driver.context_handle import ModuleHandle
+from ..driver.driver_selection import failure
+from ..driver.handle import Closeable, raise_all
 from ..driver.registry import Registry
-from ..driver.stream_core import StreamCore
+from ..driver.stream import BaseStream
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer
 from ..memory.dtypes import TypedDType, checked_dtype
@@ -67,10 +67,10 @@ class Kernel(KernelCore):
     ) -> None:
         super().__init__(module, name, function, signature)
         self.module: Module = module
-        self._launchers: dict[tuple[StreamCore, LaunchConfig], Launcher] = {}
-        self.launch = self._launch_anew
+        self._launchers: dict[tuple[BaseStream, LaunchConfig], Launcher] = {}
+        self.launch = self._launch_cached
 
-    def __call__(self, stream: StreamCore, config: LaunchConfig, *args: object) -> None:
+    def __call__(self, stream: BaseStream, config: LaunchConfig, *args: object) -> None:
         """Launch it, as `launch` does."""
         self.launch(stream, config, *args)
 
@@ -103,7 +103,7 @@ class Kernel(KernelCore):
         """
         return potential_cluster_size(self, config)
 
-    def bind(self, stream: StreamCore, config: LaunchConfig, *, ordered: bool = True) -> Launcher:
+    def bind(self, stream: BaseStream, config: LaunchConfig, *, ordered: bool = True) -> Launcher:
         """A launcher for one stream and configuration, checked here once: ``launcher(*args)``.
 
         Args:
@@ -118,7 +118,7 @@ class Kernel(KernelCore):
             LaunchConfigError: the device or the kernel cannot run the configuration.
             WrongDeviceError: the stream belongs to another context than the module.
         """
-        if not isinstance(stream, StreamCore):
+        if not isinstance(stream, BaseStream):
             raise errors.ArgumentError(
                 f"kernel {self.name!r} is to be launched on {border.shown(stream)}\n"
                 "  give a stream of cudadrv, such as Context.default_stream, or "
@@ -129,9 +129,9 @@ class Kernel(KernelCore):
         stream._require(self.module.context, f"kernel {self.name!r}", _ELSEWHERE)
         check_launch(self, config)
         self._allow_shared(config.shared_bytes)
-        return LauncherState(self, stream, config, self._launch_anew, ordered=ordered).launcher
+        return LauncherState(self, stream, config, self._launch_cached, ordered=ordered).launcher
 
-    def _launch_anew(self, stream: StreamCore, config: LaunchConfig, *args: object) -> None:
+    def _launch_cached(self, stream: BaseStream, config: LaunchConfig, *args: object) -> None:
         """Launch, and let `launch` be what is generated for this stream and configuration."""
         try:
             launcher = self._launchers.get((stream, config))
@@ -146,18 +146,18 @@ class Kernel(KernelCore):
         self.launch = launcher.kernel_launch
 
     # For `help(kernel.launch)`.
-    _launch_anew.__name__ = "launch"
-    _launch_anew.__doc__ = KernelLaunch.__call__.__doc__
+    _launch_cached.__name__ = "launch"
+    _launch_cached.__doc__ = KernelLaunch.__call__.__doc__
 
     def _forget(self, launcher: object) -> None:
         """Keep a launcher no longer, as its stream or the module was closed."""
-        self.launch = self._launch_anew
+        self.launch = self._launch_cached
         for key, kept in self._launchers.copy().items():
             if kept is launcher:
                 self._launchers.pop(key, None)
 
 
-class Module(Closing):
+class Module(Closeable):
     """An image loaded on a context; made by `Context.load_module`.
 
     Attributes:
@@ -178,17 +178,17 @@ class Module(Closing):
         "image",
     )
 
-    _box: ModuleBox
+    _handle: ModuleHandle
 
     def __init__(
         self,
-        context: ContextCore,
+        context: BaseContext,
         image: ImageLike,
-        default_stream: Callable[[], StreamCore],
+        default_stream: Callable[[], BaseStream],
         jit: JitOptions | None = None,
     ) -> None:
         image = given(image)
-        self.context: ContextCore = context
+        self.context: BaseContext = context
         self.image: ptx.Image | None = image if isinstance(image, ptx.Image) else None
         self._default_stream = default_stream
         self._kernels: dict[str, Kernel] = {}
@@ -199,11 +199,11 @@ class Module(Closing):
         self._written = WrittenSignatures(data)
         self._closing: list[Callable[[Module], object]] = []
         options = border.optional("load_module: jit", jit, JitOptions)
-        self._own(loaded(context._box, data, options))
+        self._own(loaded(context._handle, data, options))
         context._adopt(self)
-        name_kernels = self._box.driver.name_kernels
+        name_kernels = self._handle.driver.name_kernels
         if name_kernels is not None:
-            name_kernels(self._box.raw, {v: k for k, v in self._lowered().items()})
+            name_kernels(self._handle.raw, {v: k for k, v in self._lowered().items()})
         for function in tuple(context._loading):
             function(self)
 
@@ -222,7 +222,7 @@ class Module(Closing):
         Raises:
             ClosedError: it was closed.
         """
-        return self._box.raw
+        return self._handle.raw
 
     @property
     def kernel_names(self) -> tuple[str, ...]:
@@ -283,7 +283,7 @@ class Module(Closing):
             InvalidValueError: the variable is smaller than the shape, or one element, asks for.
         """
         lowered = self._lowered().get(border.text("Module.global_array: name", name), name)
-        box = self._box
+        box = self._handle
         find = box.api.cuModuleGetGlobal
         code, pointer, nbytes = box.context.call(find, box.raw, lowered.encode())
         if code == CUresult.CUDA_ERROR_NOT_FOUND:
@@ -305,7 +305,7 @@ class Module(Closing):
         that is dropped, and not closed, calls nothing.
         """
         border.function("Module.when_closed: function", function, takes=1)
-        self._box.raw  # noqa: B018  # raises once it is closed
+        self._handle.raw  # noqa: B018  # raises once it is closed
         self._closing.append(function)
 
     def close(self) -> None:
@@ -333,7 +333,7 @@ class Module(Closing):
             variable.close()
         self._kernels = {}
         for launcher in self.context.device.driver.launchers.alive():
-            launcher.let_go(self)
+            launcher.on_owner_closed(self)
         try:
             super().close()
         except (errors.CudadrvError, ExceptionGroup) as fault:
@@ -343,7 +343,7 @@ class Module(Closing):
         return self.image.lowered_names if self.image is not None else {}
 
     def _take(self, name: str, lowered: str, signature: ptx.KernelSignature | None) -> Kernel:
-        box = self._box
+        box = self._handle
         find = box.api.cuModuleGetFunction
         code, handle = box.context.call(find, box.raw, lowered.encode())
         if code == CUresult.CUDA_ERROR_NOT_FOUND:
@@ -354,5 +354,5 @@ class Module(Closing):
 
     def _enumerate(self) -> tuple[str, ...]:
         """The kernel names that the driver knows; drivers before 12.4 know none."""
-        box = self._box
+        box = self._handle
         return box.context.call(names_of, box)

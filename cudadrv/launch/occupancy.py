@@ -15,7 +15,7 @@ from ..driver._api import (
     CUlaunchConfig,
     CUresult,
 )
-from ..driver.in_use import failure
+from ..driver.driver_selection import failure
 from ..errors import LaunchConfigError
 from .config import LaunchConfig, check_launch, native_shape
 from .kernel_core import KernelCore
@@ -80,14 +80,14 @@ def active_clusters(kernel: KernelCore, config: LaunchConfig) -> int:
     check_launch(kernel, config)
     if config.cluster is None and not kernel.attributes.cluster_size_must_be_set:
         raise LaunchConfigError(f"{config} has no clusters, and {kernel!r} asks for none")
-    ask = kernel._module._box.api.cuOccupancyMaxActiveClusters
+    ask = kernel._module._handle.api.cuOccupancyMaxActiveClusters
     return _asked(kernel, config, ask, "cuOccupancyMaxActiveClusters", "the clusters")
 
 
 def potential_cluster_size(kernel: KernelCore, config: LaunchConfig) -> int:
     """See `Kernel.max_potential_cluster_size`."""
     check_launch(kernel, config)
-    ask = kernel._module._box.api.cuOccupancyMaxPotentialClusterSize
+    ask = kernel._module._handle.api.cuOccupancyMaxPotentialClusterSize
     return _asked(kernel, config, ask, "cuOccupancyMaxPotentialClusterSize", "the largest cluster")
 
 
@@ -100,7 +100,7 @@ def _asked(
 ) -> int:
     """What the driver says of a configuration's clusters."""
     kernel._allow_shared(config.shared_bytes)
-    box = kernel._module._box
+    box = kernel._module._handle
     code, count = box.context.call(ask, kernel.handle, native_shape(config))
     if code:
         raise failure(box.api, code, call, f"{what} of kernel {kernel.name!r} with {config}")

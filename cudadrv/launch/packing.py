@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from ..driver.stream_core import StreamCore
+from ..driver.stream import BaseStream
 from ..errors import ArgumentError
 from .kernel_core import KernelCore
 from .kinds import Argument, Kind
@@ -14,7 +14,7 @@ from .parameter_block import ParameterBlock, packer
 def pack(
     kernel: KernelCore,
     args: tuple[object, ...],
-    stream: StreamCore,
+    stream: BaseStream,
     packers: dict[tuple[Kind, ...], struct.Struct],
 ) -> tuple[list[Argument], ParameterBlock]:
     """The arguments of a launch, read, and packed into memory of their own.

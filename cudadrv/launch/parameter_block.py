@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 from ..driver._api import CUresult
-from ..driver.module_box import ModuleBox
-from ..driver.stream_box import StreamBox
+from ..driver.context_handle import ModuleHandle
+from ..driver.stream_handle import StreamHandle
 from .arguments import Parameter
 from .kinds import ADDRESSES, Kind
 
@@ -38,7 +38,7 @@ class ParameterBlock:
         self.address: int = base + start if offsets else 0
 
 
-class OneLaunch:
+class LaunchSlot:
     """What one launch at a time uses: where parameters are packed, the call, what lives for it.
 
     Attributes:
@@ -68,13 +68,17 @@ class OneLaunch:
     )
 
     def __init__(
-        self, call: DriverCall, parameters: ParameterBlock, stream: StreamBox, module: ModuleBox
+        self,
+        call: DriverCall,
+        parameters: ParameterBlock,
+        stream: StreamHandle,
+        module: ModuleHandle,
     ) -> None:
         self.buffer: bytearray = parameters.buffer
         self.call: DriverCall = call
         self.parameters: ParameterBlock = parameters
-        self.stream: StreamBox = stream
-        self.module: ModuleBox = module
+        self.stream: StreamHandle = stream
+        self.module: ModuleHandle = module
         self.packed: tuple[object, ...] | None = None
         self.first: object = None
         self.left: object = None

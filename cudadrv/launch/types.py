@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from ..driver.stream_core import StreamCore
+from ..driver.stream import BaseStream
 from .config import LaunchConfig
 from .kernel_core import KernelCore
 from .parameter_block import ParameterBlock
@@ -14,7 +14,7 @@ from .parameter_block import ParameterBlock
 class KernelLaunch(Protocol):
     """``kernel.launch(stream, config, *args)``."""
 
-    def __call__(self, stream: StreamCore, config: LaunchConfig, *args: object) -> None:
+    def __call__(self, stream: BaseStream, config: LaunchConfig, *args: object) -> None:
         """Queue the kernel on a stream.
 
         Memory is waited for, our own and other libraries'. Our own is given back after the
@@ -51,7 +51,7 @@ class Launcher(Protocol):
     """
 
     kernel: KernelCore
-    stream: StreamCore
+    stream: BaseStream
     config: LaunchConfig
     kernel_launch: Callable[..., None]
 

@@ -21,7 +21,7 @@ from typing import (
 import numpy as np
 
 from .. import border, errors
-from ..driver.stream_core import StreamCore
+from ..driver.stream import BaseStream
 from ..errors import InvalidValueError
 from .buffer import BufferView, DeviceBuffer, DeviceMemory, View, alloc
 from .dtypes import NAMED, NUMBERS, AnyDType, TypedDType, checked_dtype
@@ -367,7 +367,7 @@ C_ORDER: Final = "C"
 
 
 def empty(
-    stream: StreamCore, shape: Shape, dtype: npt.DTypeLike, order: str = "C"
+    stream: BaseStream, shape: Shape, dtype: npt.DTypeLike, order: str = "C"
 ) -> AnyDeviceArray:
     """A device array, not initialised; in the order "F" the first axis is the nearest."""
     kind: AnyDType
@@ -407,7 +407,7 @@ def is_fortran(order: object) -> bool:
     raise border.refused("the order of an array", order, 'give "C" or "F"')
 
 
-def empty_pitched(stream: StreamCore, shape: Shape, dtype: npt.DTypeLike) -> AnyDeviceArray:
+def empty_pitched(stream: BaseStream, shape: Shape, dtype: npt.DTypeLike) -> AnyDeviceArray:
     """A device array, not initialised, whose rows begin at multiples of 512 bytes."""
     kind, extents = checked_dtype(dtype), checked_shape(shape)
     if not extents:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import border
-from ..driver.stream_core import StreamCore
+from ..driver.stream import BaseStream
 from ..errors import CopyError, DTypeError
 from .array import AnyDeviceArray, DeviceArray, empty, view_of
 from .copy import copy
@@ -15,7 +15,7 @@ from .host_copy import as_array
 from .resource import without_choices
 
 
-def assign(stream: StreamCore, dst: AnyDeviceArray, value: object) -> None:
+def assign(stream: BaseStream, dst: AnyDeviceArray, value: object) -> None:
     """Give the elements of an array the values of another, which is broadcast, or of one value.
 
     Raises:
@@ -35,13 +35,13 @@ def assign(stream: StreamCore, dst: AnyDeviceArray, value: object) -> None:
     fill(stream, dst, value)
 
 
-def _assign_device(stream: StreamCore, dst: AnyDeviceArray, value: AnyDeviceArray) -> None:
+def _assign_device(stream: BaseStream, dst: AnyDeviceArray, value: AnyDeviceArray) -> None:
     if value.dtype != dst.dtype:
         raise DTypeError(f"{value!r} is no array of {dst.dtype}: a kernel converts elements")
     copy(stream, dst, _broadcast(value, dst.shape))
 
 
-def _assign_host(stream: StreamCore, dst: AnyDeviceArray, value: AnyArray) -> None:
+def _assign_host(stream: BaseStream, dst: AnyDeviceArray, value: AnyArray) -> None:
     shape = _trimmed(value.shape, dst.shape)
     _broadcast_strides(shape, shape, dst.shape)  # its words for what does not fit
     value = value.reshape(shape)

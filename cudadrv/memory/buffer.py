@@ -12,20 +12,20 @@ from weakref import ref
 
 from .. import border, errors
 from ..driver._api import CUdeviceptr, CUresult
-from ..driver.context import ContextCore
-from ..driver.context_box import ContextBox
-from ..driver.handle import Box, Closed, Closing, LostHandle, _live
-from ..driver.in_use import failure
-from ..driver.kept_blocks import LARGEST_BYTES, KeptBlocks
-from ..driver.later import park, retry_later
-from ..driver.stream_box import StreamBox, give_back_kept
-from ..driver.stream_core import StreamCore
+from ..driver.context import BaseContext
+from ..driver.context_handle import ContextHandle
+from ..driver.deferred_release import release_when, retry_destroy
+from ..driver.driver_selection import failure
+from ..driver.handle import Closeable, ClosedHandle, Handle, InvalidatedHandle, _live
+from ..driver.stream import BaseStream, require_stream
+from ..driver.stream_block_cache import LARGEST_BYTES, SizeBin
+from ..driver.stream_handle import StreamHandle, give_back_kept
 from ..errors import ClosedError, CudadrvError, CudaError
 from .driver_pool import out_of_memory
 from .order import AnyMemory, Memory, note
 from .resource import MemoryStream, Released, ResourceMemory, choices_made, chosen_for
 
-_GIVEN_BACK: Final = LostHandle("the device memory was given back")
+_GIVEN_BACK: Final = InvalidatedHandle("the device memory was given back")
 
 
 class NoMemory(Memory[None]):
@@ -49,15 +49,15 @@ class PoolMemory(Memory[CUdeviceptr]):
     __slots__ = ("kept",)
 
     raw: CUdeviceptr
-    home: StreamBox | None
+    home: StreamHandle | None
     # In a class, not in a slot: a slot more takes time for each new array.
     has_contents: bool = True
-    kept: KeptBlocks | None
+    kept: SizeBin | None
     # The names of this file are gone when the interpreter drops the last boxes.
     _given_back: ClassVar = _GIVEN_BACK
 
     def __init__(
-        self, context: ContextBox, raw: CUdeviceptr | None, home: StreamBox | None
+        self, context: ContextHandle, raw: CUdeviceptr | None, home: StreamHandle | None
     ) -> None:
         super().__init__(context, raw, home)
         self.kept = None
@@ -76,9 +76,9 @@ class PoolMemory(Memory[CUdeviceptr]):
         except AttributeError:
             return  # it was never finished
         if moved is not None or home is None or home.captured_by is not None or not home.is_owned:
-            self._go()
+            self._destroy_and_report()
         # False where the driver has none. Most memory goes here, at a third of the cost.
-        elif raw and not driver.is_gone:  # type: ignore[truthy-bool]  # None, or a LostHandle
+        elif raw and not driver.is_gone:  # type: ignore[truthy-bool]  # None, or a InvalidatedHandle
             had_failed = driver.has_failed
             (code,) = driver.api.cuMemFreeAsync(raw, home.raw)
             if code:
@@ -128,7 +128,7 @@ class PoolMemory(Memory[CUdeviceptr]):
         if fault is not None:
             raise fault
 
-    def _free_at_once(self, users: tuple[StreamBox, ...]) -> None:
+    def _free_at_once(self, users: tuple[StreamHandle, ...]) -> None:
         """Give the memory back on the host: a collection has destroyed all its streams."""
         for user in users:
             user.synchronize()
@@ -137,7 +137,7 @@ class PoolMemory(Memory[CUdeviceptr]):
             raise self._refused(code)
         self.home = None
 
-    def _free(self, stream: StreamBox) -> None:
+    def _free(self, stream: StreamHandle) -> None:
         (code,) = self.api.cuMemFreeAsync(self.raw, stream.raw)
         if code:
             raise self._refused(code)
@@ -145,11 +145,11 @@ class PoolMemory(Memory[CUdeviceptr]):
 
     def _report_free(self, code: CUresult, had_failed: bool) -> None:
         if code == CUresult.CUDA_ERROR_NOT_PERMITTED:
-            retry_later(self._go)
+            retry_destroy(self._destroy_and_report)
             return
         fault = self._refused(code)
         if isinstance(fault, CudaError):
-            self._tell(fault, had_failed)
+            self._report_failure(fault, had_failed)
 
     def _refused(self, code: CUresult) -> CudadrvError:
         doing = f"giving back the memory at {int(self.raw):#x} of device {self.context.ordinal}"
@@ -170,7 +170,7 @@ class PoolMemory(Memory[CUdeviceptr]):
                 capture.deferred.append(heir)
                 return
         # Another library's capture: nobody tells when it ends, so it is asked at later calls.
-        park(lambda: not any(user.is_captured_elsewhere() for user in users), [heir])
+        release_when(lambda: not any(user.is_captured_elsewhere() for user in users), [heir])
 
 
 class GraphMemory(PoolMemory):
@@ -183,7 +183,7 @@ class GraphMemory(PoolMemory):
     __slots__ = ("has_contents",)
 
     def __init__(
-        self, context: ContextBox, raw: CUdeviceptr | None, stream: StreamBox | None
+        self, context: ContextHandle, raw: CUdeviceptr | None, stream: StreamHandle | None
     ) -> None:
         super().__init__(context, raw, stream)
         self.has_contents: bool = False
@@ -201,23 +201,23 @@ class BorrowedMemory(Memory[int]):
     leads_to_user = True
 
     def __init__(
-        self, context: ContextBox, raw: int, stream: StreamBox | None, owner: object
+        self, context: ContextHandle, raw: int, stream: StreamHandle | None, owner: object
     ) -> None:
         super().__init__(context, raw, stream)
         self.owner: object = owner
 
     def _destroy(self) -> None:
         # What is of the driver waits itself when it is destroyed.
-        if isinstance(self.owner, Box):
+        if isinstance(self.owner, Handle):
             return
         users = self.all_users()
         if all(not user.is_capturing() and user.is_idle() for user in users):
             return
         tests = [_until_now(user) for user in users]
-        park(lambda: all(is_done() for is_done in tests), [self.owner, *users])
+        release_when(lambda: all(is_done() for is_done in tests), [self.owner, *users])
 
 
-def _until_now(stream: StreamBox) -> Callable[[], bool]:
+def _until_now(stream: StreamHandle) -> Callable[[], bool]:
     """What tells whether all that a stream was given until now is done."""
     try:
         capture = stream.captured_by
@@ -234,11 +234,11 @@ def _until_now(stream: StreamBox) -> Callable[[], bool]:
 
 _LARGEST_ADDRESS: Final = 2**64 - 1
 _FULL: Final = CUresult.CUDA_ERROR_OUT_OF_MEMORY
-_CLOSED: Final = Closed("the device memory was closed")
+_CLOSED: Final = ClosedHandle("the device memory was closed")
 _new: Final = object.__new__
 
 
-class DeviceMemory(Closing):
+class DeviceMemory(Closeable):
     """Device memory in a user's hands: a buffer or an array, which owns its box, or a view.
 
     The address stays in its slot after `close`: quick paths first find the box open. As an object
@@ -256,16 +256,16 @@ class DeviceMemory(Closing):
         "only multiprocessing sends it, to a process of the host, if its memory is of a "
         "MemoryPool(shareable=True) or of UnpooledMemory()"
     )
-    _box: AnyMemory | Closed
+    _handle: AnyMemory | ClosedHandle
     _address: int
     _pointer: CUdeviceptr | None
     nbytes: int
-    stream: StreamCore
+    stream: BaseStream
     # Of a view, what has the box.
     _base: DeviceMemory
 
     @property
-    def context(self) -> ContextCore:
+    def context(self) -> BaseContext:
         """The context of the memory."""
         return self.stream.context
 
@@ -282,7 +282,7 @@ class DeviceMemory(Closing):
         Raises:
             ClosedError: the memory was given back.
         """
-        if isinstance(self._box, Closed):
+        if isinstance(self._handle, ClosedHandle):
             raise ClosedError(self._closed_text)
         return self._address
 
@@ -299,8 +299,8 @@ class DeviceMemory(Closing):
     @property
     def _memory(self) -> AnyMemory:
         """The memory's box, for an operation that is about to use it."""
-        box = self._box
-        if isinstance(box, Closed):
+        box = self._handle
+        if isinstance(box, ClosedHandle):
             raise ClosedError(self._closed_text)
         return box
 
@@ -312,10 +312,10 @@ class DeviceMemory(Closing):
         pointer = self._pointer = CUdeviceptr(self._address)
         return pointer
 
-    def _allocate(self, stream: StreamCore, nbytes: int) -> None:
+    def _allocate(self, stream: BaseStream, nbytes: int) -> None:
         """Take fresh memory of a stream, not initialised."""
         try:
-            queue = stream._box
+            queue = stream._handle
             kept = queue.kept.get(nbytes)
             self.stream = stream
         except AttributeError:
@@ -342,7 +342,7 @@ class DeviceMemory(Closing):
                 raw = _fresh(stream, queue, nbytes)
             box.raw = raw
             box.public = public = id(self)
-            self._box, self._pointer = box, raw
+            self._handle, self._pointer = box, raw
             self._address = int(raw)
             _live[public] = box, ref(self)
         else:
@@ -351,7 +351,7 @@ class DeviceMemory(Closing):
         if not context.is_primary:
             stream.context._adopt(self)
 
-    def _allocate_otherwise(self, stream: StreamCore, queue: StreamBox, nbytes: int) -> None:
+    def _allocate_otherwise(self, stream: BaseStream, queue: StreamHandle, nbytes: int) -> None:
         """Take memory of a chosen resource, of a graph, on another library's stream, or none."""
         context, capture = queue.context, queue.capture
         resource = chosen_for(stream) if choices_made and nbytes > 0 else None
@@ -383,7 +383,7 @@ class DeviceMemory(Closing):
             memory.public = id(self)
             self._own(memory)
 
-    def _hold(self, stream: StreamCore, memory: AnyMemory, address: int, nbytes: int) -> None:
+    def _hold(self, stream: BaseStream, memory: AnyMemory, address: int, nbytes: int) -> None:
         """Take memory that has a box already."""
         self.stream, self.nbytes = stream, nbytes
         self._dependents = self._pointer = None
@@ -392,14 +392,14 @@ class DeviceMemory(Closing):
         if not stream.context.is_primary:
             stream.context._adopt(self)
 
-    def _shut(self) -> None:
-        home: StreamBox | None = self._box.home
+    def _mark_closed(self) -> None:
+        home: StreamHandle | None = self._handle.home
         if home is not None:
             # Nothing comes in between, as nothing is called: no launch finds the one without the
             # other. First, where threads have no lock of the interpreter's.
             home.left = []
         # One object for all: whoever finds it raises an error that names the object.
-        self._box = _CLOSED
+        self._handle = _CLOSED
         _live.pop(id(self), None)
 
     def __index__(self) -> int:
@@ -424,7 +424,7 @@ class View(DeviceMemory):
 
     if not TYPE_CHECKING:  # slots of the other class, which the type checker knows
         # In C, as launches ask for the box.
-        _box = property(attrgetter("_base._box"))
+        _handle = property(attrgetter("_base._handle"))
         stream = property(attrgetter("_base.stream"))
 
     @property
@@ -435,7 +435,7 @@ class View(DeviceMemory):
         """Give the memory back, in the order of its stream, with all over it. Idempotent."""
         self._base.close()
 
-    def _adopt(self, child: Closing) -> None:
+    def _adopt(self, child: Closeable) -> None:
         self._base._adopt(child)
 
 
@@ -456,27 +456,27 @@ class DeviceBuffer(DeviceMemory):
 
     __slots__ = ()
 
-    def __init__(self, stream: StreamCore, nbytes: int) -> None:
+    def __init__(self, stream: BaseStream, nbytes: int) -> None:
         if type(nbytes) is not int:
             nbytes = border.whole("allocating: nbytes", nbytes)
         self._allocate(stream, nbytes)
 
     @staticmethod
-    def borrowed(stream: StreamCore, pointer: int, nbytes: int, owner: object) -> DeviceBuffer:
+    def borrowed(stream: BaseStream, pointer: int, nbytes: int, owner: object) -> DeviceBuffer:
         """A buffer over memory that `owner` keeps; closing it gives nothing back.
 
         Work on `stream` is ordered after what `owner` did with it.
         """
-        border.instance("DeviceBuffer.borrowed: stream", stream, StreamCore)
+        require_stream("DeviceBuffer.borrowed: stream", stream)
         pointer = border.whole("DeviceBuffer.borrowed: pointer", pointer, most=_LARGEST_ADDRESS)
         nbytes = border.whole("DeviceBuffer.borrowed: nbytes", nbytes, most=_most_from(pointer))
-        queue: StreamBox = stream._box
+        queue: StreamHandle = stream._handle
         memory = BorrowedMemory(queue.context, pointer, first_home(queue), owner)
         return over(stream, memory, pointer, nbytes)
 
     @staticmethod
     def adopted(
-        stream: StreamCore,
+        stream: BaseStream,
         pointer: int,
         nbytes: int,
         release: Callable[[int, int, MemoryStream], object],
@@ -491,7 +491,7 @@ class DeviceBuffer(DeviceMemory):
                 the order of that stream. It may come in any thread and in a garbage collection: it
                 must wait for nobody.
         """
-        border.instance("DeviceBuffer.adopted: stream", stream, StreamCore)
+        require_stream("DeviceBuffer.adopted: stream", stream)
         pointer = border.whole("DeviceBuffer.adopted: pointer", pointer, 1, _LARGEST_ADDRESS)
         nbytes = border.whole("DeviceBuffer.adopted: nbytes", nbytes, 1, _most_from(pointer))
         border.function("DeviceBuffer.adopted: release", release)
@@ -511,14 +511,14 @@ class DeviceBuffer(DeviceMemory):
         """The buffer itself."""
         return self
 
-    def record_use(self, stream: StreamCore) -> None:
+    def record_use(self, stream: BaseStream) -> None:
         """Let the release wait for what `stream` holds when the memory is given back.
 
         For work that cudadrv does not see, such as kernels that other libraries launch; its own
         operations say themselves what they use.
         """
-        border.instance("DeviceBuffer.record_use: stream", stream, StreamCore)
-        note(self._memory, stream._box)
+        require_stream("DeviceBuffer.record_use: stream", stream)
+        note(self._memory, stream._handle)
 
 
 class BufferView(View, DeviceBuffer):
@@ -532,7 +532,7 @@ class BufferView(View, DeviceBuffer):
         self._address, self._pointer = address, None
 
 
-def alloc(stream: StreamCore, nbytes: int) -> DeviceBuffer:
+def alloc(stream: BaseStream, nbytes: int) -> DeviceBuffer:
     """Device memory of `nbytes` bytes, not initialised, usable in this stream's order.
 
     Raises:
@@ -545,14 +545,14 @@ def alloc(stream: StreamCore, nbytes: int) -> DeviceBuffer:
     return buffer
 
 
-def over(stream: StreamCore, memory: AnyMemory, address: int, nbytes: int) -> DeviceBuffer:
+def over(stream: BaseStream, memory: AnyMemory, address: int, nbytes: int) -> DeviceBuffer:
     """A buffer over memory that has a box already."""
     buffer = _new(DeviceBuffer)
     buffer._hold(stream, memory, address, nbytes)
     return buffer
 
 
-def first_home(queue: StreamBox) -> StreamBox:
+def first_home(queue: StreamHandle) -> StreamHandle:
     """The first home of memory that was there before: the stream's own box, in a capture too."""
     return queue if queue.capture is None else queue.own
 
@@ -562,7 +562,7 @@ def _most_from(pointer: int) -> int:
     return min(_LARGEST_ADDRESS + 1 - pointer, border.LARGEST)
 
 
-def _fresh(stream: StreamCore, queue: StreamBox, nbytes: int) -> CUdeviceptr:
+def _fresh(stream: BaseStream, queue: StreamHandle, nbytes: int) -> CUdeviceptr:
     """Take memory of the driver's pool, or in a capture of the graph.
 
     Raises:

@@ -9,9 +9,9 @@ import numpy as np
 
 from .. import border, errors
 from ..driver._api import CUdeviceptr
-from ..driver.in_use import failure
-from ..driver.stream_box import StreamBox
-from ..driver.stream_core import StreamCore
+from ..driver.driver_selection import failure
+from ..driver.stream import BaseStream
+from ..driver.stream_handle import StreamHandle
 from .array import AnyDeviceArray, DeviceArray, StridedArray, empty, view_of
 from .buffer import DeviceBuffer
 from .copy import require_apart
@@ -33,7 +33,7 @@ _PACK_FLOAT: Final = {
 }
 
 
-def fill(stream: StreamCore, dst: ArrayOrBuffer, value: object) -> None:
+def fill(stream: BaseStream, dst: ArrayOrBuffer, value: object) -> None:
     """Set every element of an array, or every byte of a buffer, to `value`.
 
     Raises:
@@ -51,7 +51,7 @@ def fill(stream: StreamCore, dst: ArrayOrBuffer, value: object) -> None:
     if isinstance(dst, StridedArray):
         fill_strided(stream, dst, pattern)
     else:
-        fill_dense(stream._box, dst._address, dst.nbytes, pattern)
+        fill_dense(stream._handle, dst._address, dst.nbytes, pattern)
     del memory  # held until here, whoever closes the array meanwhile
 
 
@@ -139,9 +139,9 @@ def _structure(value: object, dtype: AnyDType) -> AnyArray:
     return element
 
 
-def fill_strided(stream: StreamCore, dst: AnyDeviceArray, pattern: bytes) -> None:
+def fill_strided(stream: BaseStream, dst: AnyDeviceArray, pattern: bytes) -> None:
     """Queue a fill of elements with the bytes of one; the memory is ready."""
-    box, to = stream._box, side_of(dst)
+    box, to = stream._handle, side_of(dst)
     plan = Plan.of_elements(dst.shape, dst.dtype.itemsize, to, to)
     boxes = plan.boxes()
     width = _word(plan, pattern)
@@ -167,7 +167,7 @@ def _word(plan: Plan, pattern: bytes) -> int:
     return 0
 
 
-def _set_rows(box: StreamBox, address: int, boxes: Boxes, width: int, word: bytes) -> None:
+def _set_rows(box: StreamHandle, address: int, boxes: Boxes, width: int, word: bytes) -> None:
     row = boxes.row or Axis(1, boxes.nbytes, boxes.nbytes)
     api, name = box.api, f"cuMemsetD2D{8 * width}Async"
     function = {1: api.cuMemsetD2D8Async, 2: api.cuMemsetD2D16Async, 4: api.cuMemsetD2D32Async}
@@ -183,7 +183,7 @@ def _set_rows(box: StreamBox, address: int, boxes: Boxes, width: int, word: byte
         raise failure(api, code, name, f"filling {row.extent} rows of {boxes.nbytes} bytes")
 
 
-def fill_dense(box: StreamBox, address: int, nbytes: int, pattern: bytes) -> None:
+def fill_dense(box: StreamHandle, address: int, nbytes: int, pattern: bytes) -> None:
     """Queue a fill of memory that is ready."""
     for width in (1, 2, 4):
         if address % width:  # a view may begin anywhere, and the driver sets whole words
@@ -195,7 +195,7 @@ def fill_dense(box: StreamBox, address: int, nbytes: int, pattern: bytes) -> Non
     _fill_by_doubling(box, address, nbytes, pattern)
 
 
-def _memset(box: StreamBox, pointer: int, value: int, width: int, count: int) -> None:
+def _memset(box: StreamHandle, pointer: int, value: int, width: int, count: int) -> None:
     """Set `count` elements of 1, 2 or 4 bytes."""
     api, to = box.api, CUdeviceptr(pointer)
     if width == 1:
@@ -208,7 +208,7 @@ def _memset(box: StreamBox, pointer: int, value: int, width: int, count: int) ->
         raise failure(api, code, call, f"filling {count * width} bytes")
 
 
-def _fill_by_doubling(box: StreamBox, address: int, nbytes: int, pattern: bytes) -> None:
+def _fill_by_doubling(box: StreamHandle, address: int, nbytes: int, pattern: bytes) -> None:
     """Write the pattern once, then copy what is there behind itself; log2(n) copies.
 
     The pattern is written by fills of a word each: a graph would read host memory at each replay.

@@ -21,13 +21,13 @@ from ..driver._api import (
     CUmemLocationType,
     CUresult,
 )
-from ..driver.context import ContextCore
-from ..driver.context_box import ContextBox, Part
+from ..driver.context import BaseContext
+from ..driver.context_handle import ChildHandle, ContextHandle
+from ..driver.driver_selection import failure
 from ..driver.handle import check
-from ..driver.in_use import failure
-from ..driver.sending import Reduced, let_send, require_descriptors, unshared
-from ..driver.stream_box import StreamBox
-from ..driver.stream_core import StreamCore
+from ..driver.pickling import Reduced, register_reduction, require_descriptors, unshared
+from ..driver.stream import BaseStream, require_stream
+from ..driver.stream_handle import StreamHandle
 from ..errors import InvalidValueError, NotPermittedError
 from .buffer import DeviceBuffer, first_home
 from .driver_pool import out_of_memory
@@ -36,7 +36,7 @@ from .order import Memory
 from .pinned import wait_for_contexts
 
 
-class _Memory(Part[CUmemGenericAllocationHandle]):
+class _Memory(ChildHandle[CUmemGenericAllocationHandle]):
     """Owns memory that is not mapped yet; a mapping keeps it without its handle."""
 
     __slots__ = ()
@@ -46,7 +46,7 @@ class _Memory(Part[CUmemGenericAllocationHandle]):
         check(self, code, "cuMemRelease", "giving back a handle of device memory")
 
 
-class _Mapping(Part[CUdeviceptr]):
+class _Mapping(ChildHandle[CUdeviceptr]):
     """Gives a range back with what is mapped there, for its `ReservedRange`.
 
     Unmapping waits for nothing; so the work of all contexts is waited for before.
@@ -59,7 +59,7 @@ class _Mapping(Part[CUdeviceptr]):
 
     __slots__ = ("descriptors", "mapped", "nbytes")
 
-    def __init__(self, context: ContextBox, nbytes: int) -> None:
+    def __init__(self, context: ContextHandle, nbytes: int) -> None:
         super().__init__(context)
         self.nbytes: int = nbytes
         self.mapped: list[int] = []
@@ -95,7 +95,7 @@ class ReservedRange(Memory[CUdeviceptr]):
     raw: CUdeviceptr
 
     def __init__(
-        self, stream: StreamBox, nbytes: int, identity: bytes = b"", *, is_foreign: bool = False
+        self, stream: StreamHandle, nbytes: int, identity: bytes = b"", *, is_foreign: bool = False
     ) -> None:
         super().__init__(stream.context, None, first_home(stream))
         self.nbytes: int = nbytes
@@ -188,14 +188,14 @@ class GrowingBuffer(DeviceBuffer):
     granularity: int
 
     def __init__(
-        self, stream: StreamCore, capacity: int, nbytes: int = 0, *, shareable: bool = False
+        self, stream: BaseStream, capacity: int, nbytes: int = 0, *, shareable: bool = False
     ) -> None:
-        border.instance("GrowingBuffer: stream", stream, StreamCore)
+        require_stream("GrowingBuffer: stream", stream)
         capacity = border.whole("GrowingBuffer: capacity", capacity, 1)
         nbytes = border.whole("GrowingBuffer: nbytes", nbytes)
         if shareable:
             require_descriptors("GrowingBuffer: shareable")
-        context = stream._box.context
+        context = stream._handle.context
         properties = _properties(context, is_shared=shareable)
         code, unit = context.call(context.api.cuMemGetAllocationGranularity, properties, _MINIMUM)
         if code:
@@ -204,7 +204,7 @@ class GrowingBuffer(DeviceBuffer):
         self.granularity = unit
         self.capacity = -(-capacity // unit) * unit
         identity = secrets.token_bytes(16) if shareable else b""
-        reserved = _reserved(stream._box, self.capacity, identity)
+        reserved = _reserved(stream._handle, self.capacity, identity)
         self._hold(stream, reserved, int(reserved.raw), 0)
         if shareable:
             SharedMemory.of(context.driver, context.ordinal).ranges[identity] = reserved
@@ -257,7 +257,7 @@ class GrowingBuffer(DeviceBuffer):
 
 
 def _reserved(
-    stream: StreamBox, capacity: int, identity: bytes, *, is_foreign: bool = False
+    stream: StreamHandle, capacity: int, identity: bytes, *, is_foreign: bool = False
 ) -> ReservedRange:
     """A range of addresses.
 
@@ -275,7 +275,7 @@ def _reserved(
 
 def _let_buffers_go() -> None:
     """Let multiprocessing send growing buffers, and arrays over them."""
-    let_send(GrowingBuffer, _reduced)
+    register_reduction(GrowingBuffer, _reduced)
     let_memory_go()
 
 
@@ -297,7 +297,7 @@ def _reduced(buffer: GrowingBuffer) -> Reduced:
 
 # What `DupFd` gives has no public type; it has `detach`.
 def _received(
-    kind: type[ContextCore],
+    kind: type[BaseContext],
     named: tuple[bytes, bytes, int, int],
     pieces: list[tuple[int, Any]],
 ) -> GrowingBuffer:
@@ -306,12 +306,12 @@ def _received(
     uuid, identity, capacity, unit = named
     try:
         stream = stream_for(kind, uuid)
-        context = stream._box.context
+        context = stream._handle.context
         with context.driver.lock:
             ranges = SharedMemory.of(context.driver, context.ordinal).ranges
             found = ranges.get(identity)
             assert found is None or isinstance(found, ReservedRange)
-            reserved = found or _reserved(stream._box, capacity, identity, is_foreign=True)
+            reserved = found or _reserved(stream._handle, capacity, identity, is_foreign=True)
             ranges[identity] = reserved
             if reserved.is_foreign:
                 _map_more(reserved, numbers)
@@ -336,7 +336,7 @@ def _map_more(reserved: ReservedRange, pieces: list[tuple[int, int]]) -> None:
             raise failure(reserved.api, code, call, doing)
 
 
-def _properties(context: ContextBox, *, is_shared: bool) -> CUmemAllocationProp:
+def _properties(context: ContextHandle, *, is_shared: bool) -> CUmemAllocationProp:
     """Memory of a context's device."""
     properties = CUmemAllocationProp()
     properties.type = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED

@@ -26,14 +26,14 @@ from ..driver._api import (
     opaque_bytes,
 )
 from ..driver.addresses import known_at
-from ..driver.context import ContextCore
-from ..driver.context_box import ContextBox, Part
+from ..driver.context import BaseContext
+from ..driver.context_handle import ChildHandle, ContextHandle
 from ..driver.device import Device
-from ..driver.handle import Closed, Closing, check
-from ..driver.in_use import Driver, failure
-from ..driver.sending import Reduced, device_named, let_send, unshared
-from ..driver.stream_box import StreamBox
-from ..driver.stream_core import StreamCore
+from ..driver.driver_selection import Driver, failure
+from ..driver.handle import Closeable, ClosedHandle, check
+from ..driver.pickling import Reduced, device_named, register_reduction, unshared
+from ..driver.stream import BaseStream, require_stream
+from ..driver.stream_handle import StreamHandle
 from ..errors import (
     ArgumentValueError,
     InvalidValueError,
@@ -63,10 +63,10 @@ class SharedMemory:
     """
 
     def __init__(self) -> None:
-        self.own: WeakValueDictionary[Hashable, Closing] = WeakValueDictionary()
+        self.own: WeakValueDictionary[Hashable, Closeable] = WeakValueDictionary()
         self.opened: WeakValueDictionary[bytes, OpenedMemory] = WeakValueDictionary()
         self.ranges: WeakValueDictionary[bytes, AnyMemory] = WeakValueDictionary()
-        self.pools: WeakValueDictionary[bytes, PoolBox] = WeakValueDictionary()
+        self.pools: WeakValueDictionary[bytes, PoolHandle] = WeakValueDictionary()
 
     @classmethod
     def of(cls, driver: Driver, ordinal: int) -> SharedMemory:
@@ -74,16 +74,16 @@ class SharedMemory:
         return driver.one_of(cls, ordinal)
 
 
-class _Pool(Part[CUmemoryPool]):
-    """Destroys a pool, for its `PoolBox`. The driver keeps it until what it gave is freed.
+class _Pool(ChildHandle[CUmemoryPool]):
+    """Destroys a pool, for its `PoolHandle`. The driver keeps it until what it gave is freed.
 
     Attributes:
-        descriptor: as of the `PoolBox`.
+        descriptor: as of the `PoolHandle`.
     """
 
     __slots__ = ("descriptor",)
 
-    def __init__(self, context: ContextBox) -> None:
+    def __init__(self, context: ContextHandle) -> None:
         super().__init__(context)
         self.descriptor: int = -1
 
@@ -95,7 +95,7 @@ class _Pool(Part[CUmemoryPool]):
         check(self, code, "cuMemPoolDestroy", doing)
 
 
-class PoolBox(Part[CUmemoryPool]):
+class PoolHandle(ChildHandle[CUmemoryPool]):
     """A pool, destroyed with this.
 
     Attributes:
@@ -105,7 +105,7 @@ class PoolBox(Part[CUmemoryPool]):
 
     __slots__ = ("_exported", "_opened", "destroyer", "identity", "is_foreign")
 
-    def __init__(self, context: ContextBox) -> None:
+    def __init__(self, context: ContextHandle) -> None:
         self.identity: bytes = b""
         self.is_foreign: bool = False
         self.destroyer: _Pool = _Pool(context)
@@ -143,7 +143,7 @@ class PoolBox(Part[CUmemoryPool]):
         SharedMemory.of(self.driver, self.context.ordinal).pools[identity] = self
 
     @classmethod
-    def imported(cls, device: Device, descriptor: int, identity: bytes = b"") -> PoolBox:
+    def imported(cls, device: Device, descriptor: int, identity: bytes = b"") -> PoolHandle:
         """A pool of another process, by a descriptor, which is closed here where it fails.
 
         Once more it is the same; a pool of this process is itself.
@@ -154,7 +154,7 @@ class PoolBox(Part[CUmemoryPool]):
                 known = SharedMemory.of(owner, device.ordinal).pools.get(identity)
                 if known is not None:
                     return known
-                context = ContextBox(
+                context = ContextHandle(
                     owner, device.primary_context(), device.ordinal, is_primary=True
                 )
                 box = cls(context)
@@ -183,7 +183,7 @@ class PoolBox(Part[CUmemoryPool]):
             found = self._exported.setdefault(memory, opaque_bytes(made))
         return found
 
-    def open(self, payload: bytes, stream: StreamBox) -> ForeignMemory:
+    def open(self, payload: bytes, stream: StreamHandle) -> ForeignMemory:
         """Memory of the pool that another process has allocated."""
         with self.driver.lock:
             found = self._opened.get(payload)
@@ -197,7 +197,7 @@ class PoolBox(Part[CUmemoryPool]):
             return found
 
 
-class _Opening(Part[CUdeviceptr]):
+class _Opening(ChildHandle[CUdeviceptr]):
     """Closes memory of another process, for what is found in `SharedMemory`.
 
     Closing waits for the work of all contexts. The driver counts no openings: it would take a new
@@ -209,8 +209,8 @@ class _Opening(Part[CUdeviceptr]):
 
     __slots__ = ("pool",)
 
-    def __init__(self, context: ContextBox, pool: PoolBox | None = None) -> None:
-        self.pool: PoolBox | None = pool
+    def __init__(self, context: ContextHandle, pool: PoolHandle | None = None) -> None:
+        self.pool: PoolHandle | None = pool
         super().__init__(context)
 
     def _destroy(self) -> None:
@@ -235,8 +235,8 @@ class ForeignMemory(PoolMemory):
 
     raw: CUdeviceptr
 
-    def __init__(self, pool: PoolBox, payload: bytes, stream: StreamBox) -> None:
-        self.pool: PoolBox = pool
+    def __init__(self, pool: PoolHandle, payload: bytes, stream: StreamHandle) -> None:
+        self.pool: PoolHandle = pool
         self.payload: bytes = payload
         self.destroyer: _Opening = _Opening(stream.context, pool)
         super().__init__(stream.context, None, stream.own)
@@ -263,13 +263,13 @@ class OpenedMemory(Memory[CUdeviceptr]):
 
     raw: CUdeviceptr
 
-    def __init__(self, stream: StreamBox, payload: bytes) -> None:
+    def __init__(self, stream: StreamHandle, payload: bytes) -> None:
         super().__init__(stream.context, None, stream.own)
         self.payload: bytes = payload
         self.destroyer: _Opening = _Opening(stream.context)
 
     @classmethod
-    def open(cls, payload: bytes, stream: StreamBox) -> OpenedMemory:
+    def open(cls, payload: bytes, stream: StreamHandle) -> OpenedMemory:
         """The whole allocation that a handle names."""
         context = stream.context
         with context.driver.lock:
@@ -287,7 +287,7 @@ class OpenedMemory(Memory[CUdeviceptr]):
             return found
 
 
-def reduced_pool(box: PoolBox) -> Reduced:
+def reduced_pool(box: PoolHandle) -> Reduced:
     """A pool for multiprocessing.
 
     Raises:
@@ -303,14 +303,14 @@ def reduced_pool(box: PoolBox) -> Reduced:
 
 
 # What `DupFd` gives has no public type; it has `detach`.
-def _received_pool(uuid: bytes, identity: bytes, descriptor: Any) -> PoolBox:
+def _received_pool(uuid: bytes, identity: bytes, descriptor: Any) -> PoolHandle:
     number = descriptor.detach()  # first: it waits for it in the other process
     try:
         device = device_named(uuid, "a memory pool")
     except BaseException:
         os.close(number)
         raise
-    return PoolBox.imported(device, number, identity)
+    return PoolHandle.imported(device, number, identity)
 
 
 _ASKED: Final = (
@@ -328,7 +328,7 @@ if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
         """What a context has; its room is above this one."""
 
         @property
-        def default_stream(self) -> StreamCore:
+        def default_stream(self) -> BaseStream:
             """The context's own stream."""
 
 
@@ -384,7 +384,7 @@ class IpcMemoryHandle:
             SharedMemory.of(box.driver, device.ordinal).own[handle] = root
         return handle
 
-    def open(self, stream: StreamCore, pool: MemoryResource | None = None) -> DeviceBuffer:
+    def open(self, stream: BaseStream, pool: MemoryResource | None = None) -> DeviceBuffer:
         """The memory, here: no copy, each process sees what the others write.
 
         It is closed when the last buffer and array over it goes. In the process that made the
@@ -400,7 +400,7 @@ class IpcMemoryHandle:
             InvalidValueError: it is of a pool that this process does not have.
             CudaError: the process that made it has closed it or has ended.
         """
-        border.instance("IpcMemoryHandle.open: stream", stream, StreamCore)
+        require_stream("IpcMemoryHandle.open: stream", stream)
         box = None
         if pool is not None:
             box = pool_box(pool)
@@ -408,17 +408,17 @@ class IpcMemoryHandle:
                 raise border.refused("IpcMemoryHandle.open: pool", pool, "give a MemoryPool")
         return self._open(stream, box)
 
-    def _open(self, stream: StreamCore, pool: PoolBox | None) -> DeviceBuffer:
+    def _open(self, stream: BaseStream, pool: PoolHandle | None) -> DeviceBuffer:
         if stream.context.device.uuid.bytes != self.device:
             raise WrongDeviceError(f"opening memory of another device for {stream!r}")
         if not self.payload:
             return alloc(stream, 0)
         if len(self.payload) != OPAQUE_BYTES:
             raise ArgumentValueError(f"{len(self.payload)} bytes are no handle of memory")
-        queue = stream._box
+        queue = stream._handle
         shared = SharedMemory.of(queue.driver, stream.context.ordinal)
         own = shared.own.get(self)
-        memory = None if own is None else own._box
+        memory = None if own is None else own._handle
         if isinstance(memory, Memory):
             return over(stream, memory, int(memory.raw), self.nbytes)
         if self.pool:
@@ -447,19 +447,19 @@ def finish(memory: AnyMemory) -> None:
             raise failure(stream.api, code, "cuStreamSynchronize", "waiting to share memory")
 
 
-def pool_box(resource: object) -> PoolBox | None:
+def pool_box(resource: object) -> PoolHandle | None:
     """The pool that a resource is, or takes its memory from."""
     while resource is not None:
-        box = getattr(resource, "_box", None)
-        if isinstance(box, Closed):
+        box = getattr(resource, "_handle", None)
+        if isinstance(box, ClosedHandle):
             raise box.error
-        if isinstance(box, PoolBox):
+        if isinstance(box, PoolHandle):
             return box
         resource = getattr(resource, "_resource", None)
     return None
 
 
-def _pool_of(memory: AnyMemory) -> PoolBox | None:
+def _pool_of(memory: AnyMemory) -> PoolHandle | None:
     """The pool that memory is of, if that is shared."""
     if isinstance(memory, ForeignMemory):
         return memory.pool
@@ -467,7 +467,7 @@ def _pool_of(memory: AnyMemory) -> PoolBox | None:
     return box if box is not None and box.identity else None
 
 
-def _by_itself(root: DeviceMemory, context: ContextBox, address: int) -> tuple[bytes, int]:
+def _by_itself(root: DeviceMemory, context: ContextHandle, address: int) -> tuple[bytes, int]:
     """What names an allocation of cuMemAlloc, and where that begins."""
     values = known_at(context, address, _ASKED)
     if values is None or not values[0]:
@@ -483,10 +483,10 @@ def _by_itself(root: DeviceMemory, context: ContextBox, address: int) -> tuple[b
 def let_memory_go() -> None:
     """Let multiprocessing send arrays and buffers, of this process's and of others' memory."""
     for array in (DeviceArray, ArrayView, StridedArray):
-        let_send(array, _reduced_array)
+        register_reduction(array, _reduced_array)
     for buffer in (DeviceBuffer, BufferView):
-        let_send(buffer, _reduced_buffer)
-    let_send(PoolBox, reduced_pool)
+        register_reduction(buffer, _reduced_buffer)
+    register_reduction(PoolHandle, reduced_pool)
 
 
 class _Whole:
@@ -511,7 +511,7 @@ def _whole(memory: DeviceMemory) -> DeviceMemory | _Whole:
 
 
 def _received_whole(
-    kind: type[ContextCore], handle: IpcMemoryHandle, pool: PoolBox | None
+    kind: type[BaseContext], handle: IpcMemoryHandle, pool: PoolHandle | None
 ) -> DeviceBuffer:
     """Memory that multiprocessing brought, of the primary context of its device."""
     let_memory_go()
@@ -534,7 +534,7 @@ def _reduced_array(array: AnyDeviceArray) -> Reduced:
     return DeviceArray, (_whole(array), *layout)
 
 
-def stream_for(kind: type[ContextCore], uuid: bytes) -> StreamCore:
+def stream_for(kind: type[BaseContext], uuid: bytes) -> BaseStream:
     """The default stream of the primary context of a device, for what comes from elsewhere."""
     context = kind._primary_of(device_named(uuid, "memory"))
     return cast("HasStream", context).default_stream

@@ -20,10 +20,10 @@ from ..driver._api import (
     CUpointer_attribute,
 )
 from ..driver.addresses import known_at
-from ..driver.context_box import ContextBox
+from ..driver.context_handle import ContextHandle
 from ..driver.device import Device
-from ..driver.in_use import failure
-from ..driver.stream_core import StreamCore
+from ..driver.driver_selection import failure
+from ..driver.stream import BaseStream
 from ..errors import CopyError, InvalidValueError
 from .array import AnyDeviceArray, DeviceArray
 from .buffer import DeviceBuffer
@@ -61,12 +61,12 @@ class Attachment(IntEnum):
     STREAM = 4
 
 
-def on_device(stream: StreamCore, array: AnyArray) -> AnyDeviceArray:
+def on_device(stream: BaseStream, array: AnyArray) -> AnyDeviceArray:
     """What `Stream.in_place` does."""
     border.instance("Stream.in_place: array", array, np.ndarray)
     first, end = Layout(0, array.shape, array.strides).bounds(array.dtype.itemsize)
     address = array.ctypes.data
-    box = stream._box
+    box = stream._handle
     if array.nbytes and known_at(box.context, address + first) is None:
         raise CopyError(
             f"a host array {array.shape} {array.dtype} in ordinary memory has no place on a "
@@ -100,9 +100,9 @@ def advise(array: AnyArray | AnyDeviceArray, advice: Advice, device: int | None 
         raise failure(context.api, code, "cuMemAdvise", doing)
 
 
-def prefetch(stream: StreamCore, array: AnyArray | AnyDeviceArray, to: int | str | None) -> None:
+def prefetch(stream: BaseStream, array: AnyArray | AnyDeviceArray, to: int | str | None) -> None:
     """What `Stream.prefetch` does."""
-    box = stream._box
+    box = stream._handle
     box.raw  # noqa: B018  # raises once the stream is closed
     if isinstance(to, str) and to != "host":
         raise border.refused("Stream.prefetch: to", to, 'give a device\'s ordinal or "host"')
@@ -121,9 +121,9 @@ def prefetch(stream: StreamCore, array: AnyArray | AnyDeviceArray, to: int | str
         raise failure(box.api, code, "cuMemPrefetchAsync", doing)
 
 
-def attach(stream: StreamCore, array: AnyArray, to: Attachment) -> None:
+def attach(stream: BaseStream, array: AnyArray, to: Attachment) -> None:
     """What `Stream.attach` does."""
-    box, to = stream._box, border.instance("Stream.attach: to", to, Attachment)
+    box, to = stream._handle, border.instance("Stream.attach: to", to, Attachment)
     address, nbytes = _range("Stream.attach: array", array, box.context)
     if nbytes == 0:
         return
@@ -134,7 +134,7 @@ def attach(stream: StreamCore, array: AnyArray, to: Attachment) -> None:
         raise failure(box.api, code, "cuStreamAttachMemAsync", doing)
 
 
-def _range(where: str, array: AnyArray | AnyDeviceArray, context: ContextBox) -> tuple[int, int]:
+def _range(where: str, array: AnyArray | AnyDeviceArray, context: ContextHandle) -> tuple[int, int]:
     """Address and size of managed memory."""
     border.instance(where, array, (np.ndarray, DeviceArray))
     if isinstance(array, DeviceArray):

@@ -21,14 +21,14 @@ from ..driver._api import (
     CUresult,
     cuuint64_t,
 )
-from ..driver.context_box import ContextBox
+from ..driver.context_handle import ContextHandle
 from ..driver.device import Device
-from ..driver.handle import Closing
-from ..driver.in_use import failure
-from ..driver.sending import Reduced, let_send, require_descriptors, unshared
+from ..driver.driver_selection import failure
+from ..driver.handle import Closeable
+from ..driver.pickling import Reduced, register_reduction, require_descriptors, unshared
 from ..errors import PeerAccessUnsupportedError
 from .driver_pool import grant, pool_attribute
-from .ipc import BY_DESCRIPTOR, PoolBox, let_memory_go
+from .ipc import BY_DESCRIPTOR, PoolHandle, let_memory_go
 from .resource import MemoryStream, given_stream
 
 _LARGEST = 2**64 - 1
@@ -50,7 +50,7 @@ class PoolStatistics(NamedTuple):
     used_high: int
 
 
-class MemoryPool(Closing):
+class MemoryPool(Closeable):
     """A pool of a device's memory that belongs to its user: a resource for `using_memory`.
 
     Memory is taken and given back in stream order, as of the driver's own pool, with a limit and
@@ -72,7 +72,7 @@ class MemoryPool(Closing):
     __slots__ = ("device",)
 
     device: Device
-    _box: PoolBox
+    _handle: PoolHandle
     _remedy = "make it with shareable=True, and give it to multiprocessing or send its descriptor"
 
     def __init__(
@@ -95,8 +95,10 @@ class MemoryPool(Closing):
             require_descriptors("MemoryPool: shareable")
             properties.handleTypes = BY_DESCRIPTOR
         owner = self.device
-        context = ContextBox(owner.driver, owner.primary_context(), owner.ordinal, is_primary=True)
-        box = PoolBox(context)
+        context = ContextHandle(
+            owner.driver, owner.primary_context(), owner.ordinal, is_primary=True
+        )
+        box = PoolHandle(context)
         code = box.make(context.api.cuMemPoolCreate, properties)
         if code:
             doing = f"making a memory pool of {owner!r} with at most {most} bytes"
@@ -109,7 +111,7 @@ class MemoryPool(Closing):
 
     def _share(self) -> None:
         """Have a descriptor of the pool, and let multiprocessing send it with what it gives."""
-        box = self._box
+        box = self._handle
         code = box.share()
         if code:
             doing = f"sharing {self!r}"
@@ -131,28 +133,30 @@ class MemoryPool(Closing):
         where = "MemoryPool.from_descriptor: descriptor"
         number = os.dup(border.whole(where, descriptor, most=2**31 - 1))
         _let_pools_go()
-        return cls._over(PoolBox.imported(place, number))
+        return cls._over(PoolHandle.imported(place, number))
 
     @classmethod
-    def _over(cls, box: PoolBox) -> MemoryPool:
+    def _over(cls, box: PoolHandle) -> MemoryPool:
         self = cls.__new__(cls)
         self.device = Device.get(box.context.ordinal)
         self._own(box)
         return self
 
     def __repr__(self) -> str:
-        state = " closed" if self.closed else " of another process" if self._box.is_foreign else ""
+        state = (
+            " closed" if self.closed else " of another process" if self._handle.is_foreign else ""
+        )
         return f"<MemoryPool{state} of device {self.device.ordinal}>"
 
     @property
     def shareable(self) -> bool:
         """Whether other processes may have it."""
-        return self._box.descriptor >= 0
+        return self._handle.descriptor >= 0
 
     @property
     def is_foreign(self) -> bool:
         """Whether it is another process's, which alone allocates from it."""
-        return self._box.is_foreign
+        return self._handle.is_foreign
 
     @property
     def descriptor(self) -> int:
@@ -161,7 +165,7 @@ class MemoryPool(Closing):
         Raises:
             ExportError: the pool was not made to be shared.
         """
-        number = self._box.descriptor
+        number = self._handle.descriptor
         if number < 0:
             raise unshared(repr(self), "make it with shareable=True")
         return number
@@ -177,7 +181,7 @@ class MemoryPool(Closing):
         Raises:
             ClosedError: it was closed.
         """
-        return self._box.raw
+        return self._handle.raw
 
     def allocate(self, nbytes: int, stream: MemoryStream) -> int:
         """Memory of the pool, in the order of a stream.
@@ -186,12 +190,12 @@ class MemoryPool(Closing):
             OutOfMemoryError: the pool's limit or the device has no room.
             WrongDeviceError: the stream is of another device.
         """
-        own, api = given_stream("MemoryPool.allocate", stream, nbytes), self._box.api
+        own, api = given_stream("MemoryPool.allocate", stream, nbytes), self._handle.api
         if own.device != self.device.ordinal:
             raise errors.WrongDeviceError(
                 f"memory of {self!r} for a stream of device {own.device}: choose a pool of that"
             )
-        if self._box.is_foreign:
+        if self._handle.is_foreign:
             raise errors.NotPermittedError(
                 f"allocating {nbytes} bytes of {self!r}: only the process that made it can"
             )
@@ -211,7 +215,7 @@ class MemoryPool(Closing):
     def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
         """Give memory back to the pool, closed or not."""
         own = given_stream("MemoryPool.deallocate", stream, nbytes, address)
-        api = own._box.api
+        api = own._handle.api
         (code,) = api.cuMemFreeAsync(CUdeviceptr(address), own.handle)
         if code:
             raise failure(api, code, "cuMemFreeAsync", f"giving back {nbytes} bytes to {self!r}")
@@ -243,7 +247,7 @@ class MemoryPool(Closing):
     def trim(self, keep_bytes: int = 0) -> None:
         """Give the pool's unused memory back to the device, down to `keep_bytes`."""
         keep_bytes = border.whole("MemoryPool.trim: keep_bytes", keep_bytes, most=_LARGEST)
-        box = self._box
+        box = self._handle
         (code,) = box.api.cuMemPoolTrimTo(box.raw, keep_bytes)
         if code:
             raise failure(box.api, code, "cuMemPoolTrimTo", f"trimming {self!r}")
@@ -256,7 +260,7 @@ class MemoryPool(Closing):
         Raises:
             PeerAccessUnsupportedError: the hardware has no such way between the devices.
         """
-        other, box = Device.get(device), self._box
+        other, box = Device.get(device), self._handle
         code = grant(box.api, box.raw, other)
         if code == CUresult.CUDA_ERROR_INVALID_DEVICE:
             raise PeerAccessUnsupportedError(f"letting {other!r} use memory of {self!r}")
@@ -265,7 +269,7 @@ class MemoryPool(Closing):
 
     def is_open_to(self, device: Device | int) -> bool:
         """Whether a device may use the pool's memory; asks the driver."""
-        other, box = Device.get(device), self._box
+        other, box = Device.get(device), self._handle
         where = CUmemLocation()
         where.type, where.id = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, other.ordinal
         code, flags = box.api.cuMemPoolGetAccess(box.raw, where)
@@ -274,11 +278,11 @@ class MemoryPool(Closing):
         return flags == CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 
     def _attribute(self, attribute: _Attribute) -> int:
-        box = self._box
+        box = self._handle
         return pool_attribute(box.api, box.raw, attribute, repr(self))
 
     def _set(self, attribute: _Attribute, value: int) -> None:
-        box = self._box
+        box = self._handle
         (code,) = box.api.cuMemPoolSetAttribute(box.raw, attribute, cuuint64_t(value))
         if code:
             doing = f"setting attribute {int(attribute)} of {self!r} to {value}"
@@ -287,17 +291,17 @@ class MemoryPool(Closing):
 
 def _let_pools_go() -> None:
     """Let multiprocessing send pools, with arrays over their memory."""
-    let_send(MemoryPool, _reduced)
+    register_reduction(MemoryPool, _reduced)
     let_memory_go()
 
 
 def _reduced(pool: MemoryPool) -> Reduced:
     if not pool.shareable:
         raise unshared(repr(pool), "make it with shareable=True")
-    return _received, (pool._box,)
+    return _received, (pool._handle,)
 
 
-def _received(box: PoolBox) -> MemoryPool:
+def _received(box: PoolHandle) -> MemoryPool:
     """A pool that multiprocessing brought."""
     _let_pools_go()
     return MemoryPool._over(box)

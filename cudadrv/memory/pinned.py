@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from .. import border, errors
 from ..driver._api import CUdeviceptr, CUresult
-from ..driver.context_box import ContextBox, Part
+from ..driver.context_handle import ChildHandle, ContextHandle
 from ..driver.device import device_at_work
 from ..driver.driver_api import DriverApi
-from ..driver.handle import Uncopied, check
-from ..driver.in_use import Driver, current, failure
+from ..driver.driver_selection import Driver, current, failure
+from ..driver.handle import NotCopyable, check
 from ..errors import CudaError
 from .dtypes import AnyArray, TypedDType, checked_dtype
 from .layout import Shape, checked_shape
@@ -47,19 +47,19 @@ def pinned_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
 
 
 def _pinned_for_all(nbytes: int) -> npt.NDArray[np.uint8]:
-    return _pinned(_PinnedBox(host_context(), nbytes), nbytes)
+    return _pinned(_PinnedHandle(host_context(), nbytes), nbytes)
 
 
-def pinned_in(context: ContextBox, nbytes: int) -> npt.NDArray[np.uint8]:
+def pinned_in(context: ContextHandle, nbytes: int) -> npt.NDArray[np.uint8]:
     """Pinned memory that one context uses, as an array of bytes.
 
     Raises:
         OutOfMemoryError: the system cannot pin so much.
     """
-    return _pinned(_StagingBox(context, nbytes), nbytes)
+    return _pinned(_StagingHandle(context, nbytes), nbytes)
 
 
-def _pinned(box: _StagingBox, nbytes: int) -> npt.NDArray[np.uint8]:
+def _pinned(box: _StagingHandle, nbytes: int) -> npt.NDArray[np.uint8]:
     doing = f"pinning {nbytes} bytes of host memory"
     if nbytes > border.LARGEST:
         raise errors.OutOfMemoryError(doing)
@@ -99,14 +99,14 @@ def _managed(nbytes: int) -> npt.NDArray[np.uint8]:
     doing = f"allocating {nbytes} bytes of managed memory"
     if nbytes > border.LARGEST:
         raise errors.OutOfMemoryError(doing)
-    box = _ManagedBox(host_context(), nbytes)
+    box = _ManagedHandle(host_context(), nbytes)
     code = box.make(box.api.cuMemAllocManaged, nbytes, _GLOBAL)
     if code:
         raise failure(box.api, code, "cuMemAllocManaged", doing)
     return np.asarray(box)
 
 
-class HostBox(Part[_RawT]):
+class HostHandle(ChildHandle[_RawT]):
     """Owns memory that the host reaches; arrays over it hold it.
 
     The driver's functions that free it wait for the work of the context that it was made in, and
@@ -115,7 +115,7 @@ class HostBox(Part[_RawT]):
 
     __slots__ = ("_nbytes",)
 
-    def __init__(self, context: ContextBox, nbytes: int) -> None:
+    def __init__(self, context: ContextHandle, nbytes: int) -> None:
         super().__init__(context)
         self._nbytes = nbytes
         context.driver.host_memory.add(self)
@@ -137,7 +137,7 @@ class HostBox(Part[_RawT]):
 def wait_for_contexts(driver: Driver, but: int = 0) -> None:
     """Wait for the work of every context of a driver, but for one of this handle."""
     for context in driver.contexts.alive():
-        assert isinstance(context, ContextBox)
+        assert isinstance(context, ContextHandle)
         if not context.is_gone and int(context.raw) != but:
             try:
                 context.call(_wait, context.api)
@@ -164,7 +164,7 @@ def _wait(api: DriverApi) -> None:
         raise failure(api, code, call, "waiting for the work of a context")
 
 
-class _StagingBox(HostBox[int]):
+class _StagingHandle(HostHandle[int]):
     """Owns page-locked memory that one context uses."""
 
     __slots__ = ()
@@ -174,7 +174,7 @@ class _StagingBox(HostBox[int]):
         check(self, code, "cuMemFreeHost", f"freeing {self._nbytes} bytes of pinned memory")
 
 
-class _PinnedBox(_StagingBox):
+class _PinnedHandle(_StagingHandle):
     """Owns page-locked memory of every context."""
 
     __slots__ = ()
@@ -184,7 +184,7 @@ class _PinnedBox(_StagingBox):
         super()._destroy()
 
 
-class _ManagedBox(HostBox[CUdeviceptr]):
+class _ManagedHandle(HostHandle[CUdeviceptr]):
     """Owns managed memory."""
 
     __slots__ = ()
@@ -195,10 +195,10 @@ class _ManagedBox(HostBox[CUdeviceptr]):
         check(self, code, "cuMemFree", f"freeing {self._nbytes} bytes of managed memory")
 
 
-def host_context() -> ContextBox:
+def host_context() -> ContextHandle:
     """A primary context in which memory is made that belongs to no device."""
     device = device_at_work()
-    return ContextBox(device.driver, device.primary_context(), device.ordinal, is_primary=True)
+    return ContextHandle(device.driver, device.primary_context(), device.ordinal, is_primary=True)
 
 
 def array_over(
@@ -304,7 +304,7 @@ class _Lease:
         self._shelves.take_back(self._block)
 
 
-class PinnedPool(Uncopied):
+class PinnedPool(NotCopyable):
     """Pinned host memory that is lent again when the arrays over it have gone.
 
     Sizes are rounded up to powers of two, and from 1 MiB on to whole MiB. Memory is lent again only

@@ -9,18 +9,18 @@ import numpy as np
 
 from .. import border
 from ..driver._api import CUresult
-from ..driver.context_box import ContextBox
-from ..driver.handle import Closing, check
-from ..driver.in_use import failure
+from ..driver.context_handle import ContextHandle
+from ..driver.driver_selection import failure
+from ..driver.handle import Closeable, check
 from ..errors import CopyError, InvalidValueError, OutOfMemoryError
 from .dtypes import AnyArray
 from .host_copy import host_address, require_plain
-from .pinned import HostBox, host_context
+from .pinned import HostHandle, host_context
 
 _PORTABLE, _READ_ONLY = 0x01, 0x08  # CU_MEMHOSTREGISTER_PORTABLE, _READ_ONLY
 
 
-class _RegisteredBox(HostBox[int]):
+class _RegisteredHandle(HostHandle[int]):
     """Owns a registration, and keeps the array.
 
     Attributes:
@@ -29,7 +29,7 @@ class _RegisteredBox(HostBox[int]):
 
     __slots__ = ("array",)
 
-    def __init__(self, context: ContextBox, array: AnyArray) -> None:
+    def __init__(self, context: ContextHandle, array: AnyArray) -> None:
         super().__init__(context, array.nbytes)
         self.array: AnyArray = array
 
@@ -50,7 +50,7 @@ class _RegisteredBox(HostBox[int]):
             check(self, code, "cuMemHostUnregister", doing)
 
 
-def registered_in(context: ContextBox, array: AnyArray) -> HostBox[int]:
+def registered_in(context: ContextHandle, array: AnyArray) -> HostHandle[int]:
     """Pin the memory of a host array, for as long as the result is there.
 
     Args:
@@ -60,7 +60,7 @@ def registered_in(context: ContextBox, array: AnyArray) -> HostBox[int]:
     Raises:
         CudaError: the driver refuses.
     """
-    box = _RegisteredBox(context, array)
+    box = _RegisteredHandle(context, array)
     code = box.register(_PORTABLE if array.flags.writeable else _PORTABLE | _READ_ONLY)
     if code:
         doing = f"pinning {array.nbytes} bytes of a host array"
@@ -70,7 +70,7 @@ def registered_in(context: ContextBox, array: AnyArray) -> HostBox[int]:
     return box
 
 
-class RegisteredArray(Closing):
+class RegisteredArray(Closeable):
     """``with RegisteredArray(array):`` pins the memory of a host array that is there already.
 
     In the block copies of the array take no staging, `wait=False` is heeded, and kernels take it as
@@ -89,7 +89,7 @@ class RegisteredArray(Closing):
     __slots__ = ("array",)
 
     array: AnyArray
-    _box: HostBox[int]
+    _handle: HostHandle[int]
 
     def __init__(self, array: AnyArray) -> None:
         require_plain(border.instance("RegisteredArray: array", array, np.ndarray))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from .. import border
-from ..driver.handle import Uncopied
+from ..driver.handle import NotCopyable
 from ..driver.locks import process_lock
 from .resource import DriverMemory, MemoryResource, MemoryStream, checked_resource, given_stream
 
@@ -34,7 +34,7 @@ class MemoryStatistics:
     releases: int = 0
 
 
-class CountedMemory(Uncopied):
+class CountedMemory(NotCopyable):
     """A resource that counts what another one gives.
 
     Args:

@@ -24,12 +24,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..driver._api import CUdeviceptr
-from ..driver.context import ContextCore
-from ..driver.context_box import ContextBox
-from ..driver.in_use import failure
+from ..driver.context import BaseContext
+from ..driver.context_handle import ContextHandle
+from ..driver.driver_selection import failure
 from ..driver.once_task import OnceTask
-from ..driver.stream_box import EventBox, StreamBox
-from ..driver.stream_core import StreamCore
+from ..driver.stream import BaseStream
+from ..driver.stream_handle import EventHandle, StreamHandle
 from ..errors import CudadrvError, OutOfMemoryError
 from .dtypes import AnyArray
 from .pinned import pinned_in
@@ -189,12 +189,12 @@ class Slot:
 
     __slots__ = ("address", "busy", "event", "memory", "stream")
 
-    def __init__(self, memory: npt.NDArray[np.uint8], event: EventBox) -> None:
+    def __init__(self, memory: npt.NDArray[np.uint8], event: EventHandle) -> None:
         self.memory: npt.NDArray[np.uint8] = memory
         self.address: int = memory.ctypes.data
-        self.event: EventBox = event
+        self.event: EventHandle = event
         self.busy: bool = False
-        self.stream: StreamBox | None = None
+        self.stream: StreamHandle | None = None
 
     def wait(self) -> None:
         """Wait for the transfer that last used the buffer."""
@@ -216,7 +216,9 @@ class Slot:
             self.stream.synchronize()
             self.stream, self.busy = None, False
 
-    def transfer(self, stream: StreamBox, pointer: int, chunk: Chunk, *, to_device: bool) -> None:
+    def transfer(
+        self, stream: StreamHandle, pointer: int, chunk: Chunk, *, to_device: bool
+    ) -> None:
         """Queue the transfer of a chunk, and the event that ends its use of the buffer."""
         api, device = stream.context._driver.api, CUdeviceptr(pointer + chunk.offset)
         self.stream = stream
@@ -309,8 +311,8 @@ class StagingRing:
         is_usable: False where the system cannot pin the memory.
     """
 
-    def __init__(self, context: ContextCore) -> None:
-        self._context: ContextBox = context._box
+    def __init__(self, context: BaseContext) -> None:
+        self._context: ContextHandle = context._handle
         self.pairs: deque[Pair] = deque()
         self.is_usable: bool = True
         try:
@@ -337,16 +339,16 @@ class StagingRing:
                 time.sleep(0.001)
 
 
-def _new_pairs(context: ContextBox, count: int) -> list[Pair]:
+def _new_pairs(context: ContextHandle, count: int) -> list[Pair]:
     memory = pinned_in(context, 2 * count * CHUNK_BYTES)
     slots = [
-        Slot(memory[number * CHUNK_BYTES :][:CHUNK_BYTES], EventBox(context))
+        Slot(memory[number * CHUNK_BYTES :][:CHUNK_BYTES], EventHandle(context))
         for number in range(2 * count)
     ]
     return list(zip(slots[::2], slots[1::2], strict=True))
 
 
-def copy_staged(stream: StreamCore, pointer: int, array: AnyArray, *, to_device: bool) -> bool:
+def copy_staged(stream: BaseStream, pointer: int, array: AnyArray, *, to_device: bool) -> bool:
     """Copy between a host array and device memory by several threads; False where that cannot be.
 
     On return an upload is queued, and the array may be changed; a download is complete.
@@ -357,7 +359,7 @@ def copy_staged(stream: StreamCore, pointer: int, array: AnyArray, *, to_device:
     if not ring.is_usable:
         return False
     budget = ThreadBudget()
-    box, chunks = stream._box, chunks_of(array, budget)
+    box, chunks = stream._handle, chunks_of(array, budget)
     caller, context = threading.get_ident(), box.context
 
     def serve() -> None:

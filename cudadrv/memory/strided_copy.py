@@ -22,11 +22,10 @@ from ..driver._api import (
     CUmemorytype,
     CUresult,
 )
-from ..driver.context import ContextCore
-from ..driver.context_box import ContextBox
-from ..driver.in_use import failure
-from ..driver.module_box import ModuleBox
-from ..driver.stream_box import StreamBox
+from ..driver.context import BaseContext
+from ..driver.context_handle import ContextHandle, ModuleHandle
+from ..driver.driver_selection import failure
+from ..driver.stream_handle import StreamHandle
 from .array import AnyDeviceArray
 from .host_copy import transfer
 
@@ -186,7 +185,12 @@ def side_of(array: AnyDeviceArray) -> Side:
 
 
 def copy_strided(
-    context: ContextCore, box: StreamBox, shape: tuple[int, ...], itemsize: int, to: Side, of: Side
+    context: BaseContext,
+    box: StreamHandle,
+    shape: tuple[int, ...],
+    itemsize: int,
+    to: Side,
+    of: Side,
 ) -> None:
     """Queue a copy of elements within one context; the memory is ready."""
     plan = Plan.of_elements(shape, itemsize, to, of)
@@ -203,10 +207,10 @@ def copy_strided(
 
 
 def copy_to_peer(
-    box: StreamBox,
+    box: StreamHandle,
     array: AnyDeviceArray,
     source: AnyDeviceArray,
-    contexts: tuple[ContextBox, ContextBox],
+    contexts: tuple[ContextHandle, ContextHandle],
 ) -> None:
     """Queue a copy of elements from one context to another; the memory is ready."""
     plan = Plan.of_elements(array.shape, array.dtype.itemsize, side_of(array), side_of(source))
@@ -231,7 +235,7 @@ def _describe(copy: _BoxCopy, plan: Plan, boxes: Boxes, offsets: Offsets) -> Non
     copy.srcPitch, copy.srcHeight = row.of, slice_.of // row.of
 
 
-def _failure(box: StreamBox, code: CUresult, call: str, plan: Plan) -> Exception:
+def _failure(box: StreamHandle, code: CUresult, call: str, plan: Plan) -> Exception:
     return failure(box.api, code, call, f"copying {plan.runs} runs of {plan.nbytes} bytes")
 
 
@@ -295,7 +299,7 @@ _AXIS: Final = """
 class _Code(NamedTuple):
     """A kernel, and the module that has it."""
 
-    box: ModuleBox
+    box: ModuleHandle
     function: CUfunction
 
 
@@ -306,7 +310,7 @@ class _Codes:
         self.made: dict[tuple[int, int], _Code] = {}
 
 
-def copy_elements(context: ContextCore, stream: StreamBox, plan: Plan) -> None:
+def copy_elements(context: BaseContext, stream: StreamHandle, plan: Plan) -> None:
     """Queue a copy of runs of any strides.
 
     Raises:
@@ -333,7 +337,7 @@ def _fits(plan: Plan, width: int) -> bool:
     return not any(number % width for number in (plan.nbytes, plan.to, plan.of, *steps))
 
 
-def _launch(stream: StreamBox, code: _Code, to: int, of: int, axes: tuple[Axis, ...]) -> None:
+def _launch(stream: StreamHandle, code: _Code, to: int, of: int, axes: tuple[Axis, ...]) -> None:
     count = math.prod(axis.extent for axis in axes)
     # A place of eight bytes for each parameter, and behind them their addresses.
     values = [struct.pack("=QQ", to, of), struct.pack("=Q", count)]
@@ -353,7 +357,7 @@ def _launch(stream: StreamBox, code: _Code, to: int, of: int, axes: tuple[Axis, 
         raise failure(stream.api, result, "cuLaunchKernelEx", doing)
 
 
-def _code(context: ContextCore, box: ContextBox, width: int, axes: int) -> _Code:
+def _code(context: BaseContext, box: ContextHandle, width: int, axes: int) -> _Code:
     made = context._keep(_Codes, _Codes).made
     code = made.get((width, axes))
     if code is None:
@@ -361,8 +365,8 @@ def _code(context: ContextCore, box: ContextBox, width: int, axes: int) -> _Code
     return code
 
 
-def _loaded(context: ContextBox, width: int, axes: int) -> _Code:
-    box, api = ModuleBox(context), context.api
+def _loaded(context: ContextHandle, width: int, axes: int) -> _Code:
+    box, api = ModuleHandle(context), context.api
     doing = f"loading the copy of elements of {width} bytes along {axes} axes"
     result = box.make(api.cuModuleLoadData, _text(width, axes))
     if result:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..driver._api import CUdeviceptr, CUresult
-from ..driver.in_use import failure
+from ..driver.driver_selection import failure
 from ..errors import NotPermittedError, OutOfMemoryError
 from .driver_pool import out_of_memory
 from .ipc import let_memory_go
@@ -33,7 +33,7 @@ class UnpooledMemory:
         Raises:
             OutOfMemoryError: with the request and the free and total bytes.
         """
-        context = given_stream("UnpooledMemory.allocate", stream, nbytes)._box.context
+        context = given_stream("UnpooledMemory.allocate", stream, nbytes)._handle.context
         whole = -(-nbytes // _BLOCK_BYTES) * _BLOCK_BYTES
         given: list[CUdeviceptr] = []
 
@@ -57,7 +57,7 @@ class UnpooledMemory:
 
     def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
         """Give memory back once the work of the stream is done, which is waited for."""
-        box = given_stream("UnpooledMemory.deallocate", stream, nbytes, address)._box
+        box = given_stream("UnpooledMemory.deallocate", stream, nbytes, address)._handle
         doing = f"giving back {nbytes} bytes"
         (waited,) = box.api.cuStreamSynchronize(box.raw)
         if waited == NotPermittedError.result:  # here no call may wait: a finalizer tries later

@@ -10,8 +10,8 @@ from typing import Unpack, cast
 
 from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
 
-from ..driver.in_use import Driver, current, in_use, install, is_chosen
-from ..driver.later import drop_now
+from ..driver.deferred_release import run_deferred
+from ..driver.driver_selection import Driver, current, current_or_none, is_chosen, set_current
 from ..emulator.checks import CheckName
 from ..emulator.counters import Counters
 from ..emulator.emulator import NEWEST_DRIVER, Emulator
@@ -49,10 +49,10 @@ def use(
         suppressions=suppressions,
     )  # fmt: skip
     chosen = Driver(emulator)
-    former = current() if is_chosen() else install(chosen)
+    former = current() if is_chosen() else set_current(chosen)
     if former is not None:
-        if in_use() is chosen:
-            install(former)
+        if current_or_none() is chosen:
+            set_current(former)
         kind = "the emulator" if former.is_emulated else "the CUDA driver"
         raise DriverSelectionError(
             f"cudadrv.emulator.use() came after the first driver call, which chose {kind}\n"
@@ -110,11 +110,11 @@ def session(
 @contextmanager
 def _installed(driver: Driver) -> Iterator[None]:
     """The driver in use within the block."""
-    former = install(driver)
+    former = set_current(driver)
     try:
         yield
     finally:
-        install(former)
+        set_current(former)
         driver.clear_caches()
 
 
@@ -141,7 +141,7 @@ def look_for_leaks(emulator: Emulator) -> None:
         emulator.look_for_leaks()
         if emulator.checks.leaks:  # a collection costs more than most sessions
             gc.collect()
-            drop_now()  # what graphs kept
+            run_deferred()  # what graphs kept
             emulator.look_for_leaks()
 
 

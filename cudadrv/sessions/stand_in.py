@@ -10,7 +10,7 @@ from typing import Final, Unpack
 
 from ptx.emulate.threads.limits import Limits
 
-from ..driver.in_use import emulated_devices, emulated_limits, install, stand_by
+from ..driver.driver_selection import emulated_devices, emulated_limits, set_current, set_default
 from ..driver.locks import process_lock
 from ..emulator.checks import CheckName
 from ..emulator.emulator import NEWEST_DRIVER, Emulator
@@ -139,14 +139,14 @@ def stand_in(
 @contextmanager
 def _standing(emulator: Emulator, *, raise_findings: bool) -> Iterator[Emulator]:
     """The emulator as the driver that the first call chooses, of this library too."""
-    former = install(None)
+    former = set_current(None)
     with raising_findings(emulator, raise_findings=raise_findings):
-        stand_by(emulator)
+        set_default(emulator)
         try:
             yield emulator
             emulator.finish()
         finally:
-            stand_by(None)
-            used = install(former)
+            set_default(None)
+            used = set_current(former)
             if used is not None:
                 used.clear_caches()

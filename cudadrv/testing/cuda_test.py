@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, cast
 
 import pytest
 
-from ..driver.in_use import current, install
+from ..driver.driver_selection import current, set_current
 from ..errors import CudadrvError, CudaError
 from .choices import CHECK, DRIVER, ORDER, Choices
 from .gpus import Gpus, gpus
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ptx.diagnostics import CompileWarning
     from ptx.emulate.check.findings import Found
 
-    from ..driver.in_use import Driver
+    from ..driver.driver_selection import Driver
     from ..emulator.emulator import Emulator
 
 _PYTEST: Final = str(Path(pytest.__file__).parents[1] / "_pytest")
@@ -114,8 +114,8 @@ class CudaTest:
                 pytrace=False,
             )
         driver = found.driver
-        former = install(driver)
-        self._undo.append(lambda: install(former))
+        former = set_current(driver)
+        self._undo.append(lambda: set_current(former))
         self._set(DRIVER, "cuda")
         if self._plan.leaks_count(self._choices):
             self._leak_detector = LeakDetector(driver)

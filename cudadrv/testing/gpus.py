@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from ..driver.driver_api import load_cuda
-from ..driver.in_use import Driver, current, device_count, in_use
+from ..driver.driver_selection import Driver, current, current_or_none, device_count
 from ..errors import CudadrvError
 from .choices import DRIVER, Mode
 
@@ -52,7 +52,7 @@ def gpus() -> Gpus:
 
 def _driver() -> Driver:
     """Return the process's own driver, unless that is an emulator."""
-    own = in_use()
+    own = current_or_none()
     if own is None and not os.environ.get(DRIVER, "").strip().startswith("emulator"):
         own = current()
     return Driver(load_cuda()) if own is None or own.is_emulated else own

@@ -52,16 +52,16 @@ def _gpus() -> str:
     if found.driver is None or not found.count:
         return f"no GPU ({found.absence})"
     from ..driver.device import driver_version
-    from ..driver.in_use import install
+    from ..driver.driver_selection import set_current
 
-    former = install(found.driver)
+    former = set_current(found.driver)
     try:
         names = dict.fromkeys(Device.get(ordinal).name for ordinal in range(found.count))
         version = ".".join(map(str, driver_version()))
     except CudadrvError as error:
         return f"GPU ({error})"
     finally:
-        install(former)
+        set_current(former)
     return f"{found.count} x {', '.join(names)}, driver {version}"
 
 

@@ -23,7 +23,7 @@ import ptx
 from .. import border
 from ..driver._api import CUmodule, CUresult, CUstream
 from ..driver.driver_api import DriverApi
-from ..driver.in_use import Driver, current
+from ..driver.driver_selection import Driver, current
 from ..driver.once_task import complete
 from ..driver.types import Dependent
 from ..errors import ClosedError, InvalidValueError
@@ -275,7 +275,7 @@ def _renew(launchers: Iterator[Dependent]) -> None:
     """Make each launcher fetch the driver's functions again, even if one raises."""
     for launcher in launchers:
         try:
-            launcher.renew()
+            launcher.reset()
         except ClosedError:
             continue  # it launches no more
         except BaseException:

@@ -10,7 +10,7 @@ import cudadrv
 import ptx
 from cudadrv.cli import kernels as of_selftest
 from cudadrv.driver._api import CUcontext
-from cudadrv.driver.in_use import current
+from cudadrv.driver.driver_selection import current
 
 from .peer import Peer
 

@@ -10,7 +10,7 @@ import cudadrv
 from cudadrv import emulator
 from cudadrv.driver._api import CUfunction, driver as bindings
 from cudadrv.driver.driver_api import DriverApi, load_cuda
-from cudadrv.driver.in_use import current
+from cudadrv.driver.driver_selection import current
 from cudadrv.errors import CudaError, DriverSymbolMissingError
 from cudadrv.launch.images import WrittenSignatures
 from cudadrv.launch.kernel_core import _asked_signature

@@ -107,7 +107,7 @@ SEEN = frozenset(
         "cuUserObjectRelease",
     ]
 )
-# Called by functions that `ContextBox.call` runs, so with a context current.
+# Called by functions that `ContextHandle.call` runs, so with a context current.
 IN_A_CALL = frozenset(
     [
         "cuCtxSynchronize",
@@ -118,13 +118,14 @@ IN_A_CALL = frozenset(
         "cuMemAlloc",
         "cuMemFreeHost",
         "cuMemHostAlloc",
+        "cuMemcpyHtoDAsync",
     ]
 )
 DIRECT = re.compile(r"\b_?api\.(cu\w+)\(")
 
 
 def test_what_is_called_without_its_context_was_seen_with_any() -> None:
-    # A new one is bound by `ContextBox.call`, or it is tried on two GPUs and listed here.
+    # A new one is bound by `ContextHandle.call`, or it is tried on two GPUs and listed here.
     sources = [
         path.read_text()
         for path in ROOT.rglob("*.py")

@@ -501,7 +501,8 @@ def test_work_that_fails_at_the_end_of_a_session_is_warned_of() -> None:
 
 @pytest.mark.slow
 def test_a_process_takes_its_order_from_the_environment() -> None:
-    code = "import cudadrv; cudadrv.list_devices()\nfrom cudadrv.driver.in_use import current\n"
+    code = "import cudadrv; cudadrv.list_devices()\n"
+    code += "from cudadrv.driver.driver_selection import current\n"
     for order, said in (("late", "late"), ("random:3", "random:3"), ("soon", "DriverSelection")):
         done = subprocess.run(
             [sys.executable, "-c", code + "print(current().api.order)"],

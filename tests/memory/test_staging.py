@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 import cudadrv
 from campaigns.interrupts.points import Interrupter
 from cudadrv import emulator
-from cudadrv.driver.context import ContextCore
+from cudadrv.driver.context import BaseContext
 from cudadrv.errors import ClosedError, OutOfMemoryError
 from cudadrv.memory import staging
 from cudadrv.memory.staging import (
@@ -339,7 +339,7 @@ def test_a_ring_of_a_context_that_closes_meanwhile_is_not_kept(
         number = int(own.handle)
         make = StagingRing.__init__
 
-        def close_first(ring: StagingRing, context: ContextCore) -> None:
+        def close_first(ring: StagingRing, context: BaseContext) -> None:
             make(ring, context)
             own.close()
 

@@ -10,11 +10,11 @@ from typing import Final
 
 from ... import border
 from ...driver._api import CUdeviceptr
-from ...driver.handle import Uncopied
-from ...driver.in_use import failure
+from ...driver.driver_selection import failure
+from ...driver.handle import NotCopyable
 from ...driver.registry import Registry
-from ...driver.stream_box import StreamBox
-from ...driver.stream_core import StreamCore
+from ...driver.stream import BaseStream, require_stream
+from ...driver.stream_handle import StreamHandle
 from ...errors import CudadrvError, InvalidValueError, OutOfMemoryError
 from ..buffer import PoolMemory
 from ..driver_pool import out_of_memory, trim_pool
@@ -198,7 +198,7 @@ allocators: Final[Registry[CudaAllocator]] = Registry()
 """The allocators that live, for a reset of their context."""
 
 
-class CudaAllocator(Uncopied):
+class CudaAllocator(NotCopyable):
     """A stream-ordered allocator with free lists by exact size, safe to use from any thread.
 
     Blocks are reused oldest first, at most 64 are kept a size (the oldest makes way), and over the
@@ -213,8 +213,8 @@ class CudaAllocator(Uncopied):
         cap_bytes: the most that free blocks may take.
     """
 
-    def __init__(self, stream: StreamCore, *, cap_bytes: int = DEFAULT_CAP_BYTES) -> None:
-        border.instance("CudaAllocator: stream", stream, StreamCore)
+    def __init__(self, stream: BaseStream, *, cap_bytes: int = DEFAULT_CAP_BYTES) -> None:
+        require_stream("CudaAllocator: stream", stream)
         cap_bytes = border.integer("CudaAllocator: cap_bytes", cap_bytes)
         if cap_bytes < 0:
             raise InvalidValueError(f"an allocator's cap of {cap_bytes} bytes: 0 or more")
@@ -229,7 +229,7 @@ class CudaAllocator(Uncopied):
         self._captures = CaptureMemory()
         self._lock = threading.RLock()
         # What it has cached is freed on the stream, closed or not.
-        self._queue: StreamBox = stream._box
+        self._queue: StreamHandle = stream._handle
         allocators.add(self)
         weakref.finalize(self, _abandon, self._queue, self._lists).atexit = False
 
@@ -394,7 +394,7 @@ class CudaAllocator(Uncopied):
                 raise InvalidValueError(f"allocating {nbytes} bytes: a size is 0 or more")
             return 0
         stream = self.stream
-        box = stream._box
+        box = stream._handle
         api = box.api
         if nbytes > border.LARGEST:
             raise out_of_memory(stream.context, nbytes, "")
@@ -492,18 +492,18 @@ class CudaAllocator(Uncopied):
             raise faults[0]
 
     def _free_now(self, address: int) -> None:
-        box = self._queue if self.stream.closed else self.stream._box
+        box = self._queue if self.stream.closed else self.stream._handle
         (code,) = box.api.cuMemFreeAsync(CUdeviceptr(address), box.raw)
         if code:
             raise failure(box.api, code, "cuMemFreeAsync", f"freeing the block at {address:#x}")
 
 
-def _give_back(stream: StreamBox, address: int) -> None:
+def _give_back(stream: StreamHandle, address: int) -> None:
     """Free a block as any memory of the stream, which is after a capture that is under way."""
     PoolMemory(stream.context, CUdeviceptr(address), stream)  # goes at once
 
 
-def _abandon(stream: StreamBox, lists: FreeLists[int]) -> None:
+def _abandon(stream: StreamHandle, lists: FreeLists[int]) -> None:
     """Give back what a dropped allocator has cached, whether its stream was closed or not."""
     for address in lists.drain():
         _give_back(stream, address)

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import border
-from ...driver.handle import Uncopied
+from ...driver.handle import NotCopyable
 from ...driver.registry import Registry
-from ...driver.stream_core import StreamCore
+from ...driver.stream import BaseStream, require_stream
 from ...errors import (
     ArgumentValueError,
     ClosedError,
@@ -389,7 +389,7 @@ arenas: Final[Registry[DeviceArena]] = Registry()
 """The arenas that live, for a reset of a context."""
 
 
-class DeviceArena(Uncopied, SlabArena[StreamCore, ArenaSlab]):
+class DeviceArena(NotCopyable, SlabArena[BaseStream, ArenaSlab]):
     """Free device slabs in power-of-two buckets counted in elements, safe to use from any thread.
 
     A slab is zeroed when it is fresh and not when it is reused. It is reused first on the stream
@@ -426,10 +426,10 @@ class DeviceArena(Uncopied, SlabArena[StreamCore, ArenaSlab]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _require_stream(self, stream: StreamCore) -> None:
-        border.instance("DeviceArena.alloc: stream", stream, StreamCore)
+    def _require_stream(self, stream: BaseStream) -> None:
+        require_stream("DeviceArena.alloc: stream", stream)
 
-    def _fresh(self, stream: StreamCore, bucket: int, lease: Lease, label: str) -> ArenaSlab:
+    def _fresh(self, stream: BaseStream, bucket: int, lease: Lease, label: str) -> ArenaSlab:
         try:
             return self._zeroed(stream, bucket, lease)
         except OutOfMemoryError:
@@ -446,7 +446,7 @@ class DeviceArena(Uncopied, SlabArena[StreamCore, ArenaSlab]):
         except CudadrvError as error:
             raise DriverCallFailed(f"{label} arena alloc_zeros<{bucket}>: {error}") from error
 
-    def _zeroed(self, stream: StreamCore, bucket: int, lease: Lease) -> ArenaSlab:
+    def _zeroed(self, stream: BaseStream, bucket: int, lease: Lease) -> ArenaSlab:
         slab: ArenaSlab = object.__new__(ArenaSlab)
         slab.shape, slab.dtype, slab.lease = (bucket,), self.dtype, lease
         with without_choices():  # the arena may be what was chosen
@@ -457,11 +457,11 @@ class DeviceArena(Uncopied, SlabArena[StreamCore, ArenaSlab]):
         fill(stream, slab, 0)
         return slab
 
-    def _may_move(self, former: StreamCore, stream: StreamCore) -> bool:
+    def _may_move(self, former: BaseStream, stream: BaseStream) -> bool:
         return former.context is stream.context and not former.capturing
 
-    def _move(self, slab: ArenaSlab, former: StreamCore, stream: StreamCore) -> None:
-        use(slab._memory, stream._box)
+    def _move(self, slab: ArenaSlab, former: BaseStream, stream: BaseStream) -> None:
+        use(slab._memory, stream._handle)
         slab.stream = stream
 
     def _discard(self, slab: ArenaSlab) -> None:
@@ -475,7 +475,7 @@ class DeviceArena(Uncopied, SlabArena[StreamCore, ArenaSlab]):
         )
 
 
-class ArenaMemory(Uncopied):
+class ArenaMemory(NotCopyable):
     """Slabs of an arena of bytes as what new memory comes from: see `using_memory`.
 
     Each size is rounded up to a power of two; what is given back is kept for the next request.

@@ -1,21 +1,21 @@
-"""A graph as nodes and executables use it: its owning handle, and the needs of its nodes.
+"""Graphs as nodes and executables know them: the owning handle, and the needs of the nodes.
 
-`graph.Graph` adds and changes nodes. It is apart because nodes and executables refer to their
-graph, and it makes them.
+`Graph` makes nodes and executables, and these have their graph. So they know its base.
 """
 
 from __future__ import annotations
 
+from .. import border
 from ..driver._api import CUgraph, CUresult, CUuserObject
-from ..driver.context import ContextCore
-from ..driver.context_box import ContextBox, Part
-from ..driver.handle import Closing, check
-from ..driver.in_use import failure
-from ..driver.later import drop_now
+from ..driver.context import BaseContext
+from ..driver.context_handle import ChildHandle, ContextHandle
+from ..driver.deferred_release import run_deferred
+from ..driver.driver_selection import failure
+from ..driver.handle import Closeable, check
 from .needs import Content, Needs
 
 
-class GraphBox(Part[CUgraph]):
+class GraphHandle(ChildHandle[CUgraph]):
     """Owning handle of a graph, or the handle of a conditional node's body, whose graph owns it.
 
     Attributes:
@@ -24,9 +24,9 @@ class GraphBox(Part[CUgraph]):
 
     __slots__ = ("of",)
 
-    def __init__(self, context: ContextBox, raw: CUgraph | None = None) -> None:
+    def __init__(self, context: ContextHandle, raw: CUgraph | None = None) -> None:
         super().__init__(context, raw)
-        self.of: GraphBox | None = None
+        self.of: GraphHandle | None = None
 
     def _destroy(self) -> None:
         if self.of is None:
@@ -35,8 +35,8 @@ class GraphBox(Part[CUgraph]):
             check(self, code, "cuGraphDestroy", doing)
 
 
-class GraphCore(Closing):
-    """A graph of the driver, and the objects that its nodes need.
+class BaseGraph(Closeable):
+    """A graph of the driver, and the objects that its nodes need; every instance is a `Graph`.
 
     Attributes:
         context: the context in which its nodes run.
@@ -46,18 +46,18 @@ class GraphCore(Closing):
 
     __slots__ = ("_content", "_held", "_is_filled", "_needs", "_root", "context")
 
-    _box: GraphBox
+    _handle: GraphHandle
 
-    def __init__(self, context: ContextCore) -> None:
-        self.context: ContextCore = context
+    def __init__(self, context: BaseContext) -> None:
+        self.context: BaseContext = context
         self._is_filled = False
         self._content = Content()
         # The objects that the driver holds for the graph since the last `_settle`.
         self._needs = self._content.gather()
         self._held: CUuserObject | None = None
         # For a body, the graph that has the node.
-        self._root: GraphCore | None = None
-        self._shut()
+        self._root: BaseGraph | None = None
+        self._mark_closed()
 
     def __repr__(self) -> str:
         where = "of nothing" if super().closed else f"{int(self.handle):#x}"
@@ -82,7 +82,7 @@ class GraphCore(Closing):
         Raises:
             ClosedError: the capture has not ended, it failed, or the graph was closed.
         """
-        return self._box.raw
+        return self._handle.raw
 
     @property
     def allocates(self) -> bool:
@@ -92,7 +92,7 @@ class GraphCore(Closing):
     @property
     def node_count(self) -> int:
         """The number of nodes; queries the driver."""
-        box = self._box
+        box = self._handle
         code, _, count = box.api.cuGraphGetNodes(box.raw, 0)
         if code:
             raise failure(box.api, code, "cuGraphGetNodes", "counting a graph's nodes")
@@ -102,9 +102,9 @@ class GraphCore(Closing):
         """Release the graph; executables made of it stay usable. Idempotent."""
         super().close()
         self._content, self._needs = Content(), Content().gather()
-        drop_now()
+        run_deferred()
 
-    def _fill(self, box: GraphBox) -> None:
+    def _fill(self, box: GraphHandle) -> None:
         """Take over the handle of a graph that the driver made."""
         self._own(box)
         self._is_filled = True
@@ -117,7 +117,7 @@ class GraphCore(Closing):
     def _settle(self) -> Needs:
         """Make the driver hold the nodes' needs for all that is made of the graph; return them."""
         root = self._root or self
-        box, content = root._box, root._content
+        box, content = root._handle, root._content
         raw = box.raw
         if content.is_changed:
             needs, former = content.gather(), root._held
@@ -135,6 +135,18 @@ class GraphCore(Closing):
         return root._needs
 
 
-def _check(graph: GraphCore, code: CUresult, call: str, doing: str) -> None:
+def _check(graph: BaseGraph, code: CUresult, call: str, doing: str) -> None:
     if code:
-        raise failure(graph._box.api, code, call, doing)
+        raise failure(graph._handle.api, code, call, doing)
+
+
+def require_graph(where: str, value: object) -> BaseGraph:
+    """Return the value, which is a graph of cudadrv.
+
+    Args:
+        where: the name of the argument, for the error.
+        value: the argument.
+    """
+    if isinstance(value, BaseGraph):
+        return value
+    raise border.refused(where, value, "give a Graph")

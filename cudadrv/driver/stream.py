@@ -1,28 +1,32 @@
-"""Streams, as far as the driver goes; `cudadrv.stream.Stream` adds memory and captures."""
+"""Streams as the layers below the public `Stream` know them.
+
+Memory, launches and graphs take streams, and `Stream` has methods that allocate, copy and capture.
+So they know its base, which only the driver is below.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final
 from weakref import ref
 
+from .. import border
 from ..errors import WrongDeviceError
 from ._api import CUresult, CUstream, CUstream_flags
-from .context import ContextCore
-from .event import Event
-from .handle import Closed, Closing
-from .in_use import failure
-from .later import drop_now
+from .context import BaseContext
+from .deferred_release import run_deferred
+from .driver_selection import failure
+from .handle import Closeable, ClosedHandle
 from .registry import Registry
-from .stream_box import StreamBox, replace, wait_by_way
+from .stream_handle import CaptureState, StreamHandle, replace
 from .types import Dependent
 
 _NON_BLOCKING: Final = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
 
 
-class StreamCore(Closing):
-    """A queue of work on one context's device.
+class BaseStream(Closeable):
+    """A queue of work on one context's device; every instance is a `Stream`.
 
     Attributes:
         context: the context, kept alive by the stream.
@@ -33,10 +37,12 @@ class StreamCore(Closing):
 
     __slots__ = ("_is_default", "_launchers", "_resource", "capturing", "context")
 
-    context: ContextCore
-    _box: StreamBox
+    context: BaseContext
+    _handle: StreamHandle
 
-    def __init__(self, context: ContextCore, box: StreamBox, *, is_default: bool = False) -> None:
+    def __init__(
+        self, context: BaseContext, box: StreamHandle, *, is_default: bool = False
+    ) -> None:
         self.context = context
         self.capturing: bool = False
         self._is_default = is_default
@@ -70,12 +76,12 @@ class StreamCore(Closing):
         Raises:
             ClosedError: it was closed.
         """
-        return self._box.raw
+        return self._handle.raw
 
     @property
     def priority(self) -> int:
         """The priority in force; lower runs first; asks the driver."""
-        box = self._box
+        box = self._handle
         code, priority = box.api.cuStreamGetPriority(box.raw)
         if code:
             raise failure(box.api, code, "cuStreamGetPriority", f"the priority of {self!r}")
@@ -84,7 +90,7 @@ class StreamCore(Closing):
     @property
     def blocking(self) -> bool:
         """Whether it and the legacy default stream wait for each other; asks the driver."""
-        box = self._box
+        box = self._handle
         code, flags = box.api.cuStreamGetFlags(box.raw)
         if code:
             raise failure(box.api, code, "cuStreamGetFlags", f"the flags of {self!r}")
@@ -104,8 +110,8 @@ class StreamCore(Closing):
             self._close_with_parent()
 
     def _close_with_parent(self) -> None:
-        box: StreamBox | Closed = self._box
-        if isinstance(box, Closed):
+        box: StreamHandle | ClosedHandle = self._handle
+        if isinstance(box, ClosedHandle):
             return
         own = box.own
         own.is_closed = True
@@ -116,7 +122,7 @@ class StreamCore(Closing):
             needed = None if own.is_owned else ref(own)
             del box, own
             for launcher in self._launchers.alive():
-                launcher.let_go(self)
+                launcher.on_owner_closed(self)
             super().close()
             borrowed = None if needed is None else needed()
             if borrowed is not None:
@@ -128,11 +134,11 @@ class StreamCore(Closing):
         Raises:
             CudaError: something that was queued failed.
         """
-        box = self._box
+        box = self._handle
         (code,) = box.api.cuStreamSynchronize(box.raw)
         if code:
             raise failure(box.api, code, "cuStreamSynchronize", f"waiting for {self!r}")
-        drop_now()
+        run_deferred()
 
     def is_done(self) -> bool:
         """Whether everything queued is done, without waiting.
@@ -140,27 +146,13 @@ class StreamCore(Closing):
         Raises:
             CudaError: something that was queued failed.
         """
-        box = self._box
+        box = self._handle
         (code,) = box.api.cuStreamQuery(box.raw)
         if code == CUresult.CUDA_ERROR_NOT_READY:
             return False
         if code:
             raise failure(box.api, code, "cuStreamQuery", f"asking whether {self!r} is done")
         return True
-
-    def __await__(self) -> Generator[Any, None, None]:
-        """``await stream`` in asyncio: until what is queued now is done.
-
-        Raises:
-            CudaError: something that was queued failed.
-        """
-        return self.record(timing=False).__await__()
-
-    def record(self, *, timing: bool = True) -> Event:
-        """A new event at this point of the stream."""
-        event = Event(self.context, timing=timing)
-        event.record(self)
-        return event
 
     @contextmanager
     def unordered(self) -> Iterator[None]:
@@ -169,32 +161,43 @@ class StreamCore(Closing):
         What is queued on it waits for no other stream on account of its memory. That memory is
         given back after it all the same.
         """
-        box = self._box
+        box = self._handle
         box.unordered += 1
         try:
             yield
         finally:
             box.unordered -= 1
 
-    def _wait_event(self, event: Event) -> None:
-        """Wait for an event, which may draw the stream into the capture it was recorded in."""
-        box, found = self._box, event._box
-        capture = found.capture
-        if event.interprocess and event.context.ordinal != self.context.ordinal:
-            wait_by_way(box, found)
-            return
-        if capture is None or not capture.is_open or box.capture is not None:
-            box.wait(found)
-            return
-        try:
-            capture.join(self)
-            self._box.wait(found)
-        except BaseException:
-            capture.dismiss(self)
-            raise
+    def _join_capture(self, capture: CaptureState) -> None:
+        """Have the stream's work recorded by a capture from now on."""
+        capture.join(self._handle, self._use_handle)
 
-    def _require(self, context: ContextCore, what: str, remedy: str = "") -> None:
+    def _use_handle(self, handle: StreamHandle) -> None:
+        """Work with another handle of the same stream: that of a capture, or its own again."""
+        if handle.capture is None:
+            self.capturing = False
+        if self.closed:
+            return
+        self._handle = handle
+        if handle.capture is not None:
+            self.capturing = True
+            for launcher in self._launchers.alive():
+                launcher.reset()
+
+    def _require(self, context: BaseContext, what: str, remedy: str = "") -> None:
         """Raise `WrongDeviceError` unless the stream belongs to `context`."""
         if self.context is not context:
             text = f"{what} belongs to {context!r}, but {self!r} was given"
             raise WrongDeviceError(f"{text}\n  {remedy}" if remedy else text)
+
+
+def require_stream(where: str, value: object) -> BaseStream:
+    """Return the value, which is a stream of cudadrv.
+
+    Args:
+        where: the name of the argument, for the error.
+        value: the argument.
+    """
+    if isinstance(value, BaseStream):
+        return value
+    raise border.refused(where, value, "give a Stream")

@@ -21,7 +21,7 @@ _MOST_BLOCKS: Final = 16
 _MOST_SIZES: Final = 64
 
 
-class KeptBlocks(list[CUdeviceptr]):
+class SizeBin(list[CUdeviceptr]):
     """Blocks of one size.
 
     Attributes:
@@ -35,10 +35,10 @@ class KeptBlocks(list[CUdeviceptr]):
         self.most: int = most
 
 
-_all: Final[Registry[KeptMemory]] = Registry()
+_all: Final[Registry[StreamBlockCache]] = Registry()
 
 
-class KeptMemory(dict[int, KeptBlocks]):
+class StreamBlockCache(dict[int, SizeBin]):
     """What a stream keeps, by size. Each step is one of a list or dict, so there is no lock.
 
     No size is ever left out again: memory in use refers to the list that it will go back to, so
@@ -55,12 +55,12 @@ class KeptMemory(dict[int, KeptBlocks]):
         if is_open:
             _all.add(self)
 
-    def of_size(self, nbytes: int) -> KeptBlocks | None:
+    def of_size(self, nbytes: int) -> SizeBin | None:
         """Where memory of a size goes when it is given back; None if to the driver's pool."""
         kept = self.get(nbytes)
         if kept is None and self.is_open and nbytes <= LARGEST_BYTES and len(self) < _MOST_SIZES:
             most = max(1, min(_MOST_BLOCKS, _MOST_BYTES // nbytes))
-            kept = self.setdefault(nbytes, KeptBlocks(most))
+            kept = self.setdefault(nbytes, SizeBin(most))
         return kept
 
     def close(self) -> None:

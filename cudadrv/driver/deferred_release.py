@@ -21,22 +21,22 @@ _cells: Final[deque[list[object]]] = deque()
 _parked: Final[deque[tuple[Callable[[], bool], list[object]]]] = deque()
 
 
-def drop_later(cell: list[object]) -> None:
-    """Let the next call of `drop_now` drop what the list holds. Calls nothing."""
+def defer_release(cell: list[object]) -> None:
+    """Let the next call of `run_deferred` drop what the list holds. Calls nothing."""
     _cells.append(cell)
 
 
-def park(is_done: Callable[[], bool], cell: list[object]) -> None:
-    """Let a call of `drop_now` drop what the list holds once `is_done` says so."""
+def release_when(is_done: Callable[[], bool], cell: list[object]) -> None:
+    """Let a call of `run_deferred` drop what the list holds once `is_done` says so."""
     _parked.append((is_done, cell))
 
 
-def retry_later(destroy: Callable[[], object]) -> None:
-    """Let a call of `drop_now` destroy something again. Calls nothing."""
+def retry_destroy(destroy: Callable[[], object]) -> None:
+    """Let a call of `run_deferred` destroy something again. Calls nothing."""
     _refused.append(destroy)
 
 
-def drop_now() -> None:
+def run_deferred() -> None:
     """Drop what was put here and may go."""
     for _ in range(len(_refused)):
         try:

@@ -1,13 +1,13 @@
-"""Who owns a context, and what belongs to one."""
+"""Owning handles of contexts, of what belongs to a context, and of modules."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from ._api import CUcontext, CUgreenCtx, CUresult
-from .handle import Box, check
-from .in_use import Driver, call_bound, failure
+from ._api import CUcontext, CUgreenCtx, CUmodule, CUresult
+from .driver_selection import Driver, call_bound, failure
+from .handle import Handle, check
 from .registry import Registry
 
 _RawT = TypeVar("_RawT")
@@ -15,8 +15,8 @@ _T = TypeVar("_T")
 _P = ParamSpec("_P")
 
 
-class _CreatedContext(Box[CUcontext]):
-    """Destroys a context that was created; only its `ContextBox` refers to it."""
+class _CreatedContext(Handle[CUcontext]):
+    """Destroys a context that was created; only its `ContextHandle` refers to it."""
 
     __slots__ = ("_driver", "_green", "_ordinal")
 
@@ -43,7 +43,7 @@ class _CreatedContext(Box[CUcontext]):
             check(self, code, "cuCtxDestroy", f"destroying a context on device {self._ordinal}")
 
 
-class ContextBox(Box[CUcontext]):
+class ContextHandle(Handle[CUcontext]):
     """A context. A created one is destroyed with it; a primary one stays until it is reset.
 
     Attributes:
@@ -73,7 +73,7 @@ class ContextBox(Box[CUcontext]):
         self.is_lost: bool = False
         self.is_alone: bool = not (driver.has_several_devices or driver.has_ranges)
         # Two may be each other's peers: neither keeps the other.
-        self.peers: Registry[ContextBox] = Registry()
+        self.peers: Registry[ContextHandle] = Registry()
         self.known_streams: set[int] = set()
 
     @property
@@ -108,14 +108,14 @@ class ContextBox(Box[CUcontext]):
         """From now on let copies in all contexts ask which context is current."""
         self._driver.has_ranges = True
         for box in self._driver.contexts.alive():
-            assert isinstance(box, ContextBox)
+            assert isinstance(box, ContextHandle)
             box.is_alone = False
 
-    def reaches(self, other: ContextBox) -> bool:
+    def reaches(self, other: ContextHandle) -> bool:
         """Whether kernels may use memory of a context: this one, a peer, or one it shares with."""
         return other is self or self.shares_with(other) or other in self.peers.alive()
 
-    def shares_with(self, other: ContextBox) -> bool:
+    def shares_with(self, other: ContextHandle) -> bool:
         """Whether both are a device's primary context, or green ones, which stand on it."""
         is_one = other.ordinal == self.ordinal and other._driver is self._driver
         return is_one and self._is_of_primary and other._is_of_primary
@@ -128,11 +128,11 @@ class ContextBox(Box[CUcontext]):
         """Call a function with the context current, and make the former one current again."""
         return call_bound(self._driver.api, self.raw, function, *args, **kwargs)
 
-    def _go(self) -> None:
+    def _destroy_and_report(self) -> None:
         """Nothing: a primary context stays, and another one has a `destroyer`."""
 
 
-class Part(Box[_RawT]):
+class ChildHandle(Handle[_RawT]):
     """Owns what belongs to a context, whose box it holds.
 
     Attributes:
@@ -141,10 +141,10 @@ class Part(Box[_RawT]):
 
     __slots__ = ("context",)
 
-    context: ContextBox
+    context: ContextHandle
     raw: _RawT
 
-    def __init__(self, context: ContextBox, raw: _RawT | None = None) -> None:
+    def __init__(self, context: ContextHandle, raw: _RawT | None = None) -> None:
         super().__init__(raw)
         self.context = context
 
@@ -171,3 +171,13 @@ class Part(Box[_RawT]):
 
     def _destroy(self) -> None:
         raise NotImplementedError
+
+
+class ModuleHandle(ChildHandle[CUmodule]):
+    """Owns a loaded module. Unloading it waits for the device (measured with driver 580)."""
+
+    __slots__ = ()
+
+    def _destroy(self) -> None:
+        (code,) = self.context.call(self.api.cuModuleUnload, self.raw)
+        check(self, code, "cuModuleUnload", f"unloading a module of device {self.context.ordinal}")

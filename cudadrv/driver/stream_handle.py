@@ -10,21 +10,19 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Final
 
 from .. import errors
 from ._api import CUevent, CUevent_flags, CUresult, CUstream, CUstream_flags, CUstreamCaptureStatus
-from .context_box import ContextBox, Part
-from .handle import AnyBox, check
-from .in_use import Driver, failure
-from .kept_blocks import KeptMemory
-from .registry import Registry
-from .types import Dependent
+from .context_handle import ChildHandle, ContextHandle
+from .driver_selection import Driver, failure
+from .handle import AnyHandle, check
+from .stream_block_cache import StreamBlockCache
 
 UNTIMED: Final = int(CUevent_flags.CU_EVENT_DISABLE_TIMING)
 
 
-class EventBox(Part[CUevent]):
+class EventHandle(ChildHandle[CUevent]):
     """Owns an event.
 
     Attributes:
@@ -33,14 +31,14 @@ class EventBox(Part[CUevent]):
 
     __slots__ = ("capture",)
 
-    def __init__(self, context: ContextBox, flags: int = UNTIMED) -> None:
+    def __init__(self, context: ContextHandle, flags: int = UNTIMED) -> None:
         super().__init__(context)
         self.capture: CaptureState | None = None
         code = self.make(context.api.cuEventCreate, flags)
         if code:
             raise failure(context.api, code, "cuEventCreate", "making an event")
 
-    def record(self, stream: StreamBox) -> None:
+    def record(self, stream: StreamHandle) -> None:
         """Set the event to this point of a stream."""
         (code,) = self.api.cuEventRecord(self.raw, stream.raw)
         if code:
@@ -65,7 +63,7 @@ class EventBox(Part[CUevent]):
         check(self, code, "cuEventDestroy", f"destroying an event of device {self.context.ordinal}")
 
 
-class StreamBox(Part[CUstream]):
+class StreamHandle(ChildHandle[CUstream]):
     """Owns a stream, or stands for one of another library, which it keeps.
 
     Attributes:
@@ -86,23 +84,25 @@ class StreamBox(Part[CUstream]):
     )  # fmt: skip
 
     def __init__(
-        self, context: ContextBox, raw: CUstream | None, *, is_owned: bool, keeps: object = None
+        self, context: ContextHandle, raw: CUstream | None, *, is_owned: bool, keeps: object = None
     ) -> None:
         self.is_owned: bool = is_owned
         self.keeps: object = keeps
-        self.spare: list[EventBox] = []
+        self.spare: list[EventHandle] = []
         self.capture: CaptureState | None = None
         self.captured_by: CaptureState | None = None
         self.unordered: int = 0
         self.is_closed: bool = False
         self.left: object = []
-        self.kept: KeptMemory = KeptMemory(is_open=is_owned and context.driver.keeps_blocks)
+        self.kept: StreamBlockCache = StreamBlockCache(
+            is_open=is_owned and context.driver.keeps_blocks
+        )
         super().__init__(context, raw)  # last: a box without a context was never finished
 
     @property
-    def own(self) -> StreamBox:
+    def own(self) -> StreamHandle:
         """The stream's own box, of which this may be the twin in a capture."""
-        return self.keeps if isinstance(self.keeps, StreamBox) else self
+        return self.keeps if isinstance(self.keeps, StreamHandle) else self
 
     @property
     def is_foreign(self) -> bool:
@@ -112,13 +112,13 @@ class StreamBox(Part[CUstream]):
     def __str__(self) -> str:
         return f"the stream {int(self.raw):#x} of device {self.context.ordinal}"
 
-    def wait(self, event: EventBox) -> None:
+    def wait(self, event: EventHandle) -> None:
         """Let what is queued from now on wait for an event."""
         (code,) = self.api.cuStreamWaitEvent(self.raw, event.raw, 0)
         if code:
             raise failure(self.api, code, "cuStreamWaitEvent", f"letting {self} wait")
 
-    def follow(self, other: StreamBox) -> None:
+    def follow(self, other: StreamHandle) -> None:
         """Let what is queued from now on wait for what another stream holds now.
 
         Raises:
@@ -127,7 +127,7 @@ class StreamBox(Part[CUstream]):
         other.precede(self.wait, self.capture)
 
     def precede(
-        self, wait: Callable[[EventBox], None], capture: CaptureState | None = None
+        self, wait: Callable[[EventHandle], None], capture: CaptureState | None = None
     ) -> None:
         """Let another queue wait for what this stream holds now.
 
@@ -170,13 +170,13 @@ class StreamBox(Part[CUstream]):
             # The wait is for what the event held then: it may be recorded anew at once.
             self.spare.append(event)
 
-    def take_event(self) -> EventBox:
+    def take_event(self) -> EventHandle:
         """An event of the stream's context that nobody uses; it goes back to `spare`."""
         try:
             return self.spare.pop()
         except IndexError:
             pass  # out of here, as an error keeps the one that it is raised in, with its frames
-        return EventBox(self.context)
+        return EventHandle(self.context)
 
     def synchronize(self) -> None:
         """Wait on the host until everything queued is done."""
@@ -268,21 +268,10 @@ def give_back_kept(driver: Driver, ordinal: int) -> bool:
     """
     some = False
     for stream in driver.streams.alive():
-        box: object = getattr(stream, "_box", None)
-        if isinstance(box, StreamBox) and box.context.ordinal == ordinal:
+        box: object = getattr(stream, "_handle", None)
+        if isinstance(box, StreamHandle) and box.context.ordinal == ordinal:
             some |= box.own.give_back_kept()
     return some
-
-
-if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
-
-    class StreamName(Protocol):
-        """A public stream, whose box a capture replaces by its twin."""
-
-        # While it is open, a StreamBox; see `Closing`.
-        _box: Any
-        _launchers: Registry[Dependent]
-        capturing: bool
 
 
 class CaptureState:
@@ -301,60 +290,57 @@ class CaptureState:
     __slots__ = ("_members", "before", "born", "deferred", "is_open", "keeps", "order", "uses")
 
     def __init__(self) -> None:
-        self._members: list[tuple[StreamName, StreamBox, StreamBox]] = []
-        self.before: dict[StreamBox, EventBox] = {}
-        self.uses: dict[AnyBox, bool] = {}
-        self.order: dict[AnyBox, tuple[StreamBox, tuple[StreamBox, ...]]] = {}
+        self._members: list[tuple[Callable[[StreamHandle], None], StreamHandle, StreamHandle]] = []
+        self.before: dict[StreamHandle, EventHandle] = {}
+        self.uses: dict[AnyHandle, bool] = {}
+        self.order: dict[AnyHandle, tuple[StreamHandle, tuple[StreamHandle, ...]]] = {}
         self.keeps: list[object] = []
-        self.born: dict[int, weakref.ref[AnyBox]] = {}
-        self.deferred: list[AnyBox] = []
+        self.born: dict[int, weakref.ref[AnyHandle]] = {}
+        self.deferred: list[AnyHandle] = []
         self.is_open: bool = True
 
-    def join(self, stream: StreamName) -> None:
-        """Give a stream its twin in this capture; before the driver is told, so that no collection
-        in between frees memory into the capture."""
-        own: StreamBox = stream._box
+    def join(self, own: StreamHandle, use: Callable[[StreamHandle], None]) -> None:
+        """Give a stream its capture handle; before the driver is told, so that no collection in
+        between frees memory into the capture.
+
+        Args:
+            own: the stream's own handle.
+            use: makes the stream work with another handle.
+        """
         event = own.take_event()
         event.record(own)
         self.before[own] = event
-        twin = StreamBox(own.context, own.raw, is_owned=False, keeps=own)
+        twin = StreamHandle(own.context, own.raw, is_owned=False, keeps=own)
         twin.capture = self
         twin.unordered = own.unordered
-        self._members.append((stream, own, twin))
+        self._members.append((use, own, twin))
         own.captured_by = self
-        stream._box = twin
-        stream.capturing = True
-        for launcher in stream._launchers.alive():
-            launcher.renew()
+        use(twin)
 
-    def add_born(self, memory: AnyBox) -> None:
+    def add_born(self, memory: AnyHandle) -> None:
         """Note memory that was allocated in the capture; it may go again before that ends."""
         self.born[id(memory)] = weakref.ref(memory)
 
-    def twins(self) -> dict[StreamBox, StreamBox]:
+    def twins(self) -> dict[StreamHandle, StreamHandle]:
         """Each member's own box by its twin."""
         return {twin: own for _, own, twin in self._members}
 
-    def dismiss(self, stream: StreamName) -> None:
-        """Give a stream its own box again that did not come to be captured after all."""
+    def dismiss(self, stream: StreamHandle) -> None:
+        """Give a stream its own handle again that did not come to be captured after all."""
         for member in self._members:
-            if member[0] is stream:
+            use, own, _ = member
+            if own is stream:
                 self._members.remove(member)
-                self._restore(stream, member[1])
+                own.captured_by = None
+                use(own)
                 return
-
-    def _restore(self, stream: StreamName, own: StreamBox) -> None:
-        own.captured_by = None
-        stream.capturing = False
-        box = stream._box
-        if isinstance(box, StreamBox) and box.capture is self:
-            stream._box = own
 
     def leave(self) -> None:
         """Give every stream its own box again, and what was deferred back. Idempotent."""
         self.is_open = False
-        for stream, own, _ in self._members:
-            self._restore(stream, own)
+        for use, own, _ in self._members:
+            own.captured_by = None
+            use(own)
         while self.before:  # an interrupt in here loses an event, and gives none back twice
             own, event = self.before.popitem()
             own.spare.append(event)
@@ -369,7 +355,7 @@ class CaptureState:
 _NON_BLOCKING: Final = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
 
 
-def wait_by_way(stream: StreamBox, event: EventBox) -> None:
+def wait_by_way(stream: StreamHandle, event: EventHandle) -> None:
     """Let a stream wait for an event of several processes, which is another device's.
 
     A stream of that device waits for it, and this one for that: if this one did itself, the driver
@@ -380,7 +366,7 @@ def wait_by_way(stream: StreamBox, event: EventBox) -> None:
     stream.follow(between)
 
 
-def replace(borrowed: StreamBox) -> None:
+def replace(borrowed: StreamHandle) -> None:
     """Put a stream of our own in the place of another library's, after what that was given.
 
     For memory that was used there and is needed still: its owner may destroy his stream now.
@@ -393,9 +379,9 @@ def replace(borrowed: StreamBox) -> None:
     borrowed.is_owned, borrowed.keeps = True, None
 
 
-def private_stream(context: ContextBox) -> StreamBox:
+def private_stream(context: ContextHandle) -> StreamHandle:
     """A stream that goes when its work is done and nothing needs it."""
-    made = StreamBox(context, None, is_owned=True)
+    made = StreamHandle(context, None, is_owned=True)
     code = made.make(context.api.cuStreamCreateWithPriority, _NON_BLOCKING, 0)
     if code:
         raise failure(context.api, code, "cuStreamCreateWithPriority", "making a stream")

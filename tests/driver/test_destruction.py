@@ -224,11 +224,11 @@ class Told:
 
 
 def at_line(number: int, act: Callable[[], object]) -> Callable[[FrameType, str, object], Any]:
-    """A trace function that acts before the line of this number of `Closing.close`."""
+    """A trace function that acts before the line of this number of `Closeable.close`."""
     lines = itertools.count()
 
     def trace_lines(frame: FrameType, event: str, _: object) -> Any:
-        if frame.f_code is not handle.Closing.close.__code__:
+        if frame.f_code is not handle.Closeable.close.__code__:
             return None
         if event == "line" and next(lines) == number:
             act()
@@ -244,7 +244,7 @@ def test_an_error_is_told_once_whenever_another_thread_destroys(
     ways = set()
     for number in range(20):
         texture = Texture(array)
-        call_of_another: list[object] = [texture._box]
+        call_of_another: list[object] = [texture._handle]
 
         def drop(held: list[object] = call_of_another) -> None:
             thread = threading.Thread(target=held.clear)

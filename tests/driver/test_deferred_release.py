@@ -13,9 +13,9 @@ import pytest
 
 import cudadrv
 from cudadrv import emulator
-from cudadrv.driver import later
+from cudadrv.driver import deferred_release
 from cudadrv.driver._api import CUresult
-from cudadrv.driver.later import drop_later, drop_now, park
+from cudadrv.driver.deferred_release import defer_release, release_when, run_deferred
 from cudadrv.errors import InvalidValueError
 
 BUSY: Final = CUresult.CUDA_ERROR_NOT_READY
@@ -36,11 +36,11 @@ class TheirMemory:
 
 @pytest.fixture
 def machine() -> Iterator[emulator.Emulator]:
-    drop_now()
+    run_deferred()
     with emulator.session() as machine:
         yield machine
-    assert not later._cells
-    assert not later._parked
+    assert not deferred_release._cells
+    assert not deferred_release._parked
 
 
 def borrowed(stream: cudadrv.Stream) -> tuple[object, weakref.ref[TheirMemory]]:
@@ -64,7 +64,7 @@ def test_an_owner_is_parked_while_a_stream_works_on_its_memory(machine: emulator
             cudadrv.pool_info(stream.context.device)  # a call that has nothing to do with it
             assert asked.calls == turn
             assert owner() is not None
-    drop_now()
+    run_deferred()
     assert owner() is None
 
 
@@ -76,7 +76,7 @@ def test_an_owner_whose_work_failed_goes_and_no_other_call_hears_of_it(
     with machine.fail("cuStreamQuery", with_=BUSY):
         del taken
     with machine.fail("cuEventQuery", with_=INVALID):
-        drop_now()
+        run_deferred()
     assert owner() is None
 
 
@@ -93,13 +93,13 @@ def test_what_is_put_off_is_dropped_once_and_only_where_it_is_asked_for(
 
     def put() -> None:
         for cell in cells:
-            drop_later(cell)
+            defer_release(cell)
 
     thread = threading.Thread(target=put)
     thread.start()
     thread.join()
     assert dropped == []
-    drop_now()
+    run_deferred()
     assert dropped == 5 * [threading.get_ident()]
     assert cells == [[]] * 5  # whoever put them there may hold the lists
 
@@ -109,13 +109,13 @@ def test_what_is_parked_waits_for_its_own_condition_alone(machine: emulator.Emul
     things = [Thing() for _ in done]
     there = [weakref.ref(thing) for thing in things]
     for number, thing in enumerate(things):
-        park(lambda number=number: done[number], [thing])  # type: ignore[misc]
+        release_when(lambda number=number: done[number], [thing])  # type: ignore[misc]
     del thing
     things.clear()
-    drop_now()
+    run_deferred()
     assert [thing() is not None for thing in there] == [True, False, True]
     done[:] = [True, True, True]
-    drop_now()
+    run_deferred()
     assert [thing() for thing in there] == [None] * 3
 
 
@@ -125,15 +125,15 @@ def test_dropping_may_come_back_in_the_middle(machine: emulator.Emulator) -> Non
     class Busy(Thing):
         def __del__(self) -> None:
             order.append("first")
-            drop_now()
+            run_deferred()
             order.append("last")
 
     inner = Thing()
     weakref.finalize(inner, order.append, "inner")
-    drop_later([Busy()])
-    drop_later([inner])
+    defer_release([Busy()])
+    defer_release([inner])
     del inner
-    drop_now()
+    run_deferred()
     assert order == ["first", "inner", "last"]
 
 
@@ -149,12 +149,12 @@ def test_memory_in_a_capture_that_nobody_tells_of_is_asked_for(
     x = ours.zeros(4, np.int32)
     with theirs.capture():
         del x
-        assert len(later._parked) == 1
+        assert len(deferred_release._parked) == 1
         assert cudadrv.pool_info(context.device).used > used
     x = ours.zeros(4, np.int32)
     with theirs.capture():
         del x
     with machine.fail("cuStreamIsCapturing", with_=INVALID), pytest.raises(InvalidValueError):
-        ours._box.is_capturing()
+        ours._handle.is_capturing()
     assert cudadrv.pool_info(context.device).used == used
     assert told == []

@@ -14,7 +14,7 @@ Reduced: TypeAlias = tuple[Callable[..., object], tuple[object, ...]]
 
 
 # A reduction is called with objects of its type alone.
-def let_send(kind: type, reduce: Callable[[Any], Reduced]) -> None:
+def register_reduction(kind: type, reduce: Callable[[Any], Reduced]) -> None:
     """Let objects of a type go through multiprocessing: connections, queues, arguments.
 
     What pickles for other ends does not know of it: the bytes would name nothing there.

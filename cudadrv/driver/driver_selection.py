@@ -251,19 +251,19 @@ def current() -> Driver:
     return driver
 
 
-def in_use() -> Driver | None:
+def current_or_none() -> Driver | None:
     """The driver in use, or None while none is chosen."""
     return _selection.driver
 
 
-def install(driver: Driver | None) -> Driver | None:
+def set_current(driver: Driver | None) -> Driver | None:
     """Put `driver` in the place of the one in use; gives back what was there, None if none yet."""
     with _selection.lock:
         former, _selection.driver = _selection.driver, driver
         return former
 
 
-def stand_by(api: DriverApi | None) -> None:
+def set_default(api: DriverApi | None) -> None:
     """Let `api` be what the first call chooses; None gives the choice back to CUDADRV_DRIVER.
 
     Nothing initialises it before, so that a process may be forked until it is used.
