@@ -83,8 +83,12 @@ if typing.TYPE_CHECKING:
     from .launch.host_arguments import In as In, InOut as InOut, Out as Out
     from .launch.jit_options import JitOptions as JitOptions
     from .launch.kernel_attributes import KernelAttributes as KernelAttributes
-    from .launch.module import Kernel as Kernel, Module as Module
-    from .launch.types import Launcher as Launcher, PreparedLaunch as PreparedLaunch
+    from .launch.module_and_kernel import (
+        Kernel as Kernel,
+        Launcher as Launcher,
+        Module as Module,
+        PreparedLaunch as PreparedLaunch,
+    )
     from .memory.array import DeviceArray as DeviceArray
     from .memory.buffer import DeviceBuffer as DeviceBuffer
     from .memory.driver_pool import (
@@ -213,8 +217,7 @@ else:
         "launch.host_arguments": "In InOut Out",
         "launch.jit_options": "JitOptions",
         "launch.kernel_attributes": "KernelAttributes",
-        "launch.module": "Kernel Module",
-        "launch.types": "Launcher PreparedLaunch",
+        "launch.module_and_kernel": "Kernel Launcher Module PreparedLaunch",
         "memory.array": "DeviceArray",
         "memory.buffer": "DeviceBuffer",
         "memory.driver_pool": "PoolInfo pool_info set_release_threshold trim_pool",

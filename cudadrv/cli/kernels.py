@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..launch.config import LaunchConfig
-from ..launch.module import Module
+from ..launch.module_and_kernel import Module
 from ..stream import Context
 
 NAME_EXPRESSIONS = ("scale<float>", "scale<double>", "scale<int>")

@@ -18,7 +18,7 @@ import ptx
 from ..driver import driver_selection
 from ..driver.device import Device, list_devices
 from ..errors import CudadrvError, DriverNotFoundError, NoDeviceError
-from ..launch.module import Module
+from ..launch.module_and_kernel import Module
 from ..runtime.module_cache import PtxModuleCache
 from ..stream import Context, cuda_context_for
 from . import kernels

@@ -13,7 +13,7 @@ from .. import border
 from ..driver.device import Device
 from ..driver.event import Event
 from ..errors import InvalidValueError
-from ..launch.module import Module
+from ..launch.module_and_kernel import Module
 from ..memory.driver_pool import set_release_threshold
 from ..memory.reuse.allocator import DEFAULT_CAP_BYTES, CudaAllocator
 from ..stream import Context, Stream, cuda_context_for

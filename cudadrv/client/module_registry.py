@@ -9,7 +9,7 @@ import ptx
 
 from .. import border
 from ..errors import CudadrvError, InvalidValueError
-from ..launch.module import Module
+from ..launch.module_and_kernel import Module
 from ..runtime.module_cache import PtxModuleCache, Source
 from ..stream import Context
 

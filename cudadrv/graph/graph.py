@@ -27,7 +27,7 @@ from ..driver.handle import NotCopyable
 from ..driver.stream import BaseStream
 from ..errors import InvalidValueError
 from ..launch.config import LaunchConfig
-from ..launch.module import Kernel
+from ..launch.module_and_kernel import Kernel
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer, GraphMemory, over
 from ..memory.driver_pool import out_of_memory

@@ -11,7 +11,7 @@ from .. import border
 from ..driver._api import CUgraphNode, CUresult
 from ..driver.event import Event
 from ..launch.config import LaunchConfig
-from ..launch.module import Kernel
+from ..launch.module_and_kernel import Kernel
 from ..memory.array import DeviceArray
 from ..memory.host_copy import ArrayOrBuffer, HostArray
 from .base_graph import BaseGraph

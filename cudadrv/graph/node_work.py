@@ -25,9 +25,8 @@ from ..driver._api import (
 from ..driver.context import BaseContext
 from ..driver.event import Event
 from ..errors import CopyError, InvalidValueError, LaunchConfigError, WrongDeviceError
-from ..launch.config import LaunchConfig, check_launch
-from ..launch.module import Kernel
-from ..launch.packing import pack
+from ..launch.config import LaunchConfig
+from ..launch.module_and_kernel import Kernel
 from ..memory.array import DeviceArray
 from ..memory.buffer import DeviceBuffer
 from ..memory.copy import check_alike, open_pools
@@ -81,14 +80,14 @@ def kernel_work(
     if module.context is not context:
         raise WrongDeviceError(f"kernel {kernel.name!r} is of {module.context!r}, not {context!r}")
     handle, loaded = kernel.handle, module._handle
-    check_launch(kernel, config)
+    kernel._check_config(config)
     if config.programmatic:
         raise LaunchConfigError(
             f"kernel {kernel.name!r} with {config} as a node: edges of a graph say what waits\n"
             f"  {_CAPTURE}"
         )
     kernel._allow_shared(config.shared_bytes)
-    read, block = pack(kernel, args, module._default_stream(), {})
+    read, block = kernel._packing.pack(args, module._default_stream())
     params = of_type(_Type.CU_GRAPH_NODE_TYPE_KERNEL)
     launch = params.kernel
     launch.func = handle

@@ -22,7 +22,7 @@ from ..interop.reader import Foreign, Reader
 from ..memory.buffer import DeviceBuffer
 from .arguments import Parameter
 from .kinds import ADDRESSED, NUMBERS, REALS, WHOLE, Argument, Kind, Word
-from .parameter_block import packer
+from .parameters import packer
 
 # The type that most numbers have, which is seen faster, and all types that are packed as they are.
 _NUMBER_TYPES: Final = {

@@ -12,10 +12,11 @@ import struct
 from collections.abc import Callable
 from functools import partial
 from types import FunctionType
-from typing import Final, cast
+from typing import Final
 from weakref import ref
 
-from ..driver._api import CUresult
+from ..driver._api import CUfunction, CUresult
+from ..driver.context_handle import ModuleHandle
 from ..driver.driver_selection import failure
 from ..driver.handle import ClosedHandle
 from ..driver.registry import Registry
@@ -27,11 +28,8 @@ from .arguments import Parameter
 from .code import LaunchCode, foreign_names, general_names, launch_code, number_names, prepared_code
 from .config import LaunchConfig, native_config
 from .host_arguments import HostArgument, launch_with
-from .kernel_core import KernelCore
 from .kinds import Argument, Kind
-from .packing import pack
-from .parameter_block import LaunchSlot, ParameterBlock, packer
-from .types import KernelLaunch, Launcher, PreparedLaunch
+from .parameters import KernelParameters, LaunchSlot, ParameterBlock
 
 # What packing raises for a value of the wrong kind: no ._handle, not a number, out of range; what
 # is closed; and what popping raises when every parameter block is in use by another thread.
@@ -77,22 +75,39 @@ SLOW: Final[LaunchCode] = (launcher.__code__, launch.__code__)
 class LauncherState:
     """What is behind a launcher: its parameter blocks, and the code that fits its arguments.
 
+    Args:
+        parameters: of the kernel.
+        module: the kernel's module; once it is closed, nothing of it is held.
+        loaded: returns the kernel's CUfunction and the handle of its module; raises once that was
+            closed.
+        stream: where it launches.
+        config: what it launches with.
+        forget: called with the launcher when its stream or module is closed.
+        launch_elsewhere: launches on another stream or with another configuration.
+        ordered: whether a launch waits for work of other streams on the memory of its arguments.
+
     Attributes:
-        kernel: the kernel.
-        launcher: the function that users call.
+        function: the launcher that users call.
+        kernel_launch: the function that `Kernel.launch` becomes.
     """
 
     def __init__(
         self,
-        kernel: KernelCore,
+        parameters: KernelParameters,
+        module: object,
+        loaded: Callable[[], tuple[CUfunction, ModuleHandle]],
         stream: BaseStream,
         config: LaunchConfig,
-        launch_elsewhere: Callable[..., None],
         *,
+        forget: Callable[[object], None],
+        launch_elsewhere: Callable[..., None],
         ordered: bool,
     ) -> None:
-        self.kernel = kernel
+        self._parameters = parameters
+        self._loaded = loaded
         self._stream = stream
+        self._module = module
+        self._forget = forget
         self._config = config
         # The home of memory that needs no wait; None once stream or module was closed.
         self._own: StreamHandle | None = stream._handle.own
@@ -104,26 +119,25 @@ class LauncherState:
         self._versions: dict[tuple[Kind, ...], int] = {}
         self._numbers = itertools.count(1)
         self._has_code = False
-        self._packers: dict[tuple[Kind, ...], struct.Struct] = {}
-        self._prepared: Registry[PreparedLaunch] = Registry()
+        self._prepared: Registry[FunctionType] = Registry()
         self._globals = self._names(launch_elsewhere)
-        launch, kernel_launch = self._functions = self._general_functions()
-        # Given its attributes, the function is what the protocol says.
-        launch.__dict__ |= {
-            "kernel": kernel, "stream": stream, "config": config, "prepare": self._prepare,
-            "kernel_launch": kernel_launch,
+        # They take arguments of any kind until the code for those of the launches is made.
+        self.function: FunctionType = FunctionType(SLOW[0], self._globals)
+        self.kernel_launch: FunctionType = FunctionType(SLOW[1], self._globals)
+        self.function.__dict__ |= {
+            "stream": stream, "config": config, "prepare": self._prepare,
+            "kernel_launch": self.kernel_launch,
         }  # fmt: skip
-        self.launcher: Launcher = cast("Launcher", launch)
         stream.context.device.driver.launchers.add(self)
         stream._launchers.add(self)
 
-    def _general_functions(self) -> tuple[FunctionType, FunctionType]:
-        """The launcher and what `Kernel.launch` becomes, for arguments of any kind."""
-        launch, kernel_launch = (FunctionType(code, self._globals) for code in SLOW)
-        # For `help`: their code comes and goes.
-        launch.__doc__ = Launcher.__call__.__doc__
-        kernel_launch.__doc__ = KernelLaunch.__call__.__doc__
-        return launch, kernel_launch
+    def kernel_name(self) -> tuple[int, str]:
+        """Return the CUfunction as a number, and the kernel's name.
+
+        Raises:
+            ClosedError: the module was closed.
+        """
+        return int(self._loaded()[0]), self._parameters.kernel
 
     def _names(self, launch_elsewhere: Callable[..., None]) -> dict[str, object]:
         """What the code takes from its globals, whatever the kinds of its arguments."""
@@ -138,7 +152,7 @@ class LauncherState:
             "follow": partial(self._follow, writes=True),
             "follow_reading": partial(self._follow, writes=False),
             "REFUSALS": _REFUSALS,
-            **general_names(self.kernel.parameters, self._convert),
+            **general_names(self._parameters.each, self._convert),
         }
 
     def reset(self) -> None:
@@ -152,25 +166,24 @@ class LauncherState:
         for version in tuple(self._versions.values()):
             # What a call under way puts back goes; it would hold stream and module.
             self._globals[f"push_{version}"] = bool
-        for function, code in zip(self._functions, SLOW, strict=True):
+        for function, code in zip((self.function, self.kernel_launch), SLOW, strict=True):
             function.__code__ = code
         for prepared in self._prepared.alive():
-            # What `_prepare` made is a function.
-            cast(FunctionType, prepared).__globals__["block"] = None
+            prepared.__globals__["block"] = None
 
     def on_owner_closed(self, owner: object) -> None:
         """Hold nothing of a stream or module that was closed, if it is this launcher's."""
-        if owner is self._stream or owner is self.kernel._module:
+        if owner is self._stream or owner is self._module:
             self._own = None
             self.reset()
             # Not None, which is the home of memory that must be waited for.
             self._globals["own"] = _MISSING
             for prepared in self._prepared.alive():
-                cast(FunctionType, prepared).__globals__["own"] = _MISSING
-            self.kernel._forget(self.launcher)
+                prepared.__globals__["own"] = _MISSING
+            self._forget(self.function)
 
-    def _prepare(self, *args: object) -> PreparedLaunch:
-        read, parameters = self._pack(args)
+    def _prepare(self, *args: object) -> FunctionType:
+        read, parameters = self._parameters.pack(args, self._stream)
         scope: dict[str, object] = {
             "__builtins__": {},
             "fail": self._fail,
@@ -183,20 +196,17 @@ class LauncherState:
         # Weakly, so that what is dropped goes at once, and lets go of its arguments.
         scope["slow_path"] = partial(self._launch_prepared, ref(launch))
         scope["block"] = None
-        # Given its attributes, the function is what the protocol says.
-        prepared = cast("PreparedLaunch", launch)
-        prepared.launcher, prepared.args_kept, prepared.block = self.launcher, args, parameters
-        self._prepared.add(prepared)
+        launch.__dict__ |= {"launcher": self.function, "args_kept": args, "block": parameters}
+        self._prepared.add(launch)
         self._enable_fast_path(scope, self._block(parameters))
-        return prepared
+        return launch
 
     def _launch_prepared(self, of: Callable[[], FunctionType | None]) -> None:
         """Launch what is packed, where a quick test refused: find out why, and order it."""
         launch = of()
         assert launch is not None  # it is running
-        prepared = cast("PreparedLaunch", launch)
-        read, _ = self._pack(prepared.args_kept)
-        block = self._block(prepared.block)
+        read, _ = self._parameters.pack(launch.__dict__["args_kept"], self._stream)
+        block = self._block(launch.__dict__["block"])
         self._launch(read, block)
         self._enable_fast_path(launch.__globals__, block)
 
@@ -209,20 +219,21 @@ class LauncherState:
 
     def _generate(self, kinds: tuple[Kind, ...]) -> None:
         """Run code for arguments of these kinds from now on, on the present list of blocks."""
-        kernel, blocks = self.kernel, self._blocks
+        parameters, blocks = self._parameters, self._blocks
         # A thread that still runs the code for other kinds finds the names of that.
         versions = self._versions
         version = versions.get(kinds) or versions.setdefault(kinds, next(self._numbers))
         self._globals |= {
-            f"pack_{version}": packer(kernel.parameters, kinds, kernel.parameter_bytes).pack_into,
+            f"pack_{version}": parameters.packer(kinds).pack_into,
             f"pop_{version}": blocks.pop,
             f"push_{version}": blocks.append,
-            **number_names(kernel.parameters, kinds, version),
+            **number_names(parameters.each, kinds, version),
         }
         self._globals |= foreign_names(kinds, version, self._stream)
-        for function in self._functions:  # before the code that counts on it
+        functions = self.function, self.kernel_launch
+        for function in functions:  # before the code that counts on it
             function.__defaults__ = (_MISSING,) * len(kinds)
-        for function, code in zip(self._functions, launch_code(kinds, version), strict=True):
+        for function, code in zip(functions, launch_code(kinds, version), strict=True):
             # A copy: the interpreter keeps in the code where it found the globals, which are others
             # in each launcher.
             function.__code__ = code.replace()
@@ -244,7 +255,7 @@ class LauncherState:
 
     def _launch_once(self, args: tuple[object, ...]) -> tuple[list[Argument], LaunchSlot]:
         """Check, pack and launch; gives what the arguments were, and what was used."""
-        read, parameters = self._pack(args)
+        read, parameters = self._parameters.pack(args, self._stream)
         block = self._block(parameters)
         self._launch(read, block)
         return read, block
@@ -298,16 +309,13 @@ class LauncherState:
             self._use(argument.memory, self._stream._handle, argument.writes)
         return parameter.packed(argument), argument
 
-    def _pack(self, args: tuple[object, ...]) -> tuple[list[Argument], ParameterBlock]:
-        return pack(self.kernel, args, self._stream, self._packers)
-
     def _block(self, parameters: ParameterBlock) -> LaunchSlot:
         """What one launch at a time uses.
 
         Raises:
             ClosedError: the stream or the module was closed.
         """
-        handle, loaded = self.kernel.handle, self.kernel._module._handle
+        handle, loaded = self._loaded()
         box: StreamHandle = self._stream._handle
         # This call takes the configuration as it is, where cuLaunchKernel converts nine numbers. A
         # partial costs less than loading the arguments for each call.
@@ -316,7 +324,9 @@ class LauncherState:
         return LaunchSlot(call, parameters, box, loaded)
 
     def _failure(self, code: CUresult) -> Exception:
-        doing = f"launching kernel {self.kernel.name!r} with {self._config} on {self._stream!r}"
+        doing = (
+            f"launching kernel {self._parameters.kernel!r} with {self._config} on {self._stream!r}"
+        )
         return failure(self._stream.context._api, code, "cuLaunchKernelEx", doing)
 
     def _fail(self, code: CUresult) -> None:

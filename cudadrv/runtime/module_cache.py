@@ -18,7 +18,7 @@ from ..errors import (
     DriverCallFailed,
     RuntimeDependencyUnavailable,
 )
-from ..launch.module import Module
+from ..launch.module_and_kernel import Module
 from ..stream import Context
 
 Source: TypeAlias = str | Callable[[], str]

@@ -29,7 +29,7 @@ from ..errors import ArgumentIndexError, ArgumentValueError, CopyError, WrongDev
 from ..launch.images import ImageLike
 from ..launch.jit_options import JitOptions
 from ..launch.kernel_names import not_the_only_one
-from ..launch.module import Kernel, Module
+from ..launch.module_and_kernel import Kernel, Module
 from ..memory.array import (
     C_ORDER,
     AnyDeviceArray,

@@ -264,9 +264,10 @@ class TracedApi:
             for launcher in self._driver.launchers.alive():
                 if isinstance(launcher, LauncherState):
                     try:
-                        self._kernels[int(launcher.kernel.handle)] = launcher.kernel.name
+                        number, kernel = launcher.kernel_name()
                     except ClosedError:
                         continue
+                    self._kernels[number] = kernel
             name = self._kernels.get(handle, f"kernel {handle:#x}")
         return name
 

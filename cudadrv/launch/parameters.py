@@ -1,4 +1,4 @@
-"""Where a launch's parameters are packed, and what packs them."""
+"""The parameters of a kernel: where those of one launch are packed, and how."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
+import ptx
+
 from ..driver._api import CUresult
 from ..driver.context_handle import ModuleHandle
+from ..driver.stream import BaseStream
 from ..driver.stream_handle import StreamHandle
+from ..errors import ArgumentError
 from .arguments import Parameter
-from .kinds import ADDRESSES, Kind
+from .kinds import ADDRESSES, Argument, Kind
 
 # An address of the device. It is packed in half the time of a whole number of 64 bits (Q), as it is
 # not checked for a sign: only what cudadrv made is packed so.
@@ -111,3 +115,75 @@ def _is_aligned(parameter: Parameter) -> bool:
     """Whether a parameter lies where struct would put a value of its size."""
     nbytes = parameter.param.nbytes
     return nbytes not in (2, 4, 8) or parameter.param.offset % nbytes == 0
+
+
+class KernelParameters:
+    """The parameters of one kernel, which pack the arguments of its launches.
+
+    Attributes:
+        kernel: the kernel's name.
+        each: the parameters.
+        nbytes: the size of all together.
+    """
+
+    __slots__ = ("_offsets", "_packers", "each", "kernel", "nbytes")
+
+    def __init__(self, kernel: str, signature: ptx.KernelSignature) -> None:
+        self.kernel: str = kernel
+        self.each: tuple[Parameter, ...] = tuple(
+            Parameter(kernel, position, param) for position, param in enumerate(signature.params)
+        )
+        self.nbytes: int = signature.nbytes
+        self._offsets = tuple(param.offset for param in signature.params)
+        # By the kinds of the arguments.
+        self._packers: dict[tuple[Kind, ...], struct.Struct] = {}
+
+    def __str__(self) -> str:
+        return ", ".join(parameter.type_name for parameter in self.each) or "none"
+
+    def new_block(self) -> ParameterBlock:
+        """Return memory for the parameters of one launch."""
+        return ParameterBlock(self._offsets, self.nbytes)
+
+    def packer(self, kinds: tuple[Kind, ...]) -> struct.Struct:
+        """Return the packer of arguments of these kinds."""
+        found = self._packers.get(kinds)
+        if found is None:
+            found = self._packers[kinds] = packer(self.each, kinds, self.nbytes)
+        return found
+
+    def pack(
+        self, args: tuple[object, ...], stream: BaseStream
+    ) -> tuple[list[Argument], ParameterBlock]:
+        """Read the arguments of a launch, and pack them into memory of their own.
+
+        Args:
+            args: the arguments.
+            stream: a stream of the kernel's context, which is ordered after the work that memory
+                of other libraries waits for.
+
+        Raises:
+            ArgumentError: an argument has the wrong count, type, range or memory space.
+            WrongDeviceError: an argument belongs to another device.
+        """
+        if len(args) != len(self.each):
+            raise self._wrong_count(args)
+        read = [
+            parameter.read(value, stream) for parameter, value in zip(self.each, args, strict=True)
+        ]
+        block = self.new_block()
+        pack_into = self.packer(tuple([argument.kind for argument in read])).pack_into
+        pack_into(block.buffer, 0, *[argument.value for argument in read])
+        return read, block
+
+    def _wrong_count(self, args: tuple[object, ...]) -> ArgumentError:
+        count = len(self.each)
+        text = (
+            f"kernel {self.kernel!r} takes {count} argument{'' if count == 1 else 's'}, "
+            f"{len(args)} {'was' if len(args) == 1 else 'were'} given"
+        )
+        if count:
+            text += f"\n  they are: {self}"
+        if len(args) == 1 and isinstance(args[0], (tuple, list)):
+            text += "\n  give them one by one, not as one sequence: launch(stream, config, *args)"
+        return ArgumentError(text, kernel=self.kernel)
