@@ -20,8 +20,7 @@ from ..driver.stream import BaseStream
 from ..interop.elements import named_dtype
 from ..interop.reader import Foreign, Reader
 from ..memory.buffer import DeviceBuffer
-from .arguments import Parameter
-from .kinds import ADDRESSED, NUMBERS, REALS, WHOLE, Argument, Kind, Word
+from .arguments import ADDRESSED, NUMBERS, REALS, WHOLE, Argument, Kind, Parameter, Word
 from .parameters import packer
 
 # The type that most numbers have, which is seen faster, and all types that are packed as they are.

@@ -24,11 +24,10 @@ from ..driver.stream import BaseStream
 from ..driver.stream_handle import StreamHandle
 from ..errors import ClosedError
 from ..memory.order import AnyMemory, Memory, note, use
-from .arguments import Parameter
+from .arguments import Argument, Kind, Parameter
 from .code import LaunchCode, foreign_names, general_names, launch_code, number_names, prepared_code
 from .config import LaunchConfig, native_config
 from .host_arguments import HostArgument, launch_with
-from .kinds import Argument, Kind
 from .parameters import KernelParameters, LaunchSlot, ParameterBlock
 
 # What packing raises for a value of the wrong kind: no ._handle, not a number, out of range; what

@@ -14,8 +14,7 @@ from ..driver.context_handle import ModuleHandle
 from ..driver.stream import BaseStream
 from ..driver.stream_handle import StreamHandle
 from ..errors import ArgumentError
-from .arguments import Parameter
-from .kinds import ADDRESSES, Argument, Kind
+from .arguments import ADDRESSES, Argument, Kind, Parameter
 
 # An address of the device. It is packed in half the time of a whole number of 64 bits (Q), as it is
 # not checked for a sign: only what cudadrv made is packed so.

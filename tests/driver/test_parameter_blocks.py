@@ -7,8 +7,7 @@ import struct
 import pytest
 
 import ptx
-from cudadrv.launch.arguments import Parameter
-from cudadrv.launch.kinds import Kind
+from cudadrv.launch.arguments import Kind, Parameter
 from cudadrv.launch.parameters import packer
 
 
