@@ -75,12 +75,12 @@ class ClosedHandle:
     """Takes the place of a closed object's box; any use of it raises `ClosedError`.
 
     Attributes:
-        home: no stream, so that the quick test of a launch or a copy fails.
+        ordered_on: no stream, so that the quick test of a launch or a copy fails.
     """
 
     __slots__ = ("_text",)
 
-    home = None
+    ordered_on = None
 
     def __init__(self, text: str) -> None:
         self._text = text

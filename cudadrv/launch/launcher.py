@@ -23,7 +23,7 @@ from ..driver.registry import Registry
 from ..driver.stream import BaseStream
 from ..driver.stream_handle import StreamHandle
 from ..errors import ClosedError
-from ..memory.order import AnyMemory, Memory, note, use
+from ..memory.order import AnyMemory, Memory, order_access, record_access
 from .arguments import Argument, Kind, Parameter
 from .code import LaunchCode, foreign_names, general_names, launch_code, number_names, prepared_code
 from .config import LaunchConfig, native_config
@@ -333,8 +333,8 @@ class LauncherState:
 
 
 def _use_ordered(memory: AnyMemory, stream: StreamHandle, writes: bool) -> None:
-    use(memory, stream, writes=writes)
+    order_access(memory, stream, writes=writes)
 
 
 def _use_unordered(memory: AnyMemory, stream: StreamHandle, writes: bool) -> None:
-    note(memory, stream)
+    record_access(memory, stream)

@@ -30,7 +30,7 @@ from .buffer import DeviceBuffer
 from .dtypes import AnyArray
 from .host_copy import host_address
 from .layout import Layout
-from .order import AnyMemory, use
+from .order import AnyMemory, order_access
 from .pinned import host_context
 
 _IS_MANAGED: Final = (CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_MANAGED,)
@@ -111,7 +111,7 @@ def prefetch(stream: BaseStream, array: AnyArray | AnyDeviceArray, to: int | str
     address, nbytes = _range("Stream.prefetch: array", array, box.context)
     memory: AnyMemory | None = array._memory if isinstance(array, DeviceArray) else None
     if memory is not None:
-        use(memory, box, writes=False)
+        order_access(memory, box, writes=False)
     if nbytes == 0:
         return
     function = box.context.call

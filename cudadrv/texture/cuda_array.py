@@ -32,7 +32,7 @@ from ..memory.copy import contiguous, copy_on_device, temporary
 from ..memory.dtypes import AnyArray, TypedDType
 from ..memory.host_copy import host_address, is_reachable, require_plain
 from ..memory.layout import Shape, checked_shape
-from ..memory.order import AnyMemory, Memory, use
+from ..memory.order import AnyMemory, Memory, order_access
 from .array_layout import Extents, Texel, creation_error, descriptor_of
 
 if TYPE_CHECKING:
@@ -540,10 +540,10 @@ def _run(
     box = require_stream("a copy of texels: stream", stream)._handle
     box.raw  # noqa: B018  # raises once the stream is closed
     held: list[AnyMemory] = [array._handle]
-    use(held[0], box, writes=into_array)
+    order_access(held[0], box, writes=into_array)
     if not isinstance(other, np.ndarray):
         held.append(other._memory if isinstance(other, DeviceArray) else other._handle)
-        use(held[1], box, writes=not into_array)
+        order_access(held[1], box, writes=not into_array)
     elif box.capture is not None:
         box.capture.keeps.append(other)  # each replay copies anew
     (code,) = box.context.call(box.api.cuMemcpy3DAsync, copy, box.raw)

@@ -56,9 +56,14 @@ class FakeSlab:
 class Log:
     """What an arena asked to be done to memory."""
 
-    fresh: int = 0
+    made: list[FakeSlab] = field(default_factory=list)
     moves: list[tuple[FakeStream, FakeStream]] = field(default_factory=list)
     discarded: list[FakeSlab] = field(default_factory=list)
+
+    @property
+    def fresh(self) -> int:
+        """The number of new slabs. Threads append to the list at once, and lose none."""
+        return len(self.made)
 
 
 class NumberArena(SlabArena[FakeStream, FakeSlab]):
@@ -70,8 +75,8 @@ class NumberArena(SlabArena[FakeStream, FakeSlab]):
         self.refuse_moves = False
 
     def _fresh(self, stream: FakeStream, bucket: int, lease: Lease, label: str) -> FakeSlab:
-        self.log.fresh += 1
-        return FakeSlab(lease)
+        self.log.made.append(slab := FakeSlab(lease))
+        return slab
 
     def _may_move(self, former: FakeStream, stream: FakeStream) -> bool:
         return former.device == stream.device and not former.capturing

@@ -28,7 +28,7 @@ from ...errors import (
 from ..array import DeviceArray
 from ..dtypes import AnyDType, checked_dtype
 from ..fill import fill
-from ..order import AnyMemory, use
+from ..order import AnyMemory, order_access
 from ..resource import MemoryStream, given_stream, without_choices
 from .bounds_hooks import WatchedHold
 from .free_lists import FreeList, FreeLists
@@ -461,7 +461,7 @@ class DeviceArena(NotCopyable, SlabArena[BaseStream, ArenaSlab]):
         return former.context is stream.context and not former.capturing
 
     def _move(self, slab: ArenaSlab, former: BaseStream, stream: BaseStream) -> None:
-        use(slab._memory, stream._handle)
+        order_access(slab._memory, stream._handle)
         slab.stream = stream
 
     def _discard(self, slab: ArenaSlab) -> None:
