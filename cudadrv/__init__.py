@@ -109,8 +109,6 @@ if typing.TYPE_CHECKING:
         PoolStatistics as PoolStatistics,
     )
     from .memory.pinned import (
-        PinnedPool as PinnedPool,
-        PinnedStatistics as PinnedStatistics,
         managed_empty as managed_empty,
         pinned_empty as pinned_empty,
     )
@@ -128,6 +126,10 @@ if typing.TYPE_CHECKING:
     )
     from .memory.reuse.allocator import CudaAllocator as CudaAllocator
     from .memory.reuse.arena import ArenaMemory as ArenaMemory, DeviceArena as DeviceArena
+    from .memory.reuse.pinned_pool import (
+        PinnedPool as PinnedPool,
+        PinnedStatistics as PinnedStatistics,
+    )
     from .memory.unpooled import UnpooledMemory as UnpooledMemory
     from .pool.device_pool import DevicePool as DevicePool
     from .pool.failures import (
@@ -222,7 +224,7 @@ else:
         "memory.buffer": "DeviceBuffer",
         "memory.driver_pool": "PoolInfo pool_info set_release_threshold trim_pool",
         "memory.managed": "Advice Attachment advise",
-        "memory.pinned": "PinnedPool PinnedStatistics managed_empty pinned_empty",
+        "memory.pinned": "managed_empty pinned_empty",
         "memory.registered": "RegisteredArray",
         "memory.ipc": "IpcMemoryHandle",
         "memory.growing_buffer": "GrowingBuffer",
@@ -230,6 +232,7 @@ else:
         "memory.memory_pool": "MemoryPool PoolStatistics",
         "memory.unpooled": "UnpooledMemory",
         "memory.reuse.allocator": "CudaAllocator",
+        "memory.reuse.pinned_pool": "PinnedPool PinnedStatistics",
         "memory.resource": ("DriverMemory MemoryResource MemoryStream using_memory"),
         "memory.reuse.arena": "ArenaMemory DeviceArena",
         "pool.device_pool": "DevicePool",

@@ -274,7 +274,7 @@ def test_slabs_of_other_devices_and_of_captures_are_left_alone() -> None:
 def test_numbers_of_numpy_count_as_numbers() -> None:
     arena, stream = NumberArena(), FakeStream()
     for _ in range(2):
-        bucket, slab = arena.alloc(stream, np.int64(100))
+        bucket, slab = arena.alloc(stream, np.int64(100))  # type: ignore[arg-type]  # on purpose
         assert bucket == 128
         assert isinstance(bucket, int)
         arena.release(bucket, slab)
@@ -289,7 +289,7 @@ def test_what_is_not_ours_is_refused_with_the_reason() -> None:
     with pytest.raises(SlabReleaseError, match="is of bucket 128, not 64"):
         arena.release(64, slab)
     with pytest.raises(SlabReleaseError, match="is no slab of an arena"):
-        arena.release(128, object())  # type: ignore[arg-type]  # on purpose
+        arena.release(128, object())
     arena.release(bucket, slab)
     with pytest.raises(SlabReleaseError, match="released already"):
         arena.release(bucket, slab)
