@@ -51,8 +51,11 @@ if typing.TYPE_CHECKING:
         register_module as register_module,
     )
     from .cluster.executor import GpuExecutor as GpuExecutor
-    from .cluster.progress_bar import TerminalBar as TerminalBar
-    from .cluster.tile_policy import Progress as Progress, TilePolicy as TilePolicy
+    from .cluster.tile_policy import (
+        Progress as Progress,
+        TerminalBar as TerminalBar,
+        TilePolicy as TilePolicy,
+    )
     from .cluster.worker_report import WorkerReport as WorkerReport
     from .driver.attributes import DeviceAttribute as DeviceAttribute
     from .driver.capability import GpuCapability as GpuCapability, GpuDeviceInfo as GpuDeviceInfo
@@ -132,17 +135,18 @@ if typing.TYPE_CHECKING:
     )
     from .memory.unpooled import UnpooledMemory as UnpooledMemory
     from .pool.device_pool import DevicePool as DevicePool
-    from .pool.failures import (
-        NotInTileError as NotInTileError,
-        ScatterError as ScatterError,
-        TileError as TileError,
-    )
     from .pool.scatter import (
         balanced_partition as balanced_partition,
         scatter_batched as scatter_batched,
         scatter_map as scatter_map,
     )
-    from .pool.tile import Tile as Tile, current_tile as current_tile
+    from .pool.tile import (
+        NotInTileError as NotInTileError,
+        ScatterError as ScatterError,
+        Tile as Tile,
+        TileError as TileError,
+        current_tile as current_tile,
+    )
     from .runtime.backend import (
         CudaBackendContext as CudaBackendContext,
         CudaBackendParts as CudaBackendParts,
@@ -199,9 +203,8 @@ else:
     _AT_FIRST_USE = {
         "blas": "LinearAlgebra NotPositiveDefiniteError",
         "client": "CapturedGraph CudaClient CudaRawHandle register_module",
-        "cluster.progress_bar": "TerminalBar",
         "cluster.executor": "GpuExecutor",
-        "cluster.tile_policy": "Progress TilePolicy",
+        "cluster.tile_policy": "Progress TerminalBar TilePolicy",
         "cluster.worker_report": "WorkerReport",
         "driver.attributes": "DeviceAttribute",
         "driver.capability": "GpuCapability GpuDeviceInfo",
@@ -236,9 +239,8 @@ else:
         "memory.resource": ("DriverMemory MemoryResource MemoryStream using_memory"),
         "memory.reuse.arena": "ArenaMemory DeviceArena",
         "pool.device_pool": "DevicePool",
-        "pool.failures": "NotInTileError ScatterError TileError",
         "pool.scatter": "balanced_partition scatter_batched scatter_map",
-        "pool.tile": "Tile current_tile",
+        "pool.tile": "NotInTileError ScatterError Tile TileError current_tile",
         "runtime.backend": (
             "CudaBackendContext CudaBackendParts probe_backend_with_compile probe_cuda_backend"
         ),

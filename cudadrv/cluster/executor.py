@@ -20,10 +20,9 @@ from .. import border
 from ..driver.handle import NotCopyable
 from ..driver.once_task import complete
 from ..errors import ArgumentValueError, NoDeviceError
-from ..pool.failures import ScatterError, TileError
 from ..pool.scatter import TileExecutor, write_back
-from .call import Call
-from .engine import Engine
+from ..pool.tile import ScatterError, TileError
+from .call import Call, Engine
 from .pickled import PickledFunction
 from .shared_arrays import copy_items
 from .tile_policy import Progress, TilePolicy

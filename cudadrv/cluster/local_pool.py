@@ -35,8 +35,7 @@ from ..errors import (
     NoDeviceError,
     WorkerLostError,
 )
-from .call import Call, Reply, Request, keep_function
-from .engine import Engine
+from .call import Call, Engine, Reply, Request, keep_function
 from .pickled import PickledError, PickledFunction
 from .shared_arrays import CAN_SHARE, MAX_REUSED_BYTES, NotSharedError, Segment
 from .worker_report import WorkerReport

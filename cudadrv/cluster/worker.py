@@ -50,7 +50,7 @@ _MAX_SEGMENTS: Final = 2  # the parent uses two of them in turn
 
 
 @dataclass(slots=True)
-class _Mapping:
+class _MappedSegment:
     """A segment of the parent.
 
     Attributes:
@@ -76,7 +76,7 @@ class MappedSegments:
 
     def __init__(self, ordinal: int) -> None:
         self._ordinal = ordinal
-        self._mappings: dict[str, _Mapping] = {}
+        self._mappings: dict[str, _MappedSegment] = {}
         self._can_pin = True
 
     def arrays(self, shared: SharedArrays) -> list[Bytes]:
@@ -86,7 +86,7 @@ class MappedSegments:
             NotSharedError: the parent is on another host, or has ended.
             CudadrvError: the device cannot be used.
         """
-        mapping = self._mappings.pop(shared.name, None) or _Mapping(shared.mapped())
+        mapping = self._mappings.pop(shared.name, None) or _MappedSegment(shared.mapped())
         mapping.uses += 1
         if mapping.memory.size <= MAX_REUSED_BYTES:
             self._mappings[shared.name] = mapping  # after the others
@@ -96,7 +96,7 @@ class MappedSegments:
                 self._pin(mapping)
         return shared.within(mapping.memory)
 
-    def _pin(self, mapping: _Mapping) -> None:
+    def _pin(self, mapping: _MappedSegment) -> None:
         if not self._can_pin:
             return
         context = cuda_context_for(self._ordinal)

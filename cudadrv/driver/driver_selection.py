@@ -7,7 +7,16 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    ParamSpec,
+    TypeVar,
+    TypeVarTuple,
+    cast,
+    overload,
+)
 
 from ..errors import (
     CudadrvError,
@@ -17,7 +26,8 @@ from ..errors import (
     ForkedProcessError,
 )
 from ._api import CUcontext, CUresult, HostAccesses, MemoryWatch, NamesKernels
-from .driver_api import DriverApi, load_cuda
+from .driver_api import DriverApi
+from .loading import load_cuda
 from .locks import process_lock
 from .registry import Registry
 from .types import Dependent
@@ -27,6 +37,8 @@ if TYPE_CHECKING:
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+_S = TypeVar("_S")
+_Ts = TypeVarTuple("_Ts")
 
 
 class Ending:
@@ -318,6 +330,29 @@ def device_count(api: DriverApi) -> int:
             "CUDADRV_DRIVER=emulator"
         )
     return count
+
+
+@overload
+def checked(api: DriverApi, call: str, result: tuple[CUresult], doing: str) -> None: ...
+@overload
+def checked(api: DriverApi, call: str, result: tuple[CUresult, _T], doing: str) -> _T: ...
+@overload
+def checked(
+    api: DriverApi, call: str, result: tuple[CUresult, _T, _S, *_Ts], doing: str
+) -> tuple[_T, _S, *_Ts]: ...
+def checked(api: DriverApi, call: str, result: tuple[Any, ...], doing: str) -> object:
+    """Return what a driver call returned besides its CUresult: None, one value or a tuple.
+
+    For calls where a microsecond does not count, in one line:
+    ``size = checked(api, "cuDeviceTotalMem", api.cuDeviceTotalMem(device), "reading the size")``.
+
+    Raises:
+        CudaError: the call failed while `doing` something.
+    """
+    code, *values = result
+    if code:
+        raise failure(api, code, call, doing)
+    return tuple(values) if len(values) > 1 else values[0] if values else None
 
 
 def failure(api: DriverApi, code: CUresult, call: str, doing: str) -> CudadrvError:

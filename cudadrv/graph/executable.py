@@ -139,12 +139,12 @@ class GraphExec(Closeable):
             replay = box.replay  # a local name, so that no method is looked up
             code = replay(box.raw, queue.raw)[0]
         else:
-            code = self._launch_anew(box, queue)
+            code = self._launch_cached(box, queue)
         if code:
             self._stream = None
             raise failure(box.api, code, "cuGraphLaunch", f"launching a graph on {stream!r}")
 
-    def _launch_anew(self, box: ExecHandle, queue: StreamHandle) -> CUresult:
+    def _launch_cached(self, box: ExecHandle, queue: StreamHandle) -> CUresult:
         """Order the stream after other streams' work on the graph's memory, and queue the graph."""
         self._order(box, queue)
         (code,) = box.api.cuGraphLaunch(box.raw, queue.raw)

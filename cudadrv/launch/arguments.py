@@ -335,7 +335,9 @@ class Parameter:
 
     def _read_object(self, value: object, stream: BaseStream) -> Argument | None:
         """A texture, surface or tensor map, if the parameter is of its size."""
-        read = value._as_argument(self.param.nbytes) if isinstance(value, KernelObject) else None
+        if not isinstance(value, KernelObject):
+            return None
+        read = value._as_argument(self.param.nbytes)
         if read is not None and value.context is not stream.context:
             raise WrongDeviceError(
                 f"argument {self.position} of kernel {self.kernel!r} is {value!r}, but the launch "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 import numpy as np
 
 from .. import border
@@ -13,6 +15,9 @@ from .dtypes import AnyArray, AnyDType
 from .fill import fill
 from .host_copy import as_array
 from .resource import without_choices
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 def assign(stream: BaseStream, dst: AnyDeviceArray, value: object) -> None:
@@ -28,7 +33,8 @@ def assign(stream: BaseStream, dst: AnyDeviceArray, value: object) -> None:
         _assign_device(stream, dst, value)
         return
     if not (isinstance(value, tuple) and dst.dtype.names):  # which is one structure
-        given = as_array(value)  # type: ignore[arg-type]  # it says what becomes no array
+        # It reports what becomes no array.
+        given = as_array(cast("npt.ArrayLike", value))
         if given.ndim or isinstance(value, np.ndarray):
             _assign_host(stream, dst, _as_elements(given, dst.dtype))
             return

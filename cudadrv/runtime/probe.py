@@ -30,8 +30,7 @@ from ..errors import (
     NoDeviceError,
     RequiredDeviceUnavailable,
 )
-from .calibration import Calibration, calibrate
-from .measurement import SMALLEST_GEMM_FLOPS
+from .calibration import SMALLEST_GEMM_FLOPS, Calibration, calibrate
 from .policy import GpuDispatchPolicy
 
 

@@ -6,19 +6,21 @@ import gc
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Unpack, cast
+from typing import TYPE_CHECKING, Unpack, cast
 
 from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
 
 from ..driver.deferred_release import run_deferred
 from ..driver.driver_selection import Driver, current, current_or_none, is_chosen, set_current
 from ..emulator.checks import CheckName
-from ..emulator.counters import Counters
 from ..emulator.emulator import NEWEST_DRIVER, Emulator
 from ..emulator.profiles import DeviceProperties, EmulatedDevice, given_devices
 from ..emulator.report import still_queued
-from ..emulator.timeline.choice import OrderName
+from ..emulator.timeline.schedule import OrderName
 from ..errors import ArgumentValueError, CheckError, CudadrvError, DriverSelectionError
+
+if TYPE_CHECKING:
+    from ..emulator.counters import Counters
 
 
 def use(

@@ -18,13 +18,13 @@ from ..emulator.profiles import DeviceProperties, EmulatedDevice
 from ..emulator.shared_libraries.libcuda import Libcuda
 from ..emulator.shared_libraries.libnvjitlink import LibnvJitLink
 from ..emulator.shared_libraries.runtime_module import RuntimeModule
-from ..emulator.timeline.choice import OrderName
+from ..emulator.timeline.schedule import OrderName
 from ..errors import DriverSelectionError
 from .session import devices_of, raising_findings
 
 
-class _Process:
-    """State of the process: the substitute libraries that are loaded.
+class _Substitutes:
+    """The substitute libraries that the process has loaded.
 
     Attributes:
         libcuda, libnvjitlink: made for the first stand-in; others keep their addresses.
@@ -40,7 +40,7 @@ class _Process:
         self.standing: StandIn | None = None
 
 
-_PROCESS: Final = _Process()
+_SUBSTITUTES: Final = _Substitutes()
 
 
 class StandIn(AbstractContextManager[Emulator]):
@@ -51,27 +51,27 @@ class StandIn(AbstractContextManager[Emulator]):
     """
 
     def __init__(self, emulated: AbstractContextManager[Emulator]) -> None:
-        with _PROCESS.lock, ExitStack() as stack:
-            if _PROCESS.standing is not None:
+        with _SUBSTITUTES.lock, ExitStack() as stack:
+            if _SUBSTITUTES.standing is not None:
                 raise DriverSelectionError(
                     "an emulator stands in for the CUDA driver already: close that first"
                 )
-            libcuda = _PROCESS.libcuda = _PROCESS.libcuda or Libcuda()
-            libnvjitlink = _PROCESS.libnvjitlink = _PROCESS.libnvjitlink or LibnvJitLink()
+            libcuda = _SUBSTITUTES.libcuda = _SUBSTITUTES.libcuda or Libcuda()
+            libnvjitlink = _SUBSTITUTES.libnvjitlink = _SUBSTITUTES.libnvjitlink or LibnvJitLink()
             self.emulator: Emulator = stack.enter_context(emulated)
             stack.callback(self._leave, libcuda, libnvjitlink)
             libcuda.use(self.emulator)
             libnvjitlink.use()
-            _PROCESS.runtime.use(self.emulator)
+            _SUBSTITUTES.runtime.use(self.emulator)
             self._stack = stack.pop_all()
-            _PROCESS.standing = self
+            _SUBSTITUTES.standing = self
 
     @staticmethod
     def _leave(libcuda: Libcuda, libnvjitlink: LibnvJitLink) -> None:
-        _PROCESS.runtime.leave()
+        _SUBSTITUTES.runtime.leave()
         libcuda.leave()
         libnvjitlink.leave()
-        _PROCESS.standing = None
+        _SUBSTITUTES.standing = None
 
     def __enter__(self) -> Emulator:
         return self.emulator

@@ -26,10 +26,6 @@ from ..driver.stream import BaseStream
 from ..driver.stream_handle import StreamHandle, wait_by_way
 from ..driver.types import CudaStream
 from ..errors import ArgumentIndexError, ArgumentValueError, CopyError, WrongDeviceError
-from ..launch.images import ImageLike
-from ..launch.jit_options import JitOptions
-from ..launch.kernel_names import not_the_only_one
-from ..launch.module_and_kernel import Kernel, Module
 from ..memory.array import (
     C_ORDER,
     AnyDeviceArray,
@@ -56,8 +52,12 @@ if TYPE_CHECKING:
     from ..graph.capture import Capture, CaptureMode
     from ..graph.graph import Graph
     from ..graph.node import After
+    from ..launch.images import ImageLike
+    from ..launch.jit_options import JitOptions
     from ..launch.linking import LinkerName
+    from ..launch.module_and_kernel import Kernel, Module
     from ..memory.managed import Attachment
+
 
 # Imported where they are used: graphs, host functions and other libraries, which many programs do
 # without. Together they take 4 ms.
@@ -646,6 +646,8 @@ class Context(BaseContext):
         expressions = () if name is None else (name,)
         module = self.compile(source, options, name_expressions=expressions, headers=headers)
         if name is None:
+            from ..launch.kernel_names import not_the_only_one
+
             names = module.kernel_names
             if len(names) != 1:
                 raise not_the_only_one(names)
@@ -693,6 +695,8 @@ class Context(BaseContext):
             CudaError: the driver refuses the image; the JIT's log is in the text.
             OSError: a file cannot be read.
         """
+        from ..launch.module_and_kernel import Module  # with the first module: saves 25 ms
+
         return Module(self, image, lambda: self.default_stream, jit)
 
     def link(

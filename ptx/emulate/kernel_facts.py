@@ -14,6 +14,7 @@ from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.written import Use
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.threads import Places
+from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Instruction
 
 
@@ -190,7 +191,7 @@ class KernelFacts:
     def loads_own_memory(self) -> bool:
         """Whether it loads from shared or local memory, or may."""
         return any(
-            site.instruction.opcode in ("ld", "ldu") and site.space != "global"
+            site.facts.kind is InstructionKind.LOAD and site.space != "global"
             for site in self.sites
         )
 

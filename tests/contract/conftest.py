@@ -8,7 +8,7 @@ import pytest
 
 import cudadrv
 import ptx
-from cudadrv.cli import kernels as of_selftest
+from cudadrv.cli import selftest as of_selftest
 from cudadrv.driver._api import CUcontext
 from cudadrv.driver.driver_selection import current
 

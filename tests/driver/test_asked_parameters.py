@@ -9,8 +9,9 @@ import pytest
 import cudadrv
 from cudadrv import emulator
 from cudadrv.driver._api import CUfunction, driver as bindings
-from cudadrv.driver.driver_api import DriverApi, load_cuda
+from cudadrv.driver.driver_api import DriverApi
 from cudadrv.driver.driver_selection import current
+from cudadrv.driver.loading import load_cuda
 from cudadrv.errors import CudaError, DriverSymbolMissingError
 from cudadrv.launch.signatures import WrittenSignatures, asked_signature
 from tests.noted_calls import failed_calls

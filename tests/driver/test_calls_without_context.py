@@ -82,6 +82,7 @@ SEEN = frozenset(
         "cuMemRelease",
         "cuMemcpyDtoHAsync",
         "cuMemcpy3DPeerAsync",
+        "cuMemcpyHtoDAsync",
         "cuMemcpyPeerAsync",
         "cuMemsetD16Async",
         "cuMemsetD32Async",

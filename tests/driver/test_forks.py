@@ -18,7 +18,7 @@ warnings.simplefilter("ignore")
 import numpy as np
 import cudadrv
 from cudadrv import emulator
-from cudadrv.client.module_registry import registry
+from cudadrv.client.cuda_client import registry
 from cudadrv.driver import handle, driver_selection
 from cudadrv.errors import ForkedProcessError
 from cudadrv.memory import order

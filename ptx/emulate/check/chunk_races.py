@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.check.access_role import ASYNC, NARROW, READ_ONLY, TENSOR_MAP, AccessRole
+from ptx.emulate.check.access_role import AccessRole
 from ptx.emulate.check.accesses import LastAccesses, in_memory
 from ptx.emulate.check.chunk_order import ChunkOrder
 from ptx.emulate.check.comparison import Comparison
@@ -28,6 +28,7 @@ from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.errors import Where
 from ptx.emulate.model.geometry import Geometry, Value
+from ptx.isa.instruction_facts import ASYNC, NARROW, READ_ONLY, TENSOR_MAP
 
 if TYPE_CHECKING:
     from ptx.emulate.model.threads import Threads
@@ -276,7 +277,7 @@ class ChunkRaces:
         return SameValues(data, values, step, self._launch.hidden_from(self._own))
 
     def _groups_of(self, site: Site) -> Copies:
-        return self._bulk if "bulk" in site.instruction.modifiers else self._copies
+        return self._bulk if "bulk" in site.facts.words else self._copies
 
     def _access(
         self, space: str, accesses: LastAccesses, step: Step, role: AccessRole, same: SameValues

@@ -194,7 +194,7 @@ class Clocks:
         """All threads go on to one epoch."""
         latest = self._common
         if latest is None:
-            latest = int(epochs_of(self.now).max())
+            latest = int(np.max(epochs_of(self.now)))
         if latest + 1 >= MOST_EPOCHS:
             raise EpochsExhausted
         self._common = latest + 1
@@ -265,7 +265,7 @@ class Clocks:
         self._set(lanes, after)
 
     def _set(self, lanes: Index, epochs: Stamps) -> None:
-        if len(epochs) and int(epochs.max()) >= MOST_EPOCHS:
+        if len(epochs) and np.max(epochs) >= MOST_EPOCHS:
             raise EpochsExhausted
         now = self.now.copy()  # steps that are remembered have the former one
         now[lanes] = self._threads[lanes] | epochs << EPOCH_SHIFT

@@ -16,15 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.check.access_role import (
-    ASYNC,
-    CONSTANT,
-    NARROW,
-    TENSOR_MAP,
-    TEXTURE,
-    AccessRole,
-    role_of,
-)
+from ptx.emulate.check.access_role import AccessRole, role_of
 from ptx.emulate.check.accesses import LastAccesses
 from ptx.emulate.check.counted_copies import CountedCopies
 from ptx.emulate.check.findings import Access, Finding, Findings, demangled
@@ -47,6 +39,15 @@ from ptx.emulate.memory.late_stores import LateStores
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.errors import Where
 from ptx.emulate.model.geometry import Dim3, coordinates
+from ptx.isa.instruction_facts import (
+    ASYNC,
+    CONSTANT,
+    NARROW,
+    TENSOR_MAP,
+    TEXTURE,
+    InstructionKind,
+    facts_of,
+)
 from ptx.isa.source_place import source_place
 
 if TYPE_CHECKING:
@@ -97,8 +98,8 @@ def _reserved(units: int) -> Stamps:
 
 def _work_of(instruction: Instruction) -> str:
     """The name of an instruction for tensor cores."""
-    words = (instruction.opcode, *instruction.modifiers[:1])
-    return ".".join(words if instruction.opcode == "tcgen05" else words[:1])
+    facts = facts_of(instruction)
+    return facts.name if facts.opcode == "tcgen05" else facts.opcode
 
 
 def _least_element(sites: Sequence[Site], space: str) -> int:
@@ -160,9 +161,7 @@ class RaceCheck:
         self.counted: CountedCopies = CountedCopies()
         self.proxy_fences: dict[str, ProxyFenceLog] = {}
         self.reads_by_async: bool = any(
-            site.space == "shared"
-            and not site.writes
-            and role_of(site.instruction, writes=False).proxy == ASYNC
+            site.space == "shared" and not site.writes and site.facts.proxy == ASYNC
             for site in code.sites
         )
         self.stored_texels: dict[int, NDArray[np.uint8]] = {}  # by images' addresses
@@ -269,7 +268,7 @@ class RaceCheck:
         first, second = sites_of(both).tolist()
         self._unfenced.add((first, second))
         missing = _FENCES_OF[proxy]
-        is_copy = proxy == ASYNC and self._sites[first][0].instruction.opcode == "cp"
+        is_copy = proxy == ASYNC and self._sites[first][0].facts.kind is InstructionKind.COPY
         benign = UNFENCED_COPY if is_copy else ""
         self._add(both, space, address, owner, benign=benign, missing=missing, kind=PROXY_FENCE)
 

@@ -19,6 +19,7 @@ from ptx.emulate.check.pending_registers import Action, PendingUse
 from ptx.emulate.check.tensor_workers import WorkerKind
 from ptx.emulate.codegen.cfg import Block, BlockStep
 from ptx.emulate.codegen.table import Effect
+from ptx.isa.instruction_facts import InstructionKind, facts_of
 from ptx.isa.model import Immediate
 
 _LOADED: Final = -1
@@ -43,7 +44,7 @@ class _Pending(NamedTuple):
     def behind(self, step: BlockStep) -> _Pending:
         """Return what is pending after an instruction."""
         i, ages = step.instruction, self.ages
-        name = f"{i.opcode}.{i.modifiers[0]}" if i.modifiers else i.opcode
+        name = facts_of(i).name
         if name == "wgmma.commit_group":
             return _Pending({
                 each: age if age == _LOADED else min(age + 1, _OLDEST)
@@ -138,8 +139,7 @@ def _blocks_before_waits(blocks: Sequence[Block]) -> set[int]:
 def _comes_to_wait(block: Block, awaited: set[int]) -> bool:
     first = block.steps[0] if block.steps else None
     if first is not None and first.operation.effect is Effect.SYNCS:
-        i = first.instruction
-        return i.opcode == "tcgen05" and i.modifiers[0] == "wait::ld"
+        return facts_of(first.instruction).name == "tcgen05.wait::ld"
     return _ends_before_wait(block, awaited)
 
 
@@ -166,7 +166,7 @@ def _use(
     else:
         action = Action.READS
         reads = tuple([each for each in reads if each in known])
-        if i.opcode == "st" and "local" in i.modifiers:
+        if facts_of(i).kind is InstructionKind.STORE and facts_of(i).space == "local":
             reads = ()  # code for a debugger stores every variable
     kind: WorkerKind = "loads" if i.opcode == "tcgen05" else "products"
     return PendingUse(i, action, kind, reads, step.writes, tuple([names[each] for each in reads]))
@@ -174,10 +174,7 @@ def _use(
 
 def _begins(step: BlockStep) -> bool:
     """Whether it gives registers results that are there later."""
-    i = step.instruction
-    if i.opcode == "wgmma":
-        return i.modifiers[0] == "mma_async"
-    return i.opcode == "tcgen05" and i.modifiers[0] == "ld"
+    return facts_of(step.instruction).name in ("wgmma.mma_async", "tcgen05.ld")
 
 
 def _factors(step: BlockStep) -> Iterator[int]:

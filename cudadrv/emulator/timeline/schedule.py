@@ -1,6 +1,6 @@
-"""Which of the operations that may run is the next: as late as allowed, or as a seed says.
+"""The schedules of queued operations, and which operation runs next under each.
 
-A choice uses nothing but numbers of operations and `random.Random.random`, whose results Python
+A scheduler uses nothing but numbers of operations and `random.Random.random`, whose results Python
 promises to keep. So one seed gives one run on every machine.
 """
 
@@ -11,7 +11,7 @@ import random
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar, get_args
 
 from ptx.emulate.model.order import LaunchOrder
 
@@ -19,7 +19,7 @@ from ... import border
 from ...errors import ArgumentValueError
 
 if TYPE_CHECKING:
-    from .operation import Operation
+    from .queues import QueuedOperation
 
 _T = TypeVar("_T")
 OrderName = Literal["immediate", "late", "random"]
@@ -31,8 +31,8 @@ _LAUNCH_BITS: Final = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """An order of operations.
+class Schedule:
+    """When queued operations run; the public option `order` names it.
 
     Attributes:
         seed: of "random".
@@ -68,7 +68,7 @@ class Order:
         return f'repeat with {VARIABLE}={self}, or emulator.session(order="{self.name}")'
 
 
-def read_order(text: str) -> Order:
+def read_schedule(text: str) -> Schedule:
     """The order that a text such as "late" or "random:7" names.
 
     Raises:
@@ -76,18 +76,18 @@ def read_order(text: str) -> Order:
     """
     name, colon, seed = text.strip().partition(":")
     if name == "random" and (seed.isdecimal() or not colon):
-        return Order("random", int(seed or 0))
+        return Schedule("random", int(seed or 0))
     if name == "held" and re.fullmatch(r"(\d+\.\d+(,|$))*", seed):
-        return Order("held", held=frozenset(filter(None, seed.split(","))))
+        return Schedule("held", held=frozenset(filter(None, seed.split(","))))
     if colon or name not in ORDERS:
         raise ArgumentValueError(
             f"{text!r} is no order of operations: use immediate, late, random or random:SEED, in "
             f"{VARIABLE} too"
         )
-    return Order("late" if name == "late" else "immediate")
+    return Schedule("late" if name == "late" else "immediate")
 
 
-def chosen_order(order: str | None, seed: int | None) -> Order:
+def chosen_schedule(order: str | None, seed: int | None) -> Schedule:
     """The order asked for; without one, what the environment says, else "immediate".
 
     Raises:
@@ -98,49 +98,29 @@ def chosen_order(order: str | None, seed: int | None) -> Order:
     if order is None:
         if seed is not None:
             raise ArgumentValueError('a seed goes with order="random"')
-        return read_order(os.environ.get(VARIABLE, "") or "immediate")
+        return read_schedule(os.environ.get(VARIABLE, "") or "immediate")
     if border.instance("Emulator: order", order, str) not in ORDERS:
         raise ArgumentValueError(f"{order!r} is no order of operations: one of {', '.join(ORDERS)}")
     if seed is not None and order != "random":
         raise ArgumentValueError(f'order="{order}" takes no seed')
-    found = read_order(order)
-    return found if seed is None else Order("random", seed)
+    found = read_schedule(order)
+    return found if seed is None else Schedule("random", seed)
 
 
-class Choice(Protocol):
-    """Chooses among the operations that may run."""
+class LateScheduler:
+    """Runs only needed operations: the newest first, with only its recorded dependencies before it.
 
-    def pick(self, ready: Sequence[Operation], needed: Set[Operation]) -> Operation:
-        """The next one, of at least one, where a call needs some operations."""
-
-    def pick_unneeded(self, ready: Sequence[Operation]) -> Operation | None:
-        """What runs, of at least one, at a call that needs none; it is asked again after that."""
-
-    def may_preempt(self, operation: Operation, others: Sequence[Operation]) -> bool:
-        """Whether an operation that has had a turn, and has more, is chosen anew with others."""
-
-    def widens(self) -> bool:
-        """Whether a call that needs some operations may run others as well."""
-
-    def flips(self) -> bool:
-        """One of two ways."""
-
-    def queries(self) -> bool:
-        """Whether a query runs something before it looks."""
-
-
-class Late:
-    """Only what is needed; of that the newest first, with just what it waits for before it.
-
-    So what the newest should have waited for, and does not, runs after it.
+    A missing dependency therefore runs too late.
     """
 
     def __init__(self) -> None:
-        self._newest: Operation | None = None
-        self._leading_there: Set[Operation] = frozenset()
+        self._newest: QueuedOperation | None = None
+        self._leading_there: Set[QueuedOperation] = frozenset()
 
-    def pick(self, ready: Sequence[Operation], needed: Set[Operation]) -> Operation:
-        """What leads to the newest that is needed; another where other threads run that."""
+    def pick(
+        self, ready: Sequence[QueuedOperation], needed: Set[QueuedOperation]
+    ) -> QueuedOperation:
+        """Return what leads to the newest needed operation, or another where threads run that."""
         newest = self._newest
         if newest is None or newest.is_done or newest not in needed:
             pending = [each for each in needed if not each.is_done]
@@ -151,42 +131,48 @@ class Late:
         leading = [each for each in ready if each in self._leading_there]
         return max(leading or ready, key=_number)
 
-    def pick_unneeded(self, ready: Sequence[Operation]) -> Operation | None:
-        """None."""
+    def pick_unneeded(self, ready: Sequence[QueuedOperation]) -> QueuedOperation | None:
+        """Return the operation to run at a call that needs none: never one.
+
+        The timeline calls it again after that operation.
+        """
         return None
 
-    def may_preempt(self, operation: Operation, others: Sequence[Operation]) -> bool:
-        """Only where it may wait for one of the others."""
+    def may_preempt(self, operation: QueuedOperation, others: Sequence[QueuedOperation]) -> bool:
+        """Whether an operation that has had a turn, and has more, is chosen anew with others.
+
+        Only where it may wait for one of the others.
+        """
         return operation.seems_to_wait and bool(others)
 
     def widens(self) -> bool:
-        """Never."""
+        """Whether a call that needs some operations may run others as well: never."""
         return False
 
     def flips(self) -> bool:
-        """Always the same way: what is freed is reused as soon as the order of streams allows."""
+        """Return one of two ways: always True, so memory is reused as soon as streams allow."""
         return True
 
     def queries(self) -> bool:
-        """No: a query says first that the work is pending."""
+        """Whether a query runs something before it looks: no, it first reports pending work."""
         return False
 
 
-class Held(Late):
-    """Everything at its call, but for some operations, which run late."""
+class HeldScheduler(LateScheduler):
+    """Runs everything at its call, except some operations, which run late."""
 
     def __init__(self, numbers: frozenset[int]) -> None:
         super().__init__()
         self._held = numbers
 
-    def pick_unneeded(self, ready: Sequence[Operation]) -> Operation | None:
-        """The oldest that is not held back."""
+    def pick_unneeded(self, ready: Sequence[QueuedOperation]) -> QueuedOperation | None:
+        """Return the oldest operation that is not held back."""
         free = [each for each in ready if each.number not in self._held]
         return min(free, key=_number, default=None)
 
 
-class Seeded:
-    """Whatever a seed says; how eager it is to run something is its as well.
+class SeededScheduler:
+    """Runs what a seed chooses; the seed also decides how eagerly unneeded work runs.
 
     Half of the seeds choose among all that is ready. The others give each stream a rank that seldom
     changes, so that one stream runs far ahead of another: few choices in a row lead there by chance
@@ -201,11 +187,13 @@ class Seeded:
     def _among(self, values: Sequence[_T]) -> _T:
         return values[int(self._random.random() * len(values))]
 
-    def pick(self, ready: Sequence[Operation], needed: Set[Operation]) -> Operation:
+    def pick(
+        self, ready: Sequence[QueuedOperation], needed: Set[QueuedOperation]
+    ) -> QueuedOperation:
         """Any, or any of the stream that is first."""
         return self._any(ready)
 
-    def _any(self, ready: Sequence[Operation]) -> Operation:
+    def _any(self, ready: Sequence[QueuedOperation]) -> QueuedOperation:
         ranks = self._ranks
         if ranks is None or len(ready) == 1 or any(each.seems_to_wait for each in ready):
             return self._among(ready)
@@ -217,11 +205,11 @@ class Seeded:
             ranks[first] = self._random.random()
         return self._among([each for each in ready if each.stream.number == first])
 
-    def pick_unneeded(self, ready: Sequence[Operation]) -> Operation | None:
+    def pick_unneeded(self, ready: Sequence[QueuedOperation]) -> QueuedOperation | None:
         """Some, seldom many."""
         return self._any(ready) if self._random.random() < self._eagerness else None
 
-    def may_preempt(self, operation: Operation, others: Sequence[Operation]) -> bool:
+    def may_preempt(self, operation: QueuedOperation, others: Sequence[QueuedOperation]) -> bool:
         """As often as not."""
         return self.flips()
 
@@ -238,13 +226,13 @@ class Seeded:
         return self.flips()
 
 
-def _number(operation: Operation) -> int:
+def _number(operation: QueuedOperation) -> int:
     return operation.number
 
 
-def with_what_it_waits_for(wanted: Iterable[Operation]) -> set[Operation]:
+def with_what_it_waits_for(wanted: Iterable[QueuedOperation]) -> set[QueuedOperation]:
     """Operations that are not done, and all that they wait for; the timeline's lock is held."""
-    found: set[Operation] = set()
+    found: set[QueuedOperation] = set()
     waiting = list(wanted)
     while waiting:
         operation = waiting.pop()
@@ -254,13 +242,18 @@ def with_what_it_waits_for(wanted: Iterable[Operation]) -> set[Operation]:
     return found
 
 
-def choice_of(order: Order, timeline: int) -> Choice:
-    """The choice of a timeline, which is counted from 0 in its process."""
-    if order.name == "immediate":
-        return Held(frozenset())
-    if order.name == "random":
-        return Seeded(order.seed)
-    if order.name == "held":
-        of_it = [each.split(".") for each in order.held]
-        return Held(frozenset(int(number) for own, number in of_it if int(own) == timeline))
-    return Late()
+OperationScheduler: TypeAlias = LateScheduler | SeededScheduler
+
+
+def scheduler_of(schedule: Schedule, timeline: int) -> OperationScheduler:
+    """Return the scheduler of a timeline, by the timeline's number in its process from 0."""
+    if schedule.name == "immediate":
+        return HeldScheduler(frozenset())
+    if schedule.name == "random":
+        return SeededScheduler(schedule.seed)
+    if schedule.name == "held":
+        of_it = [each.split(".") for each in schedule.held]
+        return HeldScheduler(
+            frozenset(int(number) for own, number in of_it if int(own) == timeline)
+        )
+    return LateScheduler()
