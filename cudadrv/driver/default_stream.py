@@ -55,10 +55,10 @@ class DefaultStream(NotCopyable):
         Raises:
             CudaError: something that was queued failed.
         """
-        box = self.context._handle
-        (code,) = box.call(box.api.cuStreamSynchronize, self._raw)
+        handle = self.context._handle
+        (code,) = handle.call(handle.api.cuStreamSynchronize, self._raw)
         if code:
-            raise failure(box.api, code, "cuStreamSynchronize", f"waiting for {self!r}")
+            raise failure(handle.api, code, "cuStreamSynchronize", f"waiting for {self!r}")
         run_deferred()
 
     def is_done(self) -> bool:
@@ -67,10 +67,10 @@ class DefaultStream(NotCopyable):
         Raises:
             CudaError: something that was queued failed.
         """
-        box = self.context._handle
-        (code,) = box.call(box.api.cuStreamQuery, self._raw)
+        handle = self.context._handle
+        (code,) = handle.call(handle.api.cuStreamQuery, self._raw)
         if code and code != CUresult.CUDA_ERROR_NOT_READY:
-            raise failure(box.api, code, "cuStreamQuery", f"asking whether {self!r} is done")
+            raise failure(handle.api, code, "cuStreamQuery", f"asking whether {self!r} is done")
         return not code
 
     def __await__(self) -> Generator[Any, None, None]:
@@ -79,16 +79,16 @@ class DefaultStream(NotCopyable):
 
     def record(self, *, timing: bool = True) -> Event:
         """A new event at this point of the stream."""
-        event, box = Event(self.context, timing=timing), self.context._handle
-        (code,) = box.call(box.api.cuEventRecord, event.handle, self._raw)
+        event, handle = Event(self.context, timing=timing), self.context._handle
+        (code,) = handle.call(handle.api.cuEventRecord, event.handle, self._raw)
         if code:
-            raise failure(box.api, code, "cuEventRecord", f"recording on {self!r}")
+            raise failure(handle.api, code, "cuEventRecord", f"recording on {self!r}")
         return event
 
     def wait(self, event: Event) -> None:
         """Let what is queued from now on wait for an event."""
         border.instance("DefaultStream.wait: event", event, Event)
-        box = self.context._handle
-        (code,) = box.call(box.api.cuStreamWaitEvent, self._raw, event.handle, 0)
+        handle = self.context._handle
+        (code,) = handle.call(handle.api.cuStreamWaitEvent, self._raw, event.handle, 0)
         if code:
-            raise failure(box.api, code, "cuStreamWaitEvent", f"letting {self!r} wait")
+            raise failure(handle.api, code, "cuStreamWaitEvent", f"letting {self!r} wait")

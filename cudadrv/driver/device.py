@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,39 @@ if TYPE_CHECKING:
 
     from .attributes import DeviceAttribute
     from .capability import GpuDeviceInfo
-    from .device_properties import DeviceProperties
     from .types import MemoryInfo
+
+
+class DeviceProperties:
+    """The attributes of a device, each under its name in lower case.
+
+    Such as ``device.properties.multiprocessor_count``; `DeviceAttribute` has the names. An
+    attribute that the driver does not know raises `AttributeError`.
+    """
+
+    __slots__ = ("_ask", "_device")
+
+    def __init__(self, device: str, ask: Callable[[DeviceAttribute], int]) -> None:
+        self._device = device
+        self._ask = ask
+
+    def __repr__(self) -> str:
+        return f"<DeviceProperties of {self._device}>"
+
+    def __dir__(self) -> list[str]:
+        from .attributes import DeviceAttribute
+
+        return sorted([*object.__dir__(self), *(each.name.lower() for each in DeviceAttribute)])
+
+    def __getattr__(self, name: str) -> int:
+        from .attributes import DeviceAttribute
+
+        try:
+            return self._ask(DeviceAttribute[name.upper()])
+        except (KeyError, errors.InvalidValueError) as error:
+            raise AttributeError(
+                f"the driver knows no property {name!r} of a device: see DeviceAttribute"
+            ) from error
 
 
 class Device:
@@ -151,7 +183,7 @@ class Device:
         )
 
     def attribute(self, attribute: DeviceAttribute | int) -> int:
-        """What the driver answers for an attribute; asked once, then remembered.
+        """The value of an attribute; queried once, then cached.
 
         The binding's own members spare a start the making of `DeviceAttribute`.
 
@@ -163,23 +195,24 @@ class Device:
         except TypeError:  # no number has no hash
             value = None
         if value is None:
-            border.integer("Device.attribute: attribute", attribute)
+            given: object = attribute
+            if not isinstance(given, int):
+                border.integer("Device.attribute: attribute", given)
             doing = f"attribute {attribute!r} of device {self._ordinal}"
             try:
                 known = CUdevice_attribute(int(attribute))
             except ValueError as error:
                 raise errors.InvalidValueError(f"{doing}, which cuda-bindings lacks") from error
-            code, value = self._api.cuDeviceGetAttribute(known, self._raw)
+            api = self._driver.api
+            code, value = api.cuDeviceGetAttribute(known, self._raw)
             if code:
-                raise failure(self._api, code, "cuDeviceGetAttribute", doing)
+                raise failure(api, code, "cuDeviceGetAttribute", doing)
             self._attributes[attribute] = value
         return value
 
     @property
     def properties(self) -> DeviceProperties:
         """All attributes by name, such as ``properties.multiprocessor_count``."""
-        from .device_properties import DeviceProperties
-
         return DeviceProperties(repr(self), self.attribute)
 
     def primary_context(self) -> CUcontext:

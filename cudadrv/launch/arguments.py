@@ -16,7 +16,7 @@ from ..driver._api import CUdeviceptr
 from ..driver.context import BaseContext
 from ..driver.stream import BaseStream
 from ..errors import ArgumentError, ArgumentTypeError, WrongDeviceError
-from ..interop.elements import Elements, elements_of
+from ..interop.elements import Elements, elements_of, named_dtype
 from ..interop.reader import Foreign
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer, DeviceMemory
@@ -48,7 +48,7 @@ Word: TypeAlias = Literal[
     "real",  # a number of one of the types in `REALS`, for a float
     "float",  # such a number for a parameter whose text says only bits
     "foreign",  # memory of another library, by the CUDA array interface
-    "view",  # a texture, which reads its memory; its box has its number
+    "view",  # a texture, which reads its memory; its handle has its number
     "surface",  # a surface, which may write its memory; likewise
     "tensor",  # a tensor map, which may write its memory; it has its bytes
     "raw",  # anything else, which is packed into bytes first
@@ -156,10 +156,13 @@ _BITS_FLOAT_CODE: Final = {"b16": "e", "b32": "f", "b64": "d"}
 _NUMPY_NAME: Final = {"f32": "float32", "f64": "float64"}
 
 
-class Parameter:
+class KernelParameter:
     """One parameter of a kernel: packs values for it, or says why not."""
 
-    __slots__ = ("_integer", "_is_signed", "elements", "kernel", "param", "position")
+    __slots__ = (
+        "_integer", "_is_signed", "_takes_any", "elements", "kernel", "param", "position",
+        "usual_dtype",
+    )  # fmt: skip
 
     def __init__(self, kernel: str, position: int, param: ptx.KernelParam) -> None:
         self.kernel: str = kernel
@@ -167,12 +170,17 @@ class Parameter:
         self.param: ptx.KernelParam = param
         single = param.count == 1 and param.ptx_type not in _FLOAT_CODE
         self._integer = _INTEGER_CODE.get(param.nbytes) if single else None
-        # What it points to, where that is known; whether it is a signed integer, likewise.
+        # The elements of a pointer, and the sign of an integer; None where they are unknown.
         self.elements: Elements | None = elements_of(param.cpp_type)
+        elements = self.elements
+        self._takes_any = elements is None or elements.takes_any()
+        # The dtype of most of its arrays, which is compared first.
+        usual = "" if elements is None else elements.usual
+        self.usual_dtype: AnyDType | None = named_dtype(usual)
         self._is_signed = _SIGNS.get(param.cpp_type)
 
     def __repr__(self) -> str:
-        return f"<Parameter {self.position} of {self.kernel!r}: {self.type_name}>"
+        return f"<KernelParameter {self.position} of {self.kernel!r}: {self.type_name}>"
 
     @property
     def type_name(self) -> str:
@@ -204,7 +212,7 @@ class Parameter:
         return self._integer.lower() if kind == "signed" else self._integer
 
     def read(self, value: object, stream: BaseStream) -> Argument:
-        """What a value packs to.
+        """Read a value: the data to pack, its kind, and its memory.
 
         Raises:
             ArgumentError: it has the wrong type, size or range.
@@ -249,11 +257,11 @@ class Parameter:
     def _memory_kind(self, value: AnyDeviceArray | DeviceBuffer) -> Kind:
         """How memory of ours is read; an array must be of what the parameter points to."""
         elements = self.elements
-        if elements is None or elements.takes_any():
+        if elements is None or self._takes_any:
             return "memory"
         if isinstance(value, DeviceBuffer):
             return "buffer"
-        if value.dtype not in elements:
+        if value.dtype is not self.usual_dtype and value.dtype not in elements:
             self._check_elements(elements, value, value.dtype)
         if not elements.is_vector:
             return "array"
@@ -380,7 +388,7 @@ class Parameter:
         )
 
     def _of_type(self, value: object, types: frozenset[type], read: Argument) -> Argument:
-        """What was read, or its bytes where generated code does not take values of this type."""
+        """Return `read`, or its bytes if generated code does not take values of this type."""
         return read if type(value) in types else Argument(self.packed(read), "raw")
 
     def packed(self, argument: Argument) -> bytes:
@@ -417,7 +425,7 @@ class Parameter:
         return self._error(f"{what}\n  {hint}" if hint else what)
 
     def _hint(self, value: object) -> str:
-        """What to do, where the mistake is a frequent one."""
+        """The remedy of a frequent mistake, or nothing."""
         if isinstance(value, (DeviceArray, DeviceBuffer)):
             return "device memory goes into pointers; look at the order of the arguments"
         if isinstance(value, float) and not self.param.is_pointer:

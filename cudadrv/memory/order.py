@@ -228,7 +228,7 @@ def _record(memory: AnyMemory, stream: StreamHandle, seen: Accesses, writes: boo
             # First: where an interrupt comes in between, no quick test may pass.
             memory.ordered_on = None
             if former is not None:
-                former.left = []
+                former.home_version = []
             memory.recorded = new
             memory.ordered_on = _only_writer(memory)
         finally:
