@@ -106,15 +106,13 @@ if typing.TYPE_CHECKING:
         Advice as Advice,
         Attachment as Attachment,
         advise as advise,
+        managed_empty as managed_empty,
     )
     from .memory.memory_pool import (
         MemoryPool as MemoryPool,
         PoolStatistics as PoolStatistics,
     )
-    from .memory.pinned import (
-        managed_empty as managed_empty,
-        pinned_empty as pinned_empty,
-    )
+    from .memory.pinned import pinned_empty as pinned_empty
     from .memory.registered import RegisteredArray as RegisteredArray
     from .memory.resource import (
         DriverMemory as DriverMemory,
@@ -225,8 +223,8 @@ else:
         "memory.array": "DeviceArray",
         "memory.buffer": "DeviceBuffer",
         "memory.driver_pool": "PoolInfo pool_info set_release_threshold trim_pool",
-        "memory.managed": "Advice Attachment advise",
-        "memory.pinned": "managed_empty pinned_empty",
+        "memory.managed": "Advice Attachment advise managed_empty",
+        "memory.pinned": "pinned_empty",
         "memory.registered": "RegisteredArray",
         "memory.ipc": "IpcMemoryHandle",
         "memory.growing_buffer": "GrowingBuffer",

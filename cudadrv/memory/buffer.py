@@ -243,7 +243,7 @@ _CLOSED: Final = ClosedHandle("the device memory was closed")
 _new: Final = object.__new__
 
 
-class DeviceMemory(Closeable):
+class DeviceData(Closeable):
     """Device memory in a user's hands: a buffer or an array, which owns its box, or a view.
 
     The address stays in its slot after `close`: quick paths first find the box open. As an object
@@ -267,7 +267,7 @@ class DeviceMemory(Closeable):
     nbytes: int
     stream: BaseStream
     # Of a view, what has the box.
-    _base: DeviceMemory
+    _base: DeviceData
 
     @property
     def context(self) -> BaseContext:
@@ -292,7 +292,7 @@ class DeviceMemory(Closeable):
         return self._address
 
     @property
-    def _root(self) -> DeviceMemory:
+    def _root(self) -> DeviceData:
         """What has the box: this, or of a view its base."""
         return self
 
@@ -422,7 +422,7 @@ class DeviceMemory(Closeable):
             )
 
 
-class View(DeviceMemory):
+class View(DeviceData):
     """What lies in the memory of another object, its base, and is closed with it."""
 
     __slots__ = ()
@@ -433,7 +433,7 @@ class View(DeviceMemory):
         stream = property(attrgetter("_base.stream"))
 
     @property
-    def _root(self) -> DeviceMemory:
+    def _root(self) -> DeviceData:
         return self._base
 
     def close(self) -> None:
@@ -444,7 +444,7 @@ class View(DeviceMemory):
         self._base._adopt(child)
 
 
-class DeviceBuffer(DeviceMemory):
+class DeviceBuffer(DeviceData):
     """Device memory, allocated in the order of a stream and given back after every use of it.
 
     Made by `Stream.alloc`. `close` gives the memory back after the work that uses it, and closes
@@ -531,7 +531,7 @@ class BufferView(View, DeviceBuffer):
 
     __slots__ = ()
 
-    def __init__(self, base: DeviceMemory, address: int, nbytes: int) -> None:
+    def __init__(self, base: DeviceData, address: int, nbytes: int) -> None:
         self._base = base
         self.nbytes: int = nbytes
         self._address, self._pointer = address, None

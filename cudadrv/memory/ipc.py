@@ -40,7 +40,7 @@ from ..errors import (
     WrongDeviceError,
 )
 from .array import AnyDeviceArray, ArrayView, DeviceArray, StridedArray
-from .buffer import BufferView, DeviceBuffer, DeviceMemory, PoolMemory, alloc, over
+from .buffer import BufferView, DeviceBuffer, DeviceData, PoolMemory, alloc, over
 from .order import AnyMemory, Memory
 from .pinned import wait_for_contexts
 from .resource import MemoryResource, ResourceMemory
@@ -352,7 +352,7 @@ class IpcMemoryHandle:
     pool: bytes = b""
 
     @classmethod
-    def of(cls, memory: DeviceMemory) -> IpcMemoryHandle:
+    def of(cls, memory: DeviceData) -> IpcMemoryHandle:
         """What names the memory of a buffer or an array; of a view, all that it is a part of.
 
         The work on it is waited for. It must live until every process that opens it has closed it:
@@ -363,7 +363,7 @@ class IpcMemoryHandle:
                 shareable nor of cuMemAlloc.
             StreamCaptureUnsupportedError: a stream that uses it is capturing.
         """
-        root = border.instance("IpcMemoryHandle.of: memory", memory, DeviceMemory)._root
+        root = border.instance("IpcMemoryHandle.of: memory", memory, DeviceData)._root
         box, address, device = root._memory, root._address, root.context.device
         named = device.uuid.bytes
         if root.nbytes == 0:
@@ -466,7 +466,7 @@ def _pool_of(memory: AnyMemory) -> PoolHandle | None:
     return box if box is not None and box.identity else None
 
 
-def _by_itself(root: DeviceMemory, context: ContextHandle, address: int) -> tuple[bytes, int]:
+def _by_itself(root: DeviceData, context: ContextHandle, address: int) -> tuple[bytes, int]:
     """What names an allocation of cuMemAlloc, and where that begins."""
     values = known_at(context, address, _ASKED)
     if values is None or not values[0]:
@@ -495,15 +495,15 @@ class _Whole:
         memory: what has the box.
     """
 
-    def __init__(self, memory: DeviceMemory) -> None:
-        self.memory: DeviceMemory = memory
+    def __init__(self, memory: DeviceData) -> None:
+        self.memory: DeviceData = memory
 
     def __reduce__(self) -> Reduced:
         handle = IpcMemoryHandle.of(self.memory)
         return _received_whole, (type(self.memory.context), handle, _pool_of(self.memory._memory))
 
 
-def _whole(memory: DeviceMemory) -> DeviceMemory | _Whole:
+def _whole(memory: DeviceData) -> DeviceData | _Whole:
     root = memory._root
     root._memory  # noqa: B018  # raises once it is closed
     return root if root._is_sent_itself else _Whole(root)

@@ -1,4 +1,4 @@
-"""Host arrays that the device reaches: pinned memory, copied without staging, and managed."""
+"""Pinned host memory: arrays that the device reaches, and whose copies take no staging."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import border, errors
-from ..driver._api import CUdeviceptr, CUresult
+from ..driver._api import CUresult
 from ..driver.context_handle import ChildHandle, ContextHandle
 from ..driver.device import device_at_work
 from ..driver.driver_api import DriverApi
@@ -23,7 +23,6 @@ from .layout import Shape, checked_shape
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 _RawT = TypeVar("_RawT", bound=SupportsInt)
 _PORTABLE = 0x01  # CU_MEMHOSTALLOC_PORTABLE: pinned for every context
-_GLOBAL = 0x01  # CU_MEM_ATTACH_GLOBAL: every stream of every device may use it
 
 
 @overload
@@ -68,40 +67,6 @@ def _pinned(box: _StagingHandle, nbytes: int) -> npt.NDArray[np.uint8]:
         raise errors.OutOfMemoryError(doing, call="cuMemHostAlloc")
     if code:
         raise failure(context.api, code, "cuMemHostAlloc", doing)
-    return np.asarray(box)
-
-
-@overload
-def managed_empty(shape: Shape, dtype: TypedDType[_ScalarT]) -> npt.NDArray[_ScalarT]: ...
-# A dtype given as text says nothing to a type checker.
-@overload
-def managed_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray: ...
-def managed_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
-    """A C-contiguous array in managed memory, not initialised: one of the host and of every device.
-
-    Kernels take it as a pointer; the driver moves its pages to where they are used. While one uses
-    it the host may touch it only where each device has `CONCURRENT_MANAGED_ACCESS`; synchronise
-    first. The memory is given back when the last array over it goes, which waits for the work of
-    every context.
-
-    Raises:
-        OutOfMemoryError: there is not so much.
-        NotSupportedError: the device has no managed memory.
-        DTypeError: the dtype holds Python objects.
-
-    Source: CUDA Programming Guide, "Unified Memory".
-    """
-    return array_over(shape, dtype, _managed)
-
-
-def _managed(nbytes: int) -> npt.NDArray[np.uint8]:
-    doing = f"allocating {nbytes} bytes of managed memory"
-    if nbytes > border.LARGEST:
-        raise errors.OutOfMemoryError(doing)
-    box = _ManagedHandle(host_context(), nbytes)
-    code = box.make(box.api.cuMemAllocManaged, nbytes, _GLOBAL)
-    if code:
-        raise failure(box.api, code, "cuMemAllocManaged", doing)
     return np.asarray(box)
 
 
@@ -181,17 +146,6 @@ class _PinnedHandle(_StagingHandle):
     def _destroy(self) -> None:
         self._wait_elsewhere()
         super()._destroy()
-
-
-class _ManagedHandle(HostHandle[CUdeviceptr]):
-    """Owns managed memory."""
-
-    __slots__ = ()
-
-    def _destroy(self) -> None:
-        self._wait_elsewhere()
-        (code,) = self.context.call(self.api.cuMemFree, self.raw)
-        check(self, code, "cuMemFree", f"freeing {self._nbytes} bytes of managed memory")
 
 
 def host_context() -> ContextHandle:

@@ -33,7 +33,7 @@ from ..memory.dtypes import AnyArray, TypedDType
 from ..memory.host_copy import host_address, is_reachable, require_plain
 from ..memory.layout import Shape, checked_shape
 from ..memory.order import AnyMemory, Memory, order_access
-from .array_layout import Extents, Texel, creation_error, descriptor_of
+from .array_layout import ArrayExtents, Texel, creation_error, descriptor_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -70,7 +70,7 @@ class Texels(Closeable, Generic[_ScalarT]):
     __slots__ = ("context", "extents", "texel")
 
     context: BaseContext
-    extents: Extents
+    extents: ArrayExtents
     texel: Texel
 
     @property
@@ -172,7 +172,7 @@ class CudaArray(Texels[_ScalarT]):
         gather: bool = False,
     ) -> None:
         texel = Texel.of(dtype, channels)
-        extents = Extents(checked_shape(shape), layered, cubemap, surface, gather)
+        extents = ArrayExtents(checked_shape(shape), layered, cubemap, surface, gather)
         extents.check()
         box = require_context("CudaArray: context", context)._handle
         memory = ArrayMemory(box, None, None)
@@ -186,7 +186,7 @@ class CudaArray(Texels[_ScalarT]):
     def of_level(
         cls,
         context: BaseContext,
-        extents: Extents,
+        extents: ArrayExtents,
         texel: Texel,
         handle: CUarray,
         memory: MipmapMemory,
@@ -199,7 +199,7 @@ class CudaArray(Texels[_ScalarT]):
     def _stand(
         self,
         context: BaseContext,
-        extents: Extents,
+        extents: ArrayExtents,
         texel: Texel,
         handle: CUarray,
         memory: ArrayMemory | MipmapMemory,
