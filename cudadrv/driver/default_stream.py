@@ -13,7 +13,7 @@ from .. import border
 from ._api import CUresult, CUstream
 from .context import BaseContext
 from .deferred_release import run_deferred
-from .driver_selection import failure
+from .driver_selection import checked, failure
 from .event import Event
 from .handle import NotCopyable
 
@@ -56,9 +56,8 @@ class DefaultStream(NotCopyable):
             CudaError: something that was queued failed.
         """
         handle = self.context._handle
-        (code,) = handle.call(handle.api.cuStreamSynchronize, self._raw)
-        if code:
-            raise failure(handle.api, code, "cuStreamSynchronize", f"waiting for {self!r}")
+        result = handle.call(handle.api.cuStreamSynchronize, self._raw)
+        checked(handle.api, "cuStreamSynchronize", result, f"waiting for {self!r}")
         run_deferred()
 
     def is_done(self) -> bool:
@@ -80,15 +79,13 @@ class DefaultStream(NotCopyable):
     def record(self, *, timing: bool = True) -> Event:
         """A new event at this point of the stream."""
         event, handle = Event(self.context, timing=timing), self.context._handle
-        (code,) = handle.call(handle.api.cuEventRecord, event.handle, self._raw)
-        if code:
-            raise failure(handle.api, code, "cuEventRecord", f"recording on {self!r}")
+        result = handle.call(handle.api.cuEventRecord, event.handle, self._raw)
+        checked(handle.api, "cuEventRecord", result, f"recording on {self!r}")
         return event
 
     def wait(self, event: Event) -> None:
         """Let what is queued from now on wait for an event."""
         border.instance("DefaultStream.wait: event", event, Event)
         handle = self.context._handle
-        (code,) = handle.call(handle.api.cuStreamWaitEvent, self._raw, event.handle, 0)
-        if code:
-            raise failure(handle.api, code, "cuStreamWaitEvent", f"letting {self!r} wait")
+        result = handle.call(handle.api.cuStreamWaitEvent, self._raw, event.handle, 0)
+        checked(handle.api, "cuStreamWaitEvent", result, f"letting {self!r} wait")

@@ -10,7 +10,7 @@ from .. import border, errors
 from ._api import CUcontext, CUdevice, CUdevice_attribute, CUmemoryPool
 from .context_handle import ContextHandle
 from .driver_api import DriverApi
-from .driver_selection import Driver, call_bound, current, device_count, failure
+from .driver_selection import Driver, call_bound, checked, current, device_count, failure
 
 if TYPE_CHECKING:
     import uuid
@@ -86,9 +86,8 @@ class Device:
                 if count == 0:
                     raise errors.NoDeviceError(f"taking device {ordinal}")
                 raise errors.InvalidDeviceError(f"taking device {ordinal} of {count}")
-            code, handle = driver.api.cuDeviceGet(ordinal)
-            if code:
-                raise failure(driver.api, code, "cuDeviceGet", f"taking device {ordinal}")
+            found = driver.api.cuDeviceGet(ordinal)
+            handle = checked(driver.api, "cuDeviceGet", found, f"taking device {ordinal}")
             device = cache.setdefault(ordinal, cls(driver, ordinal, handle))
         return device
 
@@ -142,37 +141,30 @@ class Device:
     @cached_property
     def name(self) -> str:
         """The device's product name."""
-        code, name = self._api.cuDeviceGetName(256, self._raw)
-        if code:
-            raise failure(self._api, code, "cuDeviceGetName", f"naming device {self._ordinal}")
-        return _text(name)
+        api, doing = self._api, f"naming device {self._ordinal}"
+        return _text(checked(api, "cuDeviceGetName", api.cuDeviceGetName(256, self._raw), doing))
 
     @cached_property
     def uuid(self) -> uuid.UUID:
         """The device's UUID, as nvidia-smi -L gives it after "GPU-"."""
         import uuid  # like `info`, a millisecond that most starts save
 
-        code, value = self._api.cuDeviceGetUuid(self._raw)
-        if code:
-            raise failure(self._api, code, "cuDeviceGetUuid", f"device {self._ordinal}'s UUID")
+        api, doing = self._api, f"device {self._ordinal}'s UUID"
+        value = checked(api, "cuDeviceGetUuid", api.cuDeviceGetUuid(self._raw), doing)
         return uuid.UUID(bytes=bytes(value.bytes))
 
     @cached_property
     def pci_bus_id(self) -> str:
         """The PCI address as domain:bus:device.function, such as "0000:3b:00.0"."""
-        code, text = self._api.cuDeviceGetPCIBusId(32, self._raw)
-        if code:
-            doing = f"device {self._ordinal}'s PCI address"
-            raise failure(self._api, code, "cuDeviceGetPCIBusId", doing)
+        api, doing = self._api, f"device {self._ordinal}'s PCI address"
+        text = checked(api, "cuDeviceGetPCIBusId", api.cuDeviceGetPCIBusId(32, self._raw), doing)
         return _text(text).lower()
 
     @cached_property
     def total_memory(self) -> int:
         """The device's memory in bytes."""
-        code, nbytes = self._api.cuDeviceTotalMem(self._raw)
-        if code:
-            raise failure(self._api, code, "cuDeviceTotalMem", f"device {self._ordinal}'s memory")
-        return nbytes
+        api, doing = self._api, f"device {self._ordinal}'s memory"
+        return checked(api, "cuDeviceTotalMem", api.cuDeviceTotalMem(self._raw), doing)
 
     @property
     def compute_capability(self) -> tuple[int, int]:
@@ -204,9 +196,8 @@ class Device:
             except ValueError as error:
                 raise errors.InvalidValueError(f"{doing}, which cuda-bindings lacks") from error
             api = self._driver.api
-            code, value = api.cuDeviceGetAttribute(known, self._raw)
-            if code:
-                raise failure(api, code, "cuDeviceGetAttribute", doing)
+            found = api.cuDeviceGetAttribute(known, self._raw)
+            value = checked(api, "cuDeviceGetAttribute", found, doing)
             self._attributes[attribute] = value
         return value
 
@@ -220,11 +211,9 @@ class Device:
         if self._primary is None:
             with self._driver.lock:
                 if self._primary is None:
-                    code, handle = self._api.cuDevicePrimaryCtxRetain(self._raw)
-                    if code:
-                        doing = f"taking the primary context of device {self._ordinal}"
-                        raise failure(self._api, code, "cuDevicePrimaryCtxRetain", doing)
-                    self._primary = handle
+                    api, doing = self._api, f"taking the primary context of device {self._ordinal}"
+                    found = api.cuDevicePrimaryCtxRetain(self._raw)
+                    self._primary = checked(api, "cuDevicePrimaryCtxRetain", found, doing)
         return self._primary
 
     def forget_primary(self) -> None:
@@ -234,22 +223,18 @@ class Device:
     def default_pool(self) -> CUmemoryPool:
         """The pool that stream-ordered allocation takes memory from; asked once."""
         if self._default_pool is None:
-            code, pool = self._api.cuDeviceGetDefaultMemPool(self._raw)
-            if code:
-                doing = f"taking the memory pool of device {self._ordinal}"
-                raise failure(self._api, code, "cuDeviceGetDefaultMemPool", doing)
-            self._default_pool = pool
+            api, doing = self._api, f"taking the memory pool of device {self._ordinal}"
+            found = api.cuDeviceGetDefaultMemPool(self._raw)
+            self._default_pool = checked(api, "cuDeviceGetDefaultMemPool", found, doing)
         return self._default_pool
 
     def memory_info(self) -> MemoryInfo:
         """Free and total bytes now; this makes the device's primary context if there is none."""
         from .types import MemoryInfo
 
-        context = self.primary_context()
-        code, free, total = call_bound(self._api, context, self._api.cuMemGetInfo)
-        if code:
-            raise failure(self._api, code, "cuMemGetInfo", f"device {self._ordinal}'s free memory")
-        return MemoryInfo(free, total)
+        api, doing = self._api, f"device {self._ordinal}'s free memory"
+        found = call_bound(api, self.primary_context(), api.cuMemGetInfo)
+        return MemoryInfo(*checked(api, "cuMemGetInfo", found, doing))
 
     def info(self) -> GpuDeviceInfo:
         """What the runtime layer weighs the device by, its free memory as of now."""
@@ -281,10 +266,8 @@ def init() -> None:
 
 def driver_version() -> tuple[int, int]:
     """The CUDA version that the driver supports, such as (13, 0)."""
-    driver = current()
-    code, version = driver.api.cuDriverGetVersion()
-    if code:
-        raise failure(driver.api, code, "cuDriverGetVersion", "asking the driver's version")
+    api, doing = current().api, "asking the driver's version"
+    version = checked(api, "cuDriverGetVersion", api.cuDriverGetVersion(), doing)
     return version // 1000, version % 1000 // 10
 
 
@@ -335,11 +318,9 @@ def can_access_peer(device: Device, peer: Device) -> bool:
     """Whether kernels on `device` can reach the memory of `peer` directly."""
     border.several("can_access_peer: devices", (device, peer), Device)
     api = device.driver.api
-    code, answer = api.cuDeviceCanAccessPeer(device.handle, peer.handle)
-    if code:
-        doing = f"asking whether device {device.ordinal} can access device {peer.ordinal}"
-        raise failure(api, code, "cuDeviceCanAccessPeer", doing)
-    return bool(answer)
+    doing = f"asking whether device {device.ordinal} can access device {peer.ordinal}"
+    found = api.cuDeviceCanAccessPeer(device.handle, peer.handle)
+    return bool(checked(api, "cuDeviceCanAccessPeer", found, doing))
 
 
 def _text(raw: bytes) -> str:

@@ -20,7 +20,7 @@ from ._api import (
 from .context import BaseContext, require_context
 from .context_handle import ChildHandle, ContextHandle
 from .deferred_release import run_deferred
-from .driver_selection import failure
+from .driver_selection import checked, failure
 from .handle import Closeable
 from .pickling import Reduced, device_named, register_reduction, unshared
 from .stream import BaseStream
@@ -154,10 +154,8 @@ class Event(Closeable):
         """
         border.instance("Event.elapsed_ms: since", since, Event)
         end, start = self._handle, since._handle
-        code, elapsed = end.api.cuEventElapsedTime(start.raw, end.raw)
-        if code:
-            raise failure(end.api, code, "cuEventElapsedTime", "timing between two events")
-        return elapsed
+        elapsed = end.api.cuEventElapsedTime(start.raw, end.raw)
+        return checked(end.api, "cuEventElapsedTime", elapsed, "timing between two events")
 
 
 def _until(is_done: Callable[[], bool]) -> Generator[Any, None, None]:
@@ -204,9 +202,8 @@ class IpcEventHandle:
         if isinstance(found, _OpenedEventHandle):
             return cls(found.payload, device.uuid.bytes)
         # With a context of another device current, the driver of CUDA 13.0 ends the process.
-        code, made = found.context.call(found.api.cuIpcGetEventHandle, found.raw)
-        if code:
-            raise failure(found.api, code, "cuIpcGetEventHandle", "sharing an event")
+        result = found.context.call(found.api.cuIpcGetEventHandle, found.raw)
+        made = checked(found.api, "cuIpcGetEventHandle", result, "sharing an event")
         handle = cls(opaque_bytes(made), device.uuid.bytes)
         _shared_events(found.context)[handle.payload] = found
         return handle

@@ -254,7 +254,7 @@ class LauncherState:
         read, slot = self._launch_once(args)
         if self._is_quick():
             self._slots.append(slot)
-            self._specialise(tuple(argument.kind for argument in read))
+            self._specialise(tuple([argument.kind for argument in read]))
             if not self._is_quick():  # another thread began a capture, or closed something
                 self.reset()
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ptx.emulate.kernel_facts import Update
-from ptx.isa.instruction_facts import GENERIC, InstructionKind, facts_of
+from ptx.isa.instruction_facts import GENERIC, InstructionKind
 from ptx.isa.model import Instruction
 
 
@@ -59,7 +59,7 @@ def role_of(
     update: Update | None = None,
 ) -> AccessRole:
     """The role of an access by an instruction."""
-    facts = facts_of(instruction)
+    facts = instruction.facts
     if facts.kind is InstructionKind.MBARRIER:
         return _MAKES if facts.name in _MAKERS else _NEEDS
     atomic = writes and (facts.is_atomic or "reduce" in facts.words)

@@ -21,8 +21,8 @@ from ptx.emulate.check.stamps import Stamps
 from ptx.emulate.check.step import Step
 from ptx.emulate.check.tensor_races import TensorRaces
 from ptx.emulate.check.tensor_workers import TensorWorkers, WorkerKind
-from ptx.emulate.memory.cluster_shared import owners
 from ptx.emulate.memory.device_memory import DeviceMemory
+from ptx.emulate.memory.generic_addresses import owners
 from ptx.emulate.memory.late_stores import LateStores
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in

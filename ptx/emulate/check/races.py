@@ -46,9 +46,8 @@ from ptx.isa.instruction_facts import (
     TENSOR_MAP,
     TEXTURE,
     InstructionKind,
-    facts_of,
 )
-from ptx.isa.source_place import source_place
+from ptx.isa.model import source_place
 
 if TYPE_CHECKING:
     from ptx.isa.model import Instruction
@@ -98,7 +97,7 @@ def _reserved(units: int) -> Stamps:
 
 def _work_of(instruction: Instruction) -> str:
     """The name of an instruction for tensor cores."""
-    facts = facts_of(instruction)
+    facts = instruction.facts
     return facts.name if facts.opcode == "tcgen05" else facts.opcode
 
 
