@@ -207,7 +207,8 @@ class GrowingBuffer(DeviceBuffer):
         reserved = _reserved(stream._handle, self.capacity, identity)
         self._hold(stream, reserved, int(reserved.raw), 0)
         if shareable:
-            SharedMemory.of(context.driver, context.ordinal).ranges[identity] = reserved
+            with context.driver.lock:
+                SharedMemory.of(context.driver, context.ordinal).ranges[identity] = reserved
             _let_buffers_go()
         if nbytes:
             self.grow(nbytes)

@@ -52,7 +52,7 @@ _P = ParamSpec("_P")
 
 
 class SharedMemory:
-    """What of one device is shared. Who opens something holds `Driver.lock`.
+    """What is shared of one device. `Driver.lock` is held where it changes.
 
     Attributes:
         own: what owns memory of this process, by the handles of that.
@@ -139,7 +139,8 @@ class PoolHandle(ChildHandle[CUmemoryPool]):
     def _be_known(self, descriptor: int, identity: bytes) -> None:
         """Have a descriptor, which is the box's from now on."""
         self.destroyer.descriptor, self.identity = descriptor, identity
-        SharedMemory.of(self.driver, self.context.ordinal).pools[identity] = self
+        with self.driver.lock:
+            SharedMemory.of(self.driver, self.context.ordinal).pools[identity] = self
 
     @classmethod
     def imported(cls, device: Device, descriptor: int, identity: bytes = b"") -> PoolHandle:
@@ -380,7 +381,8 @@ class IpcMemoryHandle:
         identity = b"" if pool is None else pool.identity
         handle = cls(payload, named, root.nbytes, address - start, identity)
         if not isinstance(box, (ForeignMemory, OpenedMemory)):
-            SharedMemory.of(box.driver, device.ordinal).own[handle] = root
+            with box.driver.lock:
+                SharedMemory.of(box.driver, device.ordinal).own[handle] = root
         return handle
 
     def open(self, stream: BaseStream, pool: MemoryResource | None = None) -> DeviceBuffer:
