@@ -76,12 +76,12 @@ class ClosedHandle:
     """Stands in for the handle of a closed object; every access raises `ClosedError`.
 
     Attributes:
-        home: no stream, so that the quick test of a launch or a copy fails.
+        ordered_on: no stream, so that the quick test of a launch or a copy fails.
     """
 
     __slots__ = ("_text",)
 
-    home = None
+    ordered_on = None
 
     def __init__(self, text: str) -> None:
         self._text = text
