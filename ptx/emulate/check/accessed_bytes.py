@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.check.access_step import AccessStep
 from ptx.emulate.check.findings import Access
+from ptx.emulate.check.race_check import RaceCheck
 from ptx.emulate.check.stamps import sites_of
-from ptx.emulate.check.step import Step
-
-if TYPE_CHECKING:
-    from ptx.emulate.check.races import RaceCheck
 
 Sites = NDArray[np.uint16]  # 1 + the number of the site that accessed a unit last; 0 for none
 Places = NDArray[np.int64]
@@ -131,7 +129,7 @@ def _stretches(
             yield way, starts[there], ends[there]
 
 
-def _listed_steps(check: RaceCheck) -> Iterator[tuple[bool, list[Step]]]:
+def _listed_steps(check: RaceCheck) -> Iterator[tuple[bool, list[AccessStep]]]:
     yield from check.in_global.listed()
     for writes in (False, True):
         yield writes, [step for step, is_write in check.elsewhere if is_write == writes]
@@ -158,7 +156,7 @@ def _runs_of_steps(check: RaceCheck) -> Iterator[AccessedBytes]:
                 yield merged(parts)
 
 
-def _listed(steps: list[Step], shift: int) -> tuple[int | Places, Sites]:
+def _listed(steps: list[AccessStep], shift: int) -> tuple[int | Places, Sites]:
     low = min(step.low for step in steps) >> shift
     high = -(-max(step.high for step in steps) >> shift)
     if sum(step.count for step in steps) * _SPARSE < high - low:
@@ -172,7 +170,7 @@ def _listed(steps: list[Step], shift: int) -> tuple[int | Places, Sites]:
     return low, found
 
 
-def _numbers(step: Step) -> Places:
+def _numbers(step: AccessStep) -> Places:
     units = step.find_units()
     if isinstance(units, slice):
         return np.arange(units.start, units.stop, dtype=np.int64)

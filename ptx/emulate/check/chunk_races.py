@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.check.access_role import ASYNC, NARROW, READ_ONLY, TENSOR_MAP, AccessRole
-from ptx.emulate.check.accesses import LastAccesses, in_memory
-from ptx.emulate.check.chunk_order import ChunkOrder
-from ptx.emulate.check.comparison import Comparison
-from ptx.emulate.check.copies import Copies, Kind
-from ptx.emulate.check.lost_updates import LostUpdates
-from ptx.emulate.check.pending_registers import PendingRegisters
-from ptx.emulate.check.races import RaceCheck
-from ptx.emulate.check.same_values import SameValues
+from ptx.emulate.check.access_step import AccessStep
+from ptx.emulate.check.async_copies import AsyncCopies, Kind
+from ptx.emulate.check.data_races import DataRaces, LostUpdates, WrittenValues
+from ptx.emulate.check.happens_before import HappensBefore
+from ptx.emulate.check.memory_model import ASYNC, NARROW, READ_ONLY, TENSOR_MAP, AccessRole
+from ptx.emulate.check.race_check import RaceCheck
+from ptx.emulate.check.shadow_memory import ShadowMemory, in_memory
 from ptx.emulate.check.stamps import Stamps
-from ptx.emulate.check.step import Step
-from ptx.emulate.check.tensor_races import TensorRaces
-from ptx.emulate.check.tensor_workers import TensorWorkers, WorkerKind
+from ptx.emulate.check.tensor_cores import PendingRegisters, TensorRaces, TensorWorkers, WorkerKind
 from ptx.emulate.memory.cluster_shared import owners
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.late_stores import LateStores
@@ -28,10 +24,7 @@ from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.errors import Where
 from ptx.emulate.model.geometry import Geometry, Value
-
-if TYPE_CHECKING:
-    from ptx.emulate.model.threads import Threads
-
+from ptx.emulate.model.threads import Threads
 
 _FEWEST_IN_SHARED: Final = 1 << 23  # a barrier soon forgets them
 
@@ -53,15 +46,15 @@ class ChunkRaces:
         self._shared_stride = shared_stride
         self._several = geometry.blocks > 1
         units = geometry.blocks * shared_stride >> launch.shared_shift
-        self._in_shared = LastAccesses(units, in_memory, launch.shift, _FEWEST_IN_SHARED)
+        self._in_shared = ShadowMemory(units, in_memory, launch.shift, _FEWEST_IN_SHARED)
         self.first: int = first
-        self.order: ChunkOrder = ChunkOrder(launch, geometry, first)
+        self.order: HappensBefore = HappensBefore(launch, geometry, first)
         self._clocks = self.order.clocks
-        self._comparison = Comparison(launch, self.order, first, shared_stride)
+        self._comparison = DataRaces(launch, self.order, first, shared_stride)
         self._compare = self._comparison.compare
         self._updates = LostUpdates(self._comparison, geometry.threads)
-        self._copies = Copies(geometry.threads)
-        self._bulk = Copies(geometry.threads)
+        self._copies = AsyncCopies(geometry.threads)
+        self._bulk = AsyncCopies(geometry.threads)
         self._geometry = geometry
         self._own: LateStores | None = None
 
@@ -192,7 +185,7 @@ class ChunkRaces:
         number = launch.number_of(site)
         slots, within = np.divmod(objects * 8, most)
         lanes = None if threads.lanes is None else threads.lane_numbers()
-        step = Step(
+        step = AccessStep(
             self._clocks.moment, lanes, number, addresses_in(within), 0, threads.n, site.total,
             launch.shared_shift, slots * most,
         )  # fmt: skip
@@ -217,7 +210,7 @@ class ChunkRaces:
         what = f"mbarrier {self.first}"
         return self._launch.counted.stamps(what, objects, blocks, issuers, site)
 
-    def _put_by(self, kind: Kind, accesses: LastAccesses, step: Step, stamps: Stamps) -> None:
+    def _put_by(self, kind: Kind, accesses: ShadowMemory, step: AccessStep, stamps: Stamps) -> None:
         """Another than the threads does this, with these stamps without a site."""
         counted = step.by(stamps)
         units = counted.units
@@ -234,7 +227,7 @@ class ChunkRaces:
     def _step(
         self, threads: Threads, space: str, addresses: Addresses, offset: int, site: Site,
         number: int,
-    ) -> Step | None:  # fmt: skip
+    ) -> AccessStep | None:  # fmt: skip
         """An access as a step; None where it is of no memory that is looked at."""
         launch, starts, begun = self._launch, None, None
         if space == "global":
@@ -251,7 +244,7 @@ class ChunkRaces:
         else:
             return None
         lanes = None if threads.lanes is None else threads.lane_numbers()
-        step = Step(
+        step = AccessStep(
             self._clocks.moment, lanes, number, addresses, offset, threads.n, site.total, shift,
             starts,
         )  # fmt: skip
@@ -263,7 +256,7 @@ class ChunkRaces:
             self._compare_begins(step, *begun)
         return step
 
-    def _compare_begins(self, step: Step, slots: Index, within: Index) -> None:
+    def _compare_begins(self, step: AccessStep, slots: Index, within: Index) -> None:
         """Report an access to the shared memory of a block that may not have begun."""
         early = np.flatnonzero(self.order.may_not_have_begun(step.threads, slots))
         if len(early):
@@ -271,15 +264,20 @@ class ChunkRaces:
             stamp = int(self._clocks.now[step.threads[at]]) | step.site
             self._launch.report_early(stamp, int(within[at]), self.first + int(slots[at]))
 
-    def _same(self, space: str, values: tuple[Value, ...], step: Step) -> SameValues:
+    def _same(self, space: str, values: tuple[Value, ...], step: AccessStep) -> WrittenValues:
         data = self._launch.memory.data if space == "global" else self._data
-        return SameValues(data, values, step, self._launch.hidden_from(self._own))
+        return WrittenValues(data, values, step, self._launch.hidden_from(self._own))
 
-    def _groups_of(self, site: Site) -> Copies:
+    def _groups_of(self, site: Site) -> AsyncCopies:
         return self._bulk if "bulk" in site.instruction.modifiers else self._copies
 
     def _access(
-        self, space: str, accesses: LastAccesses, step: Step, role: AccessRole, same: SameValues
+        self,
+        space: str,
+        accesses: ShadowMemory,
+        step: AccessStep,
+        role: AccessRole,
+        same: WrittenValues,
     ) -> None:
         """One side of a copy."""
         if role.strong:
@@ -330,7 +328,7 @@ class ChunkRaces:
         self._launch.report_texel(where, memory, address, nbytes)
 
     def _compare_proxies(
-        self, space: str, accesses: LastAccesses, step: Step, proxy: str,
+        self, space: str, accesses: ShadowMemory, step: AccessStep, proxy: str,
         fences: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
         """An access reads through another proxy what was perhaps written before."""
@@ -339,13 +337,15 @@ class ChunkRaces:
             for old in accesses.written(step.units) + accesses.atomics.found(step.units):
                 self._comparison.compare_proxies(space, old, step, proxy, fences)
 
-    def _read(self, space: str, accesses: LastAccesses, step: Step) -> None:
+    def _read(self, space: str, accesses: ShadowMemory, step: AccessStep) -> None:
         accesses.settle(step)
         atomics = accesses.atomics.found_by_others(step.units, step.stamps)
         for old in accesses.written(step.units) + atomics:
             self._compare(space, old, step)
 
-    def _write(self, space: str, accesses: LastAccesses, step: Step, same: SameValues) -> None:
+    def _write(
+        self, space: str, accesses: ShadowMemory, step: AccessStep, same: WrittenValues
+    ) -> None:
         units, stamps = step.units, step.stamps
         for old in accesses.written(units):
             self._compare(space, old, step, same)
@@ -357,17 +357,22 @@ class ChunkRaces:
         if lost is not None:
             self._comparison.same_step(space, step, same)
 
-    def _compared(self, step: Step) -> Step:
+    def _compared(self, step: AccessStep) -> AccessStep:
         """Those of threads that read which are compared with what others did."""
         return step if self.order.is_uneven else _kept(step)
 
-    def _copied(self, accesses: LastAccesses, step: Step) -> list[Stamps]:
+    def _copied(self, accesses: ShadowMemory, step: AccessStep) -> list[Stamps]:
         """The copies that may still read these units."""
         found = [each.reads_of(accesses, step) for each in (self._copies, self._bulk) if each]
         return [each for each in found if each is not None]
 
     def _strong(
-        self, space: str, accesses: LastAccesses, step: Step, role: AccessRole, same: SameValues
+        self,
+        space: str,
+        accesses: ShadowMemory,
+        step: AccessStep,
+        role: AccessRole,
+        same: WrittenValues,
     ) -> None:
         units, stamps = step.units, step.stamps
         for old in accesses.written(units):
@@ -422,6 +427,6 @@ class ChunkRaces:
             copies.wait(lanes, pending, self._clocks.now, reads_alone=reads_alone)
 
 
-def _kept(step: Step) -> Step:
+def _kept(step: AccessStep) -> AccessStep:
     """Those of threads that read whose reads are kept: of many that read one place, the ends."""
     return step.ends() if step.is_uniform and step.count > 2 else step

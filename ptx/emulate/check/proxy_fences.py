@@ -8,12 +8,13 @@ that. The writing thread may do so, or the reading one, or a third one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections import deque
+from typing import Final
 
 import numpy as np
 
-from ptx.emulate.check.clocks import Clocks, Fences
-from ptx.emulate.check.proxy_fence_log import ProxyFence, ProxyFenceLog
+from ptx.emulate.check.accelerations import DeferredWork
+from ptx.emulate.check.barrier_clocks import BarrierClocks, FenceClocks, Small
 from ptx.emulate.check.stamps import (
     EPOCH_SHIFT,
     THREAD_SHIFT,
@@ -23,11 +24,52 @@ from ptx.emulate.check.stamps import (
     epochs_of,
     threads_of,
 )
+from ptx.emulate.check.synchronizes_with import Synchronization, Told
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import WARP
 
-if TYPE_CHECKING:
-    from ptx.emulate.check.races import RaceCheck
+_MOST_FENCES: Final = 256  # of a launch that are kept; who asks for more is believed
+
+
+class ProxyFence:
+    """One fence of several threads, and what each of them knows when it executes it.
+
+    Attributes:
+        threads: their numbers in the launch, ascending; ended: the epoch that the fence ends.
+        block, warp: up to where the block and the warp of each know each other.
+        lanes: (threads, 32) what each knows of the lanes of its warp; None where that is less.
+        told: what each knows through memory; empty where that is nothing.
+    """
+
+    __slots__ = ("block", "ended", "lanes", "threads", "told", "warp")
+
+    def __init__(
+        self, threads: Stamps, ended: Stamps, clocks: BarrierClocks, lanes: Index, told: list[Told]
+    ) -> None:
+        self.threads: Stamps = threads
+        self.ended: Stamps = ended
+        block, warp, by_lane = clocks.known(lanes)
+        self.block: Stamps = block
+        self.warp: Stamps = warp
+        self.lanes: Small | None = by_lane
+        self.told: list[Told] = told
+
+
+class ProxyFenceLog:
+    """The proxy fences of one kind in a launch, the latest `_MOST_FENCES` of them.
+
+    `forgot`: whether there were more.
+    """
+
+    def __init__(self) -> None:
+        self.fences: deque[ProxyFence] = deque(maxlen=_MOST_FENCES)
+        self.forgot: bool = False
+
+    def add(self, fence: ProxyFence) -> None:
+        """One more."""
+        self.forgot |= len(self.fences) == _MOST_FENCES
+        self.fences.append(fence)
+
 
 _MOST_SEEN: Final = 4096  # writes that are kept of a reader
 
@@ -35,17 +77,25 @@ _MOST_SEEN: Final = 4096  # writes that are kept of a reader
 class ProxyFences:
     """The proxy fences of one kind, as the threads of a chunk see them."""
 
-    def __init__(self, launch: RaceCheck, clocks: Clocks, log: ProxyFenceLog, threads: int) -> None:
-        self._launch = launch
+    def __init__(
+        self,
+        known: Synchronization,
+        deferred: DeferredWork,
+        clocks: BarrierClocks,
+        log: ProxyFenceLog,
+        threads: int,
+    ) -> None:
+        self._known = known
+        self._deferred = deferred
         self._clocks = clocks
         self._log = log
-        self._last = Fences(threads)
+        self._last = FenceClocks(threads)
         self._seen: dict[int, set[int]] = {}  # by readers, writes with a fence in between
 
     def add(self, lanes: Index) -> None:
         """These threads execute a fence."""
-        clocks, known = self._clocks, self._launch.handovers
-        self._launch.handover_log.settle()
+        clocks, known = self._clocks, self._known
+        self._deferred.settle()
         threads = clocks.threads[lanes]
         told = [known.told(each) for each in threads.tolist()] if known.anything else []
         before = clocks.block_known, clocks.warp_known
@@ -98,13 +148,13 @@ class ProxyFences:
         known.update(old[~unseen].tolist())
         return unseen
 
-    def _known(self, fence: ProxyFence, chosen: Index, lane: int) -> Bools:
+    def _is_over(self, fence: ProxyFence, chosen: Index, lane: int) -> Bools:
         """Which threads' part of a fence is over for a thread."""
         clocks = self._clocks
         threads, ended = fence.threads[chosen], fence.ended[chosen]
         stamps = (threads + 1) << THREAD_SHIFT | ended << EPOCH_SHIFT
         known = clocks.over(stamps, np.full(len(stamps), lane))
-        handovers, rest = self._launch.handovers, np.flatnonzero(~known)
+        handovers, rest = self._known, np.flatnonzero(~known)
         if len(rest) and handovers.anything:
             mine = int(clocks.threads[lane])
             known[rest] = handovers.over_for(mine, threads[rest].tolist(), ended[rest].tolist())
@@ -117,14 +167,14 @@ class ProxyFences:
         at = np.minimum(np.searchsorted(fence.threads, writers), len(fence.threads) - 1)
         covered: Bools = (fence.threads[at] == writers) & (epochs <= fence.ended[at])
         some = np.flatnonzero(covered)
-        covered[some] = self._known(fence, at[some], lane)
+        covered[some] = self._is_over(fence, at[some], lane)
         return covered
 
     def _covered_by_others(
         self, fence: ProxyFence, lane: int, writers: Stamps, epochs: Stamps
     ) -> Bools:
         """Which writes a fence of threads that knew of them makes visible to a thread."""
-        known = self._known(fence, np.arange(len(fence.threads)), lane)
+        known = self._is_over(fence, np.arange(len(fence.threads)), lane)
         if not known.any():
             return np.zeros(len(writers), dtype=np.bool_)
         shift = self._clocks.shift
@@ -140,7 +190,7 @@ class ProxyFences:
             different = {(id(one), id(other)): (one, other) for one, other in told}.values()
             for at in np.flatnonzero(~covered).tolist():
                 thread, epoch = int(writers[at]), int(epochs[at])
-                tells = self._launch.handovers.tells
+                tells = self._known.tells
                 covered[at] = any(tells(each, thread, epoch) for each in different)
         return covered
 

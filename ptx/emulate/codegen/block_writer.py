@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from ptx.emulate.check.pending_registers import Action, PendingUse
+from ptx.emulate.check.tensor_cores import Action, PendingUse
 from ptx.emulate.codegen.analysis.pending_results import pending_results
 from ptx.emulate.codegen.analysis.unwritten_registers import unwritten_registers
 from ptx.emulate.codegen.cfg import Block, bits, mask_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from ptx.emulate.check.access_role import is_narrow_fence
+from ptx.emulate.check.memory_model import is_narrow_fence
 from ptx.emulate.codegen.analysis.block_invariant import invariant_definitions
 from ptx.emulate.codegen.analysis.lateness import may_be_late
 from ptx.emulate.codegen.analysis.pointer_origins import KernelOrigins

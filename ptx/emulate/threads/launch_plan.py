@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ptx.emulate.check.accessed_bytes import LaunchAccesses
 from ptx.emulate.check.chunk_races import ChunkRaces
-from ptx.emulate.check.races import RaceCheck
+from ptx.emulate.check.race_check import RaceCheck
 from ptx.emulate.check.unwritten_reads import UnwrittenReads
 from ptx.emulate.count.chunk_counts import ChunkCounts
 from ptx.emulate.count.launch_counts import LaunchCounts

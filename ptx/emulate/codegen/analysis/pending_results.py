@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ptx.emulate.check.pending_registers import Action, PendingUse
-from ptx.emulate.check.tensor_workers import WorkerKind
+from ptx.emulate.check.tensor_cores import Action, PendingUse, WorkerKind
 from ptx.emulate.codegen.cfg import Block, BlockStep
 from ptx.emulate.codegen.table import Effect
 from ptx.isa.model import Immediate

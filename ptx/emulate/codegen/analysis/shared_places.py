@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from ptx.emulate.check.access_role import is_atomic_or_volatile
+from ptx.emulate.check.memory_model import is_atomic_or_volatile
 from ptx.emulate.codegen.cfg import Block, BlockStep
 from ptx.emulate.codegen.table import Effect
 from ptx.emulate.kernel_facts import Update

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.check.chunk_races import ChunkRaces
-from ptx.emulate.check.tensor_workers import WorkerKind
+from ptx.emulate.check.tensor_cores import WorkerKind
 from ptx.emulate.exec.sync.bulk_copy import Amounts, Place, copies_to_blocks
 from ptx.emulate.exec.sync.mbarrier import mbarriers_of
 from ptx.emulate.memory.site import Site

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.check.tensor_workers import WorkerKind
+from ptx.emulate.check.tensor_cores import WorkerKind
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.order.ordered_blocks import Stage, ordered_blocks

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from ptx.emulate.check.knowledge import NOTHING, Few, Knowledge, epoch_of, joined, joined_all
+from ptx.emulate.check.vector_clock import NOTHING, Few, VectorClock, epoch_of, joined, joined_all
 
 MOST = 3000
 
@@ -17,7 +17,7 @@ def drawn(draw: random.Random, among: int) -> Few:
     return {draw.randrange(among): draw.randrange(1, 1000) for _ in range(count)}
 
 
-def as_dict(known: Knowledge) -> Few:
+def as_dict(known: VectorClock) -> Few:
     every = {number: epoch_of(known, number) for number in range(MOST)}
     return {number: epoch for number, epoch in every.items() if epoch}
 

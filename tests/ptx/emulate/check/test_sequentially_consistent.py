@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ptx
-from ptx.emulate.check import handover_log
+from ptx.emulate.check import accelerations
 from ptx.emulate.check.findings import Finding, Findings
 from ptx.emulate.threads.limits import Limits
 from tests.short_cases import few
@@ -127,7 +127,7 @@ def test_what_is_put_off_is_told_as_if_it_was_not(
     kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late = [_lines(each) for each in found_in(kernel, 3, 64)]
-    monkeypatch.setattr(handover_log, "_MOST_NUMBERS", 0)
+    monkeypatch.setattr(accelerations, "_MOST_NUMBERS", 0)
     assert [_lines(each) for each in found_in(kernel, 3, 64)] == late
 
 

@@ -20,12 +20,152 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.check.access_pair import Pair, copied
-from ptx.emulate.check.patterns import Patterns
-from ptx.emulate.check.sole_users import SoleUsers
-from ptx.emulate.check.stamps import Bools, Stamps, sites_of
-from ptx.emulate.check.step import Step, Units, chosen
+from ptx.emulate.check.access_step import AccessStep, Units, chosen
+from ptx.emulate.check.patterns import AddressPatterns, SoleUsers
+from ptx.emulate.check.stamps import THREAD_SHIFT, WARP_SHIFT, Bools, Stamps, sites_of, threads_of
 from ptx.emulate.model.addresses import Index
+
+_TWO: Final = 2
+_FARTHEST: Final = 2
+
+
+class AccessPair:
+    """Two accesses of each unit, of threads as far apart as there were."""
+
+    def __init__(self, make: Callable[[], Stamps], shift: int) -> None:
+        self._make = make
+        self._shift = shift
+        self.last: Stamps | None = None
+        self.other: Stamps | None = None
+
+    def found(self, units: Units) -> list[Stamps]:
+        """What is known of these units, where anything is."""
+        if self.last is None or self.other is None:
+            return []
+        last = copied(self.last, units)
+        if not last.any():
+            return []
+        other = copied(self.other, units)
+        return [last, other] if other.any() else [last]
+
+    def found_by_others(self, units: Units, stamps: Stamps) -> list[Stamps]:
+        """The same, without what is before the last one where that is the very thread's."""
+        found = self.found(units)
+        if not found:
+            return []
+        own = threads_of(found[0]) == threads_of(stamps)
+        return [np.where(own, 0, each) for each in found]
+
+    def latest(self, units: Units) -> Stamps:
+        """The last of these units' accesses, 0 where there is none."""
+        if self.last is not None:
+            return copied(self.last, units)
+        count = units.stop - units.start if isinstance(units, slice) else len(units)
+        return np.zeros(count, dtype=np.int64)
+
+    def add(self, units: Units, stamps: Stamps) -> None:
+        """These threads access these units; several may access the same one."""
+        if self.last is None or self.other is None:
+            self.last, self.other = self._make(), self._make()
+        if len(stamps) == _TWO and self._is_again(units, stamps):
+            return
+        before = copied(self.last, units)
+        self.last[units] = stamps
+        if isinstance(units, slice):
+            self._put_aside(units, stamps, before)
+            return
+        winners = self.last[units]
+        self._put_aside(units, winners, before)
+        beside = np.flatnonzero(winners != stamps)
+        if len(beside):
+            self._put_aside(units[beside], winners[beside], stamps[beside])
+
+    def _is_again(self, units: Units, stamps: Stamps) -> bool:
+        """Whether the very two threads access one unit which did so last; they do it later now.
+
+        So do threads that poll a place.
+        """
+        assert self.last is not None
+        assert self.other is not None
+        if isinstance(units, slice):
+            return False
+        unit, same = units.tolist()
+        first, second = stamps.tolist()
+        if (
+            unit != same
+            or second >> THREAD_SHIFT != int(self.last[unit]) >> THREAD_SHIFT
+            or first >> THREAD_SHIFT != int(self.other[unit]) >> THREAD_SHIFT
+        ):
+            return False
+        self.last[unit], self.other[unit] = second, first
+        return True
+
+    def change(self, units: Index, old: Stamps, new: Stamps) -> None:
+        """What had these stamps has new ones, where it is still there."""
+        for each in (self.last, self.other):
+            if each is not None:
+                same = each[units] == old
+                each[units[same]] = new[same]
+
+    def clear_of(self, units: Units, sites: Sequence[int]) -> None:
+        """Forget what these sites did."""
+        for each in (self.last, self.other):
+            if each is not None:
+                kept = each[units]
+                each[units] = np.where(np.isin(sites_of(kept), sites), 0, kept)
+
+    def clear(self, units: Units) -> None:
+        """Forget the accesses to these units."""
+        if self.last is not None and self.other is not None and self.last[units].any():
+            self.last[units] = 0
+            self.other[units] = 0
+
+    def reset(self) -> None:
+        """Forget all accesses."""
+        if self.last is not None and self.other is not None:
+            self.last[:] = 0
+            self.other[:] = 0
+
+    def _put_aside(self, units: Units, last: Stamps, stamps: Stamps) -> None:
+        """Keep these accesses beside the last ones, unless what is kept is farther from them."""
+        assert self.other is not None
+        if not stamps.any():
+            return
+        mine = _numbers(last)
+        apart = mine ^ _numbers(stamps)
+        changed = (apart != 0) & (stamps != 0)
+        if not changed.any():
+            return
+        kept, far = self.other[units], self._distance(apart)
+        if kept.any():
+            apart_before = mine ^ _numbers(kept)
+            nearer = self._distance(apart_before) <= far
+            changed &= nearer | (apart_before == 0) | (kept == 0)
+        for distance in range(_FARTHEST + 1):  # of one unit's, the farthest stays
+            there = np.flatnonzero(changed & (far == distance))
+            if len(there):
+                self.other[chosen(units, there)] = stamps[there]
+
+    def _distance(self, apart: NDArray[np.int32]) -> NDArray[np.uint8]:
+        """How far two threads are apart: 0 within a warp, then in the block, 2 in others.
+
+        `apart`: the bits in which their numbers differ.
+        """
+        far = (apart >= 1 << self._shift).view(np.uint8)
+        far += (apart >= 1 << WARP_SHIFT).view(np.uint8)
+        return far
+
+
+def _numbers(stamps: Stamps) -> NDArray[np.int32]:
+    """The numbers of the threads, in half the memory."""
+    return threads_of(stamps).astype(np.int32)
+
+
+def copied(stamps: Stamps, units: Units) -> Stamps:
+    """The stamps of these units, in an array of their own."""
+    found: Stamps = stamps[units]
+    return found.copy() if isinstance(units, slice) else found
+
 
 FEWEST_LISTED: Final = 1 << 21
 """Bytes of addresses that are listed of a memory at least, before they are written down."""
@@ -46,11 +186,11 @@ class _Listed:
         self.was_read = False
         self.was_combined = False
         self.has_users = False
-        self.reads: list[Step] = []
-        self.writes: list[Step] = []
-        self.atomics: list[Step] = []
+        self.reads: list[AccessStep] = []
+        self.writes: list[AccessStep] = []
+        self.atomics: list[AccessStep] = []
 
-    def in_order(self) -> list[Step]:
+    def in_order(self) -> list[AccessStep]:
         """The reads and the writes, in the order of their execution."""
         if not self.writes:
             return self.reads
@@ -60,12 +200,12 @@ class _Listed:
 _low, _high = attrgetter("low"), attrgetter("high")
 
 
-def _meet(one: Step, step: Step) -> bool:
+def _meet(one: AccessStep, step: AccessStep) -> bool:
     """Whether threads may access what other ones do in another step."""
     return one.low < step.high and step.low < one.high and not one.is_at(step)
 
 
-class LastAccesses:
+class ShadowMemory:
     """The accesses to a memory of `units` units, which `reserve` makes arrays of zeros for.
 
     At least `fewest` bytes of addresses are listed before they are written down.
@@ -81,11 +221,11 @@ class LastAccesses:
     ) -> None:
         self._make: Callable[[], Stamps] = partial(reserve, units)
         self._writes: Stamps | None = None
-        self.reads: Pair = Pair(self._make, shift)
-        self.strong_reads: Pair = Pair(self._make, shift)
-        self.atomics: Pair = Pair(self._make, shift)
+        self.reads: AccessPair = AccessPair(self._make, shift)
+        self.strong_reads: AccessPair = AccessPair(self._make, shift)
+        self.atomics: AccessPair = AccessPair(self._make, shift)
         self._listed: list[_Listed] = []  # apart from each other, by their bytes
-        self._patterns = Patterns()
+        self._patterns = AddressPatterns()
         self._users = SoleUsers(units, reserve, shift)
         self._last_number = 0
         self._nbytes = 0  # of addresses in the list
@@ -94,11 +234,11 @@ class LastAccesses:
         # Between which bytes accesses are written down; apart from each other, in order.
         self._touched: list[tuple[int, int]] = []
 
-    def lists_read(self, step: Step) -> bool:
+    def lists_read(self, step: AccessStep) -> bool:
         """List a read, unless others have written some of it; whether that is so."""
         if self._is_touched(step):
             return False
-        step.share(self._patterns)
+        step.share(self._patterns.share)
         group = self._group(step)
         if group.was_combined or group.atomics:
             return False
@@ -110,11 +250,11 @@ class LastAccesses:
         self._bound(group, step.slim())
         return True
 
-    def lists_atomic(self, step: Step) -> bool:
+    def lists_atomic(self, step: AccessStep) -> bool:
         """List an atomic write to what only such have accessed."""
         if self._is_touched(step):
             return False
-        step.share(self._patterns)
+        step.share(self._patterns.share)
         group = self._group(step)
         if group.was_read or group.writes or group.reads:
             return False
@@ -122,7 +262,7 @@ class LastAccesses:
         self._bound(group, step.slim(is_compared=False))
         return True
 
-    def has_writes(self, step: Step) -> bool:
+    def has_writes(self, step: AccessStep) -> bool:
         """Whether anything may have written bytes near those of a step."""
         around = self._listed[self._around(step)]
         return self._is_touched(step) or any(each.writes or each.atomics for each in around)
@@ -146,11 +286,11 @@ class LastAccesses:
                 found |= stamps[units] != 0
         return found if found.any() else None
 
-    def lists_write(self, step: Step) -> bool:
+    def lists_write(self, step: AccessStep) -> bool:
         """List a write of each thread to a place of its own, which no other has accessed."""
         if self._is_touched(step):
             return False
-        step.share(self._patterns)
+        step.share(self._patterns.share)
         if not step.is_apart:
             return False
         group = self._group(step)
@@ -169,7 +309,7 @@ class LastAccesses:
         self._bound(group, step.slim())
         return True
 
-    def _put(self, steps: list[Step], step: Step) -> None:
+    def _put(self, steps: list[AccessStep], step: AccessStep) -> None:
         """List a step, instead of the last one if the same threads accessed the same places."""
         self._last_number += 1
         step.number = self._last_number
@@ -216,7 +356,7 @@ class LastAccesses:
         self._listed = rest
         self._nbytes = sum(each.nbytes for each in rest)
 
-    def read(self, step: Step, guesses: Sequence[int]) -> None:
+    def read(self, step: AccessStep, guesses: Sequence[int]) -> None:
         """These threads read these units; the sites `guesses` read what a swap checks.
 
         A guess may be meant so, so it gives way to any other read, whoever comes first.
@@ -230,7 +370,7 @@ class LastAccesses:
             self.reads.clear_of(units, guesses)
         self.reads.add(units, stamps)
 
-    def settle(self, step: Step) -> None:
+    def settle(self, step: AccessStep) -> None:
         """Write down what is listed of the bytes of a step."""
         around = self._around(step)
         groups = self._listed[around]
@@ -246,7 +386,7 @@ class LastAccesses:
         found = copied(self._writes, units)
         return [found] if found.any() else []
 
-    def write(self, step: Step) -> Bools | None:
+    def write(self, step: AccessStep) -> Bools | None:
         """These threads write these units; whose write was another's in the same step, or None."""
         if self._writes is None:
             self._writes = self._make()
@@ -260,7 +400,7 @@ class LastAccesses:
         lost: Bools = self._writes[units] != step.stamps
         return lost if lost.any() else None
 
-    def put(self, units: Index, stamps: Stamps, step: Step) -> None:
+    def put(self, units: Index, stamps: Stamps, step: AccessStep) -> None:
         """Take these stamps as the last writes of some units of a step."""
         self.settle(step)
         if self._writes is None:
@@ -299,7 +439,7 @@ class LastAccesses:
                 if stamps is not None:
                     yield writes, first, stamps[first:end]
 
-    def listed(self) -> Iterator[tuple[bool, list[Step]]]:
+    def listed(self) -> Iterator[tuple[bool, list[AccessStep]]]:
         """What is not written down yet: whether it was written, and steps near each other."""
         for group in self._listed:
             yield False, group.reads
@@ -313,7 +453,7 @@ class LastAccesses:
             for low, high in [*self._touched, *((each.low, each.high) for each in self._listed)]:
                 yield every[low >> shift : -(-high >> shift)]
 
-    def _is_touched(self, step: Step) -> bool:
+    def _is_touched(self, step: AccessStep) -> bool:
         at = bisect_right(self._touched, step.low, key=itemgetter(1))
         return at < len(self._touched) and self._touched[at][0] < step.high
 
@@ -325,12 +465,12 @@ class LastAccesses:
             low, high = min(low, self._touched[start][0]), max(high, self._touched[end - 1][1])
         self._touched[start:end] = [(low, high)]
 
-    def _around(self, step: Step) -> slice:
+    def _around(self, step: AccessStep) -> slice:
         """Where what is listed of the bytes of a step stands."""
         start = bisect_right(self._listed, step.low, key=_high)
         return slice(start, max(start, bisect_left(self._listed, step.high, key=_low)))
 
-    def _group(self, step: Step) -> _Listed:
+    def _group(self, step: AccessStep) -> _Listed:
         """What is listed of the bytes of a step, as one."""
         where = self._around(step)
         around = self._listed[where]

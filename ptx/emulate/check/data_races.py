@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ptx.emulate.check.access_role import AccessRole
-from ptx.emulate.check.chunk_order import ChunkOrder
-from ptx.emulate.check.handover import Order
-from ptx.emulate.check.races import FENCED, GUESS, HEARD, LOST, SAME_VALUE, VOLATILE, RaceCheck
-from ptx.emulate.check.same_values import SameValues
+from ptx.emulate.check.access_step import AccessStep
+from ptx.emulate.check.happens_before import HappensBefore
+from ptx.emulate.check.memory_model import AccessRole
+from ptx.emulate.check.race_check import FENCED, GUESS, HEARD, LOST, SAME_VALUE, VOLATILE, RaceCheck
+from ptx.emulate.check.shadow_memory import ShadowMemory
 from ptx.emulate.check.stamps import (
     MOST_SITES,
     THREAD_SHIFT,
@@ -21,15 +22,65 @@ from ptx.emulate.check.stamps import (
     sites_of,
     threads_of,
 )
-from ptx.emulate.check.step import Step
+from ptx.emulate.check.synchronizes_with import MemoryOrder
 from ptx.emulate.kernel_facts import Update
+from ptx.emulate.memory.late_stores import LateStores
 from ptx.emulate.memory.tensor_memory import COLUMNS, HALF, LANES
 from ptx.emulate.model.addresses import Index
+from ptx.emulate.model.geometry import Value
 
-_MEANT = {Order.HEARD: HEARD, Order.FENCED: FENCED}
+
+class WrittenValues:
+    """Whether what an instruction writes is there already, or written by another lane as well."""
+
+    def __init__(
+        self,
+        data: NDArray[np.uint8],
+        values: tuple[Value, ...],
+        step: AccessStep,
+        hidden: Sequence[LateStores] = (),
+    ) -> None:
+        """Compare what a step is about to write.
+
+        Args:
+            data: the memory.
+            values: what each thread writes; none where it is not known.
+            step: where.
+            hidden: what others have written, although these threads do not see it yet.
+        """
+        self._data = data
+        self._hidden = hidden
+        self._values = values
+        self._step = step
+
+    def as_before(self, at: int) -> bool:
+        """Whether memory has the value that the lane of this unit writes."""
+        lane = self._step.position_of_thread(at)
+        written = self._of(lane)
+        start = self._step.byte(lane)
+        there = self._data[start : start + len(written)]
+        if not written or there.tobytes() == written:
+            return bool(written)
+        seen = bytearray(there.tobytes())
+        for stores in self._hidden:
+            stores.lay_over(there.ctypes.data, seen)
+        return seen == written
+
+    def among(self, one: int, two: int) -> bool:
+        """Whether the lanes of two units write the same."""
+        first, second = (self._of(self._step.position_of_thread(at)) for at in (one, two))
+        return bool(first) and first == second
+
+    def _of(self, lane: int) -> bytes:
+        """The bytes that a lane writes; none where they are not known."""
+        values = [value[lane] if value.ndim else value for value in self._values]
+        return b"".join(np.asarray(value).tobytes() for value in values)
 
 
-class Comparison:
+_MEANT = {MemoryOrder.HEARD: HEARD, MemoryOrder.FENCED: FENCED}
+
+
+class DataRaces:
     """Compares the accesses of a chunk, and reports races.
 
     `shared_stride` is the bytes of each block's shared memory; `first` the number of the first
@@ -37,14 +88,16 @@ class Comparison:
     """
 
     def __init__(
-        self, launch: RaceCheck, order: ChunkOrder, first: int, shared_stride: int
+        self, launch: RaceCheck, order: HappensBefore, first: int, shared_stride: int
     ) -> None:
         self._launch = launch
         self._order = order
         self._first = first
         self._shared_stride = shared_stride
 
-    def compare(self, space: str, old: Stamps, step: Step, same: SameValues | None = None) -> None:
+    def compare(
+        self, space: str, old: Stamps, step: AccessStep, same: WrittenValues | None = None
+    ) -> None:
         """Report where an access is not after an old one."""
         launch, stamps = self._launch, step.stamps
         flying = in_flight(old) if launch.has_copies else None
@@ -87,21 +140,26 @@ class Comparison:
         return found
 
     def _report_first(
-        self, space: str, old: Stamps, step: Step, positions: Index, same: SameValues | None
+        self,
+        space: str,
+        old: Stamps,
+        step: AccessStep,
+        positions: Index,
+        same: WrittenValues | None,
     ) -> None:
         launch, stamps = self._launch, step.stamps
         may_be_meant: dict[str, int] = {}
         first, second = (int(each[positions[0]]) & MOST_SITES - 1 for each in (old, stamps))
         # A thread has many units at once, whose order is the same.
-        orders: dict[tuple[int, int], Order] = {}
+        orders: dict[tuple[int, int], MemoryOrder] = {}
         for at in positions.tolist():
             pair = int(old[at]), int(stamps[at])
             order = orders.get(pair)
             if order is None:
                 order = orders[pair] = self._order.of(*pair)
-            if order is Order.KNOWN:
+            if order is MemoryOrder.KNOWN:
                 continue
-            if order is not Order.NONE:
+            if order is not MemoryOrder.NONE:
                 may_be_meant.setdefault(_MEANT[order], at)
                 continue
             if same is not None and same.as_before(at):
@@ -115,7 +173,7 @@ class Comparison:
             launch.report(int(old[at]), int(stamps[at]), space, *place, benign=benign)
 
     def compare_proxies(
-        self, space: str, old: Stamps, step: Step, proxy: str, fences: Sequence[str]
+        self, space: str, old: Stamps, step: AccessStep, proxy: str, fences: Sequence[str]
     ) -> None:
         """Report where an access through another proxy may not see an old write.
 
@@ -142,10 +200,12 @@ class Comparison:
         """Which old accesses are before the ones beside them: others are races already."""
         before = self._order.clocks.over(old, lanes) | self._order.over_for_blocks(old, lanes)
         for at in np.flatnonzero(~before).tolist():
-            before[at] = self._order.of(int(old[at]), int(stamps[at])) is Order.KNOWN
+            before[at] = self._order.of(int(old[at]), int(stamps[at])) is MemoryOrder.KNOWN
         return before
 
-    def lost(self, space: str, old: Stamps, step: Step, update: Update, same: SameValues) -> None:
+    def lost(
+        self, space: str, old: Stamps, step: AccessStep, update: Update, same: WrittenValues
+    ) -> None:
         """Report where an update overwrites a write that it has not seen and is not after."""
         launch, stamps = self._launch, step.stamps
         others = np.flatnonzero((old != 0) & (threads_of(old) != threads_of(stamps)))
@@ -155,10 +215,10 @@ class Comparison:
                 continue
             if update.is_idempotent and same.as_before(at):
                 continue
-            if self._order.of(*pair) is Order.NONE:
+            if self._order.of(*pair) is MemoryOrder.NONE:
                 launch.report(*pair, space, *self._place(space, step, at), benign=LOST)
 
-    def volatile(self, space: str, old: Stamps, step: Step) -> None:
+    def volatile(self, space: str, old: Stamps, step: AccessStep) -> None:
         """Report volatile accesses of lanes of one warp that nothing orders."""
         launch, stamps = self._launch, step.stamps
         second = int(stamps[0]) & MOST_SITES - 1
@@ -171,18 +231,20 @@ class Comparison:
                 continue
             for at in self._open(old, step, others[sites_of(old[others]) == first]).tolist():
                 pair = int(old[at]), int(stamps[at])
-                if self._order.of(*pair) is Order.NONE:
+                if self._order.of(*pair) is MemoryOrder.NONE:
                     launch.report(*pair, space, *self._place(space, step, at), benign=VOLATILE)
                     break
 
-    def _open(self, old: Stamps, step: Step, positions: Index) -> Index:
+    def _open(self, old: Stamps, step: AccessStep, positions: Index) -> Index:
         """The positions of old accesses that no barrier ends before the step."""
         positions = positions[~self._order.clocks.over(old[positions], step.lanes[positions])]
         over = self._order.over_for_blocks(old[positions], step.lanes[positions])
         found: Index = positions[~over]
         return found
 
-    def lost_in_step(self, space: str, step: Step, update: Update, same: SameValues) -> None:
+    def lost_in_step(
+        self, space: str, step: AccessStep, update: Update, same: WrittenValues
+    ) -> None:
         """Report threads that update one place by the same instruction at once."""
         units, stamps = step.units, step.stamps
         if isinstance(units, slice):
@@ -197,7 +259,7 @@ class Comparison:
                 pair, place = (int(stamps[one]), int(stamps[two])), self._place(space, step, one)
                 self._launch.report(*pair, space, *place, benign=LOST)
 
-    def same_step(self, space: str, step: Step, same: SameValues) -> None:
+    def same_step(self, space: str, step: AccessStep, same: WrittenValues) -> None:
         """Threads that write one place by the same instruction at once."""
         units, stamps = step.units, step.stamps
         assert not isinstance(units, slice)  # those are apart
@@ -216,7 +278,7 @@ class Comparison:
         place = self._place(space, step, one)
         self._launch.report(int(stamps[one]), int(stamps[two]), space, *place, benign=reason)
 
-    def _place(self, space: str, step: Step, at: int) -> tuple[int, int]:
+    def _place(self, space: str, step: AccessStep, at: int) -> tuple[int, int]:
         """The address of a unit, and the number of the block whose memory it lies in."""
         if space == "global":
             return (step.unit(at) << self._launch.global_shift) + self._launch.memory.base, 0
@@ -226,3 +288,42 @@ class Comparison:
             return lane << 16 | column, self._first + slot
         slot, within = divmod(step.unit(at) << self._launch.shared_shift, self._shared_stride)
         return within, self._first + slot
+
+
+class LostUpdates:
+    """The updates of the `threads` of a chunk that are between their load and their store."""
+
+    def __init__(self, comparison: DataRaces, threads: int) -> None:
+        self._comparison = comparison
+        self._threads = threads
+        # For each place: the unit that a thread loaded, and who had written it last.
+        self._loaded: dict[tuple[str, int], tuple[Index, Stamps]] = {}
+
+    def load(self, space: str, accesses: ShadowMemory, step: AccessStep, update: Update) -> None:
+        """These threads load what they update."""
+        loaded = self._loaded.get((space, update.place))
+        if loaded is None:
+            loaded = np.full(self._threads, -1), np.zeros(self._threads, dtype=np.int64)
+            self._loaded[space, update.place] = loaded
+        units = step.first_units
+        loaded[0][step.threads] = units
+        loaded[1][step.threads] = accesses.atomics.latest(units)
+
+    def store(
+        self,
+        space: str,
+        accesses: ShadowMemory,
+        step: AccessStep,
+        update: Update,
+        same: WrittenValues,
+    ) -> None:
+        """These threads are about to store what they made of what they loaded."""
+        loaded = self._loaded.get((space, update.place))
+        if loaded is None:
+            return
+        written, threads = accesses.atomics.latest(step.units), step.threads
+        each = len(written) // step.count
+        is_old = (loaded[0][threads] == step.first_units) & (loaded[1][threads] != written[::each])
+        old = np.where(np.repeat(is_old, each), written, 0)
+        self._comparison.lost(space, old, step, update, same)
+        self._comparison.lost_in_step(space, step, update, same)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.check.patterns import Patterns
 from ptx.emulate.check.stamps import Bools, Stamps
 from ptx.emulate.model.addresses import Addresses, Index, Varying
 
@@ -34,7 +34,7 @@ class Moment:
         return self._stamps + self._more if self._more else self._stamps
 
 
-class Step:
+class AccessStep:
     """Threads that access memory by one instruction.
 
     Attributes:
@@ -98,10 +98,10 @@ class Step:
         start = self._addresses.base + self._offset + line[0]
         return -1 if start & (line[1] - 1) else start >> self._unit_shift
 
-    def share(self, patterns: Patterns) -> None:
-        """Share the array of addresses with equal accesses."""
+    def share(self, shared: Callable[[Addresses], Addresses]) -> None:
+        """Replace the array of addresses by one that equal accesses share."""
         if self.first_of_run < 0 and self._starts is None:
-            self._addresses = patterns.share(self._addresses)
+            self._addresses = shared(self._addresses)
 
     @cached_property
     def is_apart(self) -> bool:
@@ -135,7 +135,7 @@ class Step:
             self._addresses = Addresses(self._addresses.base, Varying(varying.array))
         return varying.array.nbytes
 
-    def is_at(self, other: Step) -> bool:
+    def is_at(self, other: AccessStep) -> bool:
         """Whether the same threads access the same places, each its own, as far as soon seen."""
         return (
             self.moment.chunk == other.moment.chunk >= 0
@@ -238,16 +238,16 @@ class Step:
         """What each thread has, for each unit."""
         return np.repeat(of_threads, self._each) if self._each > 1 else of_threads
 
-    def by(self, stamps: Stamps) -> Step:
+    def by(self, stamps: Stamps) -> AccessStep:
         """The same by others, with these stamps without a site for its threads; to be listed."""
-        step = Step.__new__(Step)
+        step = AccessStep.__new__(AccessStep)
         step.__dict__.update({name: self.__dict__[name] for name in _KEPT})
         step.__dict__.update(
             count=self.count, first_of_run=self.first_of_run, moment=Moment(stamps), _lanes=None
         )
         return step
 
-    def ends(self) -> Step:
+    def ends(self) -> AccessStep:
         """The first and the last thread alone, of each block where each has a place of its own.
 
         Of those that read one place, they say enough where barriers alone tell of the others.
@@ -257,7 +257,7 @@ class Step:
         if starts is not None:
             last = np.flatnonzero(starts[1:] != starts[:-1])
             kept = np.unique(np.concatenate([kept, last, last + 1]))
-        step = Step.__new__(Step)
+        step = AccessStep.__new__(AccessStep)
         step.__dict__.update(
             {name: self.__dict__[name] for name in _KEPT},
             count=len(kept), _lanes=self.lanes[:: self._each][kept],

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 Few = dict[int, int]
 Many = NDArray[np.int32]
-Knowledge = Few | Many
+VectorClock = Few | Many
 
-NOTHING: Final[Knowledge] = {}
+NOTHING: Final[VectorClock] = {}
 _MOST_FEW: Final = 48
 _SPARSE: Final = 16  # numbers of an array for each that is known, at most
 
 
-def joined(one: Knowledge, other: Knowledge) -> Knowledge:
+def joined(one: VectorClock, other: VectorClock) -> VectorClock:
     """What either of them says."""
     if one is other or other is NOTHING:
         return one
@@ -34,12 +34,12 @@ def joined(one: Knowledge, other: Knowledge) -> Knowledge:
     return _with_few(one, other) if isinstance(other, dict) else _of_arrays(one, other)
 
 
-def joined_all(every: Iterable[Knowledge]) -> Knowledge:
+def joined_all(every: Iterable[VectorClock]) -> VectorClock:
     """What any of them says."""
     return reduce(joined, every, NOTHING)
 
 
-def epoch_of(known: Knowledge, number: int) -> int:
+def epoch_of(known: VectorClock, number: int) -> int:
     """The epoch below which that one is over; 0 where nothing is known of it."""
     if isinstance(known, dict):
         return known.get(number, 0)
@@ -54,14 +54,14 @@ def _of_arrays(one: Many, other: Many) -> Many:
     return both
 
 
-def _of_both(one: Few, other: Few) -> Knowledge:
+def _of_both(one: Few, other: Few) -> VectorClock:
     more = {number: epoch for number, epoch in other.items() if one.get(number, 0) < epoch}
     if not more:
         return one
     return _packed(one | more)
 
 
-def _with_few(many: Many, few: Few) -> Knowledge:
+def _with_few(many: Many, few: Few) -> VectorClock:
     size = max(few, default=0) + 1
     if size > 2 * len(many):  # that may be too much for those who are known of
         there = np.flatnonzero(many)
@@ -78,7 +78,7 @@ def _with_few(many: Many, few: Few) -> Knowledge:
     return both
 
 
-def _packed(few: Few) -> Knowledge:
+def _packed(few: Few) -> VectorClock:
     """The same as an array, if that is not mostly empty."""
     if len(few) <= _MOST_FEW:
         return few

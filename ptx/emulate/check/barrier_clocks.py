@@ -1,4 +1,4 @@
-"""Clocks: what the threads of a chunk know of each other through barriers.
+"""BarrierClocks: what the threads of a chunk know of each other through barriers.
 
 Each thread has an epoch. At a barrier all who meet there go on to the same later epoch, so that one
 number says for a whole block, or a whole warp, up to where its members know each other: what
@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.check.access_step import Moment
 from ptx.emulate.check.stamps import (
     EPOCH_SHIFT,
     MOST_EPOCHS,
@@ -24,7 +25,6 @@ from ptx.emulate.check.stamps import (
     epochs_of,
     threads_of,
 )
-from ptx.emulate.check.step import Moment
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import WARP, Geometry
 
@@ -35,7 +35,7 @@ Small = NDArray[np.int32]
 _FULL = np.uint32(0xFFFFFFFF)
 
 
-class Fences:
+class FenceClocks:
     """What each thread of a chunk hands over since its last fence.
 
     Attributes:
@@ -68,7 +68,7 @@ class Fences:
         return np.zeros(self._threads, dtype=np.int64)
 
 
-class Clocks:
+class BarrierClocks:
     """The epochs of the threads of a chunk, whose first block has the number `first` in the grid.
 
     Attributes:
@@ -223,7 +223,7 @@ class Clocks:
 
     def end(
         self,
-        fences: Fences,
+        fences: FenceClocks,
         lanes: Index | Small,
         ended: Stamps | Small,
         block: Stamps,

@@ -11,12 +11,15 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.check.access_role import (
+from ptx.emulate.check.accelerations import DeferredWork
+from ptx.emulate.check.access_step import AccessStep
+from ptx.emulate.check.async_copies import VirtualThreads
+from ptx.emulate.check.findings import Access, Finding, Findings, demangled
+from ptx.emulate.check.memory_model import (
     ASYNC,
     CONSTANT,
     NARROW,
@@ -25,12 +28,8 @@ from ptx.emulate.check.access_role import (
     AccessRole,
     role_of,
 )
-from ptx.emulate.check.accesses import LastAccesses
-from ptx.emulate.check.counted_copies import CountedCopies
-from ptx.emulate.check.findings import Access, Finding, Findings, demangled
-from ptx.emulate.check.handover import Handovers
-from ptx.emulate.check.handover_log import HandoverLog
-from ptx.emulate.check.proxy_fence_log import ProxyFenceLog
+from ptx.emulate.check.proxy_fences import ProxyFenceLog
+from ptx.emulate.check.shadow_memory import ShadowMemory
 from ptx.emulate.check.stamps import (
     MOST_SITES,
     WARP_SHIFT,
@@ -40,17 +39,15 @@ from ptx.emulate.check.stamps import (
     sites_of,
     threads_of,
 )
-from ptx.emulate.check.step import Step
+from ptx.emulate.check.synchronizes_with import Synchronization
 from ptx.emulate.kernel_facts import KernelFacts
 from ptx.emulate.memory.device_memory import DeviceMemory, reserve
 from ptx.emulate.memory.late_stores import LateStores
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.errors import Where
 from ptx.emulate.model.geometry import Dim3, coordinates
+from ptx.isa.model import Instruction
 from ptx.isa.source_place import source_place
-
-if TYPE_CHECKING:
-    from ptx.isa.model import Instruction
 
 _MOST_ELSEWHERE = 1 << 23  # accesses of threads
 # Why a race may be meant so.
@@ -119,7 +116,7 @@ class RaceCheck:
 
     Attributes:
         levels: how many scopes there are: a block, a cluster if it has several, and all.
-        handovers: what threads know through memory, but for what `handover_log` has.
+        handovers: what threads know through memory, but for what `deferred` has.
         lowest_level: the first level at which anything can be handed over by accesses.
         counted: the copies that mbarrier objects count.
         proxy_fences: the proxy fences, by what they are for.
@@ -152,12 +149,12 @@ class RaceCheck:
             0 if self.has_narrow or code.may_fence_narrowly else self.levels - 1
         )
         self.memory = memory
-        self.in_global: LastAccesses = LastAccesses(
+        self.in_global: ShadowMemory = ShadowMemory(
             memory.nbytes >> self.global_shift, _reserved, self.shift
         )
-        self.handovers: Handovers = Handovers(self.shift, self.levels)
-        self.handover_log: HandoverLog = HandoverLog()
-        self.counted: CountedCopies = CountedCopies()
+        self.handovers: Synchronization = Synchronization(self.shift, self.levels)
+        self.deferred: DeferredWork = DeferredWork()
+        self.counted: VirtualThreads = VirtualThreads()
         self.proxy_fences: dict[str, ProxyFenceLog] = {}
         self.reads_by_async: bool = any(
             site.space == "shared"
@@ -180,7 +177,7 @@ class RaceCheck:
         self._lost: set[tuple[int, int]] = set()
         self._unfenced: set[tuple[int, int]] = set()
         self._early: set[int] = set()
-        self.elsewhere: list[tuple[Step, bool]] = []
+        self.elsewhere: list[tuple[AccessStep, bool]] = []
         self._steps_elsewhere = 0
 
     @property
@@ -197,7 +194,7 @@ class RaceCheck:
         role = self.role(number)
         return role.strong and role.scope not in NARROW
 
-    def note_elsewhere(self, step: Step, *, writes: bool) -> None:
+    def note_elsewhere(self, step: AccessStep, *, writes: bool) -> None:
         """Threads access memory that is not the device's own; it is not looked at within a launch.
 
         Where that is much, what comes later is left out.
@@ -215,12 +212,12 @@ class RaceCheck:
 
     def let_go(self) -> None:
         """Forget all accesses."""
-        self.in_global = LastAccesses(0, _reserved, self.shift)
+        self.in_global = ShadowMemory(0, _reserved, self.shift)
         self.elsewhere.clear()
 
     def end(self) -> None:
         """The launch is at its end: nobody asks any more what its threads know."""
-        self.handovers, self.handover_log = Handovers(self.shift, self.levels), HandoverLog()
+        self.handovers, self.deferred = Synchronization(self.shift, self.levels), DeferredWork()
 
     def number_of(self, site: Site) -> int:
         """The number of a site; those beyond what a stamp holds share the last one."""

@@ -9,13 +9,23 @@ read, by any thread, that one as well, is a race.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
-from ptx.emulate.check.accesses import LastAccesses
-from ptx.emulate.check.stamps import IN_FLIGHT, Stamps
-from ptx.emulate.check.step import Step
+from ptx.emulate.check.access_step import AccessStep
+from ptx.emulate.check.shadow_memory import ShadowMemory
+from ptx.emulate.check.stamps import (
+    EPOCH_SHIFT,
+    IN_FLIGHT,
+    MOST_EPOCHS,
+    MOST_THREADS,
+    THREAD_SHIFT,
+    Bools,
+    Stamps,
+    key_of_thread,
+)
+from ptx.emulate.check.synchronizes_with import Location, Synchronization
 from ptx.emulate.model.addresses import Index
 
 Kind = Literal["read", "write", "combine"]
@@ -25,7 +35,9 @@ Kind = Literal["read", "write", "combine"]
 class _Copy:
     """The units of one step, with the thread and the group of each."""
 
-    def __init__(self, kind: Kind, accesses: LastAccesses, step: Step, groups: Stamps) -> None:
+    def __init__(
+        self, kind: Kind, accesses: ShadowMemory, step: AccessStep, groups: Stamps
+    ) -> None:
         self.kind = kind
         self.accesses = accesses
         self.step = step
@@ -71,7 +83,7 @@ class _Copy:
         self.accesses.reads.add(units, stamps)
 
 
-class Copies:
+class AsyncCopies:
     """The copies that are under way among the `threads` of a chunk, of one kind of groups."""
 
     def __init__(self, threads: int) -> None:
@@ -86,7 +98,7 @@ class Copies:
     def __bool__(self) -> bool:
         return bool(self._under_way)
 
-    def issue(self, kind: Kind, accesses: LastAccesses, step: Step) -> None:
+    def issue(self, kind: Kind, accesses: ShadowMemory, step: AccessStep) -> None:
         """These threads begin to copy."""
         copy = _Copy(kind, accesses, step, self._committed)
         copy.put()
@@ -109,7 +121,7 @@ class Copies:
             if (reads_alone and each.kind != "read") or not each.finish(waited, now)
         ]
 
-    def reads_of(self, accesses: LastAccesses, step: Step) -> Stamps | None:
+    def reads_of(self, accesses: ShadowMemory, step: AccessStep) -> Stamps | None:
         """Who may still read each unit of a step, 0 for nobody; None if nobody reads any."""
         found = None
         for copy in self._under_way:
@@ -127,8 +139,86 @@ class Copies:
             found = reader if found is None else np.where(found != 0, found, reader)
         return found
 
-    def put_again(self, accesses: LastAccesses) -> None:
+    def put_again(self, accesses: ShadowMemory) -> None:
         """What was accessed is forgotten; what is under way is not."""
         for copy in self._under_way:
             if copy.accesses is accesses:
                 copy.put()
+
+
+_LAST: Final = MOST_THREADS - 2
+_LATEST: Final = MOST_EPOCHS - 1
+
+
+class VirtualThreads:
+    """The objects of a launch that count copies; they are numbered down from the last thread.
+
+    So are workers of other kinds (`tensor_workers`).
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[Location, int] = {}
+        self._phases: dict[Location, int] = {}
+        self._blocks: list[int] = []
+        self._issuers: dict[tuple[int, int], int] = {}
+        self._last_issuers: dict[int, int] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._numbers)
+
+    def stamps(
+        self, what: str, objects: Index, blocks: Index, issuers: Stamps, site: int
+    ) -> Stamps:
+        """(n,) stamps without a site, of what threads issue for these objects of the blocks."""
+        found, first, of = np.unique(objects, return_index=True, return_inverse=True)
+        stamps = np.empty(len(found), dtype=np.int64)
+        for k, number in enumerate(found.tolist()):
+            place = what, number
+            thread = self.number_of(place, int(blocks[first[k]]))
+            self.note_issuer(thread, site, int(issuers[first[k]]))
+            phase = min(self._phases.get(place, 0), _LATEST)
+            stamps[k] = (thread + 1) << THREAD_SHIFT | phase << EPOCH_SHIFT
+        return stamps[of]
+
+    def known_number(self, place: Location) -> int | None:
+        """The number of what stands at a place; None where nothing has one."""
+        return self._numbers.get(place)
+
+    def number_of(self, place: Location, block: int) -> int:
+        """The number of what stands at a place, of a block, as if it were a thread."""
+        number = self._numbers.get(place)
+        if number is None:
+            number = self._numbers[place] = _LAST - len(self._blocks)
+            self._blocks.append(block)
+        return number
+
+    def note_issuer(self, number: int, site: int, thread: int) -> None:
+        """A thread issues what this number stands for."""
+        self._issuers[number, site] = self._last_issuers[number] = thread
+
+    def complete(self, place: Location, handovers: Synchronization) -> None:
+        """A phase of an object is complete: what it counted in it is over for who waits for it."""
+        thread = self._numbers.get(place)
+        if thread is not None:
+            phase = self._phases[place] = self._phases.get(place, 0) + 1
+            handovers.write(place, thread, ((key_of_thread(thread), phase),), 0, at_once=True)
+
+    def are_counted(self, threads: Stamps) -> Bools:
+        """Which of these numbers of threads stand for an object."""
+        found: Bools = threads > _LAST - len(self._blocks)
+        return found
+
+    def issuer(self, thread: int, site: int) -> int:
+        """The number of a thread, or of one that issued what an object counts.
+
+        What threads copied before an object was told to count it has no site here.
+        """
+        return self._issuers.get((thread, site), self._last_issuers.get(thread, thread))
+
+    def blocks(self, threads: Stamps, shift: int) -> Stamps:
+        """The numbers of the threads' blocks, or of those that the objects lie in."""
+        blocks: Stamps = threads >> shift
+        counted = self.are_counted(threads)
+        if counted.any():
+            blocks[counted] = np.array(self._blocks)[_LAST - threads[counted]]
+        return blocks

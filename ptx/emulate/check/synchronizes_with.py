@@ -10,28 +10,115 @@ reads the place knows what the chain knows then.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
+from typing import Final
 
-from ptx.emulate.check.chain import Chain, ChainLengths, Told
-from ptx.emulate.check.keys import (
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.check.accelerations import LazyClock
+from ptx.emulate.check.stamps import (
+    EPOCH_BITS,
     key_of_block,
     key_of_fenced,
     key_of_strong,
     key_of_thread,
     key_of_warp,
 )
-from ptx.emulate.check.knowledge import NOTHING, Few, Knowledge, epoch_of, joined, joined_all
-from ptx.emulate.check.told_so_far import ToldSoFar
+from ptx.emulate.check.vector_clock import NOTHING, Few, VectorClock, epoch_of, joined, joined_all
 
-Place = tuple[str, int]
+_BITS: Final = EPOCH_BITS + 1
+_EPOCH: Final = (1 << _BITS) - 1
+
+Told = tuple[VectorClock, VectorClock]
+"""What a thread may hand over: what all of its block know, and what it knows beyond that."""
+
+
+class ReleaseSequence:
+    """What was handed over at one place; who has read `n` writers of it knows the first `n`.
+
+    Attributes:
+        number: of the chain, from 1.
+        length: how many have written.
+        told: what all of them said, and knew of others.
+        taken: the threads that have taken over all of it.
+    """
+
+    __slots__ = ("_heard", "_said", "length", "number", "taken", "told")
+
+    def __init__(self, number: int) -> None:
+        self.number: int = number
+        self.length: int = 0
+        self.told: LazyClock = LazyClock()
+        self.taken: set[int] = set()
+        # For a thread, warp or block: positions, each with the epoch that is said from there on.
+        self._said: dict[int, list[int]] = {}
+        # What all of a block knew when it told so last.
+        self._heard: dict[int, VectorClock] = {}
+
+    def add(self, said: Few, block: int, told: Told) -> None:
+        """One more writer, of a block, hands over what it says itself and what it knows."""
+        if self.taken:
+            self.taken = set()
+        at = self.length << _BITS
+        for number, epoch in said.items():
+            epochs = self._said.get(number)
+            if epochs is None:
+                self._said[number] = [at | epoch]
+            elif epoch > epochs[-1] & _EPOCH:
+                epochs.append(at | epoch)
+        together, own = told
+        if self._heard.get(block, NOTHING) is together:
+            together = NOTHING
+        else:
+            self._heard[block] = together
+        self.told = self.told.then(said, together, own)
+        self.length += 1
+
+    def says(self, number: int, epoch: int, length: int) -> bool:
+        """Whether the first `length` themselves say that an epoch of one of them is over."""
+        epochs = self._said.get(number)
+        if epochs is None:
+            return False
+        told = bisect_left(epochs, length << _BITS)
+        return told > 0 and epochs[told - 1] & _EPOCH > epoch
+
+
+class ReleaseCounts:
+    """How many have written to each place where something was handed over, by their numbers.
+
+    Number 0 stands for all others, where nothing was; it counts the places instead, so that who
+    polls such a one looks again when there is another place.
+    """
+
+    def __init__(self) -> None:
+        self._lengths: NDArray[np.int64] = np.zeros(16, dtype=np.int64)
+
+    @property
+    def every(self) -> NDArray[np.int64]:
+        """By numbers; an array that changes."""
+        return self._lengths
+
+    def add(self) -> int:
+        """The number of one more place."""
+        lengths = self._lengths
+        lengths[0] += 1
+        number = int(lengths[0])
+        if number == len(lengths):
+            self._lengths = np.concatenate([lengths, np.zeros_like(lengths)])
+        return number
+
+
+Location = tuple[str, int]
 """A space and a unit of it."""
 
-Read = dict[Chain, tuple[int, ToldSoFar]]
+Read = dict[ReleaseSequence, tuple[int, LazyClock]]
 """How much of each chain was read, and what that much of it knows."""
 
 
-class Order(IntEnum):
+class MemoryOrder(IntEnum):
     """How what one thread did comes before what another one does, through memory."""
 
     NONE = 0
@@ -42,7 +129,7 @@ class Order(IntEnum):
     KNOWN = 3
 
 
-class Handovers:
+class Synchronization:
     """What the threads of a launch know through memory.
 
     Threads are named by their numbers in the launch, `shift` makes a block's of them. How far
@@ -56,12 +143,12 @@ class Handovers:
 
     def __init__(self, shift: int, levels: int) -> None:
         self._shift = shift
-        self.chains: dict[Place, Chain] = {}
-        self.lengths: ChainLengths = ChainLengths()
+        self.chains: dict[Location, ReleaseSequence] = {}
+        self.lengths: ReleaseCounts = ReleaseCounts()
         self._numbers: dict[int, int] = {}  # by keys
-        self._knows: dict[int, Knowledge] = {}
-        self._block_knows: dict[int, Knowledge] = {}
-        self._block_heard: dict[int, Knowledge] = {}
+        self._knows: dict[int, VectorClock] = {}
+        self._block_knows: dict[int, VectorClock] = {}
+        self._block_heard: dict[int, VectorClock] = {}
         # Of each block the threads that have taken over what it heard.
         self._took: dict[int, set[int]] = {}
         # Of each level, by threads.
@@ -70,7 +157,7 @@ class Handovers:
         # Of each level, the threads for which a fence tells what their last one did not.
         self._unfenced: list[set[int]] = [set() for _ in range(levels)]
         # What those who wait at a place know; all that its chain knows where nothing is said.
-        self._complete: dict[Place, tuple[int, ToldSoFar]] = {}
+        self._complete: dict[Location, tuple[int, LazyClock]] = {}
 
     @property
     def anything(self) -> bool:
@@ -101,7 +188,7 @@ class Handovers:
             unfenced.update(threads)
 
     def write(
-        self, place: Place, thread: int, known: Iterable[tuple[int, int]], level: int, *,
+        self, place: Location, thread: int, known: Iterable[tuple[int, int]], level: int, *,
         at_once: bool,
     ) -> None:  # fmt: skip
         """Hand over what the thread knew at its last fence, or knows now.
@@ -117,13 +204,13 @@ class Handovers:
         told = self.told(thread) if at_once else self._fenced[level].get(thread, nothing)
         self._add(place, self._said(known), thread >> self._shift, told)
 
-    def write_of_block(self, place: Place, block: int, known: tuple[int, int]) -> None:
+    def write_of_block(self, place: Location, block: int, known: tuple[int, int]) -> None:
         """All threads of a block hand over what they know now."""
         own = [mine for thread, mine in self._knows.items() if thread >> self._shift == block]
         told = self._block_knows.get(block, NOTHING), joined_all(own)
         self._add(place, self._said((known,)), block, told)
 
-    def read(self, place: Place, thread: int, level: int, *, at_once: bool) -> int:
+    def read(self, place: Location, thread: int, level: int, *, at_once: bool) -> int:
         """What is read here is known after the next fence, or at once where that is an acquire.
 
         Gives the number of the place's chain, 0 where nothing was handed over.
@@ -143,7 +230,9 @@ class Handovers:
             self._learns((thread,))
         return chain.number
 
-    def read_together(self, place: Place, threads: list[int], level: int, *, at_once: bool) -> None:
+    def read_together(
+        self, place: Location, threads: list[int], level: int, *, at_once: bool
+    ) -> None:
         """These threads read one place; most may know all that it tells."""
         chain = self.chains.get(place)
         if chain is None:
@@ -156,7 +245,7 @@ class Handovers:
         for thread in sorted(new):
             self.read(place, thread, level, at_once=at_once)
 
-    def read_by_block(self, place: Place, block: int) -> None:
+    def read_by_block(self, place: Location, block: int) -> None:
         """All threads of a block know at once what is read here."""
         chain = self.chains.get(place)
         if chain is not None:
@@ -169,15 +258,15 @@ class Handovers:
         if said:
             self._take_together(threads, said)
 
-    def complete(self, place: Place) -> None:
+    def complete(self, place: Location) -> None:
         """A phase is complete: who waits for it knows what was handed over so far, and no more."""
         chain = self.chains.get(place)
-        self._complete[place] = (0, ToldSoFar()) if chain is None else (chain.length, chain.told)
+        self._complete[place] = (0, LazyClock()) if chain is None else (chain.length, chain.told)
 
-    def _add(self, place: Place, said: Few, block: int, told: Told) -> None:
+    def _add(self, place: Location, said: Few, block: int, told: Told) -> None:
         chain = self.chains.get(place)
         if chain is None:
-            chain = self.chains[place] = Chain(self.lengths.add())
+            chain = self.chains[place] = ReleaseSequence(self.lengths.add())
         chain.add(said, block, told)
         self.lengths.every[chain.number] = chain.length
 
@@ -191,7 +280,7 @@ class Handovers:
         together = self._block_knows.get(thread >> self._shift, NOTHING)
         return together, self._knows.get(thread, NOTHING)
 
-    def _learn(self, block: int, known: Knowledge) -> None:
+    def _learn(self, block: int, known: VectorClock) -> None:
         """All threads of a block know this from now on."""
         self._block_knows[block] = joined(self._block_knows.get(block, NOTHING), known)
         self._learns(self._threads_of(block))
@@ -199,17 +288,17 @@ class Handovers:
     def _threads_of(self, block: int) -> range:
         return range(block << self._shift, block + 1 << self._shift)
 
-    def _take(self, thread: int, known: Knowledge) -> None:
+    def _take(self, thread: int, known: VectorClock) -> None:
         before = self._knows.get(thread, NOTHING)
         after = self._knows[thread] = joined(before, known)
         if after is not before:
             self._learns((thread,))
 
-    def _take_together(self, threads: Iterable[int], known: Knowledge) -> None:
+    def _take_together(self, threads: Iterable[int], known: VectorClock) -> None:
         """These threads know this; those that knew the same before have one knowledge again."""
         knows = self._knows
         # By what a thread knew: that, which stays alive for its number, and what it knows now.
-        after: dict[int, tuple[Knowledge, Knowledge]] = {}
+        after: dict[int, tuple[VectorClock, VectorClock]] = {}
         for thread in threads:
             before = knows.get(thread, NOTHING)
             pair = after.get(id(before))
@@ -292,7 +381,7 @@ class Handovers:
 
     def order(
         self, thread: int, epoch: int, for_thread: int, *, strong: bool, as_strong: bool
-    ) -> Order:
+    ) -> MemoryOrder:
         """Whether a thread's epoch is over for another one that has taken it over.
 
         Args:
@@ -309,16 +398,16 @@ class Handovers:
         known = [self._knows.get(for_thread, NOTHING), self._block_knows.get(block, NOTHING)]
         read = [each.get(for_thread, {}) for each in self._read if strong and as_strong]
         if self._tells(known, keys, epoch) or self._says(read, keys, epoch):
-            return Order.KNOWN
+            return MemoryOrder.KNOWN
         heard = [self._block_heard.get(block, NOTHING)]
         if self._tells(heard, keys, epoch):
-            return Order.HEARD
+            return MemoryOrder.HEARD
         fenced = [key_of_fenced(thread, self._shift)]
         if self._tells(known + heard, fenced, epoch) or self._says(read, fenced, epoch):
-            return Order.FENCED
-        return Order.NONE
+            return MemoryOrder.FENCED
+        return MemoryOrder.NONE
 
-    def _tells(self, known: list[Knowledge], keys: list[int], epoch: int) -> bool:
+    def _tells(self, known: list[VectorClock], keys: list[int], epoch: int) -> bool:
         """Whether any of this says that an epoch of any of these is over."""
         numbers = [self._numbers[key] for key in keys if key in self._numbers]
         return any(epoch_of(each, number) > epoch for each in known for number in numbers)
@@ -334,5 +423,5 @@ class Handovers:
         )
 
 
-def _known_of(read: Read) -> Knowledge:
+def _known_of(read: Read) -> VectorClock:
     return joined_all(told.known() for _, told in read.values())
