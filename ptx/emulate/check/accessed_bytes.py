@@ -61,12 +61,11 @@ class LaunchAccesses:
     def committed_nbytes(self) -> int:
         """The memory of the pages in which it stands who accessed global memory."""
         accesses, shift = self._check.in_global, self._check.global_shift
-        pages = sum(_used_pages(stamps) for _, _, stamps in accesses.written_down(shift))
-        return _PAGE * (pages + sum(map(_used_pages, accesses.users(shift))))
+        return _PAGE * sum(map(_used_pages, accesses.parts_in_use(shift)))
 
     def let_go(self) -> None:
         """Forget all but what names the accesses."""
-        self._check.let_go()
+        self._check.forget_accesses()
 
 
 def _used_pages(array: NDArray[np.integer[Any]]) -> int:
@@ -80,7 +79,7 @@ def _parts(check: RaceCheck) -> Iterator[AccessedBytes]:
     # By 1 + the number of a site: 0 for none.
     ways = np.array([_NOT, *(_STRONG if each else _WEAK for each in wide)], dtype=np.uint8)
     yield from _runs_of_steps(check)
-    for writes, first, stamps in check.in_global.written_down(shift):
+    for writes, first, stamps in check.in_global.stored(shift):
         there = (stamps != 0).view(np.uint8)
         if any(wide):
             there *= ways[sites_of(stamps) + 1]

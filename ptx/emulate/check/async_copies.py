@@ -1,9 +1,12 @@
-"""Asynchronous copies that their threads have not waited for: they may still be going on.
+"""Asynchronous copies: when they are over, and which thread performs them.
 
-PTX ISA, "Data Movement and Conversion Instructions: Asynchronous copy": a thread's copies are done
-when it has waited for their group, or by `cp.async.wait_all` for all, and have been read with
-`cp.async.bulk.wait_group.read`. Until then an access to what is written, and a write of what is
-read, by any thread, that one as well, is a race.
+PTX ISA, "Memory Consistency Model", "Asynchronous Operations": an asynchronous operation is
+performed as if by another thread. Nothing but a wait orders it before a later access, by whichever
+thread ("Data Movement and Conversion Instructions: Asynchronous copy"):
+
+- A copy of a group is over when its thread has waited for the group, or for its reads alone by
+  `cp.async.bulk.wait_group.read`. Until then its stamp says that it is in flight.
+- A copy that an mbarrier object counts is over for threads that have waited for the phase.
 """
 
 from __future__ import annotations
@@ -28,18 +31,18 @@ from ptx.emulate.check.stamps import (
 from ptx.emulate.check.synchronizes_with import Location, Synchronization
 from ptx.emulate.model.addresses import Index
 
+_LAST: Final = MOST_THREADS - 2
+_LATEST: Final = MOST_EPOCHS - 1
 Kind = Literal["read", "write", "combine"]
-"""What a copy does with one side: it combines by atomic operations."""
+"""What a copy does with one side; it combines by atomic operations."""
 
 
 class _Copy:
     """The units of one step, with the thread and the group of each."""
 
-    def __init__(
-        self, kind: Kind, accesses: ShadowMemory, step: AccessStep, groups: Stamps
-    ) -> None:
+    def __init__(self, kind: Kind, shadow: ShadowMemory, step: AccessStep, groups: Stamps) -> None:
         self.kind = kind
-        self.accesses = accesses
+        self.shadow = shadow
         self.step = step
         units = step.units
         self.units = np.arange(units.start, units.stop) if isinstance(units, slice) else units
@@ -48,25 +51,25 @@ class _Copy:
         self.groups = groups[step.lanes]
 
     def put(self) -> None:
-        """Write down that this may still come."""
+        """Store that this may still happen."""
         if self.kind == "write":
-            self.accesses.put(self.units, self.stamps, self.step)
+            self.shadow.put(self.units, self.stamps, self.step)
         elif self.kind == "combine":
-            self.accesses.settle(self.step)
-            self.accesses.atomics.add(self.units, self.stamps)
+            self.shadow.settle(self.step)
+            self.shadow.atomics.add(self.units, self.stamps)
 
     def finish(self, waited: Stamps, now: Stamps) -> bool:
-        """The groups below each thread's number in `waited` are done; whether that is all.
+        """End the groups below each thread's number in `waited`; return whether that is all.
 
-        `now`: the stamp of each thread with which they are done.
+        `now`: the stamp of each thread at the end.
         """
         done = self.groups < waited[self.lanes]
         if done.any():
             units, stamps = self.units[done], now[self.lanes[done]] | self.step.site
             if self.kind == "write":
-                self.accesses.put(units, stamps, self.step)
+                self.shadow.put(units, stamps, self.step)
             elif self.kind == "combine":
-                self.accesses.atomics.change(units, self.stamps[done], stamps)
+                self.shadow.atomics.change(units, self.stamps[done], stamps)
             else:
                 self._read(units, stamps, now, done.all())
             rest = ~done
@@ -75,57 +78,57 @@ class _Copy:
         return not len(self.units)
 
     def _read(self, units: Index, stamps: Stamps, now: Stamps, every: np.bool_) -> None:
-        """These units have been read."""
+        """Store the reads of these units."""
         is_first = len(units) == len(self.step.lanes)
-        if every and is_first and self.accesses.lists_read(self.step.by(now[self.step.threads])):
+        if every and is_first and self.shadow.lists_read(self.step.by(now[self.step.threads])):
             return
-        self.accesses.settle(self.step)
-        self.accesses.reads.add(units, stamps)
+        self.shadow.settle(self.step)
+        self.shadow.reads.add(units, stamps)
 
 
 class AsyncCopies:
-    """The copies that are under way among the `threads` of a chunk, of one kind of groups."""
+    """The copies in flight among the `threads` of a chunk, of one kind of groups."""
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
-        self._under_way: list[_Copy] = []
+        self._in_flight: list[_Copy] = []
 
     @cached_property
     def _committed(self) -> Stamps:
-        """Made when first needed, as most kernels have no copies."""
+        """Of each thread, how many groups it has committed. Most kernels have none."""
         return np.zeros(self._threads, dtype=np.int64)
 
     def __bool__(self) -> bool:
-        return bool(self._under_way)
+        return bool(self._in_flight)
 
-    def issue(self, kind: Kind, accesses: ShadowMemory, step: AccessStep) -> None:
-        """These threads begin to copy."""
-        copy = _Copy(kind, accesses, step, self._committed)
+    def issue(self, kind: Kind, shadow: ShadowMemory, step: AccessStep) -> None:
+        """Let these threads begin to copy."""
+        copy = _Copy(kind, shadow, step, self._committed)
         copy.put()
-        self._under_way.append(copy)
+        self._in_flight.append(copy)
 
     def commit(self, lanes: Index) -> None:
-        """What these threads began to copy since they last did so is a group."""
+        """Make a group of the copies that these threads began since their last group."""
         self._committed[lanes] += 1
 
     def wait(self, lanes: Index, pending: int, now: Stamps, *, reads_alone: bool = False) -> None:
-        """These threads wait until at most `pending` groups are under way; -1 for everything.
+        """Let these threads wait until at most `pending` groups are in flight; -1 for all copies.
 
         `now`: the threads' stamps from then on.
         """
         waited: Stamps = np.zeros(len(self._committed), dtype=np.int64)
         waited[lanes] = self._committed[lanes] - pending
-        self._under_way = [
+        self._in_flight = [
             each
-            for each in self._under_way
+            for each in self._in_flight
             if (reads_alone and each.kind != "read") or not each.finish(waited, now)
         ]
 
-    def reads_of(self, accesses: ShadowMemory, step: AccessStep) -> Stamps | None:
-        """Who may still read each unit of a step, 0 for nobody; None if nobody reads any."""
+    def reads_of(self, shadow: ShadowMemory, step: AccessStep) -> Stamps | None:
+        """Return the stamps of copies that may still read each unit of a step; None without any."""
         found = None
-        for copy in self._under_way:
-            if copy.kind != "read" or copy.accesses is not accesses:
+        for copy in self._in_flight:
+            if copy.kind != "read" or copy.shadow is not shadow:
                 continue
             if copy.step.high <= step.low or step.high <= copy.step.low:
                 continue
@@ -139,21 +142,19 @@ class AsyncCopies:
             found = reader if found is None else np.where(found != 0, found, reader)
         return found
 
-    def put_again(self, accesses: ShadowMemory) -> None:
-        """What was accessed is forgotten; what is under way is not."""
-        for copy in self._under_way:
-            if copy.accesses is accesses:
+    def put_again(self, shadow: ShadowMemory) -> None:
+        """Store the copies in flight again, after all accesses were forgotten."""
+        for copy in self._in_flight:
+            if copy.shadow is shadow:
                 copy.put()
 
 
-_LAST: Final = MOST_THREADS - 2
-_LATEST: Final = MOST_EPOCHS - 1
-
-
 class VirtualThreads:
-    """The objects of a launch that count copies; they are numbered down from the last thread.
+    """The threads that perform asynchronous operations: one for each mbarrier object and worker.
 
-    So are workers of other kinds (`tensor_workers`).
+    They are numbered down from the last number of a thread. Each has a location for its number. The
+    epoch of an object's thread is the phase of the object; that of a worker's thread is the group
+    that its work belongs to (`tensor_cores.py`).
     """
 
     def __init__(self) -> None:
@@ -169,56 +170,59 @@ class VirtualThreads:
     def stamps(
         self, what: str, objects: Index, blocks: Index, issuers: Stamps, site: int
     ) -> Stamps:
-        """(n,) stamps without a site, of what threads issue for these objects of the blocks."""
+        """Return the stamps, without a site, of what threads issue for these mbarrier objects.
+
+        `what`, `objects`: the locations; `blocks`: where they lie; `issuers`: the threads.
+        """
         found, first, of = np.unique(objects, return_index=True, return_inverse=True)
         stamps = np.empty(len(found), dtype=np.int64)
         for k, number in enumerate(found.tolist()):
-            place = what, number
-            thread = self.number_of(place, int(blocks[first[k]]))
+            location = what, number
+            thread = self.number_of(location, int(blocks[first[k]]))
             self.note_issuer(thread, site, int(issuers[first[k]]))
-            phase = min(self._phases.get(place, 0), _LATEST)
+            phase = min(self._phases.get(location, 0), _LATEST)
             stamps[k] = (thread + 1) << THREAD_SHIFT | phase << EPOCH_SHIFT
         return stamps[of]
 
-    def known_number(self, place: Location) -> int | None:
-        """The number of what stands at a place; None where nothing has one."""
-        return self._numbers.get(place)
+    def find_number(self, location: Location) -> int | None:
+        """Return the number of a location's thread; None where it has none."""
+        return self._numbers.get(location)
 
-    def number_of(self, place: Location, block: int) -> int:
-        """The number of what stands at a place, of a block, as if it were a thread."""
-        number = self._numbers.get(place)
+    def number_of(self, location: Location, block: int) -> int:
+        """Return the number of the thread of a location, in a block."""
+        number = self._numbers.get(location)
         if number is None:
-            number = self._numbers[place] = _LAST - len(self._blocks)
+            number = self._numbers[location] = _LAST - len(self._blocks)
             self._blocks.append(block)
         return number
 
     def note_issuer(self, number: int, site: int, thread: int) -> None:
-        """A thread issues what this number stands for."""
+        """Record that a thread has issued what a virtual thread performs."""
         self._issuers[number, site] = self._last_issuers[number] = thread
 
-    def complete(self, place: Location, handovers: Synchronization) -> None:
-        """A phase of an object is complete: what it counted in it is over for who waits for it."""
-        thread = self._numbers.get(place)
+    def complete(self, location: Location, known: Synchronization) -> None:
+        """Complete a phase: its copies are over for threads that wait for it."""
+        thread = self._numbers.get(location)
         if thread is not None:
-            phase = self._phases[place] = self._phases.get(place, 0) + 1
-            handovers.write(place, thread, ((key_of_thread(thread), phase),), 0, at_once=True)
+            phase = self._phases[location] = self._phases.get(location, 0) + 1
+            known.release(location, thread, ((key_of_thread(thread), phase),), 0, at_once=True)
 
-    def are_counted(self, threads: Stamps) -> Bools:
-        """Which of these numbers of threads stand for an object."""
+    def are_virtual(self, threads: Stamps) -> Bools:
+        """Return which threads are virtual."""
         found: Bools = threads > _LAST - len(self._blocks)
         return found
 
     def issuer(self, thread: int, site: int) -> int:
-        """The number of a thread, or of one that issued what an object counts.
+        """Return the thread that issued what a virtual thread performs; else the thread itself.
 
-        What threads copied before an object was told to count it has no site here.
+        The sites of copies from before `cp.async.mbarrier.arrive` are unknown.
         """
         return self._issuers.get((thread, site), self._last_issuers.get(thread, thread))
 
     def blocks(self, threads: Stamps, shift: int) -> Stamps:
-        """The numbers of the threads' blocks, or of those that the objects lie in."""
+        """Return the blocks of threads, or those that their locations lie in."""
         blocks: Stamps = threads >> shift
-        counted = self.are_counted(threads)
-        if counted.any():
-            blocks[counted] = np.array(self._blocks)[_LAST - threads[counted]]
+        virtual = self.are_virtual(threads)
+        if virtual.any():
+            blocks[virtual] = np.array(self._blocks)[_LAST - threads[virtual]]
         return blocks

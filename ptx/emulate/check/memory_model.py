@@ -1,4 +1,20 @@
-"""What a memory instruction is for the order of accesses. PTX ISA, "Memory Consistency Model"."""
+"""The memory model's rules: what an instruction is for it, and where each rule stands.
+
+PTX ISA, chapter "Memory Consistency Model", by its sections:
+
+- "Operation Types", "Scope", "Proxies": `AccessRole`, what an instruction is by its words.
+- "Conflict and Data-races": `do_conflict`, and `data_races.py`, which compares two accesses.
+- "Morally Strong Operations": `are_strong`, and a scope that includes the other thread
+  (`happens_before.py::HappensBefore.reaches`).
+- "Release and Acquire Patterns", "Memory Synchronization": `synchronizes_with.py`.
+- "Program Order": a thread's stamps (`stamps.py`). "Asynchronous Operations" are in no thread's
+  program order: `async_copies.py`, `tensor_cores.py`.
+- "Causality Order": `happens_before.py`. Barriers are in `barrier_clocks.py`, and proxies, in
+  "Proxy-preserved Base Causality Order", in `proxy_fences.py`.
+
+Not here: "Coherence Order", "Fence-SC Order" and "Axioms" say which values a read may return. They
+make no access a race. A mixed-size race is one of each unit (`shadow_memory.py`).
+"""
 
 from __future__ import annotations
 
@@ -17,29 +33,29 @@ _COPIES: Final = ("cp", "st", "red")
 _TENSOR_CORES: Final = ("mma", "cp")  # those of tcgen05 that access shared memory
 GENERIC: Final = "generic"
 ASYNC: Final = "async"
-"""The proxy of bulk copies and of products of tensor cores."""
+"""The proxy of bulk copies and of matrix products by `wgmma` and `tcgen05`."""
 TEXTURE: Final = "texture"
 CONSTANT: Final = "constant"
 READ_ONLY: Final = (TEXTURE, CONSTANT)
-"""Proxies that see nothing of what their launch writes, as no fence tells them of it."""
+"""Proxies that see nothing of what their launch writes, because no fence helps."""
 TENSOR_MAP: Final = "tensormap"
 """The proxy by which tensor maps are read."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccessRole:
-    """How an instruction accesses memory.
+    """What an instruction that accesses memory is for the memory model.
 
     Attributes:
         reads, writes: what it does; an atomic operation does both.
-        strong: an atomic, volatile or relaxed access: such ones may meet.
+        strong: whether it is a strong operation: atomic, volatile, relaxed, or a fence as well.
         scope: of a strong access: "cta", "cluster", "gpu" or "sys".
-        acquires, releases: whether it is a fence as well.
+        acquires, releases: whether it is an acquire or a release pattern by itself.
         is_copy: whether an asynchronous operation makes it, some time after the instruction.
-        proxy: by which way it comes to memory: GENERIC, ASYNC, TEXTURE or CONSTANT.
-        is_guess: an ordinary read of what a compare-and-swap then checks.
-        update: what it updates by a strong load and a strong store.
-        is_volatile: a volatile load or store, but none that polls.
+        proxy: GENERIC, ASYNC, TEXTURE or CONSTANT.
+        is_guess: whether it is a speculative read: a compare-and-swap checks its value later.
+        update: which update it is a strong load or store of.
+        is_volatile: whether it is a volatile load or store, but not of a loop that polls.
     """
 
     reads: bool
@@ -56,28 +72,28 @@ class AccessRole:
 
     @property
     def is_atomic(self) -> bool:
-        """Whether nothing comes between its read and its write."""
+        """Whether it reads and writes in one operation."""
         return self.reads and self.writes
 
 
-# What makes an mbarrier object or ends it, and what needs one that was made before.
-_MAKES: Final = AccessRole(False, True, False, "sys", False, False)
-_NEEDS: Final = AccessRole(True, False, True, "sys", False, False)
+# Instructions that initialise or invalidate an mbarrier object, and those that use one.
+_INITIALISES: Final = AccessRole(False, True, False, "sys", False, False)
+_USES: Final = AccessRole(True, False, True, "sys", False, False)
 
 
 def is_atomic_or_volatile(instruction: Instruction) -> bool:
-    """Whether an access is strong by its words: volatile, relaxed, or a fence as well."""
+    """Return whether an access is strong by its words: volatile, relaxed, or a fence as well."""
     return any(word in instruction.modifiers for word in _STRONG)
 
 
 def is_narrow_fence(instruction: Instruction) -> bool:
-    """Whether it is a fence of a scope that does not reach all blocks."""
+    """Return whether an instruction is a fence of a scope that does not reach all blocks."""
     words = instruction.modifiers
     return instruction.opcode in _FENCES and any(each in NARROW for each in words)
 
 
 def proxy_of(instruction: Instruction) -> str:
-    """The proxy by which an instruction accesses memory. PTX ISA, "Async Proxy".
+    """Return the proxy by which an instruction accesses memory. PTX ISA, "Proxies".
 
     Other asynchronous copies (`cp.async`, `st.async`, `red.async`) are of the generic proxy.
     """
@@ -99,10 +115,10 @@ def role_of(
     is_poll: bool = False,
     update: Update | None = None,
 ) -> AccessRole:
-    """The role of an access by an instruction."""
+    """Return what an access by an instruction is for the memory model."""
     opcode, words = instruction.opcode, instruction.modifiers
     if opcode == "mbarrier":
-        return _MAKES if words[0] in ("init", "inval") else _NEEDS
+        return _INITIALISES if words[0] in ("init", "inval") else _USES
     atomic = writes and (opcode in ("atom", "red") or "reduce" in words)
     # A volatile access is a relaxed one of the whole system (PTX ISA, "volatile operation").
     usual = "sys" if "volatile" in words else "gpu"
@@ -121,3 +137,16 @@ def role_of(
         update=update,
         is_volatile=opcode in ("ld", "st") and "volatile" in words and not is_poll,
     )
+
+
+def do_conflict(one: AccessRole, other: AccessRole) -> bool:
+    """Return whether two accesses to the same memory conflict. "Conflict and Data-races"."""
+    return one.writes or other.writes
+
+
+def are_strong(one: AccessRole, other: AccessRole) -> bool:
+    """Return whether two accesses are morally strong, if their scopes include each other.
+
+    "Morally Strong Operations": both are strong, and each names a scope with the other thread.
+    """
+    return one.strong and other.strong

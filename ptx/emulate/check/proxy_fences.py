@@ -24,7 +24,7 @@ from ptx.emulate.check.stamps import (
     epochs_of,
     threads_of,
 )
-from ptx.emulate.check.synchronizes_with import Synchronization, Told
+from ptx.emulate.check.synchronizes_with import Synchronization, ThreadClocks
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import WARP
 
@@ -44,7 +44,12 @@ class ProxyFence:
     __slots__ = ("block", "ended", "lanes", "threads", "told", "warp")
 
     def __init__(
-        self, threads: Stamps, ended: Stamps, clocks: BarrierClocks, lanes: Index, told: list[Told]
+        self,
+        threads: Stamps,
+        ended: Stamps,
+        clocks: BarrierClocks,
+        lanes: Index,
+        told: list[ThreadClocks],
     ) -> None:
         self.threads: Stamps = threads
         self.ended: Stamps = ended
@@ -52,7 +57,7 @@ class ProxyFence:
         self.block: Stamps = block
         self.warp: Stamps = warp
         self.lanes: Small | None = by_lane
-        self.told: list[Told] = told
+        self.told: list[ThreadClocks] = told
 
 
 class ProxyFenceLog:
@@ -97,7 +102,7 @@ class ProxyFences:
         clocks, known = self._clocks, self._known
         self._deferred.settle()
         threads = clocks.threads[lanes]
-        told = [known.told(each) for each in threads.tolist()] if known.anything else []
+        told = [known.clocks_of(each) for each in threads.tolist()] if known.has_releases else []
         before = clocks.block_known, clocks.warp_known
         ended = clocks.advance(lanes)
         clocks.end(self._last, lanes, ended, *before)
@@ -154,10 +159,12 @@ class ProxyFences:
         threads, ended = fence.threads[chosen], fence.ended[chosen]
         stamps = (threads + 1) << THREAD_SHIFT | ended << EPOCH_SHIFT
         known = clocks.over(stamps, np.full(len(stamps), lane))
-        handovers, rest = self._known, np.flatnonzero(~known)
-        if len(rest) and handovers.anything:
+        synchronization, rest = self._known, np.flatnonzero(~known)
+        if len(rest) and synchronization.has_releases:
             mine = int(clocks.threads[lane])
-            known[rest] = handovers.over_for(mine, threads[rest].tolist(), ended[rest].tolist())
+            known[rest] = synchronization.thread_knows(
+                mine, threads[rest].tolist(), ended[rest].tolist()
+            )
         return known
 
     def _covered_by_own(
@@ -190,7 +197,7 @@ class ProxyFences:
             different = {(id(one), id(other)): (one, other) for one, other in told}.values()
             for at in np.flatnonzero(~covered).tolist():
                 thread, epoch = int(writers[at]), int(epochs[at])
-                tells = self._known.tells
+                tells = self._known.clocks_know
                 covered[at] = any(tells(each, thread, epoch) for each in different)
         return covered
 

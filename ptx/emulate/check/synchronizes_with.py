@@ -1,11 +1,15 @@
-"""What threads learn of each other through memory: fences with flags, locks and counters.
+"""Synchronisation through memory: fences with flags, locks and counters.
 
-A thread that writes a place by an atomic or volatile access after a fence hands over all that
-happened before the fence; a thread that reads the place so, and then executes a fence, takes it
-over. PTX ISA, "Memory Consistency Model": release and acquire patterns.
+PTX ISA, "Memory Consistency Model", "Release and Acquire Patterns", "Memory Synchronization":
 
-Each place has a chain, to which every writer adds what it says of itself and what it knows. Who
-reads the place knows what the chain knows then.
+- A fence and a later strong write are a release pattern, as is a write with `.release`. It
+  publishes everything that the thread knew before the fence.
+- A strong read and a later fence are an acquire pattern, as is a read with `.acquire`.
+- A release synchronizes with an acquire that reads its value, or the value of a later write in the
+  release sequence of the location.
+
+Each location has one release sequence. A read there acquires all releases so far, because it reads
+the last value.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.check.accelerations import LazyClock
+from ptx.emulate.check.accelerations import ALL, Accelerations, LazyClock
 from ptx.emulate.check.stamps import (
     EPOCH_BITS,
     key_of_block,
@@ -27,401 +31,389 @@ from ptx.emulate.check.stamps import (
     key_of_thread,
     key_of_warp,
 )
-from ptx.emulate.check.vector_clock import NOTHING, Few, VectorClock, epoch_of, joined, joined_all
+from ptx.emulate.check.vector_clock import (
+    EMPTY,
+    SparseClock,
+    VectorClock,
+    epoch_of,
+    joined,
+    joined_all,
+)
 
 _BITS: Final = EPOCH_BITS + 1
 _EPOCH: Final = (1 << _BITS) - 1
 
-Told = tuple[VectorClock, VectorClock]
-"""What a thread may hand over: what all of its block know, and what it knows beyond that."""
+Location = tuple[str, int]
+"""A space and a unit of it."""
+ThreadClocks = tuple[VectorClock, VectorClock]
+"""What a thread knows: what all of its block know, and what it knows beyond that."""
 
 
 class ReleaseSequence:
-    """What was handed over at one place; who has read `n` writers of it knows the first `n`.
+    """The releases at one location. Reading its n-th value acquires the first n of them.
 
     Attributes:
-        number: of the chain, from 1.
-        length: how many have written.
-        told: what all of them said, and knew of others.
-        taken: the threads that have taken over all of it.
+        number: of the sequence, from 1.
+        length: how many releases there are.
+        clock: what all of them publish.
+        acquired_by: the threads that have acquired all of them.
     """
 
-    __slots__ = ("_heard", "_said", "length", "number", "taken", "told")
+    __slots__ = ("_of_blocks", "_own", "acquired_by", "clock", "length", "number")
 
     def __init__(self, number: int) -> None:
         self.number: int = number
         self.length: int = 0
-        self.told: LazyClock = LazyClock()
-        self.taken: set[int] = set()
-        # For a thread, warp or block: positions, each with the epoch that is said from there on.
-        self._said: dict[int, list[int]] = {}
-        # What all of a block knew when it told so last.
-        self._heard: dict[int, VectorClock] = {}
+        self.clock: LazyClock = LazyClock()
+        self.acquired_by: set[int] = set()
+        # For a thread, warp or block: positions, each with the epoch that is published from there.
+        self._own: dict[int, list[int]] = {}
+        # What all of a block knew at its last release.
+        self._of_blocks: dict[int, VectorClock] = {}
 
-    def add(self, said: Few, block: int, told: Told) -> None:
-        """One more writer, of a block, hands over what it says itself and what it knows."""
-        if self.taken:
-            self.taken = set()
+    def add(self, own: SparseClock, block: int, clocks: ThreadClocks) -> None:
+        """Add a release by a thread of a block: what it publishes of itself, and what it knows."""
+        if self.acquired_by:
+            self.acquired_by = set()
         at = self.length << _BITS
-        for number, epoch in said.items():
-            epochs = self._said.get(number)
+        for number, epoch in own.items():
+            epochs = self._own.get(number)
             if epochs is None:
-                self._said[number] = [at | epoch]
+                self._own[number] = [at | epoch]
             elif epoch > epochs[-1] & _EPOCH:
                 epochs.append(at | epoch)
-        together, own = told
-        if self._heard.get(block, NOTHING) is together:
-            together = NOTHING
+        together, alone = clocks
+        if self._of_blocks.get(block, EMPTY) is together:
+            together = EMPTY
         else:
-            self._heard[block] = together
-        self.told = self.told.then(said, together, own)
+            self._of_blocks[block] = together
+        self.clock = self.clock.then(own, together, alone)
         self.length += 1
 
-    def says(self, number: int, epoch: int, length: int) -> bool:
-        """Whether the first `length` themselves say that an epoch of one of them is over."""
-        epochs = self._said.get(number)
+    def publishes(self, number: int, epoch: int, length: int) -> bool:
+        """Return whether one of the first `length` releases is itself behind an epoch."""
+        epochs = self._own.get(number)
         if epochs is None:
             return False
         told = bisect_left(epochs, length << _BITS)
         return told > 0 and epochs[told - 1] & _EPOCH > epoch
 
 
-class ReleaseCounts:
-    """How many have written to each place where something was handed over, by their numbers.
-
-    Number 0 stands for all others, where nothing was; it counts the places instead, so that who
-    polls such a one looks again when there is another place.
-    """
-
-    def __init__(self) -> None:
-        self._lengths: NDArray[np.int64] = np.zeros(16, dtype=np.int64)
-
-    @property
-    def every(self) -> NDArray[np.int64]:
-        """By numbers; an array that changes."""
-        return self._lengths
-
-    def add(self) -> int:
-        """The number of one more place."""
-        lengths = self._lengths
-        lengths[0] += 1
-        number = int(lengths[0])
-        if number == len(lengths):
-            self._lengths = np.concatenate([lengths, np.zeros_like(lengths)])
-        return number
-
-
-Location = tuple[str, int]
-"""A space and a unit of it."""
-
-Read = dict[ReleaseSequence, tuple[int, LazyClock]]
-"""How much of each chain was read, and what that much of it knows."""
+_Read = dict[ReleaseSequence, tuple[int, LazyClock]]  # how much of each was read, and its clock
 
 
 class MemoryOrder(IntEnum):
-    """How what one thread did comes before what another one does, through memory."""
+    """How memory orders what one thread did before what another one does."""
 
     NONE = 0
-    HEARD = 1
-    """The other thread's block has read of it, and met at a barrier since, without a fence."""
-    FENCED = 2
-    """The other thread had a fence, and its block met since, before one of it handed over."""
-    KNOWN = 3
+    WITHOUT_ACQUIRE = 1
+    """The other thread's block has read the flag, and met at a barrier since, without a fence."""
+    WITHOUT_RELEASE = 2
+    """The thread had a fence, and its block met since, before another thread wrote the flag."""
+    HAPPENS_BEFORE = 3
 
 
 class Synchronization:
     """What the threads of a launch know through memory.
 
-    Threads are named by their numbers in the launch, `shift` makes a block's of them. How far
-    something is handed over is one of `levels`, from 0, within a block, to the last one, to all
-    blocks: it takes fences and accesses of a scope that reaches so far.
+    Threads are named by their numbers in the launch; `shift` turns one into that of its block. A
+    scope is one of `levels`, from 0, the block, to the last one, all blocks. Fences and accesses
+    synchronise up to the level of their scopes.
 
     Attributes:
-        chains: of the places where something was handed over.
-        lengths: of these chains.
+        sequences: the release sequences, by their locations.
+        lengths: by the numbers of the sequences, how many releases each has. Number 0 stands for
+            all other locations, and counts the sequences.
     """
 
-    def __init__(self, shift: int, levels: int) -> None:
+    def __init__(self, shift: int, levels: int, accelerations: Accelerations = ALL) -> None:
         self._shift = shift
-        self.chains: dict[Location, ReleaseSequence] = {}
-        self.lengths: ReleaseCounts = ReleaseCounts()
-        self._numbers: dict[int, int] = {}  # by keys
+        self._accelerations = accelerations
+        self.sequences: dict[Location, ReleaseSequence] = {}
+        self.lengths: NDArray[np.int64] = np.zeros(16, dtype=np.int64)
+        self._numbers: dict[int, int] = {}  # of entries of clocks, by keys
         self._knows: dict[int, VectorClock] = {}
         self._block_knows: dict[int, VectorClock] = {}
-        self._block_heard: dict[int, VectorClock] = {}
-        # Of each block the threads that have taken over what it heard.
-        self._took: dict[int, set[int]] = {}
+        self._block_read: dict[int, VectorClock] = {}  # before its last barrier, without a fence
+        # Of each block the threads that have acquired that by a fence.
+        self._acquired: dict[int, set[int]] = {}
         # Of each level, by threads.
-        self._read: list[dict[int, Read]] = [{} for _ in range(levels)]
-        self._fenced: list[dict[int, Told]] = [{} for _ in range(levels)]
-        # Of each level, the threads for which a fence tells what their last one did not.
+        self._read: list[dict[int, _Read]] = [{} for _ in range(levels)]
+        self._fenced: list[dict[int, ThreadClocks]] = [{} for _ in range(levels)]
+        # Of each level, the threads whose next fence publishes more than their last one.
         self._unfenced: list[set[int]] = [set() for _ in range(levels)]
-        # What those who wait at a place know; all that its chain knows where nothing is said.
+        # What a thread that waits at a location acquires, where that is less than all.
         self._complete: dict[Location, tuple[int, LazyClock]] = {}
 
     @property
-    def anything(self) -> bool:
-        """Whether anything was handed over."""
+    def has_releases(self) -> bool:
+        """Whether there was any release."""
         return bool(self._numbers)
 
+    # What threads do.
+
     def fence(self, thread: int, level: int) -> None:
-        """A fence takes over what was read before, and hands over what is known now."""
+        """Acquire what the thread read before, and let its later writes release what it knows."""
         if level:
-            self._take_heard(thread)
+            self._acquire_read_of_block(thread)
         for each in self._read[: level + 1]:
             read = each.pop(thread, None)
             if read is not None:
-                self._take(thread, _known_of(read))
-        told = self.told(thread)
+                self._learn(thread, _clock_of(read))
+        clocks = self.clocks_of(thread)
         for fenced, unfenced in zip(self._fenced[: level + 1], self._unfenced, strict=False):
-            fenced[thread] = told
+            fenced[thread] = clocks
             unfenced.discard(thread)
 
     def fence_all(self, threads: list[int], level: int) -> None:
-        """A fence of each of these threads; most have learned nothing since their last one."""
-        for thread in sorted(self._unfenced[level].intersection(threads)):
+        """Execute a fence of each of these threads."""
+        if self._accelerations.skips_fences:
+            threads = sorted(self._unfenced[level].intersection(threads))
+        for thread in threads:
             self.fence(thread, level)
 
-    def _learns(self, threads: Iterable[int]) -> None:
-        """The next fence of these threads tells more."""
-        for unfenced in self._unfenced:
-            unfenced.update(threads)
-
-    def write(
-        self, place: Location, thread: int, known: Iterable[tuple[int, int]], level: int, *,
+    def release(
+        self, location: Location, thread: int, own: Iterable[tuple[int, int]], level: int, *,
         at_once: bool,
     ) -> None:  # fmt: skip
-        """Hand over what the thread knew at its last fence, or knows now.
+        """Publish what the thread knew at its last fence, or knows now.
 
         Args:
-            place: where it writes.
-            thread: who.
-            known: pairs of a key and the epoch below which it is over.
-            level: how far.
-            at_once: the write is itself a release.
+            location: where it writes.
+            thread: its number.
+            own: pairs of a key and the epoch below which that one is over.
+            level: of the scope.
+            at_once: whether the write is a release itself.
         """
-        nothing = NOTHING, NOTHING
-        told = self.told(thread) if at_once else self._fenced[level].get(thread, nothing)
-        self._add(place, self._said(known), thread >> self._shift, told)
+        nothing = EMPTY, EMPTY
+        clocks = self.clocks_of(thread) if at_once else self._fenced[level].get(thread, nothing)
+        self._release(location, self._numbered(own), thread >> self._shift, clocks)
 
-    def write_of_block(self, place: Location, block: int, known: tuple[int, int]) -> None:
-        """All threads of a block hand over what they know now."""
-        own = [mine for thread, mine in self._knows.items() if thread >> self._shift == block]
-        told = self._block_knows.get(block, NOTHING), joined_all(own)
-        self._add(place, self._said((known,)), block, told)
+    def release_by_block(self, location: Location, block: int, own: tuple[int, int]) -> None:
+        """Publish what all threads of a block know now."""
+        known = [each for thread, each in self._knows.items() if thread >> self._shift == block]
+        clocks = self._block_knows.get(block, EMPTY), joined_all(known)
+        self._release(location, self._numbered((own,)), block, clocks)
 
-    def read(self, place: Location, thread: int, level: int, *, at_once: bool) -> int:
-        """What is read here is known after the next fence, or at once where that is an acquire.
+    def read(self, location: Location, thread: int, level: int, *, at_once: bool) -> int:
+        """Acquire the releases at a location at the next fence, or at once by an acquire.
 
-        Gives the number of the place's chain, 0 where nothing was handed over.
+        Returns:
+            The number of the release sequence, 0 where there is none.
         """
-        chain = self.chains.get(place)
-        if chain is None:
+        sequence = self.sequences.get(location)
+        if sequence is None:
             return 0
-        if thread in chain.taken:
-            return chain.number
-        read = self._complete.get(place) or (chain.length, chain.told)
+        if thread in sequence.acquired_by:
+            return sequence.number
+        read = self._complete.get(location) or (sequence.length, sequence.clock)
         if at_once:
-            self._take(thread, read[1].known())
-            if place not in self._complete:
-                chain.taken.add(thread)
+            self._learn(thread, read[1].known())
+            if location not in self._complete and self._accelerations.acquires_once:
+                sequence.acquired_by.add(thread)
         else:
-            self._read[level].setdefault(thread, {})[chain] = read
-            self._learns((thread,))
-        return chain.number
+            self._read[level].setdefault(thread, {})[sequence] = read
+            self._unfence((thread,))
+        return sequence.number
 
     def read_together(
-        self, place: Location, threads: list[int], level: int, *, at_once: bool
+        self, location: Location, threads: list[int], level: int, *, at_once: bool
     ) -> None:
-        """These threads read one place; most may know all that it tells."""
-        chain = self.chains.get(place)
-        if chain is None:
+        """Let each of these threads read one location."""
+        sequence = self.sequences.get(location)
+        if sequence is None:
             return
-        new = set(threads) - chain.taken
-        if at_once and place not in self._complete:
-            self._take_together(new, chain.told.known())
-            chain.taken |= new
+        new = set(threads) - sequence.acquired_by
+        if at_once and location not in self._complete and self._accelerations.acquires_once:
+            self._learn_together(new, sequence.clock.known())
+            sequence.acquired_by |= new
             return
         for thread in sorted(new):
-            self.read(place, thread, level, at_once=at_once)
+            self.read(location, thread, level, at_once=at_once)
 
-    def read_by_block(self, place: Location, block: int) -> None:
-        """All threads of a block know at once what is read here."""
-        chain = self.chains.get(place)
-        if chain is not None:
-            _, told = self._complete.get(place) or (chain.length, chain.told)
-            self._learn(block, told.known())
+    def read_by_block(self, location: Location, block: int) -> None:
+        """Let all threads of a block acquire the releases at a location."""
+        sequence = self.sequences.get(location)
+        if sequence is not None:
+            _, clock = self._complete.get(location) or (sequence.length, sequence.clock)
+            self._learn_by_block(block, clock.known())
 
     def learn(self, threads: Sequence[int], key: int, epoch: int) -> None:
-        """These threads know at once that all below an epoch of a key is over."""
-        said = self._said(((key, epoch),))
-        if said:
-            self._take_together(threads, said)
+        """Let these threads know that everything below an epoch of a key is over."""
+        own = self._numbered(((key, epoch),))
+        if own:
+            self._learn_together(threads, own)
 
-    def complete(self, place: Location) -> None:
-        """A phase is complete: who waits for it knows what was handed over so far, and no more."""
-        chain = self.chains.get(place)
-        self._complete[place] = (0, LazyClock()) if chain is None else (chain.length, chain.told)
+    def complete(self, location: Location) -> None:
+        """End a phase: a thread that waits for it acquires the releases so far, and no others."""
+        sequence = self.sequences.get(location)
+        self._complete[location] = (
+            (0, LazyClock()) if sequence is None else (sequence.length, sequence.clock)
+        )
 
-    def _add(self, place: Location, said: Few, block: int, told: Told) -> None:
-        chain = self.chains.get(place)
-        if chain is None:
-            chain = self.chains[place] = ReleaseSequence(self.lengths.add())
-        chain.add(said, block, told)
-        self.lengths.every[chain.number] = chain.length
+    def meet_block(self, block: int) -> None:
+        """Let all threads of a block know what each knew, and remember what each has read.
 
-    def _said(self, known: Iterable[tuple[int, int]]) -> Few:
-        """What a writer says of itself, by numbers."""
+        Once one of them has acquired that by a fence, the next barrier lets all know it.
+        """
+        if self._acquired.pop(block, None):
+            del self._block_read[block]
+        for read in self._read:
+            for thread in [each for each in read if each >> self._shift == block]:
+                before = self._block_read.get(block, EMPTY)
+                self._block_read[block] = joined(before, _clock_of(read.pop(thread)))
+                self._unfence(self._threads_of(block))
+        threads = [each for each in self._knows if each >> self._shift == block]
+        if threads:
+            self._learn_by_block(block, joined_all(self._knows.pop(each) for each in threads))
+
+    def meet_threads(self, threads: list[int]) -> None:
+        """Let each of these threads know what each of them knew."""
+        known = [self._knows[each] for each in threads if each in self._knows]
+        if known:
+            self._knows.update(dict.fromkeys(threads, joined_all(known)))
+            self._unfence(threads)
+
+    # Queries.
+
+    def clocks_of(self, thread: int) -> ThreadClocks:
+        """Return what a thread knows."""
+        together = self._block_knows.get(thread >> self._shift, EMPTY)
+        return together, self._knows.get(thread, EMPTY)
+
+    def block_knows(self, for_block: int, block: int, epoch: int) -> bool:
+        """Return whether all of one block know that an epoch of all of another one is over."""
+        number = self._numbers.get(key_of_block(block << self._shift, self._shift))
+        known = self._block_knows.get(for_block, EMPTY)
+        return number is not None and epoch_of(known, number) > epoch
+
+    def thread_knows(self, thread: int, others: list[int], epochs: list[int]) -> list[bool]:
+        """Return whether a thread knows that an epoch of each other one is over."""
+        clocks = self.clocks_of(thread)
+        return [
+            self.clocks_know(clocks, other, epoch)
+            for other, epoch in zip(others, epochs, strict=True)
+        ]
+
+    def clocks_know(self, clocks: ThreadClocks, thread: int, epoch: int) -> bool:
+        """Return whether clocks say that a thread's epoch is over."""
+        return self._know(clocks, self._numbers_of(thread), epoch)
+
+    def order(
+        self, thread: int, epoch: int, for_thread: int, *, strong: bool, as_strong: bool
+    ) -> MemoryOrder:
+        """Return how a thread's epoch is ordered before what another thread does now.
+
+        Args:
+            thread, epoch: the earlier access.
+            for_thread: the thread of the later access.
+            strong: whether the earlier access is strong, so that it may be read as a flag itself.
+            as_strong: whether the later one is strong: two threads see each other's strong
+                accesses in their order, without a fence.
+        """
+        numbers = self._numbers_of(thread, strong=strong)
+        clocks = self.clocks_of(for_thread)
+        read = [each.get(for_thread, {}) for each in self._read if strong and as_strong]
+        if self._know(clocks, numbers, epoch) or _publish(read, numbers, epoch):
+            return MemoryOrder.HAPPENS_BEFORE
+        of_block = self._block_read.get(for_thread >> self._shift, EMPTY)
+        if self._know((of_block,), numbers, epoch):
+            return MemoryOrder.WITHOUT_ACQUIRE
+        fenced = self._numbers.get(key_of_fenced(thread, self._shift))
+        if fenced is not None and (
+            self._know((*clocks, of_block), [fenced], epoch) or _publish(read, [fenced], epoch)
+        ):
+            return MemoryOrder.WITHOUT_RELEASE
+        return MemoryOrder.NONE
+
+    def _numbers_of(self, thread: int, *, strong: bool = False) -> list[int]:
+        """The entries of clocks that stand for a thread."""
+        keys = [key_of_thread(thread), key_of_warp(thread), key_of_block(thread, self._shift)]
+        if strong:
+            keys.append(key_of_strong(thread))
+        return [self._numbers[key] for key in keys if key in self._numbers]
+
+    @staticmethod
+    def _know(clocks: Iterable[VectorClock], numbers: list[int], epoch: int) -> bool:
+        for clock in clocks:
+            for number in numbers:
+                if epoch_of(clock, number) > epoch:
+                    return True
+        return False
+
+    # How clocks change.
+
+    def _release(
+        self, location: Location, own: SparseClock, block: int, clocks: ThreadClocks
+    ) -> None:
+        sequence = self.sequences.get(location)
+        if sequence is None:
+            number = len(self.sequences) + 1
+            if number == len(self.lengths):
+                self.lengths = np.concatenate([self.lengths, np.zeros_like(self.lengths)])
+            sequence = self.sequences[location] = ReleaseSequence(number)
+            self.lengths[0] = number
+        sequence.add(own, block, clocks)
+        if not self._accelerations.merges_lazily:
+            sequence.clock.known()
+        self.lengths[sequence.number] = sequence.length
+
+    def _numbered(self, own: Iterable[tuple[int, int]]) -> SparseClock:
         numbers = self._numbers
-        return {numbers.setdefault(key, len(numbers)): epoch for key, epoch in known if epoch}
+        return {numbers.setdefault(key, len(numbers)): epoch for key, epoch in own if epoch}
 
-    def told(self, thread: int) -> Told:
-        """What a thread knows: what all of its block know, and what it knows beyond that."""
-        together = self._block_knows.get(thread >> self._shift, NOTHING)
-        return together, self._knows.get(thread, NOTHING)
-
-    def _learn(self, block: int, known: VectorClock) -> None:
-        """All threads of a block know this from now on."""
-        self._block_knows[block] = joined(self._block_knows.get(block, NOTHING), known)
-        self._learns(self._threads_of(block))
+    def _unfence(self, threads: Iterable[int]) -> None:
+        """The next fence of these threads publishes more."""
+        for unfenced in self._unfenced:
+            unfenced.update(threads)
 
     def _threads_of(self, block: int) -> range:
         return range(block << self._shift, block + 1 << self._shift)
 
-    def _take(self, thread: int, known: VectorClock) -> None:
-        before = self._knows.get(thread, NOTHING)
+    def _learn(self, thread: int, known: VectorClock) -> None:
+        before = self._knows.get(thread, EMPTY)
         after = self._knows[thread] = joined(before, known)
         if after is not before:
-            self._learns((thread,))
+            self._unfence((thread,))
 
-    def _take_together(self, threads: Iterable[int], known: VectorClock) -> None:
-        """These threads know this; those that knew the same before have one knowledge again."""
+    def _learn_together(self, threads: Iterable[int], known: VectorClock) -> None:
+        """Let these threads know this; those that shared one clock share one again."""
         knows = self._knows
-        # By what a thread knew: that, which stays alive for its number, and what it knows now.
+        # By the identity of a thread's clock: that clock, and the new one.
         after: dict[int, tuple[VectorClock, VectorClock]] = {}
         for thread in threads:
-            before = knows.get(thread, NOTHING)
+            before = knows.get(thread, EMPTY)
             pair = after.get(id(before))
             if pair is None:
                 pair = after[id(before)] = before, joined(before, known)
             knows[thread] = pair[1]
         if any(now is not before for before, now in after.values()):
-            self._learns(threads)
+            self._unfence(threads)
 
-    def _take_heard(self, thread: int) -> None:
-        """Know what the block has heard, once."""
+    def _learn_by_block(self, block: int, known: VectorClock) -> None:
+        self._block_knows[block] = joined(self._block_knows.get(block, EMPTY), known)
+        self._unfence(self._threads_of(block))
+
+    def _acquire_read_of_block(self, thread: int) -> None:
+        """Acquire, once, what the block has read before its last barrier."""
         block = thread >> self._shift
-        heard = self._block_heard.get(block)
-        if heard is None:
+        read = self._block_read.get(block)
+        if read is None:
             return
-        took = self._took.setdefault(block, set())
-        if thread not in took:
-            took.add(thread)
-            self._take(thread, heard)
-
-    def meet_block(self, block: int) -> None:
-        """All threads of a block know what each of them knew, and hear what each has read.
-
-        What one of them took over of what they heard is known to all from now on.
-        """
-        if self._took.pop(block, None):
-            del self._block_heard[block]
-        for read in self._read:
-            for thread in [each for each in read if each >> self._shift == block]:
-                heard = self._block_heard.get(block, NOTHING)
-                self._block_heard[block] = joined(heard, _known_of(read.pop(thread)))
-                self._learns(self._threads_of(block))
-        threads = [each for each in self._knows if each >> self._shift == block]
-        if threads:
-            self._learn(block, joined_all(self._knows.pop(each) for each in threads))
-
-    def meet_threads(self, threads: list[int]) -> None:
-        """These threads know what each of them knew."""
-        known = [self._knows[each] for each in threads if each in self._knows]
-        if known:
-            self._knows.update(dict.fromkeys(threads, joined_all(known)))
-            self._learns(threads)
-
-    def knows_thread(self, thread: int, other: int, epoch: int) -> bool:
-        """Whether a thread has itself taken over that an epoch of another one is over."""
-        number = self._numbers.get(key_of_thread(other))
-        known = self._knows.get(thread)
-        return number is not None and known is not None and epoch_of(known, number) > epoch
-
-    def is_over_for_block(self, block: int, epoch: int, for_block: int) -> bool:
-        """Whether all threads of a block know that an epoch of all of another one is over."""
-        number = self._numbers.get(key_of_block(block << self._shift, self._shift))
-        known = self._block_knows.get(for_block, NOTHING)
-        return number is not None and epoch_of(known, number) > epoch
-
-    def over_for(self, thread: int, others: list[int], epochs: list[int]) -> list[bool]:
-        """Whether a thread knows through memory that an epoch of each other one is over."""
-        known = [self._knows.get(thread), self._block_knows.get(thread >> self._shift)]
-        every = [each for each in known if each is not None]
-        found: dict[int, int] = {}  # by keys: the epoch below which that one is over
-
-        def least(key: int) -> int:
-            if key not in found:
-                number = self._numbers.get(key)
-                told = () if number is None else (epoch_of(each, number) for each in every)
-                found[key] = max(told, default=0)
-            return found[key]
-
-        return [
-            least(key_of_thread(other)) > epoch
-            or least(key_of_warp(other)) > epoch
-            or least(key_of_block(other, self._shift)) > epoch
-            for other, epoch in zip(others, epochs, strict=True)
-        ]
-
-    def tells(self, told: Told, thread: int, epoch: int) -> bool:
-        """Whether that says that a thread's epoch is over."""
-        keys = [key_of_thread(thread), key_of_warp(thread), key_of_block(thread, self._shift)]
-        return self._tells(list(told), keys, epoch)
-
-    def order(
-        self, thread: int, epoch: int, for_thread: int, *, strong: bool, as_strong: bool
-    ) -> MemoryOrder:
-        """Whether a thread's epoch is over for another one that has taken it over.
-
-        Args:
-            thread, epoch: what happened.
-            for_thread: for whom.
-            strong: whether it was an atomic or volatile access, such as hands over itself.
-            as_strong: whether it is compared with such an access: those of two threads keep their
-                order without a fence.
-        """
-        keys = [key_of_thread(thread), key_of_warp(thread), key_of_block(thread, self._shift)]
-        if strong:
-            keys.append(key_of_strong(thread))
-        block = for_thread >> self._shift
-        known = [self._knows.get(for_thread, NOTHING), self._block_knows.get(block, NOTHING)]
-        read = [each.get(for_thread, {}) for each in self._read if strong and as_strong]
-        if self._tells(known, keys, epoch) or self._says(read, keys, epoch):
-            return MemoryOrder.KNOWN
-        heard = [self._block_heard.get(block, NOTHING)]
-        if self._tells(heard, keys, epoch):
-            return MemoryOrder.HEARD
-        fenced = [key_of_fenced(thread, self._shift)]
-        if self._tells(known + heard, fenced, epoch) or self._says(read, fenced, epoch):
-            return MemoryOrder.FENCED
-        return MemoryOrder.NONE
-
-    def _tells(self, known: list[VectorClock], keys: list[int], epoch: int) -> bool:
-        """Whether any of this says that an epoch of any of these is over."""
-        numbers = [self._numbers[key] for key in keys if key in self._numbers]
-        return any(epoch_of(each, number) > epoch for each in known for number in numbers)
-
-    def _says(self, read: list[Read], keys: list[int], epoch: int) -> bool:
-        """Whether a writer that was read has said so itself."""
-        numbers = [self._numbers[key] for key in keys if key in self._numbers]
-        return any(
-            chain.says(number, epoch, length)
-            for each in read
-            for chain, (length, _) in each.items()
-            for number in numbers
-        )
+        acquired = self._acquired.setdefault(block, set())
+        if thread not in acquired:
+            acquired.add(thread)
+            self._learn(thread, read)
 
 
-def _known_of(read: Read) -> VectorClock:
-    return joined_all(told.known() for _, told in read.values())
+def _clock_of(read: _Read) -> VectorClock:
+    return joined_all(clock.known() for _, clock in read.values())
+
+
+def _publish(read: list[_Read], numbers: list[int], epoch: int) -> bool:
+    """Return whether a release that was read is itself behind an epoch."""
+    for each in read:
+        for sequence, (length, _) in each.items():
+            if any(sequence.publishes(number, epoch, length) for number in numbers):
+                return True
+    return False

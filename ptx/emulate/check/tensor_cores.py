@@ -1,16 +1,15 @@
-"""What tensor cores do beside the threads: products of warp groups, and all of `tcgen05`.
+"""Asynchronous work of tensor cores: products of warp groups, and all of `tcgen05`.
 
-PTX ISA, "Asynchronous Warpgroup Level Matrix", "TensorCore 5th Generation Family Instructions": it
-is done as if by another thread. Here workers stand for these threads:
+PTX ISA, "Asynchronous Warpgroup Level Matrix", "TensorCore 5th Generation Family Instructions":
+such work is done as if by another thread. Workers stand for these threads:
 
-- a warp group has one for its `wgmma` products; threads of it that wait for a group know of all
-  groups up to that one, whichever of its warps they are in;
-- a thread has one for its `tcgen05.mma` and `tcgen05.cp`, which are done in their order; who waits
-  for an mbarrier object to which it commits knows of all that it began before;
-- a warp has one for its `tcgen05.ld` and one for its `tcgen05.st`, for which its threads wait.
+- A warp group has one for its `wgmma` products. Its threads that wait for a group know that all
+  groups up to that one are over.
+- A thread has one for its `tcgen05.mma` and `tcgen05.cp`, which are done in order. A thread that
+  waits for an mbarrier object to which it commits knows that all work before is over.
+- A warp has one for its `tcgen05.ld` and one for its `tcgen05.st`, for which its threads wait.
 
-A worker has a number like a thread's, and its epoch is the group that its work belongs to. So a
-thread knows that an epoch of it is over as it knows that of a thread.
+A worker is a virtual thread (`async_copies.py`), whose epoch is the group that its work belongs to.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 
 from ptx.emulate.check.access_step import AccessStep
 from ptx.emulate.check.barrier_clocks import BarrierClocks
-from ptx.emulate.check.data_races import DataRaces
+from ptx.emulate.check.data_races import DataRaces, MemoryAccess
 from ptx.emulate.check.race_check import RaceCheck
 from ptx.emulate.check.shadow_memory import ShadowMemory, in_memory
 from ptx.emulate.check.stamps import (
@@ -49,7 +48,7 @@ _LATEST: Final = MOST_EPOCHS - 1
 
 
 class TensorWorkers:
-    """The workers of a chunk, whose first block has the number `first`."""
+    """The workers of a chunk whose first block has the number `first`."""
 
     def __init__(
         self, launch: RaceCheck, geometry: Geometry, first: int, clocks: BarrierClocks
@@ -68,44 +67,46 @@ class TensorWorkers:
         )
 
     def group(self, kind: WorkerKind, lanes: Index) -> Stamps:
-        """The group that each thread's next work belongs to."""
+        """Return the group that each thread's next work belongs to."""
         return self._groups[kind][lanes]
 
     def done(self, kind: WorkerKind, lanes: Index) -> Stamps:
-        """The group below which each thread has waited for its work."""
+        """Return the group below which each thread has waited for its work."""
         return self._done[kind][lanes]
 
     def stamps(self, kind: WorkerKind, lanes: Index, site: int) -> Stamps:
-        """(n,) stamps, without a site, of what is begun for each of these threads."""
+        """Return the stamps, without a site, of work that begins for each of these threads."""
         masters, of = np.unique(self._masters(kind, lanes), return_inverse=True)
         groups = np.minimum(self.group(kind, lanes), _LATEST)
         workers = np.array([self._worker(kind, each) for each in masters.tolist()])[of]
         for worker, thread in zip(workers.tolist(), self._clocks.threads[lanes].tolist(),
                                   strict=True):  # fmt: skip
-            self._launch.counted.note_issuer(worker, site, thread)
+            self._launch.virtual_threads.note_issuer(worker, site, thread)
         stamps: Stamps = (workers + 1) << THREAD_SHIFT | groups << EPOCH_SHIFT
         return stamps
 
     def commit(self, kind: WorkerKind, lanes: Index) -> None:
-        """What was begun for these threads is a group."""
+        """Make a group of the work that was begun for these threads."""
         self._groups[kind][lanes] += 1
 
     def wait(self, kind: WorkerKind, lanes: Index, pending: int = 0) -> None:
-        """These threads wait for all groups but so many of the newest."""
+        """Let these threads wait for all groups but so many of the newest."""
         self._launch.deferred.settle()
         masters = self._masters(kind, lanes)
         done = self.group(kind, lanes) - pending
         self._done[kind][lanes] = np.maximum(self.done(kind, lanes), done)
         threads = self._clocks.threads[lanes]
         for master in np.unique(masters).tolist():
-            known = self._launch.counted.known_number(self._place(kind, master))
+            known = self._launch.virtual_threads.find_number(self._place(kind, master))
             mine = masters == master
             over = int(done[mine].max())
             if known is not None and over > 0:
-                self._launch.handovers.learn(threads[mine].tolist(), key_of_thread(known), over)
+                self._launch.synchronization.learn(
+                    threads[mine].tolist(), key_of_thread(known), over
+                )
 
     def hand_over(self, lanes: Index, objects: Index) -> None:
-        """`tcgen05.commit`: an mbarrier object tells of all that each thread began."""
+        """Let mbarrier objects release the work that each thread began: `tcgen05.commit`."""
         launch = self._launch
         launch.deferred.settle()
         self.commit("work", lanes)
@@ -114,12 +115,12 @@ class TensorWorkers:
             lanes.tolist(), groups.tolist(), objects.tolist(), strict=True
         ):
             worker = self._worker("work", lane)
-            place = f"mbarrier {self._first}", number
+            location = f"mbarrier {self._first}", number
             over = ((key_of_thread(worker), group),)
-            launch.handovers.write(place, worker, over, 0, at_once=True)
+            launch.synchronization.release(location, worker, over, 0, at_once=True)
 
     def _masters(self, kind: WorkerKind, lanes: Index) -> Index:
-        """The first of the threads with which each one shares a worker."""
+        """Return the first of the threads with which each one shares a worker."""
         within = self._geometry.index("thread")[lanes]
         masters: Index = lanes - within % _THREADS_OF_ONE[kind]
         return masters
@@ -129,29 +130,32 @@ class TensorWorkers:
 
     def _worker(self, kind: WorkerKind, master: int) -> int:
         block = self._first + int(self._geometry.index("slot")[master])
-        return self._launch.counted.number_of(self._place(kind, master), block)
+        return self._launch.virtual_threads.number_of(self._place(kind, master), block)
 
 
 UNITS: Final = LANES // HALF * COLUMNS  # of a block
 Units = NDArray[np.intp]
 
 
-class TensorRaces:
-    """The accesses of a chunk's blocks to their tensor memory."""
+class TensorMemoryRaces:
+    """The races in tensor memory: accesses of `tcgen05` that nothing orders.
+
+    A unit is a column of 16 lanes: instructions access all lanes of such a half, or none of them.
+    """
 
     def __init__(
-        self, launch: RaceCheck, clocks: BarrierClocks, comparison: DataRaces,
+        self, launch: RaceCheck, clocks: BarrierClocks, races: DataRaces,
         workers: TensorWorkers, blocks: int,
     ) -> None:  # fmt: skip
         self._launch = launch
         self._clocks = clocks
-        self._compare = comparison.compare
+        self._races = races
         self._workers = workers
-        self._accesses = ShadowMemory(blocks * UNITS, in_memory, launch.shift)
+        self._shadow = ShadowMemory(blocks * UNITS, in_memory, launch.shift)
 
     def access(self, kind: WorkerKind, lanes: Index, units: Units, site: Site) -> None:
-        """A worker of each thread begins to access units of its block, (n, …)."""
-        launch, accesses = self._launch, self._accesses
+        """Check that a worker of each thread begins to access units of its block, (n, …)."""
+        launch, shadow = self._launch, self._shadow
         count = units[0].size if len(units) else 0
         if not count:
             return
@@ -161,21 +165,22 @@ class TensorRaces:
         lanes = np.repeat(lanes, count)
         step = AccessStep(self._clocks.moment, lanes, number, where, 0, len(lanes), 1, 0)
         stamps = np.repeat(of_threads, count) | number
-        accesses.settle(step)
-        found = accesses.written(step.units)
+        access = MemoryAccess("tensor", shadow, step, launch.role(number))
+        shadow.settle(step)
+        found = shadow.written(step.units)
         if site.writes:
-            found += accesses.reads.found(step.units)
+            found += shadow.reads.found(step.units)
         for old in found:
-            self._compare("tensor", _of_others(old, stamps), step)
+            self._races.compare(_of_others(old, stamps), access)
         if site.writes:
-            accesses.write(step)
-            accesses.put(np.asarray(step.units), stamps, step)
+            shadow.write(step)
+            shadow.put(np.asarray(step.units), stamps, step)
         else:
-            accesses.reads.add(step.units, stamps)
+            shadow.reads.add(step.units, stamps)
 
 
 def _of_others(old: Stamps, stamps: Stamps) -> Stamps:
-    """Without what the very workers did: that is done in order."""
+    """Leave out accesses by the worker itself, which are done in order."""
     return np.where(threads_of(old) == threads_of(stamps), 0, old)
 
 
@@ -183,10 +188,10 @@ _Key = tuple[int, int, int]  # how many calls the thread is in, the function, an
 
 
 class Action(Enum):
-    """What an instruction does with registers whose results may not be there.
+    """What an instruction does with registers whose results may be pending.
 
-    BEGINS: a product or a load that gives them results. PASSES_ON: what it writes is as late as
-    what it reads. READS: anything else.
+    BEGINS: a product or a load that has them as results. PASSES_ON: a copy, whose results are
+    pending as long as its operands. READS: anything else.
     """
 
     BEGINS = auto()
@@ -213,7 +218,7 @@ class PendingUse:
 
 
 class _Begun:
-    """A result, by the threads of the chunk: the instruction's number, and the group of its work.
+    """A pending result, by threads: the instruction's number, and the group of its work.
 
     The number is 0 where there is no such result.
     """
@@ -224,7 +229,10 @@ class _Begun:
 
 
 class PendingRegisters:
-    """The registers of a chunk's threads with results of such work."""
+    """The registers of a chunk's threads that results of `wgmma` or `tcgen05.ld` go to.
+
+    PTX ISA, "wgmma.wait_group", "tcgen05.wait": reading one before the wait is reported.
+    """
 
     def __init__(self, launch: RaceCheck, workers: TensorWorkers, threads: int) -> None:
         self._launch = launch
@@ -235,7 +243,7 @@ class PendingRegisters:
         self._numbers: dict[int, int] = {}  # of uses, from 1, by their identity
 
     def before(self, threads: Threads, use: PendingUse) -> None:
-        """These threads are about to execute an instruction."""
+        """Check an instruction that these threads are about to execute."""
         lanes = _present(threads)
         if use.action is Action.PASSES_ON:
             self._pass_on(threads, lanes, use)
@@ -251,7 +259,7 @@ class PendingRegisters:
                     found.by[lanes] = 0
 
     def behind(self, threads: Threads, use: PendingUse) -> None:
-        """They have begun work that gives registers results."""
+        """Record that threads began work with results in registers."""
         lanes = _present(threads)
         groups = self._workers.group(use.kind, lanes)
         number = self._numbers.setdefault(id(use), len(self._uses) + 1)
@@ -265,9 +273,9 @@ class PendingRegisters:
             found.by[lanes], found.group[lanes] = number, groups
 
     def _pass_on(self, threads: Threads, lanes: Index, use: PendingUse) -> None:
-        """Of several registers that make one, the last one counts that has such a result.
+        """Let a copy of pending results be pending; of several operands the last one counts.
 
-        Not followed under a guard, where some threads keep their values.
+        Limitation: copies under a guard are not followed, as some threads keep their values.
         """
         if use.instruction.guard is not None:
             return

@@ -1,8 +1,8 @@
-"""What somebody knows of others: for each that is known of, the epoch below which it is over.
+"""Vector clocks: of each thread, warp or block that is known, the epoch below which it is over.
 
-Those who are known of have numbers. Few are kept in a dict, many in an array by their numbers, so
-that to join two costs little where hundreds know of hundreds. None of them is ever changed, so that
-many may have the same one.
+The entries have numbers. Few are stored in a dict and many in an array by their numbers, so that
+joining costs little where hundreds of threads know of hundreds. No clock is ever changed, so that
+many threads may share one.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-Few = dict[int, int]
-Many = NDArray[np.int32]
-VectorClock = Few | Many
+SparseClock = dict[int, int]
+DenseClock = NDArray[np.int32]
+VectorClock = SparseClock | DenseClock
 
-NOTHING: Final[VectorClock] = {}
-_MOST_FEW: Final = 48
-_SPARSE: Final = 16  # numbers of an array for each that is known, at most
+EMPTY: Final[VectorClock] = {}
+_MOST_SPARSE: Final = 48  # entries of a dict
+_SPARSE: Final = 16  # elements of an array for each entry, at most
 
 
 def joined(one: VectorClock, other: VectorClock) -> VectorClock:
-    """What either of them says."""
-    if one is other or other is NOTHING:
+    """Return the least clock that knows what either knows."""
+    if one is other or other is EMPTY:
         return one
-    if one is NOTHING:
+    if one is EMPTY:
         return other
     if isinstance(one, dict):
         return _with_few(other, one) if isinstance(other, np.ndarray) else _of_both(one, other)
@@ -35,18 +35,18 @@ def joined(one: VectorClock, other: VectorClock) -> VectorClock:
 
 
 def joined_all(every: Iterable[VectorClock]) -> VectorClock:
-    """What any of them says."""
-    return reduce(joined, every, NOTHING)
+    """Return the least clock that knows what any knows."""
+    return reduce(joined, every, EMPTY)
 
 
 def epoch_of(known: VectorClock, number: int) -> int:
-    """The epoch below which that one is over; 0 where nothing is known of it."""
+    """Return the epoch below which an entry is over; 0 where it is unknown."""
     if isinstance(known, dict):
         return known.get(number, 0)
     return int(known[number]) if number < len(known) else 0
 
 
-def _of_arrays(one: Many, other: Many) -> Many:
+def _of_arrays(one: DenseClock, other: DenseClock) -> DenseClock:
     if len(one) < len(other):
         one, other = other, one
     both = one.copy()
@@ -54,16 +54,22 @@ def _of_arrays(one: Many, other: Many) -> Many:
     return both
 
 
-def _of_both(one: Few, other: Few) -> VectorClock:
+def _of_both(one: SparseClock, other: SparseClock) -> VectorClock:
     more = {number: epoch for number, epoch in other.items() if one.get(number, 0) < epoch}
     if not more:
         return one
-    return _packed(one | more)
+    both = one | more
+    size = max(both) + 1
+    if len(both) <= _MOST_SPARSE or size > _SPARSE * len(both):
+        return both
+    many = np.zeros(size, dtype=np.int32)
+    many[list(both)] = list(both.values())
+    return many
 
 
-def _with_few(many: Many, few: Few) -> VectorClock:
+def _with_few(many: DenseClock, few: SparseClock) -> VectorClock:
     size = max(few, default=0) + 1
-    if size > 2 * len(many):  # that may be too much for those who are known of
+    if size > 2 * len(many):  # that may be too much for the number of entries
         there = np.flatnonzero(many)
         every = dict(zip(there.tolist(), many[there].tolist(), strict=True))
         return _of_both(every, few)
@@ -76,15 +82,3 @@ def _with_few(many: Many, few: Few) -> VectorClock:
         if both[number] < epoch:
             both[number] = epoch
     return both
-
-
-def _packed(few: Few) -> VectorClock:
-    """The same as an array, if that is not mostly empty."""
-    if len(few) <= _MOST_FEW:
-        return few
-    size = max(few) + 1
-    if size > _SPARSE * len(few):
-        return few
-    many = np.zeros(size, dtype=np.int32)
-    many[list(few)] = list(few.values())
-    return many

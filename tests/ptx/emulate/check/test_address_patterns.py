@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptx.emulate.check.patterns import AddressPatterns
+from ptx.emulate.check.lazy_shadow_memory import AddressPatterns
 from ptx.emulate.model.addresses import Addresses, addresses_in
 
 COUNT = 1024
