@@ -318,13 +318,15 @@ class VolatileAccesses:
         step = access.step
         written = access.shadow.atomics.latest(step.units)
         each = len(written) // step.count
-        is_old = loaded[0][step.threads] == step.first_units
-        is_old &= loaded[1][step.threads] != written[::each]
+        has_loaded = loaded[0][step.threads] == step.first_units
+        is_old = has_loaded & (loaded[1][step.threads] != written[::each])
         self._compare(np.where(np.repeat(is_old, each), written, 0), access, update)
         site = int(step.stamps[0]) & MOST_SITES - 1
         for one, two in _twice(step):
             if self._launch.is_lost(site, site):
                 return
+            if not (has_loaded[one // each] and has_loaded[two // each]):
+                continue
             if not (update.is_idempotent and self._races.write_same(access, one, two)):
                 pair = int(step.stamps[one]), int(step.stamps[two])
                 self._report(pair, access, one, LOST)
