@@ -24,10 +24,11 @@ from typing import Final
 from ptx.emulate.kernel_facts import Update
 from ptx.isa.model import Instruction
 
-_STRONG: Final = ("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio")
-_SCOPES: Final = ("cta", "cluster", "gpu", "sys")
+_STRONG: Final = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"})
+_SCOPES: Final = frozenset({"cta", "cluster", "gpu", "sys"})
 NARROW: Final = ("cta", "cluster")
 """The scopes that do not reach all blocks."""
+_NARROW: Final = frozenset(NARROW)
 _FENCES: Final = ("fence", "membar", "tensormap")
 _COPIES: Final = ("cp", "st", "red")
 _TENSOR_CORES: Final = ("mma", "cp")  # those of tcgen05 that access shared memory
@@ -83,13 +84,13 @@ _USES: Final = AccessRole(True, False, True, "sys", False, False)
 
 def is_atomic_or_volatile(instruction: Instruction) -> bool:
     """Return whether an access is strong by its words: volatile, relaxed, or a fence as well."""
-    return any(word in instruction.modifiers for word in _STRONG)
+    return not _STRONG.isdisjoint(instruction.modifiers)
 
 
 def is_narrow_fence(instruction: Instruction) -> bool:
     """Return whether an instruction is a fence of a scope that does not reach all blocks."""
     words = instruction.modifiers
-    return instruction.opcode in _FENCES and any(each in NARROW for each in words)
+    return instruction.opcode in _FENCES and not _NARROW.isdisjoint(words)
 
 
 def proxy_of(instruction: Instruction) -> str:
@@ -121,8 +122,9 @@ def role_of(
         return _INITIALISES if words[0] in ("init", "inval") else _USES
     atomic = writes and (opcode in ("atom", "red") or "reduce" in words)
     # A volatile access is a relaxed one of the whole system (PTX ISA, "volatile operation").
-    usual = "sys" if "volatile" in words else "gpu"
-    scope = next((word for word in words if word in _SCOPES), usual)
+    scope = "sys" if "volatile" in words else "gpu"
+    for word in reversed(words):
+        scope = word if word in _SCOPES else scope
     proxy = proxy_of(instruction)
     return AccessRole(
         reads=atomic or not writes,

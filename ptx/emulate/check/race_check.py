@@ -165,7 +165,10 @@ class RaceCheck:
         self.in_global: ShadowMemory = self.shadow_memory(
             memory.nbytes >> self.global_shift, _reserved, FEWEST_LISTED
         )
-        self._begin()
+        self.synchronization: Synchronization = Synchronization(
+            self.shift, self.levels, accelerations
+        )
+        self.deferred: DeferredWork = DeferredWork() if accelerations.defers else DeferredWork(-1)
         self.virtual_threads: VirtualThreads = VirtualThreads()
         self.proxy_fences: dict[str, ProxyFenceLog] = {}
         self.has_copies: bool = False
@@ -187,17 +190,9 @@ class RaceCheck:
         self._unfenced: set[tuple[int, int]] = set()
         self._early: set[int] = set()
 
-    def _begin(self) -> None:
-        self.synchronization: Synchronization = Synchronization(
-            self.shift, self.levels, self.accelerations
-        )
-        self.deferred: DeferredWork = (
-            DeferredWork() if self.accelerations.defers else DeferredWork(most=-1)
-        )
-
     def end(self) -> None:
         """Forget what the launch's threads know: no query comes after its end."""
-        self._begin()
+        del self.synchronization, self.deferred
 
     def forget_accesses(self) -> None:
         """Forget all accesses."""
@@ -345,9 +340,9 @@ class RaceCheck:
 
     def access_of_any(self, number: int, queued_at: str) -> Access:
         """Return an access by a site, without a thread."""
-        where = self._where(0, self._sites[number][0].instruction)
-        where = replace(where, block=None, thread=None)
-        return Access(self._what(number), where, queued_at)
+        access = self._access(0, number)
+        where = replace(access.where, block=None, thread=None)
+        return replace(access, where=where, queued_at=queued_at)
 
     def _report_pair(
         self, both: Stamps, space: str, address: int, owner: int, *, benign: str = "",
@@ -388,15 +383,10 @@ class RaceCheck:
         return demangled(words[1]) if words[0] == "variable" else ""  # as a module's layout says
 
     def _access(self, thread: int, number: int) -> Access:
-        return Access(self._what(number), self._where(thread, self._sites[number][0].instruction))
-
-    def _what(self, number: int) -> str:
-        role = self.role(number)
-        return "atomic" if role.is_atomic else "write" if role.writes else "read"
-
-    def _where(self, thread: int, instruction: Instruction) -> Where:
+        site, role = self._sites[number]
+        instruction = site.instruction
         file, line = source_place(instruction.location, self._code.files)
-        return Where(
+        where = Where(
             kernel=self.kernel,
             block=self._block_at(thread >> self.shift),
             thread=coordinates(thread & (1 << self.shift) - 1, self._block),
@@ -405,13 +395,14 @@ class RaceCheck:
             source_file=file,
             source_line=line,
         )
+        return Access("atomic" if role.is_atomic else "write" if role.writes else "read", where)
 
     def _missing(self, one: int, other: int, first: int, second: int, space: str) -> str:
         """Say what would order two threads at two sites."""
         roles = self.role(first), self.role(second)
         is_strong = roles[0].strong, roles[1].strong
         if all(is_strong) and not (roles[0].is_volatile and roles[1].is_volatile):
-            narrow = min((role.scope for role in roles), key=self.level_of)
+            narrow = min(roles[0].scope, roles[1].scope, key=self.level_of)
             return f"an atomic operation of scope {narrow} does not reach the other block"
         blocks = one >> self.shift, other >> self.shift
         if blocks[0] != blocks[1]:

@@ -19,14 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.check.access_step import AccessStep, Units, chosen
-from ptx.emulate.check.stamps import (
-    THREAD_SHIFT,
-    WARP_SHIFT,
-    Bools,
-    Stamps,
-    sites_of,
-    threads_of,
-)
+from ptx.emulate.check.stamps import THREAD_SHIFT, WARP_SHIFT, Bools, Stamps, sites_of, threads_of
 from ptx.emulate.model.addresses import Index
 
 _TWO: Final = 2
