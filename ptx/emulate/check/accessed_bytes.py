@@ -99,7 +99,8 @@ def _ranges(check: RaceCheck, wide: Bools) -> Iterator[tuple[bool, _Ranges]]:
     elsewhere: tuple[list[AccessStep], list[AccessStep]] = [], []
     for step, is_write in check.elsewhere:
         elsewhere[is_write].append(step)
-    steps = [*check.in_global.listed(), *enumerate(elsewhere)]
+    read, written = elsewhere
+    steps = [*check.in_global.listed(), (False, read), (True, written)]
     scattered = []
     for writes, some in steps:
         runs, rest = [], []
