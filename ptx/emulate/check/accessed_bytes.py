@@ -54,7 +54,7 @@ class LaunchAccesses:
         self.signals: bool = False
         for step, _ in check.elsewhere:
             self.signals |= check.is_wide(step.site)
-        self.parts: tuple[AccessedBytes, ...] = tuple(_parts(check))
+        self.parts: tuple[AccessedBytes, ...] = tuple(_parts(check) if check.site_count else ())
 
     def access(self, part: AccessedBytes, at: int, queued_at: str) -> Access:
         """Return one side of a race: the range number `at` of a part."""

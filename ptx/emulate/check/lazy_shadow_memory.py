@@ -149,9 +149,9 @@ class SoleUsers:
         return self.every
 
     def _users(self, step: AccessStep) -> _Users | None:
-        """The user of each unit; None where its number takes more than 32 bits.
+        """Return the user of each unit; None where its number takes more than 32 bits.
 
-        Reads that are not those of a chunk's threads count as those of several.
+        Reads by virtual threads count as those of several threads.
         """
         if step.moment.chunk < 0:
             return np.full(step.unit_count, _SEVERAL)
@@ -197,7 +197,7 @@ _low, _high = attrgetter("low"), attrgetter("high")
 
 
 def _meet(one: AccessStep, step: AccessStep) -> bool:
-    """Whether threads may access what other ones do in another step."""
+    """Return whether other threads may access the same bytes in two steps."""
     return one.low < step.high and step.low < one.high and not one.is_at(step)
 
 
@@ -221,7 +221,7 @@ class LazyShadowMemory(ShadowMemory):
         self._fewest = self._most = fewest
 
     def lists_read(self, step: AccessStep) -> bool:
-        """List a read, unless others have written some of it; whether that is so."""
+        """List a read, unless other threads have written some of it."""
         if self._is_stored(step):
             return False
         self._share(step)
@@ -237,7 +237,7 @@ class LazyShadowMemory(ShadowMemory):
         return True
 
     def lists_atomic(self, step: AccessStep) -> bool:
-        """List an atomic write to what only such have accessed."""
+        """List an atomic write, if only such writes have accessed the bytes."""
         if self._is_stored(step):
             return False
         self._share(step)
@@ -249,7 +249,7 @@ class LazyShadowMemory(ShadowMemory):
         return True
 
     def lists_write(self, step: AccessStep) -> bool:
-        """List a write of each thread to a place of its own, which no other has accessed."""
+        """List a write of each thread to a place of its own, if no other thread has accessed it."""
         if self._is_stored(step):
             return False
         self._share(step)
@@ -345,7 +345,7 @@ class LazyShadowMemory(ShadowMemory):
         return group.has_users
 
     def _bound(self, group: _Listed, nbytes: int) -> None:
-        """Count new bytes of addresses; write groups down where the list takes too much memory.
+        """Count new bytes of addresses; store groups where the list takes too much memory.
 
         The list may take as much as the memory itself.
         """
@@ -379,7 +379,7 @@ class LazyShadowMemory(ShadowMemory):
         return slice(start, max(start, bisect_left(self._groups, high, key=_low)))
 
     def _group(self, step: AccessStep) -> _Listed:
-        """What is listed of the bytes of a step, as one."""
+        """Return one group for all listed accesses to the bytes of a step."""
         where = self._around(step.low, step.high)
         around = self._groups[where]
         group = around[0] if around else _Listed(step.low, step.high)

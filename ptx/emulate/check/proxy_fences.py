@@ -1,9 +1,9 @@
 """Proxy fences: which writes of ordinary instructions another proxy sees.
 
-PTX ISA, "Memory Consistency Model", "Proxies", and "membar, fence": an asynchronous bulk copy or a
-product of tensor cores reads through the async proxy. It sees an ordinary write if a proxy fence
-lies between the two: some thread knows of the write, executes the fence, and the reader knows of
-that. The writing thread may do so, or the reading one, or a third one.
+PTX ISA, "Memory Consistency Model", "Proxies", "Causality Order", and "membar, fence": an
+asynchronous bulk copy or a product of tensor cores reads through the async proxy. It sees an
+ordinary write if the write happens before a proxy fence, and that happens before the read. The
+writing thread may execute the fence, or the reading one, or a third one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ptx.emulate.check.synchronizes_with import Synchronization, ThreadClocks
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import WARP
 
-_MOST_FENCES: Final = 256  # of a launch that are kept; who asks for more is believed
+_MOST_FENCES: Final = 256  # of a launch that are stored; with more, every write counts as fenced
 
 
 class ProxyFence:
@@ -36,9 +36,9 @@ class ProxyFence:
 
     Attributes:
         threads: their numbers in the launch, ascending; ended: the epoch that the fence ends.
-        block, warp: up to where the block and the warp of each know each other.
-        lanes: (threads, 32) what each knows of the lanes of its warp; None where that is less.
-        told: what each knows through memory; empty where that is nothing.
+        block, warp: the epochs below which the block and the warp of each are over for it.
+        lanes: (threads, 32) the same for the lanes of its warp; None where no part of one has met.
+        told: what each knows through memory; empty where there is no release.
     """
 
     __slots__ = ("block", "ended", "lanes", "threads", "told", "warp")
@@ -71,7 +71,7 @@ class ProxyFenceLog:
         self.forgot: bool = False
 
     def add(self, fence: ProxyFence) -> None:
-        """One more."""
+        """Add a fence."""
         self.forgot |= len(self.fences) == _MOST_FENCES
         self.fences.append(fence)
 
@@ -80,7 +80,7 @@ _MOST_SEEN: Final = 4096  # writes that are kept of a reader
 
 
 class ProxyFences:
-    """The proxy fences of one kind, as the threads of a chunk see them."""
+    """The proxy fences of one kind, for the threads of a chunk."""
 
     def __init__(
         self,
@@ -95,10 +95,10 @@ class ProxyFences:
         self._clocks = clocks
         self._log = log
         self._last = FenceClocks(threads)
-        self._seen: dict[int, set[int]] = {}  # by readers, writes with a fence in between
+        self._seen: dict[int, set[int]] = {}  # by readers, the writes that they see
 
     def add(self, lanes: Index) -> None:
-        """These threads execute a fence."""
+        """Let these threads execute a fence."""
         clocks, known = self._clocks, self._known
         self._deferred.settle()
         threads = clocks.threads[lanes]
@@ -109,7 +109,7 @@ class ProxyFences:
         self._log.add(ProxyFence(threads, ended, clocks, lanes, told))
 
     def unseen(self, old: Stamps, lanes: Index) -> Bools:
-        """Which of these writes have no fence between them and the reader beside them."""
+        """Return which writes have no fence between them and the reader beside them."""
         unseen = ~self._by_last(old, lanes)
         for lane in np.unique(lanes[unseen]).tolist():
             at = np.flatnonzero(unseen & (lanes == lane))
@@ -118,7 +118,10 @@ class ProxyFences:
         return unseen
 
     def _by_last(self, old: Stamps, lanes: Index) -> Bools:
-        """Which writes the last fence of the writer or of the reader makes visible, soon seen."""
+        """Return which writes the last fence of the writer, or of the reader, makes visible.
+
+        This quick test finds most; `_unseen_by` tries all fences.
+        """
         clocks, last = self._clocks, self._last
         writers, epochs = threads_of(old), epochs_of(old)
         mine = clocks.threads[lanes]
@@ -136,7 +139,7 @@ class ProxyFences:
         return seen
 
     def _unseen_by(self, old: Stamps, lane: int) -> Bools:
-        """The same for different writes and one reader, with all fences."""
+        """Return which writes no fence makes visible to one reader."""
         known = self._seen.setdefault(lane, set())
         unseen = np.array([each not in known for each in old.tolist()])
         writers, epochs = threads_of(old), epochs_of(old)
@@ -154,7 +157,7 @@ class ProxyFences:
         return unseen
 
     def _is_over(self, fence: ProxyFence, chosen: Index, lane: int) -> Bools:
-        """Which threads' part of a fence is over for a thread."""
+        """Return which threads' part of a fence is over for a thread."""
         clocks = self._clocks
         threads, ended = fence.threads[chosen], fence.ended[chosen]
         stamps = (threads + 1) << THREAD_SHIFT | ended << EPOCH_SHIFT
@@ -170,7 +173,7 @@ class ProxyFences:
     def _covered_by_own(
         self, fence: ProxyFence, lane: int, writers: Stamps, epochs: Stamps
     ) -> Bools:
-        """Which writes a fence of the very threads makes visible to a thread; most are so."""
+        """Return which writes a fence of the writing threads makes visible to a thread."""
         at = np.minimum(np.searchsorted(fence.threads, writers), len(fence.threads) - 1)
         covered: Bools = (fence.threads[at] == writers) & (epochs <= fence.ended[at])
         some = np.flatnonzero(covered)
@@ -180,7 +183,7 @@ class ProxyFences:
     def _covered_by_others(
         self, fence: ProxyFence, lane: int, writers: Stamps, epochs: Stamps
     ) -> Bools:
-        """Which writes a fence of threads that knew of them makes visible to a thread."""
+        """Return which writes a fence of other threads makes visible to a thread."""
         known = self._is_over(fence, np.arange(len(fence.threads)), lane)
         if not known.any():
             return np.zeros(len(writers), dtype=np.bool_)
@@ -203,7 +206,7 @@ class ProxyFences:
 
 
 def _found(keys: Stamps, values: Stamps, wanted: Stamps) -> Stamps:
-    """What stands beside each wanted key, -1 where there is none; `keys` are ascending."""
+    """Return the value of each wanted key, -1 where there is none; `keys` are ascending."""
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     found: Stamps = np.where(keys[at] == wanted, values[at], -1)
     return found
