@@ -51,12 +51,15 @@ if typing.TYPE_CHECKING:
         register_module as register_module,
     )
     from .cluster.executor import GpuExecutor as GpuExecutor
-    from .cluster.progress_bar import TerminalBar as TerminalBar
-    from .cluster.tile_policy import Progress as Progress, TilePolicy as TilePolicy
+    from .cluster.tile_policy import (
+        Progress as Progress,
+        TerminalBar as TerminalBar,
+        TilePolicy as TilePolicy,
+    )
     from .cluster.worker_report import WorkerReport as WorkerReport
     from .driver.attributes import DeviceAttribute as DeviceAttribute
     from .driver.capability import GpuCapability as GpuCapability, GpuDeviceInfo as GpuDeviceInfo
-    from .driver.context_settings import (
+    from .driver.context import (
         CachePreference as CachePreference,
         ContextLimits as ContextLimits,
     )
@@ -83,8 +86,12 @@ if typing.TYPE_CHECKING:
     from .launch.host_arguments import In as In, InOut as InOut, Out as Out
     from .launch.jit_options import JitOptions as JitOptions
     from .launch.kernel_attributes import KernelAttributes as KernelAttributes
-    from .launch.module import Kernel as Kernel, Module as Module
-    from .launch.types import Launcher as Launcher, PreparedLaunch as PreparedLaunch
+    from .launch.module_and_kernel import (
+        Kernel as Kernel,
+        Launcher as Launcher,
+        Module as Module,
+        PreparedLaunch as PreparedLaunch,
+    )
     from .memory.array import DeviceArray as DeviceArray
     from .memory.buffer import DeviceBuffer as DeviceBuffer
     from .memory.driver_pool import (
@@ -93,49 +100,51 @@ if typing.TYPE_CHECKING:
         set_release_threshold as set_release_threshold,
         trim_pool as trim_pool,
     )
-    from .memory.host.managed import (
+    from .memory.growing_buffer import GrowingBuffer as GrowingBuffer
+    from .memory.ipc import IpcMemoryHandle as IpcMemoryHandle
+    from .memory.managed import (
         Advice as Advice,
         Attachment as Attachment,
         advise as advise,
     )
-    from .memory.host.pinned import managed_empty as managed_empty, pinned_empty as pinned_empty
-    from .memory.host.registered import RegisteredArray as RegisteredArray
-    from .memory.ipc.memory_handle import IpcMemoryHandle as IpcMemoryHandle
-    from .memory.pools.counted import (
-        CountedMemory as CountedMemory,
-        MemoryStatistics as MemoryStatistics,
-    )
-    from .memory.pools.growing_buffer import GrowingBuffer as GrowingBuffer
-    from .memory.pools.hooked import HookedMemory as HookedMemory
-    from .memory.pools.memory_pool import (
+    from .memory.memory_pool import (
         MemoryPool as MemoryPool,
         PoolStatistics as PoolStatistics,
     )
-    from .memory.pools.pinned_pool import (
+    from .memory.pinned import (
         PinnedPool as PinnedPool,
         PinnedStatistics as PinnedStatistics,
+        managed_empty as managed_empty,
+        pinned_empty as pinned_empty,
     )
-    from .memory.pools.unpooled import UnpooledMemory as UnpooledMemory
+    from .memory.registered import RegisteredArray as RegisteredArray
     from .memory.resource import (
         DriverMemory as DriverMemory,
         MemoryResource as MemoryResource,
         MemoryStream as MemoryStream,
         using_memory as using_memory,
     )
+    from .memory.resource_adaptors import (
+        CountedMemory as CountedMemory,
+        HookedMemory as HookedMemory,
+        MemoryStatistics as MemoryStatistics,
+    )
     from .memory.reuse.allocator import CudaAllocator as CudaAllocator
     from .memory.reuse.arena import ArenaMemory as ArenaMemory, DeviceArena as DeviceArena
+    from .memory.unpooled import UnpooledMemory as UnpooledMemory
     from .pool.device_pool import DevicePool as DevicePool
-    from .pool.failures import (
-        NotInTileError as NotInTileError,
-        ScatterError as ScatterError,
-        TileError as TileError,
-    )
     from .pool.scatter import (
         balanced_partition as balanced_partition,
         scatter_batched as scatter_batched,
         scatter_map as scatter_map,
     )
-    from .pool.tile import Tile as Tile, current_tile as current_tile
+    from .pool.tile import (
+        NotInTileError as NotInTileError,
+        ScatterError as ScatterError,
+        Tile as Tile,
+        TileError as TileError,
+        current_tile as current_tile,
+    )
     from .runtime.backend import (
         CudaBackendContext as CudaBackendContext,
         CudaBackendParts as CudaBackendParts,
@@ -167,9 +176,9 @@ if typing.TYPE_CHECKING:
     from .stream import (
         Context as Context,
         Stream as Stream,
+        StreamPool as StreamPool,
         cuda_context_for as cuda_context_for,
     )
-    from .stream.stream_pool import StreamPool as StreamPool
     from .tensor_map import (
         L2Promotion as L2Promotion,
         TensorElement as TensorElement,
@@ -192,13 +201,12 @@ else:
     _AT_FIRST_USE = {
         "blas": "LinearAlgebra NotPositiveDefiniteError",
         "client": "CapturedGraph CudaClient CudaRawHandle register_module",
-        "cluster.progress_bar": "TerminalBar",
         "cluster.executor": "GpuExecutor",
-        "cluster.tile_policy": "Progress TilePolicy",
+        "cluster.tile_policy": "Progress TerminalBar TilePolicy",
         "cluster.worker_report": "WorkerReport",
         "driver.attributes": "DeviceAttribute",
         "driver.capability": "GpuCapability GpuDeviceInfo",
-        "driver.context_settings": "CachePreference ContextLimits",
+        "driver.context": "CachePreference ContextLimits",
         "driver.default_stream": "DefaultStream",
         "driver.device_properties": "DeviceProperties",
         "driver.event": "Event IpcEventHandle",
@@ -212,28 +220,24 @@ else:
         "launch.host_arguments": "In InOut Out",
         "launch.jit_options": "JitOptions",
         "launch.kernel_attributes": "KernelAttributes",
-        "launch.module": "Kernel Module",
-        "launch.types": "Launcher PreparedLaunch",
+        "launch.module_and_kernel": "Kernel Launcher Module PreparedLaunch",
         "memory.array": "DeviceArray",
         "memory.buffer": "DeviceBuffer",
         "memory.driver_pool": "PoolInfo pool_info set_release_threshold trim_pool",
-        "memory.host.managed": "Advice Attachment advise",
-        "memory.host.pinned": "managed_empty pinned_empty",
-        "memory.host.registered": "RegisteredArray",
-        "memory.ipc.memory_handle": "IpcMemoryHandle",
-        "memory.pools.counted": "CountedMemory MemoryStatistics",
-        "memory.pools.growing_buffer": "GrowingBuffer",
-        "memory.pools.hooked": "HookedMemory",
-        "memory.pools.memory_pool": "MemoryPool PoolStatistics",
-        "memory.pools.pinned_pool": "PinnedPool PinnedStatistics",
-        "memory.pools.unpooled": "UnpooledMemory",
+        "memory.managed": "Advice Attachment advise",
+        "memory.pinned": "PinnedPool PinnedStatistics managed_empty pinned_empty",
+        "memory.registered": "RegisteredArray",
+        "memory.ipc": "IpcMemoryHandle",
+        "memory.growing_buffer": "GrowingBuffer",
+        "memory.resource_adaptors": "CountedMemory HookedMemory MemoryStatistics",
+        "memory.memory_pool": "MemoryPool PoolStatistics",
+        "memory.unpooled": "UnpooledMemory",
         "memory.reuse.allocator": "CudaAllocator",
         "memory.resource": ("DriverMemory MemoryResource MemoryStream using_memory"),
         "memory.reuse.arena": "ArenaMemory DeviceArena",
         "pool.device_pool": "DevicePool",
-        "pool.failures": "NotInTileError ScatterError TileError",
         "pool.scatter": "balanced_partition scatter_batched scatter_map",
-        "pool.tile": "Tile current_tile",
+        "pool.tile": "NotInTileError ScatterError Tile TileError current_tile",
         "runtime.backend": (
             "CudaBackendContext CudaBackendParts probe_backend_with_compile probe_cuda_backend"
         ),
@@ -243,8 +247,7 @@ else:
         "runtime.probe": (
             "AbsenceReason GpuAbsent GpuAvailability GpuAvailable GpuBroken GpuPolicy GpuRuntime"
         ),
-        "stream": "Context Stream cuda_context_for",
-        "stream.stream_pool": "StreamPool",
+        "stream": "Context Stream StreamPool cuda_context_for",
         "tensor_map": (
             "L2Promotion TensorElement TensorFill TensorInterleave TensorMap TensorSwizzle"
         ),

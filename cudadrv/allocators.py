@@ -11,7 +11,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from .driver.in_use import current
+from .driver.driver_selection import current
 from .memory.resource import DriverMemory, MemoryResource, MemoryStream, checked_resource
 from .stream import Context, cuda_context_for
 
@@ -118,7 +118,7 @@ class _Allocator:
         if place is None or place.owner.closed:  # as after a reset of the device
             context = current().cache(Context).get(device) or cuda_context_for(device)
             stream = context.external_stream(number)
-            place = self._places[device, number] = MemoryStream(stream, stream._box)
+            place = self._places[device, number] = MemoryStream(stream, stream._handle)
         return place
 
 

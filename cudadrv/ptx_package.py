@@ -1,10 +1,25 @@
-"""That `import ptx` gives the package that belongs to cudadrv: others have that name, too."""
+"""The check that `import ptx` gives cudadrv's own package: other distributions have that name, too.
+
+Two such distributions in one environment write into one folder, or one hides the other.
+"""
 
 from __future__ import annotations
 
+import os
+import warnings
+from typing import Final
+
+_OWN_FILES: Final = frozenset((
+    "__init__.py", "_nvrtc.py", "argument_checks.py", "assembler.py", "base_errors.py", "cache",
+    "compiling.py", "diagnostics.py", "emulate", "errors.py", "headers.py", "image.py",
+    "image_cache.py", "isa", "kernel_types.py", "linker.py", "linking.py", "nvrtc_build.py",
+    "nvvm.py", "options.py", "prewarming.py", "py.typed", "signature.py", "target.py",
+))  # fmt: skip
+_MODULES: Final = (".py", ".so", ".pyd")
+
 
 def refuse_other_ptx() -> None:
-    """Check the package that `import ptx` gives.
+    """Check the package that `import ptx` gives, and warn of others' modules in its folder.
 
     Raises:
         ImportError: it is another package; the text says which, and what to do.
@@ -16,6 +31,19 @@ def refuse_other_ptx() -> None:
     if vars(ptx).get("_DISTRIBUTION") != "cudadrv":
         place = getattr(ptx, "__file__", None) or ", ".join(ptx.__path__)
         raise ImportError(_text(f"Python finds another one of that name, {place}"), name="ptx")
+    try:
+        there = os.listdir(ptx.__path__[0])
+    except OSError:
+        return  # in an archive, which no other distribution changes
+    others = sorted(name for name in {*there} - _OWN_FILES if name.endswith(_MODULES))
+    if others:
+        warnings.warn(
+            f"another distribution has installed {', '.join(others)} into {ptx.__path__[0]}, "
+            "cudadrv's own package ptx. Each hides names of the other: give each an environment "
+            "of its own",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 def _text(reason: str) -> str:

@@ -18,10 +18,10 @@ from typing import Any, Final, NamedTuple
 from . import border
 from .driver._api import CUresult
 from .driver.attributes import DeviceAttribute
-from .driver.context import ContextCore
-from .driver.context_box import ContextBox
-from .driver.handle import Closed, Uncopied
-from .driver.in_use import failure
+from .driver.context import BaseContext
+from .driver.context_handle import ContextHandle
+from .driver.driver_selection import failure
+from .driver.handle import ClosedHandle, NotCopyable
 from .errors import ClosedError, DriverSymbolMissingError, DTypeError, TensorMapError
 from .memory.array import AnyDeviceArray, DeviceArray
 from .memory.buffer import DeviceMemory
@@ -446,7 +446,7 @@ REPLACE: Final = Encoder(
 
 
 def encoded(
-    context: ContextBox, encoder: Encoder, given: Sequence[object], doing: str, before: bytes
+    context: ContextHandle, encoder: Encoder, given: Sequence[object], doing: str, before: bytes
 ) -> bytes:
     """Return the 128 bytes that an encoder makes, starting from the bytes in `before`.
 
@@ -486,7 +486,7 @@ def offsets(values: Sequence[int]) -> Any:
     return (ctypes.c_int * 5)(*reversed(values))
 
 
-class TensorMap(Uncopied):
+class TensorMap(NotCopyable):
     """A device array as the tensor memory accelerator (TMA) copies boxes of it.
 
     It is given to a kernel where a ``const __grid_constant__ CUtensorMap`` stands, which
@@ -656,16 +656,16 @@ class TensorMap(Uncopied):
         self, array: AnyDeviceArray, modes: TensorModes, box: tuple[int, ...],
         steps: tuple[int, ...],
     ) -> None:  # fmt: skip
-        self.context: ContextCore = array.context
+        self.context: BaseContext = array.context
         self._array = array
-        # Its `_box` owns the memory: a launch compares it first.
+        # Its `_handle` owns the memory: a launch compares it first.
         self.buffer: DeviceMemory = array._root
         self._modes = modes
         self.box: tuple[int, ...] = box
         self.element_strides: tuple[int, ...] = steps
 
     def _made(self, encoder: Encoder, given: Sequence[object], before: bytes = b"") -> bytes:
-        return encoded(self.context._box, encoder, given, f"making {self!r}", before)
+        return encoded(self.context._handle, encoder, given, f"making {self!r}", before)
 
     def __repr__(self) -> str:
         what = "closed memory" if self.buffer.closed else repr(self._array)
@@ -727,8 +727,8 @@ class TensorMap(Uncopied):
 
     @property
     def _memory(self) -> AnyMemory:
-        memory = self.buffer._box
-        if isinstance(memory, Closed):
+        memory = self.buffer._handle
+        if isinstance(memory, ClosedHandle):
             raise ClosedError("the array of a tensor map was closed")
         return memory
 

@@ -29,19 +29,19 @@ if typing.TYPE_CHECKING:
     from ptx.isa import *  # noqa: F403
     from ptx.linking import *  # noqa: F403
     from ptx.nvvm import *  # noqa: F403
-    from ptx.observers import *  # noqa: F403
     from ptx.options import *  # noqa: F403
     from ptx.prewarming import *  # noqa: F403
-    from ptx.request import *  # noqa: F403
     from ptx.signature import *  # noqa: F403
     from ptx.target import *  # noqa: F403
 else:
     _AT_FIRST_USE = (
         # All that a compilation needs comes at once.
-        "compiling errors image image_cache observers options request signature target",
+        "compiling errors image image_cache options signature target",
         # Few starts use the rest: saves 15 ms, most of them the PTX parser's.
         "cache.cache_report", "diagnostics", "headers", "prewarming", "linking", "nvvm", "isa",
     )  # fmt: skip
+
+    _hidden: list[str] | None = None  # the other distributions, found at the first missing name
 
     def __getattr__(name: str) -> object:
         if name == "__all__":
@@ -54,7 +54,25 @@ else:
                     globals().update((each, getattr(module, each)) for each in module.__all__)
                 if name in globals():
                     return globals()[name]
+            _warn_of_hidden(name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def _warn_of_hidden(name: str) -> None:
+        """Warn if another distribution has a package ptx, which a missing name may belong to."""
+        global _hidden
+        if _hidden is None:
+            from importlib.metadata import packages_distributions
+
+            _hidden = sorted({*packages_distributions().get("ptx", ())} - {_DISTRIBUTION})
+        if _hidden:
+            import warnings
+
+            warnings.warn(
+                f"ptx is cudadrv's package here, and has no {name}. {', '.join(_hidden)} has a "
+                "package of that name, too: give each an environment of its own",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
     def __dir__() -> list[str]:
         here = {

@@ -34,9 +34,8 @@ class ArgumentChecks:
         if isinstance(value, cls):
             return value
         classes = cls if isinstance(cls, tuple) else (cls,)
-        # The public class is named, not its base.
-        names = dict.fromkeys(each.__name__.removesuffix("Core") for each in classes)
-        raise self.wrong_type(where, value, f"give a {' or a '.join(names)}")
+        names = " or a ".join(each.__name__ for each in classes)
+        raise self.wrong_type(where, value, f"give a {names}")
 
     def optional(
         self, where: str, value: object, cls: type[_T] | tuple[type[_T], ...]

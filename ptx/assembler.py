@@ -13,7 +13,6 @@ import subprocess
 import sys
 import weakref
 from ast import literal_eval
-from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -24,8 +23,6 @@ from ptx.cache.folder import (
     UNREADABLE,
     PrivateFolder,
     cache_settings,
-    seal,
-    unsealed_literal,
 )
 from ptx.cache.toolchain import Build, build_of, noted_build
 from ptx.errors import LinkError, NvJitLinkNotFoundError
@@ -62,7 +59,7 @@ class Assembler:
         self._memos = self._top.below("memos") if self._top else None
         self._build: Build | None = None
         self._known: dict[str, Assembly] = {}
-        self._idle: list[_Process] = []
+        self._idle: list[_AssemblerProcess] = []
 
     @property
     def build(self) -> Build:
@@ -74,7 +71,7 @@ class Assembler:
         if self._build is None:
             self._build = noted_build("nvJitLink", self._top)
         if self._build is None:
-            process = _Process(self._top)
+            process = _AssemblerProcess(self._top)
             self._build = process.build
             self._idle.append(process)
         return self._build
@@ -88,42 +85,31 @@ class Assembler:
         content = text.encode("utf-8", "surrogatepass")
         key = repr(("assembly 2", arch, str(self.build), sha256(content).hexdigest()))
         digest = sha256(key.encode()).hexdigest()[:32]
-        found = self._known.get(digest) or self._read(digest)
+        memo, memos = f"{digest}.memo", self._memos
+        found = self._known.get(digest) or (_assembly(memos.read_literal(memo)) if memos else None)
         if found is None:
             found = self._ask(content, arch)
             if found is None:
                 return Assembly(skipped="nvJitLink crashed")
-            self._write(digest, found)
+            if memos is not None:
+                memos.write_literal(memo, (found.errors, found.skipped))
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         self._known[digest] = found
         return found
-
-    def _read(self, digest: str) -> Assembly | None:
-        if self._memos is None:
-            return None
-        with suppress(OSError):
-            return _assembly(unsealed_literal(self._memos.read(f"{digest}.memo") or b""))
-        return None
-
-    def _write(self, digest: str, found: Assembly) -> None:
-        if self._memos is not None:
-            with suppress(OSError):  # the next process asks again
-                content = repr((found.errors, found.skipped)).encode()
-                self._memos.write(f"{digest}.memo", seal(content))
 
     def _ask(self, content: bytes, arch: str) -> Assembly | None:
         """The answer of a process, which is idle afterwards; None if it ended."""
         process = self._take()
         found = process.ask(content, arch) if process is not None else None
         if process is None or found is None:  # or it has ended since, as by an interrupt of both
-            process = _Process(self._top)
+            process = _AssemblerProcess(self._top)
             found = process.ask(content, arch)
         if found is not None and not self._idle:
             self._idle.append(process)  # else, or after an interrupt, it goes
         return found
 
-    def _take(self) -> _Process | None:
+    def _take(self) -> _AssemblerProcess | None:
         """An idle process of ours. Taken off in one step, as a finalizer may come here too."""
         while self._idle:
             try:
@@ -135,7 +121,7 @@ class Assembler:
         return None
 
 
-class _Process:
+class _AssemblerProcess:
     """A process that assembles; it ends with this object.
 
     Attributes:
@@ -226,7 +212,7 @@ def _not_started(reason: str) -> NvJitLinkNotFoundError:
 
 
 def serve() -> None:
-    """Answer requests until the input ends; the process that `_Process` starts."""
+    """Answer requests until the input ends; the process that `_AssemblerProcess` starts."""
     requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     # What nvJitLink prints is no answer.
     os.dup2(2, 1)

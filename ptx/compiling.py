@@ -1,20 +1,103 @@
-"""Compiling at run time: the targets that NVRTC offers, and `compile`, behind the cache or not."""
+"""Compiling at run time: `compile`, the targets that NVRTC offers, and observers of each call.
+
+An observer is called with the verb's name and gives a context manager that stands around the call:
+
+    @contextmanager
+    def timed(verb: str) -> Iterator[None]:
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            print(verb, time.perf_counter() - started)
+
+    with ptx.observe(timed):
+        ptx.compile(source)
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Final, ParamSpec, TypeAlias, TypeVar
 
 from ptx import _nvrtc
 from ptx.argument_checks import checks
 from ptx.errors import UnsupportedTargetError
 from ptx.image import Image
 from ptx.image_cache import ImageCache, default_cache, warned_of
-from ptx.observers import observed
-from ptx.options import CompileOptions
-from ptx.request import CompileRequest
+from ptx.options import CompileOptions, CompileRequest
 from ptx.target import ImageKind, Target
 
-__all__ = ["choose_target", "compile", "nearest_target", "nvrtc_version", "supported_targets"]
+__all__ = [
+    "Observer",
+    "choose_target",
+    "compile",
+    "nearest_target",
+    "nvrtc_version",
+    "observe",
+    "supported_targets",
+]
+
+Observer: TypeAlias = Callable[[str], AbstractContextManager[object]]
+"""Called with "compile" or "link" in the thread that calls the verb, before it does anything."""
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_observers: Final[dict[object, Observer]] = {}
+"""Those that observe now, in the order in which they came, each by a key of its block; changed and
+read in atomic steps, as a finalizer may come between any two."""
+
+
+@contextmanager
+def observe(observer: Observer) -> Iterator[None]:
+    """Have an observer around each `ptx.compile` and `ptx.link` of every thread in this block.
+
+    The observer that came last is innermost. A call that is under way when the block begins is not
+    observed; one that is under way when it ends is observed to its end. The verb's error passes
+    through the observer's context manager, which cannot swallow it; an error of the observer's own
+    reaches the verb's caller.
+    """
+    key = object()
+    try:
+        _observers[key] = observer
+        yield
+    finally:
+        _observers.pop(key, None)
+
+
+def observed(verb: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Make a function one that observers see by this name; unobserved, that costs one test."""
+
+    def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
+        @functools.wraps(function)
+        def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            if not _observers:
+                return function(*args, **kwargs)
+            observers = tuple(_observers.values())
+            return _call_observed(observers, verb, lambda: function(*args, **kwargs))
+
+        return call
+
+    return decorate
+
+
+def _call_observed(observers: tuple[Observer, ...], verb: str, function: Callable[[], _R]) -> _R:
+    failed: list[BaseException] = []
+    try:
+        with ExitStack() as around:
+            for observer in observers:
+                around.enter_context(observer(verb))
+            try:
+                return function()
+            except BaseException as error:
+                failed.append(error)
+                raise
+        raise failed[0]  # an observer would have swallowed it
+    finally:
+        failed.clear()  # the error's traceback holds this frame
 
 
 def nvrtc_version() -> tuple[int, int]:
@@ -53,9 +136,9 @@ def nearest_target(compute_capability: tuple[int, int], kind: ImageKind = ImageK
     nvrtc = default_cache().nvrtc()
     # As in `Target.runs_on`: PTX runs on later capabilities, other code on those of its major.
     least = 0 if kind is ImageKind.PTX else major * 10
-    fitting = [number for number in nvrtc.archs if least <= number <= major * 10 + minor]
-    if fitting:
-        return Target(kind, fitting[-1])
+    fitting = bisect_right(nvrtc.archs, major * 10 + minor)  # so many are old enough
+    if fitting and nvrtc.archs[fitting - 1] >= least:
+        return Target(kind, nvrtc.archs[fitting - 1])
     known = supported_targets(kind)
     raise UnsupportedTargetError(
         f"NVRTC {_dotted(nvrtc.version)} makes no {kind.value} for a device of compute "

@@ -18,8 +18,7 @@ from ptx.cache.store import INFO, Counter, Store, log, sum_of_file, warn_of
 from ptx.cache.toolchain import LIBRARIES, Build, Library, build_of
 from ptx.errors import PtxArgumentValueError, PtxError
 from ptx.image import Image, ImageOrigin
-from ptx.options import CompileOptions
-from ptx.request import CompileRequest, UncacheableError
+from ptx.options import CompileOptions, CompileRequest, UncacheableError
 from ptx.target import Target
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ptx.argument_checks import checks
+from ptx.compiling import observed
 from ptx.image import Image
 from ptx.image_cache import ImageCache, default_cache
 from ptx.linker import Linkable, LinkInput, LinkKind, LinkOptions, LinkRequest, OtherLinker
-from ptx.observers import observed
 from ptx.target import Target
 
 __all__ = ["LinkInput", "LinkKind", "LinkOptions", "Linkable", "OtherLinker", "link"]

@@ -24,7 +24,7 @@ from ptx.isa.errors import PtxSyntaxError
 from ptx.isa.register_limit import with_register_limit
 from ptx.isa.signature import known_signatures
 from ptx.kernel_types import with_types
-from ptx.request import CompileRequest
+from ptx.options import CompileRequest
 from ptx.target import ImageKind, Target
 
 

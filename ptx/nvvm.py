@@ -21,11 +21,11 @@ from typing import Final, TypeAlias
 
 from ptx import _nvrtc
 from ptx.argument_checks import checks
+from ptx.compiling import observed
 from ptx.errors import NvvmError, NvvmNotFoundError, PtxArgumentValueError
 from ptx.image import Image
 from ptx.image_cache import ImageCache, default_cache
 from ptx.isa.signature import known_signatures
-from ptx.observers import observed
 from ptx.options import DEFAULT_TARGET
 from ptx.target import ImageKind, Target
 

@@ -1,4 +1,4 @@
-"""The options of a compilation, each with one accepted form."""
+"""A compilation as values: its options, each with one accepted form, and the whole request."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import copy
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from types import NoneType
 from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
@@ -14,7 +15,7 @@ from ptx.argument_checks import checks, shown
 from ptx.base_errors import PtxArgumentTypeError, PtxArgumentValueError
 from ptx.target import ImageKind, Target
 
-__all__ = ["DEFAULT_TARGET", "NO_FMA", "CompileOptions"]
+__all__ = ["DEFAULT_TARGET", "NO_FMA", "CompileOptions", "CompileRequest"]
 
 # One that may be glued to its value, or have it behind.
 _GLUED: Final = re.compile(r"-([ID])(.*)", re.DOTALL)
@@ -211,11 +212,10 @@ class CompileOptions:
 
         Lines as well, if `lineinfo`, where nothing is said of them; code for debuggers has its own.
         """
-        checks.instance_of("CompileOptions.for_target: target", target, Target)
+        _check_target(target)
         takes_lines = lineinfo and self.lineinfo is None and not self.debug
         if self.target is not None and not takes_lines:
             return self
-        _check_target(self.target or target)
         filled = copy.copy(self)  # all other fields were checked when they were given
         object.__setattr__(filled, "target", self.target or target)
         object.__setattr__(filled, "lineinfo", True if takes_lines else self.lineinfo)
@@ -254,7 +254,7 @@ def _each(name: str, values: object, check: Callable[[str, object], str]) -> tup
     """Return the elements of a tuple of strings or paths, each checked."""
     if isinstance(values, (str, bytes)):
         raise PtxArgumentTypeError(f"{name} must be a tuple of strings, not one string")
-    return tuple([check(name, each) for each in checks.elements(name, values)])
+    return tuple(map(partial(check, name), checks.elements(name, values)))
 
 
 def _check_target(target: object) -> None:
@@ -296,3 +296,83 @@ def _refuse_own_field(option: str) -> None:
 
 NO_FMA = CompileOptions(fmad=False)
 """FMA contraction off: a·b+c rounds twice, as a CPU reference does that has no FMA."""
+
+
+class UncacheableError(Exception):
+    """The dependencies of a request's image cannot be known; never leaves the cache."""
+
+
+class CompileRequest:
+    """A source and all that its image depends on, but for the compiler and the header files.
+
+    `options.target` is always filled in, and `options.cuda_headers` from `CUDADRV_HEADERS` where
+    that is set. `headers` are (include name, text) pairs, sorted by name;
+    NVRTC prefers them to files of the same name. `name` is what messages call the source, and its
+    folder is where an include in quotes is looked for first.
+    """
+
+    __slots__ = ("headers", "name", "name_expressions", "options", "source")
+
+    def __init__(
+        self,
+        source: str,
+        options: CompileOptions,
+        name: str,
+        name_expressions: tuple[str, ...],
+        headers: tuple[tuple[str, str], ...],
+    ) -> None:
+        self.source: str = source
+        self.options: CompileOptions = options
+        self.name: str = name
+        self.name_expressions: tuple[str, ...] = name_expressions
+        self.headers: tuple[tuple[str, str], ...] = headers
+
+    @classmethod
+    def of(
+        cls,
+        source: str,
+        options: CompileOptions,
+        name: str,
+        name_expressions: Iterable[str],
+        headers: Mapping[str, str] | None,
+    ) -> CompileRequest:
+        """Check and freeze the arguments of `ptx.compile`.
+
+        Raises:
+            TypeError: the source, a header or an expression is not text.
+            ValueError: a text holds a zero character, which would end it for NVRTC.
+        """
+        given: object = options
+        if not isinstance(given, CompileOptions):
+            raise PtxArgumentTypeError(
+                f"options must be CompileOptions, not {type(given).__name__}: those in NVRTC's "
+                "own spelling are CompileOptions.from_flags(...)"
+            )
+        expressions = _each("name_expressions", name_expressions, checks.text)
+        texts = {} if headers is None else checks.instance_of("headers", headers, Mapping)
+        # The name may have what stands for bytes of a path which are not UTF-8.
+        checks.path_text("name", checks.instance_of("name", name, str))
+        checks.text("source", source)
+        for header, text in texts.items():
+            checks.text("the name of a header", header)
+            checks.text(f"header {header!r}", text)
+        if options.target is None:
+            options = options.for_target(DEFAULT_TARGET)
+        if not options.cuda_headers and (named := headers_from_environment()):
+            options = replace(options, cuda_headers=named)
+        return cls(source, options, name, expressions, tuple(sorted(texts.items())))
+
+    @property
+    def target(self) -> Target:
+        """The target, which is always known here."""
+        return self.options.target or DEFAULT_TARGET
+
+    def includes_anything(self) -> bool:
+        """Return whether the compilation may look for a header file at all."""
+        for text in (self.source, *dict(self.headers).values(), *self.options.extra):
+            if "\n" in text and ("\\" in text or "??/" in text):
+                # A spliced directive may have the splice within the word.
+                text = re.sub(r"(\\|\?\?/)\s*\n", "", text)
+            if "include" in text or "embed" in text:
+                return True
+        return False

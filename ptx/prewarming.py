@@ -11,7 +11,7 @@ from ptx.argument_checks import checks
 from ptx.errors import PtxError
 from ptx.image import ImageOrigin
 from ptx.image_cache import ImageCache, default_cache
-from ptx.request import CompileRequest
+from ptx.options import CompileRequest
 
 __all__ = ["Prewarmed", "prewarm"]
 

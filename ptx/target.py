@@ -111,7 +111,8 @@ class Target:
     @property
     def arch(self) -> str:
         """The name as NVRTC's --gpu-architecture takes it for this kind."""
-        return self.virtual if self.kind is ImageKind.PTX else self.real
+        prefix = "compute" if self.kind is ImageKind.PTX else "sm"
+        return f"{prefix}_{self.number}{self.suffix}"
 
     def as_kind(self, kind: ImageKind) -> Target:
         """The same architecture in another kind."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cudadrv.driver._api import CUresult
-from cudadrv.driver.in_use import current
+from cudadrv.driver.driver_selection import current
 
 
 def current_context() -> int:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, cast
 
 from cudadrv.driver._api import CUresult
 from cudadrv.driver.driver_api import DriverApi
-from cudadrv.driver.in_use import current
+from cudadrv.driver.driver_selection import current
 
 Call: TypeAlias = tuple[str, int]
 """A function and what it answered."""

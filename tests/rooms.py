@@ -64,21 +64,25 @@ ROOMS: dict[str, tuple[Room, ...]] = {
         ("driver", "cudadrv.driver"),
         ("shared libraries", "cudadrv.emulator.shared_libraries"),
         ("emulator", "cudadrv.emulator"),
-        ("seam", "cudadrv.driver._api cudadrv.driver.driver_api cudadrv.driver._functions"),
+        (
+            "seam",
+            "cudadrv.driver._api cudadrv.driver.driver_api cudadrv.driver.functions "
+            "cudadrv.driver.loading",
+        ),
         ("errors", "cudadrv.errors cudadrv.version cudadrv.ptx_package cudadrv.border"),
     ),
     "ptx": _rooms(
         ("ptx", "ptx/"),
         (
             "verbs",
-            "ptx.compiling ptx.linking ptx.nvvm ptx.image_cache ptx.prewarming ptx.observers",
+            "ptx.compiling ptx.linking ptx.nvvm ptx.image_cache ptx.prewarming",
         ),
         (
             "build",
             "ptx.nvrtc_build ptx.linker ptx.assembler ptx.kernel_types",
         ),
         ("cache", "ptx.cache ptx.headers"),
-        ("image", "ptx.image ptx.request"),
+        ("image", "ptx.image"),
         ("emulate", "ptx.emulate/ ptx.emulate.program"),
         ("emulate/requirements", "ptx.emulate.requirements"),
         ("emulate/ops", "ptx.emulate.ops"),

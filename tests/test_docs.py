@@ -153,7 +153,9 @@ def test_every_lock_is_in_the_table_and_every_row_is_a_lock() -> None:
 
 
 def test_a_name_that_is_not_there_is_found(tmp_path: Path) -> None:
-    text = "`tests/test_docs.py::test_nothing`, `python -m x`, `Box`, `cudadrv/none.py`, `a.toml`"
+    text = (
+        "`tests/test_docs.py::test_nothing`, `python -m x`, `Handle`, `cudadrv/none.py`, `a.toml`"
+    )
     assert paths_named(text) == [
         "tests/test_docs.py::test_nothing", "cudadrv/none.py", "a.toml",
     ]  # fmt: skip

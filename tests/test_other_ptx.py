@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import cudadrv
-from cudadrv.ptx_package import refuse_other_ptx
+from cudadrv.ptx_package import _OWN_FILES, refuse_other_ptx
 
 ROOT = Path(cudadrv.__file__).parents[1]
 
@@ -62,14 +62,55 @@ def test_another_ptx_that_was_imported_before_is_told(tmp_path: Path) -> None:
 
 
 def test_a_ptx_whose_files_were_overwritten_is_told_at_the_import(tmp_path: Path) -> None:
-    for name in ("cudadrv", "ptx"):
-        (tmp_path / name).mkdir()
-        for path in (ROOT / name).iterdir():
-            (tmp_path / name / path.name).symlink_to(path)
-    (tmp_path / "ptx" / "__init__.py").unlink()
+    (linked_copy(tmp_path) / "ptx" / "__init__.py").unlink()
     (tmp_path / "ptx" / "__init__.py").write_text("def assemble(): ...\n")
     told = error_of("import cudadrv", tmp_path)
     assert told.startswith("cudadrv needs its own package ptx, but Python finds another one")
+
+
+def linked_copy(folder: Path) -> Path:
+    """A folder with both packages, whose files are links to the real ones."""
+    for name in ("cudadrv", "ptx"):
+        (folder / name).mkdir()
+        for path in (ROOT / name).iterdir():
+            (folder / name / path.name).symlink_to(path)
+    return folder
+
+
+def test_modules_of_another_distribution_in_the_same_folder_are_warned_of(tmp_path: Path) -> None:
+    copy = linked_copy(tmp_path)
+    (copy / "ptx" / "assembly.py").write_text("")
+    (copy / "ptx" / "notes.txt").write_text("")
+    told = output_of("import cudadrv; print('imported')", copy)
+    assert "RuntimeWarning: another distribution has installed assembly.py into" in told
+    assert f"{copy}/ptx, cudadrv's own package" in told
+    assert "give each an environment of its own" in told
+    assert told.endswith("imported\n")
+
+
+def test_the_right_package_alone_is_not_warned_of(tmp_path: Path) -> None:
+    code = "import cudadrv, ptx; print(hasattr(ptx, 'no_such_name'))"
+    assert output_of(code, linked_copy(tmp_path)) == "False\n"
+
+
+def test_every_file_of_ptx_is_known_to_the_check() -> None:
+    files = {path.name for path in (ROOT / "ptx").iterdir()} - {"__pycache__"}
+    assert files == _OWN_FILES  # a new file of ptx goes into that list
+
+
+@pytest.mark.parametrize("code", ["import ptx; ptx.assemble", "from ptx import assemble"])
+def test_a_name_of_another_ptx_that_cudadrvs_hides_is_told_with_what_to_do(
+    tmp_path: Path, code: str
+) -> None:
+    other = write_other(tmp_path)
+    (other / "ptx_assembler-1.0.dist-info").mkdir()
+    (other / "ptx_assembler-1.0.dist-info" / "METADATA").write_text("Name: ptx-assembler\n")
+    (other / "ptx_assembler-1.0.dist-info" / "top_level.txt").write_text("ptx\n")
+    told = output_of(code, ROOT, other)
+    assert "RuntimeWarning: ptx is cudadrv's package here, and has no assemble" in told
+    assert "ptx-assembler has a package of that name, too" in told
+    assert "give each an environment of its own" in told
+    assert told.splitlines()[-1].startswith(("AttributeError: module 'ptx'", "ImportError"))
 
 
 def test_a_ptx_that_is_not_there_is_told(tmp_path: Path) -> None:

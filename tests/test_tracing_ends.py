@@ -16,7 +16,7 @@ import pytest
 import cudadrv
 from campaigns.interrupts.points import Interrupter
 from cudadrv import emulator, tracing
-from cudadrv.driver.in_use import Driver, current
+from cudadrv.driver.driver_selection import Driver, current
 from cudadrv.errors import InvalidValueError
 from cudadrv.tracing import Trace, trace
 from cudadrv.tracing.recording import TracedApi
@@ -39,10 +39,10 @@ class Renewing:
         self.times = 0
         driver.launchers.add(self)
 
-    def let_go(self, owner: object) -> None:
+    def on_owner_closed(self, owner: object) -> None:
         """Nothing is held."""
 
-    def renew(self) -> None:
+    def reset(self) -> None:
         self.times += 1
         error = self.raised.pop(0) if self.raised else None
         if error is not None:

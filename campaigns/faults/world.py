@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 import cudadrv
 from cudadrv import Context, Stream, emulator
-from cudadrv.driver import later
+from cudadrv.driver import deferred_release
 from cudadrv.memory.array import AnyDeviceArray
 
 
@@ -75,7 +75,7 @@ def leftovers(machine: emulator.Emulator) -> dict[str, int]:
     """How much of each kind the driver has, and what waits to be dropped."""
     for _ in range(2):
         gc.collect()
-        later.drop_now()
+        deferred_release.run_deferred()
     return {
         "contexts": len(machine._contexts),
         "streams": len(machine._streams),
@@ -91,5 +91,7 @@ def leftovers(machine: emulator.Emulator) -> dict[str, int]:
         "memory": sum(len(device.pieces) for device in machine._devices),
         "host memory": len(machine._host.pieces),
         "captures": len(machine._captures),
-        "put off": len(later._refused) + len(later._parked) + len(later._cells),
+        "put off": len(deferred_release._refused)
+        + len(deferred_release._parked)
+        + len(deferred_release._cells),
     }

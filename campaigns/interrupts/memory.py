@@ -116,7 +116,7 @@ def unordered(place: Place) -> tuple[Act, Check]:
             place.stream.fill(array, 1)
 
     def check(done: bool) -> None:
-        assert not place.stream._box.unordered
+        assert not place.stream._handle.unordered
 
     return act, check
 

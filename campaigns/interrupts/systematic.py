@@ -19,7 +19,7 @@ from typing import Final
 
 import cudadrv
 from cudadrv import emulator
-from cudadrv.driver.in_use import current
+from cudadrv.driver.driver_selection import current
 from tests.bump_kernel import PTX
 
 from ..report import Report

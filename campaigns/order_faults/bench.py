@@ -15,7 +15,7 @@ import cudadrv
 import ptx
 from cudadrv import emulator
 from cudadrv.emulator import OrderWarning
-from cudadrv.emulator.timeline.choice import OrderName
+from cudadrv.emulator.timeline.schedule import OrderName
 from cudadrv.errors import CudadrvError
 
 N: Final = 64

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import cudadrv
 import ptx
-from cudadrv.client.module_registry import registry
+from cudadrv.client.cuda_client import registry
 
 from ..report import Report
 from .surface import Parameter, Target

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 
 from .. import border
-from ..driver.handle import Uncopied
-from ..driver.stream_core import StreamCore
+from ..driver.handle import NotCopyable
+from ..driver.stream import require_stream
 from ..errors import CudadrvError, DTypeError, InvalidValueError, StreamCaptureUnsupportedError
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.host_copy import ready
@@ -108,7 +108,7 @@ class _ByStream:
 _by_stream: Final = _ByStream()
 
 
-class LinearAlgebra(Uncopied):
+class LinearAlgebra(NotCopyable):
     """Dense linear algebra on row-major float32 or float64 device arrays, in one stream's order.
 
     On a GPU it is cuBLAS and cuSOLVER through nvmath-python (extra ``blas``); the handles are made
@@ -121,14 +121,14 @@ class LinearAlgebra(Uncopied):
     """
 
     def __init__(self, stream: Stream) -> None:
-        border.instance("LinearAlgebra: stream", stream, StreamCore)
+        require_stream("LinearAlgebra: stream", stream)
         self.stream = stream
         self._routines = _routines_for(stream)
 
     @classmethod
     def for_stream(cls, stream: Stream) -> LinearAlgebra:
         """Return the linear algebra of a stream; the same object as long as it is used."""
-        border.instance("LinearAlgebra.for_stream: stream", stream, StreamCore)
+        require_stream("LinearAlgebra.for_stream: stream", stream)
         with _by_stream.lock:
             algebra = _by_stream.known.get(stream)
             if algebra is None:

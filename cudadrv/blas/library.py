@@ -33,7 +33,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-class Handle:
+class LibraryHandle:
     """A library's handle, used by one owner at a time."""
 
     __slots__ = ("_idle", "value")
@@ -43,7 +43,7 @@ class Handle:
         self._idle = idle
 
     @classmethod
-    def take(cls, library: str, context: Context, create: Callable[[], int]) -> Handle:
+    def take(cls, library: str, context: Context, create: Callable[[], int]) -> LibraryHandle:
         """Return an idle handle of the context, or a new one."""
         idle = _idle.of(context, library)
         try:
@@ -83,8 +83,8 @@ class LibraryRoutines:
         self._stream = stream
         self._lock = threading.RLock()
         self._libraries: Libraries | None = None
-        self._blas: Handle | None = None
-        self._solver: Handle | None = None
+        self._blas: LibraryHandle | None = None
+        self._solver: LibraryHandle | None = None
 
     def warm_up(self) -> None:
         """Make both handles."""
@@ -219,7 +219,7 @@ class LibraryRoutines:
         libraries = self._loaded()
         with self._lock:
             try:
-                return self._stream.context._box.call(function, *args, **kwargs)
+                return self._stream.context._handle.call(function, *args, **kwargs)
             except libraries.failures as error:
                 name = getattr(function, "__name__", repr(function))
                 raise DriverCallFailed(f"{name} on {self._stream!r}: {error}") from error
@@ -250,13 +250,13 @@ class LibraryRoutines:
 
     def _made(
         self, library: str, create: Callable[[], int], set_stream: Callable[[int, int], None]
-    ) -> Handle:
+    ) -> LibraryHandle:
         stream = self._stream
         if stream.capturing:
             raise StreamCaptureUnsupportedError(
                 f"the first use of {library} in a capture: call LinearAlgebra.warm_up before it"
             )
-        handle = Handle.take(library, stream.context, lambda: self._call(create))
+        handle = LibraryHandle.take(library, stream.context, lambda: self._call(create))
         weakref.finalize(self, handle.release).atexit = False
         self._call(set_stream, handle.value, int(stream.handle))
         return handle

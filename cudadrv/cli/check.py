@@ -14,7 +14,7 @@ from typing import Final
 from ..emulator.checks import CHECKS, CheckName, default_checks, read_checks
 from ..emulator.emulator import Emulator
 from ..emulator.report import as_json, as_sarif, still_queued
-from ..emulator.timeline.choice import ORDERS, read_order
+from ..emulator.timeline.schedule import ORDERS, read_schedule
 from ..errors import ArgumentValueError, CudadrvError
 from ..sessions.session import session
 from ..version import VERSION
@@ -141,7 +141,7 @@ def _session(
     """
     order, seed = None, options.seed
     if options.order is not None:
-        chosen = read_order(options.order)
+        chosen = read_schedule(options.order)
         if chosen.name == "held":
             raise ArgumentValueError(f"{options.order!r} is no order: {', '.join(ORDERS)}")
         order = chosen.name

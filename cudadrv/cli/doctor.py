@@ -23,8 +23,8 @@ import ptx
 from ptx.cache.folder import folder_from_environment
 from ptx.headers import install_command, package_of
 
-from ..driver.driver_api import driver_fault, load_cuda
-from ..driver.in_use import device_count
+from ..driver.driver_selection import device_count
+from ..driver.loading import driver_fault, load_cuda
 from ..errors import CudadrvError
 from .command_line import Commands, print_table
 
@@ -35,7 +35,7 @@ _CONTAINER_FILES: Final = ("/.dockerenv", "/run/.containerenv")
 
 
 @dataclass(slots=True)
-class Machine:
+class MachineState:
     """The state of the machine.
 
     Attributes:
@@ -77,9 +77,9 @@ class Machine:
     cache_fault: str = ""
 
 
-def look() -> Machine:
+def look() -> MachineState:
     """Examine the machine; nothing that is missing raises an error."""
-    machine = Machine(
+    machine = MachineState(
         packages=_packages(),
         visible=os.environ.get("CUDA_VISIBLE_DEVICES"),
         chosen=os.environ.get("CUDADRV_DRIVER", "").strip(),
@@ -99,7 +99,7 @@ def _packages() -> dict[str, str]:
     return {name.lower(): version for name, version in names if _NVIDIA.fullmatch(name.lower())}
 
 
-def _look_at_driver(machine: Machine) -> None:
+def _look_at_driver(machine: MachineState) -> None:
     try:
         machine.driver_fault = driver_fault()
         machine.driver_path = load_nvidia_dynamic_lib("cuda").abs_path or ""
@@ -119,7 +119,7 @@ def _look_at_driver(machine: Machine) -> None:
         return  # the path and the code show how far it came
 
 
-def _look_at_compiler(machine: Machine) -> None:
+def _look_at_compiler(machine: MachineState) -> None:
     try:
         machine.nvrtc = ptx.nvrtc_version()
         machine.nvrtc_path = load_nvidia_dynamic_lib("nvrtc").abs_path or ""
@@ -128,7 +128,7 @@ def _look_at_compiler(machine: Machine) -> None:
         return
 
 
-def _look_at_cache(machine: Machine) -> None:
+def _look_at_cache(machine: MachineState) -> None:
     try:
         folder = machine.cache_folder = folder_from_environment()
     except OSError as error:
@@ -215,12 +215,12 @@ def run_doctor(as_json: bool) -> int:
     return max(findings, key=lambda each: each.severity).severity
 
 
-def diagnose(machine: Machine) -> list[Diagnosis]:
+def diagnose(machine: MachineState) -> list[Diagnosis]:
     """Return the findings about a machine, part by part."""
     return [finding for rule in _RULES for finding in rule(machine)]
 
 
-def _driver(machine: Machine) -> Iterator[Diagnosis]:
+def _driver(machine: MachineState) -> Iterator[Diagnosis]:
     if machine.driver_fault:
         yield Diagnosis(
             Severity.ERROR, "driver", f"the driver library does not load: {machine.driver_fault}",
@@ -244,7 +244,7 @@ def _driver(machine: Machine) -> Iterator[Diagnosis]:
         yield Diagnosis(Severity.FINE, "driver", f"{version} at {machine.driver_path}")
 
 
-def _no_driver(machine: Machine) -> Diagnosis:
+def _no_driver(machine: MachineState) -> Diagnosis:
     if machine.chosen.startswith("emulator"):
         return Diagnosis(Severity.FINE, "driver", "none, and CUDADRV_DRIVER chooses the emulator")
     if machine.is_container:
@@ -256,7 +256,7 @@ def _no_driver(machine: Machine) -> Diagnosis:
     return Diagnosis(Severity.ERROR, "driver", "there is no CUDA driver", remedy)
 
 
-def _no_device(machine: Machine) -> Diagnosis:
+def _no_device(machine: MachineState) -> Diagnosis:
     if machine.visible is not None:
         text = f"CUDA_VISIBLE_DEVICES is {machine.visible!r}, which names no device"
         return Diagnosis(Severity.ERROR, "devices", text, "unset it, or name devices that exist")
@@ -269,7 +269,7 @@ def _no_device(machine: Machine) -> Diagnosis:
     return Diagnosis(Severity.ERROR, "devices", "the driver finds no device", remedy)
 
 
-def _devices(machine: Machine) -> Iterator[Diagnosis]:
+def _devices(machine: MachineState) -> Iterator[Diagnosis]:
     for ordinal, name in enumerate(machine.devices):
         is_part = "MIG" in name or (machine.visible or "").startswith("MIG-")
         text = f"{ordinal}: {name}" + (", a part of a device (MIG)" if is_part else "")
@@ -285,7 +285,7 @@ def _is_of_windows(path: str) -> bool:
     return path.startswith(_WSL_LIBRARIES) or "wsl" in path
 
 
-def _compiler(machine: Machine) -> Iterator[Diagnosis]:
+def _compiler(machine: MachineState) -> Iterator[Diagnosis]:
     if machine.nvrtc is None:
         major = machine.bindings[0] if machine.bindings else 13
         yield Diagnosis(
@@ -302,7 +302,7 @@ def _compiler(machine: Machine) -> Iterator[Diagnosis]:
         )  # fmt: skip
 
 
-def _driver_and_compiler(machine: Machine) -> Iterator[Diagnosis]:
+def _driver_and_compiler(machine: MachineState) -> Iterator[Diagnosis]:
     if machine.driver is None or machine.nvrtc is None or machine.driver >= machine.nvrtc:
         return
     text = "the driver is of CUDA {}.{}, older than NVRTC {}.{}".format(
@@ -318,7 +318,7 @@ def _driver_and_compiler(machine: Machine) -> Iterator[Diagnosis]:
         yield Diagnosis(Severity.WARNING, "versions", text, remedy)
 
 
-def _majors(machine: Machine) -> Iterator[Diagnosis]:
+def _majors(machine: MachineState) -> Iterator[Diagnosis]:
     twelve = sorted(name for name in machine.packages if name.endswith("-cu12"))
     thirteen = [
         name.removesuffix("-cu12") for name in twelve
@@ -332,7 +332,7 @@ def _majors(machine: Machine) -> Iterator[Diagnosis]:
         )  # fmt: skip
 
 
-def _headers(machine: Machine) -> Iterator[Diagnosis]:
+def _headers(machine: MachineState) -> Iterator[Diagnosis]:
     found = machine.headers
     if found is None:
         return
@@ -353,7 +353,7 @@ def _headers(machine: Machine) -> Iterator[Diagnosis]:
     yield Diagnosis(Severity.WARNING, "headers", text, install_command(names, found.nvrtc))
 
 
-def _cache(machine: Machine) -> Iterator[Diagnosis]:
+def _cache(machine: MachineState) -> Iterator[Diagnosis]:
     if machine.cache_fault:
         remedy = "set CUDADRV_CACHE_DIR to a folder of your own"
         text = f"nothing is kept: {machine.cache_fault}"
@@ -362,6 +362,6 @@ def _cache(machine: Machine) -> Iterator[Diagnosis]:
         yield Diagnosis(Severity.FINE, "cache", str(machine.cache_folder))
 
 
-_RULES: Final[tuple[Callable[[Machine], Iterator[Diagnosis]], ...]] = (
+_RULES: Final[tuple[Callable[[MachineState], Iterator[Diagnosis]], ...]] = (
     _driver, _devices, _compiler, _driver_and_compiler, _majors, _headers, _cache,
 )  # fmt: skip

@@ -13,7 +13,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from ..emulator.checks import CHECKS, VARIABLE as CHECK_VARIABLE
-from ..emulator.timeline.choice import VARIABLE
+from ..emulator.timeline.schedule import VARIABLE
 from ..emulator.timeline.timeline import TRACE_VARIABLE
 from .command_line import Commands, positive
 

@@ -9,20 +9,148 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from importlib import resources
 from typing import Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 import ptx
 
-from ..driver import in_use
+from ..driver import driver_selection
 from ..driver.device import Device, list_devices
 from ..errors import CudadrvError, DriverNotFoundError, NoDeviceError
-from ..launch.module import Module
+from ..launch.config import LaunchConfig
+from ..launch.module_and_kernel import Module
 from ..runtime.module_cache import PtxModuleCache
 from ..stream import Context, cuda_context_for
-from . import kernels
 from .command_line import Commands, positive, print_table
+
+NAME_EXPRESSIONS = ("scale<float>", "scale<double>", "scale<int>")
+
+
+def source() -> str:
+    """Return the CUDA C++ source of the self-test."""
+    return resources.files(__package__).joinpath("selftest.cu").read_text()
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A kernel's result, NumPy's result, and the tolerance."""
+
+    found: npt.NDArray[np.generic]
+    expected: npt.NDArray[np.generic]
+    tolerance: float = 0.0
+
+    @property
+    def error(self) -> float:
+        """The largest difference, relative to the largest expected value."""
+        found, expected = self.found.astype(np.float64), self.expected.astype(np.float64)
+        scale = float(np.max(np.abs(expected), initial=0.0)) or 1.0
+        return float(np.max(np.abs(found - expected), initial=0.0)) / scale
+
+    @property
+    def ok(self) -> bool:
+        """True if the two agree."""
+        if self.tolerance == 0:
+            return bool(np.array_equal(self.found, self.expected))
+        return self.error <= self.tolerance
+
+
+def run_saxpy(context: Context, module: Module, n: int = 1 << 16) -> Check:
+    """a·x + y over float32; fused on the device, so within one rounding of NumPy's."""
+    rng = np.random.default_rng(1)
+    x, y = rng.standard_normal((2, n), np.float32)
+    stream = context.default_stream
+    with stream.to_device(x) as dx, stream.to_device(y) as dy, stream.empty(n, "f4") as out:
+        launch = module.kernel("saxpy").launch
+        launch(stream, LaunchConfig.for_elements(n), np.float32(2.5), dx, dy, out, n)
+        found = stream.to_host(out)
+    exact = 2.5 * x.astype(np.float64) + y.astype(np.float64)
+    return Check(found, exact.astype(np.float32), 0.0)
+
+
+def run_sum(context: Context, module: Module, dtype: str = "float32", n: int = 1 << 16) -> Check:
+    """A block reduction in shared memory, one atomicAdd a block."""
+    x = np.random.default_rng(2).random(n).astype(dtype)
+    stream = context.default_stream
+    config = LaunchConfig.for_elements(n, 256)
+    config = LaunchConfig(config.grid, config.block, shared_bytes=256 * x.itemsize)
+    with stream.to_device(x) as dx, stream.zeros(1, dtype) as total:
+        module.kernel(f"sum_{dtype}").launch(stream, config, dx, total, n)
+        found = stream.to_host(total)
+    return Check(found, np.array([x.sum(dtype=np.float64)]), 1e-5 if dtype == "float32" else 1e-13)
+
+
+def run_matmul(context: Context, module: Module, n: int = 64) -> Check:
+    """A product of n by n matrices through tiles in shared memory."""
+    a, b = np.random.default_rng(3).random((2, n, n)).astype(np.float32)
+    stream = context.default_stream
+    config = LaunchConfig((n // 16, n // 16), (16, 16))
+    with stream.to_device(a) as da, stream.to_device(b) as db, stream.empty((n, n), "f4") as c:
+        module.kernel("matmul").launch(stream, config, da, db, c, n)
+        found = stream.to_host(c)
+    return Check(found, a.astype(np.float64) @ b.astype(np.float64), 1e-5)
+
+
+def run_template(context: Context, module: Module, n: int = 1000) -> Check:
+    """A template kernel found by its name expression."""
+    x = np.arange(n, dtype=np.float64)
+    stream = context.default_stream
+    with stream.to_device(x) as dx:
+        kernel = module.kernel("scale<double>")
+        kernel.launch(stream, LaunchConfig.for_elements(n), dx, 3.0, n)
+        found = stream.to_host(dx)
+    return Check(found, 3.0 * x)
+
+
+def run_mandelbrot(context: Context, module: Module, side: int = 64, most: int = 64) -> Check:
+    """A loop whose length differs a thread."""
+    stream = context.default_stream
+    config = LaunchConfig((-(-side // 16), -(-side // 16)), (16, 16))
+    with stream.empty((side, side), "i4") as out:
+        module.kernel("mandelbrot").launch(stream, config, out, side, side, most)
+        found = stream.to_host(out)
+    return Check(found, mandelbrot_counts(side, most))
+
+
+def run_histogram(context: Context, module: Module, n: int = 1 << 16) -> Check:
+    """Integer atomics in shared and global memory."""
+    data = np.random.default_rng(4).integers(0, 256, n, np.uint8)
+    stream = context.default_stream
+    with stream.to_device(data) as dd, stream.zeros(256, "u4") as bins:
+        module.kernel("histogram").launch(stream, LaunchConfig(32, 256), dd, n, bins)
+        found = stream.to_host(bins)
+    return Check(found, np.bincount(data, minlength=256).astype(np.uint32))
+
+
+def mandelbrot_counts(side: int, most: int) -> npt.NDArray[np.int32]:
+    """Return the counts in float32 arithmetic, each step rounded by itself."""
+    three, extent = np.float32(3), np.float32(side)
+    axis = three * np.arange(side, dtype=np.float32) / extent
+    cr = np.broadcast_to(np.float32(-2) + axis, (side, side))
+    ci = np.broadcast_to((np.float32(-1.5) + axis)[:, None], (side, side))
+    zr, zi = np.zeros((2, side, side), np.float32)
+    counts = np.zeros((side, side), np.int32)
+    for _ in range(most):
+        rr, ii = zr * zr, zi * zi
+        running = rr + ii <= np.float32(4)
+        counts += running
+        zi = np.where(running, np.float32(2) * zr * zi + ci, zi)
+        zr = np.where(running, rr - ii + cr, zr)
+    return counts
+
+
+CHECKS: dict[str, Callable[[Context, Module], Check]] = {
+    "saxpy": run_saxpy,
+    "sum float32": run_sum,
+    "sum float64": lambda context, module: run_sum(context, module, "float64"),
+    "matmul": run_matmul,
+    "template by name expression": run_template,
+    "mandelbrot": run_mandelbrot,
+    "histogram": run_histogram,
+}
+
 
 DriverKind: TypeAlias = Literal["cuda", "emulator"]
 _EMULATED_DEVICES = 2
@@ -163,16 +291,14 @@ def choose_driver(emulated_devices: int) -> tuple[DriverKind, str]:
         return "cuda", f"a driver is present, but fails: {error}"
     from ..emulator import Emulator  # only where it is used
 
-    in_use.install(in_use.Driver(Emulator(devices=emulated_devices)))
+    driver_selection.set_current(driver_selection.Driver(Emulator(devices=emulated_devices)))
     return "emulator", reason
 
 
 def _compile(context: Context, image: list[ptx.Image]) -> str:
     options = ptx.CompileOptions(target=context.target)
     image.append(
-        ptx.compile(
-            kernels.source(), options, name="selftest.cu", name_expressions=kernels.NAME_EXPRESSIONS
-        )
+        ptx.compile(source(), options, name="selftest.cu", name_expressions=NAME_EXPRESSIONS)
     )
     version = ".".join(map(str, ptx.nvrtc_version()))
     return f"NVRTC {version}, {context.target}, {len(image[0].data)} bytes"
@@ -191,7 +317,7 @@ def _check_device(report: Report, device: Device, image: ptx.Image) -> None:
     if not report.step(where + "load", load):
         return
     report.step(where + "copies both ways", lambda: _copies(context))
-    for name, check in kernels.CHECKS.items():
+    for name, check in CHECKS.items():
         report.step(where + name, partial(_checked, check, context, modules[0]))
 
 
@@ -210,9 +336,7 @@ def _copies(context: Context) -> str:
     return f"{_COPIED_BYTES >> 20} MiB, {size / up:.1f} GB/s up, {size / down:.1f} GB/s down"
 
 
-def _checked(
-    run: Callable[[Context, Module], kernels.Check], context: Context, module: Module
-) -> str:
+def _checked(run: Callable[[Context, Module], Check], context: Context, module: Module) -> str:
     check = run(context, module)
     if not check.ok:
         raise CheckFailedError(f"differs from NumPy by {check.error:.3g} relative")

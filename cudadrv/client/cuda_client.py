@@ -1,4 +1,7 @@
-"""`CudaClient`: one device's context, streams, allocator and caches, after numr's client."""
+"""`CudaClient`: one device's context, streams, allocator and caches, after numr's client.
+
+With the graphs that it captures, and the kernel sources that are registered for its preloading.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,197 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import ptx
+
 from .. import border
 from ..driver.device import Device
 from ..driver.event import Event
-from ..errors import InvalidValueError
-from ..launch.module import Module
+from ..errors import ClosedError, CudadrvError, InvalidValueError
+from ..graph import Graph, GraphExec
+from ..launch.module_and_kernel import Module
 from ..memory.driver_pool import set_release_threshold
 from ..memory.reuse.allocator import DEFAULT_CAP_BYTES, CudaAllocator
+from ..runtime.module_cache import PtxModuleCache, Source
 from ..stream import Context, Stream, cuda_context_for
-from .captured_graph import CapturedGraph
-from .module_registry import registry
 from .sobol import SobolDvCache
 
 if TYPE_CHECKING:
     from ..blas import LinearAlgebra
     from ..memory.buffer import DeviceBuffer
+    from ..stream import Stream
+
+
+class UnknownModuleError(CudadrvError):
+    """No source is registered under a name.
+
+    Attributes:
+        name: the unknown name.
+        available: the names that are registered.
+    """
+
+    def __init__(self, name: str, available: tuple[str, ...]) -> None:
+        super().__init__(
+            f"no module is registered as {name!r}; there are: {', '.join(available) or 'none'}. "
+            "Register it first: cudadrv.register_module(name, source)"
+        )
+        self.name = name
+        self.available = available
+
+
+@dataclass(frozen=True, slots=True)
+class _RegisteredModule:
+    """A source, how it is compiled, and its module on each context."""
+
+    source: Source
+    options: ptx.CompileOptions | None
+    name_expressions: tuple[str, ...]
+    cache: PtxModuleCache
+
+
+class ModuleRegistry:
+    """Sources by name; each is compiled once and loaded once a context."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, _RegisteredModule] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The registered names, in the order of registration."""
+        return tuple(self._entries)
+
+    def register(
+        self,
+        name: str,
+        source: Source,
+        options: ptx.CompileOptions | None = None,
+        *,
+        name_expressions: tuple[str, ...] = (),
+    ) -> None:
+        """Register a source; nothing is compiled yet.
+
+        Args:
+            name: the name of the module.
+            source: CUDA C++, or a function that makes it when it is needed.
+            options: how to compile; a target left open is the context's.
+            name_expressions: template instances by which kernels are found.
+
+        Raises:
+            InvalidValueError: the name is registered with another source or other options.
+        """
+        border.text("register_module: name", name)
+        border.source("register_module: source", source)
+        cache = PtxModuleCache(options, name_expressions=name_expressions)
+        entry = _RegisteredModule(source, options, name_expressions, cache)
+        known = self._entries.setdefault(name, entry)
+        same = (known.source, known.options, known.name_expressions)
+        if known is not entry and same != (source, options, name_expressions):
+            raise InvalidValueError(f"registering {name!r}, which stands for another source")
+
+    def load(self, name: str, context: Context) -> Module:
+        """Return the module of a name on a context; the first call compiles and loads it.
+
+        Raises:
+            UnknownModuleError: nothing is registered under the name.
+            DriverCallFailed: it does not compile or load.
+            RuntimeDependencyUnavailable: NVRTC is not installed.
+        """
+        entry = self._entries.get(border.instance("a module's name", name, str))
+        if entry is None:
+            raise UnknownModuleError(name, self.names)
+        return entry.cache.get_or_compile(context, name, entry.source)
+
+
+# The process's registry: filled by packages when they are imported.
+registry: Final = ModuleRegistry()
+
+
+def register_module(
+    name: str,
+    source: Source,
+    options: ptx.CompileOptions | None = None,
+    *,
+    name_expressions: tuple[str, ...] = (),
+) -> None:
+    """Register a source for every client, as `ModuleRegistry.register` does."""
+    registry.register(name, source, options, name_expressions=name_expressions)
+
+
+class CapturedGraph:
+    """The graph of `CudaClient.capture_graph`, which can be launched any number of times.
+
+    A graph holds addresses, so this keeps their memory: write new data into `inputs`,
+    launch, and read `outputs`.
+
+    Attributes:
+        stream: the stream that it was captured from and is launched on.
+        inputs: the caller's inputs.
+        outputs: the caller's outputs.
+        arena: the memory of the capture's own allocations; None without an arena.
+        node_count: the number of captured operations.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        stream: Stream,
+        inputs: tuple[object, ...],
+        outputs: tuple[object, ...],
+        arena: DeviceBuffer | None,
+    ) -> None:
+        self.stream = stream
+        self.inputs: tuple[object, ...] = inputs
+        self.outputs: tuple[object, ...] = outputs
+        self.arena = arena
+        self.node_count: int = graph.node_count
+        self._graph = graph
+        self._executable: GraphExec | None = graph.instantiate()
+        self._launch_count = 0
+        self._lock = threading.RLock()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._executable is None else f"launched {self._launch_count} times"
+        return f"<CapturedGraph of {self.node_count} nodes, {state}>"
+
+    def __enter__(self) -> CapturedGraph:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def launch_count(self) -> int:
+        """The number of launches."""
+        return self._launch_count
+
+    def launch(self) -> None:
+        """Queue the whole graph on its stream.
+
+        Raises:
+            ClosedError: it was closed.
+            CudaError: the driver returned an error.
+        """
+        # An executable runs once at a time, so threads that launch one queue anyway.
+        with self._lock:
+            executable = self._executable
+            if executable is None:
+                raise ClosedError("the captured graph was closed")
+            executable.launch(self.stream)
+            self._launch_count += 1
+
+    def close(self) -> None:
+        """Destroy the graph after its queued launches, and release inputs, outputs and arena.
+
+        Idempotent.
+        """
+        with self._lock:
+            executable, self._executable = self._executable, None
+        if executable is not None:
+            executable.close()
+            self._graph.close()
+            self.inputs = self.outputs = ()
+            # In the order of the stream that the launches are in.
+            self.arena = None
+
 
 _POOL_RELEASE_THRESHOLD_MB: Final = "CUDADRV_POOL_RELEASE_THRESHOLD_MB"
 _FREE_LIST_CAP_MB: Final = "CUDADRV_FREE_LIST_CAP_MB"

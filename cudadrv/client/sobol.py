@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import border
-from ..driver.handle import Uncopied
-from ..driver.stream_core import StreamCore
+from ..driver.handle import NotCopyable
+from ..driver.stream import require_stream
 from ..errors import CudadrvError, RuntimeDependencyUnavailable, StreamCaptureUnsupportedError
 from ..memory.array import DeviceArray
 
@@ -41,7 +41,7 @@ class SobolDimensionError(CudadrvError, ValueError):
         self.reason = reason
 
 
-class SobolDvCache(Uncopied):
+class SobolDvCache(NotCopyable):
     """Direction vectors on the device by dimension, cached as long as this object lives.
 
     Uploaded once a dimension and outside any capture, so that a graph finds them at an address
@@ -49,7 +49,7 @@ class SobolDvCache(Uncopied):
     """
 
     def __init__(self, stream: Stream) -> None:
-        border.instance("SobolDvCache: stream", stream, StreamCore)
+        require_stream("SobolDvCache: stream", stream)
         self._stream = stream
         self._lock = threading.RLock()
         self._arrays: dict[int, DeviceArray[np.uint32]] = {}

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .executor import GpuExecutor as GpuExecutor
-    from .progress_bar import TerminalBar as TerminalBar
-    from .tile_policy import Progress as Progress, TilePolicy as TilePolicy
+    from .tile_policy import (
+        Progress as Progress,
+        TerminalBar as TerminalBar,
+        TilePolicy as TilePolicy,
+    )
     from .worker_report import WorkerReport as WorkerReport
 else:  # a worker needs none of them, and starts sooner without
     _AT_FIRST_USE = {

@@ -1,4 +1,4 @@
-"""A call of a function by a worker: its attempts, and what travels to the worker and back.
+"""A call of a function by a worker: its attempts, what travels, and the engine that brings it.
 
 Whether a call is made again is decided here, and nowhere else: an engine reports what became of an
 attempt, and makes another one where `Call` returns True.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from ..errors import WorkerLostError
 from .pickled import PickledError, PickledFunction, PickledValue
 from .shared_arrays import Segment
 from .tile_policy import TilePolicy
+from .worker_report import WorkerReport
 
 _T = TypeVar("_T")
 _MAX_FUNCTIONS: Final = 32
@@ -225,3 +227,35 @@ def keep_function(by_digest: dict[str, _T], digest: str, value: _T) -> None:
 def this_process() -> tuple[str, int]:
     """This host and process."""
     return _HOST, os.getpid()
+
+
+class Engine(ABC):
+    """Workers, and a way to them."""
+
+    @abstractmethod
+    def workers(self) -> tuple[WorkerReport, ...]:
+        """Return the present workers; wait for those that are starting.
+
+        Raises:
+            CudadrvError: none of them could be started.
+        """
+
+    @abstractmethod
+    def capacity(self, nbytes: int, function: PickledFunction) -> int:
+        """Return how many tiles of a size are worth being started at once, as far as known now."""
+
+    @abstractmethod
+    def start(self, call: Call) -> None:
+        """Have a call made.
+
+        Raises:
+            ExecutorClosedError: the engine was closed.
+        """
+
+    @abstractmethod
+    def close(self, *, wait: bool, cancel: bool) -> None:
+        """Accept no more calls; end the workers when all are done. Idempotent."""
+
+    @abstractmethod
+    def abort(self) -> None:
+        """End everything now; then nothing touches the memory of a caller. Idempotent."""

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 import numpy as np
 
 from .. import border
-from ..driver.handle import Uncopied
+from ..driver.handle import NotCopyable
 from ..driver.once_task import complete
 from ..errors import ArgumentValueError, NoDeviceError
-from ..pool.failures import ScatterError, TileError
 from ..pool.scatter import TileExecutor, write_back
-from .call import Call
-from .engine import Engine
+from ..pool.tile import ScatterError, TileError
+from .call import Call, Engine
 from .pickled import PickledFunction
 from .shared_arrays import copy_items
 from .tile_policy import Progress, TilePolicy
@@ -38,7 +37,7 @@ _T = TypeVar("_T")
 _TILES_A_WORKER: Final = 8
 
 
-class GpuExecutor(Uncopied, Executor, TileExecutor):
+class GpuExecutor(NotCopyable, Executor, TileExecutor):
     """An executor over processes with a GPU each; `local` and `dask` make one.
 
     `submit` and `map` are those of `concurrent.futures`. `cudadrv.scatter_batched` and

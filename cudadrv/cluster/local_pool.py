@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from .. import border
 from ..driver.device import list_devices
-from ..driver.in_use import current
+from ..driver.driver_selection import current
 from ..errors import (
     ArgumentValueError,
     CudadrvError,
@@ -35,8 +35,7 @@ from ..errors import (
     NoDeviceError,
     WorkerLostError,
 )
-from .call import Call, Reply, Request, keep_function
-from .engine import Engine
+from .call import Call, Engine, Reply, Request, keep_function
 from .pickled import PickledError, PickledFunction
 from .shared_arrays import CAN_SHARE, MAX_REUSED_BYTES, NotSharedError, Segment
 from .worker_report import WorkerReport

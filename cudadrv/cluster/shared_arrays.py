@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import CudadrvError
-from ..memory.copy_threads import Share, under_way, work_together
 from ..memory.dtypes import AnyArray
+from ..memory.staging import ThreadBudget, under_way, work_together
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
@@ -136,12 +136,12 @@ def _copy_bytes(to: Bytes, of: Bytes) -> None:
             start = number * _CHUNK_BYTES
             to[start : start + _CHUNK_BYTES] = of[start : start + _CHUNK_BYTES]
 
-    share = Share()
+    budget = ThreadBudget()
     try:
-        under_way.append(share)  # no interrupt comes before it, nor before it is taken out
-        work_together(work, min(share.threads, chunks))
+        under_way.append(budget)  # no interrupt comes before it, nor before it is taken out
+        work_together(work, min(budget.threads, chunks))
     finally:
-        under_way.remove(share)
+        under_way.remove(budget)
 
 
 def _mapped(number: int, nbytes: int) -> Bytes:

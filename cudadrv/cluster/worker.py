@@ -22,11 +22,11 @@ from queue import SimpleQueue
 from typing import Any, Final, cast
 
 from ..driver.device import Device
-from ..driver.in_use import in_use
+from ..driver.driver_selection import current_or_none
 from ..errors import CudadrvError
 from ..memory.driver_pool import set_release_threshold
-from ..memory.host.pinned import HostBox
-from ..memory.host.registered import registered_in
+from ..memory.pinned import HostHandle
+from ..memory.registered import registered_in
 from ..pool.tile import Workplace
 from ..pool.workers import Job
 from ..stream import cuda_context_for
@@ -50,7 +50,7 @@ _MAX_SEGMENTS: Final = 2  # the parent uses two of them in turn
 
 
 @dataclass(slots=True)
-class _Mapping:
+class _MappedSegment:
     """A segment of the parent.
 
     Attributes:
@@ -61,7 +61,7 @@ class _Mapping:
 
     memory: Bytes
     uses: int = 0
-    pinned: HostBox[int] | None = None
+    pinned: HostHandle[int] | None = None
 
 
 class MappedSegments:
@@ -76,7 +76,7 @@ class MappedSegments:
 
     def __init__(self, ordinal: int) -> None:
         self._ordinal = ordinal
-        self._mappings: dict[str, _Mapping] = {}
+        self._mappings: dict[str, _MappedSegment] = {}
         self._can_pin = True
 
     def arrays(self, shared: SharedArrays) -> list[Bytes]:
@@ -86,7 +86,7 @@ class MappedSegments:
             NotSharedError: the parent is on another host, or has ended.
             CudadrvError: the device cannot be used.
         """
-        mapping = self._mappings.pop(shared.name, None) or _Mapping(shared.mapped())
+        mapping = self._mappings.pop(shared.name, None) or _MappedSegment(shared.mapped())
         mapping.uses += 1
         if mapping.memory.size <= MAX_REUSED_BYTES:
             self._mappings[shared.name] = mapping  # after the others
@@ -96,12 +96,12 @@ class MappedSegments:
                 self._pin(mapping)
         return shared.within(mapping.memory)
 
-    def _pin(self, mapping: _Mapping) -> None:
+    def _pin(self, mapping: _MappedSegment) -> None:
         if not self._can_pin:
             return
         context = cuda_context_for(self._ordinal)
         try:
-            mapping.pinned = registered_in(context._box, mapping.memory)
+            mapping.pinned = registered_in(context._handle, mapping.memory)
         except CudadrvError as error:
             self._can_pin = False
             warnings.warn(
@@ -135,7 +135,7 @@ class RequestHandler:
     @property
     def is_broken(self) -> bool:
         """Whether an error has left a context of the process unusable."""
-        driver = in_use()
+        driver = current_or_none()
         return driver is not None and driver.has_failed
 
     def reply_to(self, request: Request) -> Reply:

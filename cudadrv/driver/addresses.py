@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from ._api import CUmemorytype, CUpointer_attribute, CUresult
-from .context_box import ContextBox
-from .in_use import failure
+from .context_handle import ContextHandle
+from .driver_selection import failure
 
 MEMORY_TYPE: Final = CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 _KNOWN: Final = (
@@ -17,7 +17,7 @@ _KNOWN: Final = (
 
 
 def known_at(
-    context: ContextBox, address: int, attributes: tuple[CUpointer_attribute, ...] = ()
+    context: ContextHandle, address: int, attributes: tuple[CUpointer_attribute, ...] = ()
 ) -> list[object] | None:
     """The attributes of memory that the driver knows; None for other memory.
 
@@ -27,7 +27,7 @@ def known_at(
     Raises:
         CudaError: the driver refused, or told of the failure of earlier work.
     """
-    api, count = context.driver.api, 1 + len(attributes)
+    api, count = context._driver.api, 1 + len(attributes)
     asked = (MEMORY_TYPE, *attributes)
     code, values = api.cuPointerGetAttributes(count, asked, address)
     if code == CUresult.CUDA_ERROR_INVALID_CONTEXT:

@@ -1,33 +1,119 @@
-"""Contexts, as far as the driver goes; `cudadrv.stream.Context` adds streams and modules."""
+"""Contexts as the layers below the public `Context` know them, and what a context may be told.
+
+Memory, launches and graphs take contexts, and `Context` has methods that make streams and load
+modules. So they know its base, which only the driver is below.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from .. import border
-from ._api import CUcontext, CUfunc_cache
-from .context_box import ContextBox
-from .context_settings import CachePreference, ContextLimits
+from ._api import CUcontext, CUfunc_cache, CUlimit
+from .context_handle import ContextHandle
+from .deferred_release import run_deferred
 from .device import Device
 from .driver_api import DriverApi
-from .handle import Closing
-from .in_use import failure
-from .later import drop_now
-from .stream_box import give_back_kept
+from .driver_selection import failure
+from .handle import Closeable, NotCopyable
+from .stream_handle import give_back_kept
 from .types import ContextFlags, MemoryInfo
 
 if TYPE_CHECKING:
     from .capability import GpuCapability
     from .sm_resource import SmResource
 
+
+class CachePreference(Enum):
+    """How a multiprocessor divides its memory between the L1 cache and shared memory.
+
+    Source: CUfunc_cache in the CUDA Driver API manual. It is a wish; many devices divide by need.
+    """
+
+    NONE = int(CUfunc_cache.CU_FUNC_CACHE_PREFER_NONE)
+    SHARED = int(CUfunc_cache.CU_FUNC_CACHE_PREFER_SHARED)
+    L1 = int(CUfunc_cache.CU_FUNC_CACHE_PREFER_L1)
+    EQUAL = int(CUfunc_cache.CU_FUNC_CACHE_PREFER_EQUAL)
+
+
+_STACK: Final = CUlimit.CU_LIMIT_STACK_SIZE
+_HEAP: Final = CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE
+_PRINTF: Final = CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE
+
+
+class ContextLimits(NotCopyable):
+    """Limits of device code in a context; reading one asks the driver, setting one tells it.
+
+    What the driver makes of a value may be larger. The heap and the buffer of `printf` are changed
+    before the first kernel that uses them is launched.
+
+    Attributes:
+        stack_bytes: the stack of each thread.
+        heap_bytes: what `malloc` and `new` take from.
+        printf_bytes: what kernels print until the next synchronisation.
+    """
+
+    __slots__ = ("_handle",)
+
+    def __init__(self, box: ContextHandle) -> None:
+        self._handle = box
+
+    def __repr__(self) -> str:
+        names = ("stack_bytes", "heap_bytes", "printf_bytes")
+        return f"<ContextLimits {', '.join(f'{name}={getattr(self, name)}' for name in names)}>"
+
+    @property
+    def stack_bytes(self) -> int:
+        """The stack of each thread."""
+        return self._get(_STACK)
+
+    @stack_bytes.setter
+    def stack_bytes(self, nbytes: int) -> None:
+        self._set(_STACK, nbytes)
+
+    @property
+    def heap_bytes(self) -> int:
+        """What `malloc` and `new` in kernels take from."""
+        return self._get(_HEAP)
+
+    @heap_bytes.setter
+    def heap_bytes(self, nbytes: int) -> None:
+        self._set(_HEAP, nbytes)
+
+    @property
+    def printf_bytes(self) -> int:
+        """What kernels print until the next synchronisation."""
+        return self._get(_PRINTF)
+
+    @printf_bytes.setter
+    def printf_bytes(self, nbytes: int) -> None:
+        self._set(_PRINTF, nbytes)
+
+    def _get(self, limit: CUlimit) -> int:
+        box = self._handle
+        code, value = box.call(box.api.cuCtxGetLimit, limit)
+        if code:
+            raise failure(box.api, code, "cuCtxGetLimit", f"a limit of {limit.name}")
+        return value
+
+    def _set(self, limit: CUlimit, nbytes: int) -> None:
+        nbytes = border.whole("a limit of a context", nbytes)
+        box = self._handle
+        (code,) = box.call(box.api.cuCtxSetLimit, limit, nbytes)
+        if code:
+            doing = f"setting {limit.name} to {nbytes}"
+            raise failure(box.api, code, "cuCtxSetLimit", doing)
+
+
 _T = TypeVar("_T")
 _GREEN_FLAGS: Final = 1  # CU_GREEN_CTX_DEFAULT_STREAM, which is required
 
 
-class ContextCore(Closing):
-    """A CUDA context: what streams, modules and memory belong to.
+class BaseContext(Closeable):
+    """A CUDA context: what streams, modules and memory belong to; every instance is a `Context`.
 
     Attributes:
         device: the device.
@@ -38,7 +124,7 @@ class ContextCore(Closing):
 
     __slots__ = ("_kept", "_loading", "_resource", "device", "is_primary")
 
-    _box: ContextBox
+    _handle: ContextHandle
 
     def __init__(self, device: Device, handle: CUcontext | None, *, is_primary: bool) -> None:
         self.device: Final = device
@@ -48,9 +134,9 @@ class ContextCore(Closing):
         self._loading: list[Callable[[Any], object]] = []
         # Where new memory comes from, if that was chosen; the room of memory knows the type.
         self._resource: object | None = None
-        self._own(ContextBox(device.driver, handle, device.ordinal, is_primary=is_primary))
+        self._own(ContextHandle(device.driver, handle, device.ordinal, is_primary=is_primary))
         if handle is not None:
-            device.driver.contexts.add(self._box)
+            device.driver.contexts.add(self._handle)
 
     @classmethod
     def _primary_of(cls, device: Device) -> Self:
@@ -74,7 +160,7 @@ class ContextCore(Closing):
         flags = border.whole("Context.create: flags", flags, most=2**32 - 1)
         api = device.driver.api
         context, pop = cls(device, None, is_primary=False), api.cuCtxPopCurrent
-        box = context._box
+        box = context._handle
         try:
             code, raw = api.cuCtxCreate(None, flags, device.handle)
             if code:
@@ -105,7 +191,7 @@ class ContextCore(Closing):
         device, desc = description("Context.create_green: resources", resources)
         device.primary_context()  # else each green context makes one and destroys it
         api, context = device.driver.api, cls(device, None, is_primary=False)
-        box = context._box
+        box = context._handle
         doing = f"making a green context on {device!r}"
         code, green = api.cuGreenCtxCreate(desc, device.handle, _GREEN_FLAGS)
         if code:
@@ -121,14 +207,14 @@ class ContextCore(Closing):
     @property
     def is_green(self) -> bool:
         """Whether it has a part of the device's multiprocessors, by `create_green`."""
-        return self._box.green is not None
+        return self._handle.green is not None
 
     @property
     def sm_resource(self) -> SmResource:
         """The multiprocessors that its kernels run on; asks the driver."""
         from .sm_resource import SM, SmResource
 
-        box, api = self._box, self._api
+        box, api = self._handle, self._api
         call = "cuDeviceGetDevResource" if box.green is None else "cuCtxGetDevResource"
         if box.green is None:
             code, native = api.cuDeviceGetDevResource(self.device.handle, SM)
@@ -140,15 +226,15 @@ class ContextCore(Closing):
 
     def __repr__(self) -> str:
         kind = "primary" if self.is_primary else "own"
-        box: object = self._box
-        if isinstance(box, ContextBox) and box.green is not None:
+        box: object = self._handle
+        if isinstance(box, ContextHandle) and box.green is not None:
             kind = "green"
         return f"<Context {kind}{', closed' if self.closed else ''} on device {self.ordinal}>"
 
     @property
     def _closed_text(self) -> str:
-        box: object = self._box  # once it is closed, no context's
-        is_lost = isinstance(box, ContextBox) and box.is_lost
+        box: object = self._handle  # once it is closed, no context's
+        is_lost = isinstance(box, ContextHandle) and box.is_lost
         return f"the context on device {self.ordinal} was {'reset' if is_lost else 'closed'}"
 
     @property
@@ -158,7 +244,7 @@ class ContextCore(Closing):
         Raises:
             ClosedError: it was closed.
         """
-        return self._box.raw
+        return self._handle.raw
 
     @property
     def _api(self) -> DriverApi:
@@ -178,7 +264,7 @@ class ContextCore(Closing):
 
     def priority_range(self) -> tuple[int, int]:
         """The least and the greatest priority of streams, such as (0, -5)."""
-        code, least, greatest = self._box.call(self._api.cuCtxGetStreamPriorityRange)
+        code, least, greatest = self._handle.call(self._api.cuCtxGetStreamPriorityRange)
         if code:
             doing = f"priorities of {self!r}"
             raise failure(self._api, code, "cuCtxGetStreamPriorityRange", doing)
@@ -186,7 +272,7 @@ class ContextCore(Closing):
 
     def bind(self) -> None:
         """Make this the calling thread's current context, whatever was current before."""
-        (code,) = self._api.cuCtxSetCurrent(self._box.raw)
+        (code,) = self._api.cuCtxSetCurrent(self._handle.raw)
         if code:
             raise failure(self._api, code, "cuCtxSetCurrent", f"binding {self!r} to the thread")
 
@@ -196,23 +282,23 @@ class ContextCore(Closing):
         Raises:
             CudaError: some of that work failed.
         """
-        drop_now()
+        run_deferred()
         give_back_kept(self.device.driver, self.ordinal)
-        (code,) = self._box.call(self._api.cuCtxSynchronize)
+        (code,) = self._handle.call(self._api.cuCtxSynchronize)
         if code:
             raise failure(self._api, code, "cuCtxSynchronize", f"waiting for {self!r}")
-        drop_now()
+        run_deferred()
 
     @property
     def limits(self) -> ContextLimits:
         """Stack, heap and print buffer of its device code, to be read and set."""
-        self._box.raw  # noqa: B018  # raises once it is closed
-        return ContextLimits(self._box)
+        self._handle.raw  # noqa: B018  # raises once it is closed
+        return ContextLimits(self._handle)
 
     @property
     def cache_preference(self) -> CachePreference:
         """What multiprocessors prefer for kernels that say nothing; asks and tells the driver."""
-        code, value = self._box.call(self._api.cuCtxGetCacheConfig)
+        code, value = self._handle.call(self._api.cuCtxGetCacheConfig)
         if code:
             raise failure(self._api, code, "cuCtxGetCacheConfig", f"asking {self!r}")
         return CachePreference(int(value))
@@ -221,7 +307,7 @@ class ContextCore(Closing):
     def cache_preference(self, preference: CachePreference) -> None:
         border.instance("Context.cache_preference", preference, CachePreference)
         config = CUfunc_cache(preference.value)
-        (code,) = self._box.call(self._api.cuCtxSetCacheConfig, config)
+        (code,) = self._handle.call(self._api.cuCtxSetCacheConfig, config)
         if code:
             raise failure(self._api, code, "cuCtxSetCacheConfig", f"telling {self!r} {preference}")
 
@@ -231,20 +317,20 @@ class ContextCore(Closing):
 
         The profiler must be told to wait for it, such as by ``nsys profile -c cudaProfilerApi``.
         """
-        (code,) = self._box.call(self._api.cuProfilerStart)
+        (code,) = self._handle.call(self._api.cuProfilerStart)
         if code:
             raise failure(self._api, code, "cuProfilerStart", f"profiling {self!r}")
         try:
             yield
         finally:
-            (code,) = self._box.call(self._api.cuProfilerStop)
+            (code,) = self._handle.call(self._api.cuProfilerStop)
         if code:
             raise failure(self._api, code, "cuProfilerStop", f"profiling {self!r}")
 
     def memory_info(self) -> MemoryInfo:
         """Free and total bytes of the device, as of now."""
         give_back_kept(self.device.driver, self.ordinal)
-        code, free, total = self._box.call(self._api.cuMemGetInfo)
+        code, free, total = self._handle.call(self._api.cuMemGetInfo)
         if code:
             raise failure(self._api, code, "cuMemGetInfo", f"the free memory of {self!r}")
         return MemoryInfo(free, total)
@@ -267,7 +353,7 @@ class ContextCore(Closing):
         self._resource = None
         super().close()
 
-    def _adopt(self, child: Closing) -> None:
+    def _adopt(self, child: Closeable) -> None:
         """Remember what closes with the context; a primary one is never closed."""
         if not self.is_primary:
             super()._adopt(child)
@@ -287,3 +373,15 @@ class ContextCore(Closing):
     def _drop(self, kind: type) -> None:
         """Keep the one object of `kind` no longer."""
         self._kept.pop(kind, None)
+
+
+def require_context(where: str, value: object) -> BaseContext:
+    """Return the value, which is a context of cudadrv.
+
+    Args:
+        where: the name of the argument, for the error.
+        value: the argument.
+    """
+    if isinstance(value, BaseContext):
+        return value
+    raise border.refused(where, value, "give a Context")

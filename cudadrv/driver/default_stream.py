@@ -11,14 +11,14 @@ from typing import Any
 
 from .. import border
 from ._api import CUresult, CUstream
-from .context import ContextCore
+from .context import BaseContext
+from .deferred_release import run_deferred
+from .driver_selection import failure
 from .event import Event
-from .handle import Uncopied
-from .in_use import failure
-from .later import drop_now
+from .handle import NotCopyable
 
 
-class DefaultStream(Uncopied):
+class DefaultStream(NotCopyable):
     """A default stream of a context, to wait for and to hand to other libraries.
 
     Work is queued on `Context.default_stream`, which is in order with the legacy one. That of a
@@ -31,8 +31,8 @@ class DefaultStream(Uncopied):
 
     __slots__ = ("_raw", "context", "is_per_thread")
 
-    def __init__(self, context: ContextCore, *, is_per_thread: bool) -> None:
-        self.context: ContextCore = context
+    def __init__(self, context: BaseContext, *, is_per_thread: bool) -> None:
+        self.context: BaseContext = context
         self.is_per_thread: bool = is_per_thread
         self._raw = CUstream(2 if is_per_thread else 1)
 
@@ -55,11 +55,11 @@ class DefaultStream(Uncopied):
         Raises:
             CudaError: something that was queued failed.
         """
-        box = self.context._box
+        box = self.context._handle
         (code,) = box.call(box.api.cuStreamSynchronize, self._raw)
         if code:
             raise failure(box.api, code, "cuStreamSynchronize", f"waiting for {self!r}")
-        drop_now()
+        run_deferred()
 
     def is_done(self) -> bool:
         """Whether everything queued is done, without waiting.
@@ -67,7 +67,7 @@ class DefaultStream(Uncopied):
         Raises:
             CudaError: something that was queued failed.
         """
-        box = self.context._box
+        box = self.context._handle
         (code,) = box.call(box.api.cuStreamQuery, self._raw)
         if code and code != CUresult.CUDA_ERROR_NOT_READY:
             raise failure(box.api, code, "cuStreamQuery", f"asking whether {self!r} is done")
@@ -79,7 +79,7 @@ class DefaultStream(Uncopied):
 
     def record(self, *, timing: bool = True) -> Event:
         """A new event at this point of the stream."""
-        event, box = Event(self.context, timing=timing), self.context._box
+        event, box = Event(self.context, timing=timing), self.context._handle
         (code,) = box.call(box.api.cuEventRecord, event.handle, self._raw)
         if code:
             raise failure(box.api, code, "cuEventRecord", f"recording on {self!r}")
@@ -88,7 +88,7 @@ class DefaultStream(Uncopied):
     def wait(self, event: Event) -> None:
         """Let what is queued from now on wait for an event."""
         border.instance("DefaultStream.wait: event", event, Event)
-        box = self.context._box
+        box = self.context._handle
         (code,) = box.call(box.api.cuStreamWaitEvent, self._raw, event.handle, 0)
         if code:
             raise failure(box.api, code, "cuStreamWaitEvent", f"letting {self!r} wait")

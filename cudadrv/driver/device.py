@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from .. import border, errors
 from ._api import CUcontext, CUdevice, CUdevice_attribute, CUmemoryPool
-from .context_box import ContextBox
+from .context_handle import ContextHandle
 from .driver_api import DriverApi
-from .in_use import Driver, call_bound, current, device_count, failure
+from .driver_selection import Driver, call_bound, current, device_count, failure
 
 if TYPE_CHECKING:
     import uuid
@@ -26,7 +26,7 @@ class Device:
     def __init__(self, driver: Driver, ordinal: int, handle: CUdevice) -> None:
         self._driver = driver
         self._ordinal = ordinal
-        self._handle = handle
+        self._raw = handle
         self._attributes: dict[int, int] = {}
         self._primary: CUcontext | None = None
         self._default_pool: CUmemoryPool | None = None
@@ -95,7 +95,7 @@ class Device:
     @property
     def handle(self) -> CUdevice:
         """The CUdevice."""
-        return self._handle
+        return self._raw
 
     @property
     def driver(self) -> Driver:
@@ -110,7 +110,7 @@ class Device:
     @cached_property
     def name(self) -> str:
         """The device's product name."""
-        code, name = self._api.cuDeviceGetName(256, self._handle)
+        code, name = self._api.cuDeviceGetName(256, self._raw)
         if code:
             raise failure(self._api, code, "cuDeviceGetName", f"naming device {self._ordinal}")
         return _text(name)
@@ -120,7 +120,7 @@ class Device:
         """The device's UUID, as nvidia-smi -L gives it after "GPU-"."""
         import uuid  # like `info`, a millisecond that most starts save
 
-        code, value = self._api.cuDeviceGetUuid(self._handle)
+        code, value = self._api.cuDeviceGetUuid(self._raw)
         if code:
             raise failure(self._api, code, "cuDeviceGetUuid", f"device {self._ordinal}'s UUID")
         return uuid.UUID(bytes=bytes(value.bytes))
@@ -128,7 +128,7 @@ class Device:
     @cached_property
     def pci_bus_id(self) -> str:
         """The PCI address as domain:bus:device.function, such as "0000:3b:00.0"."""
-        code, text = self._api.cuDeviceGetPCIBusId(32, self._handle)
+        code, text = self._api.cuDeviceGetPCIBusId(32, self._raw)
         if code:
             doing = f"device {self._ordinal}'s PCI address"
             raise failure(self._api, code, "cuDeviceGetPCIBusId", doing)
@@ -137,7 +137,7 @@ class Device:
     @cached_property
     def total_memory(self) -> int:
         """The device's memory in bytes."""
-        code, nbytes = self._api.cuDeviceTotalMem(self._handle)
+        code, nbytes = self._api.cuDeviceTotalMem(self._raw)
         if code:
             raise failure(self._api, code, "cuDeviceTotalMem", f"device {self._ordinal}'s memory")
         return nbytes
@@ -169,7 +169,7 @@ class Device:
                 known = CUdevice_attribute(int(attribute))
             except ValueError as error:
                 raise errors.InvalidValueError(f"{doing}, which cuda-bindings lacks") from error
-            code, value = self._api.cuDeviceGetAttribute(known, self._handle)
+            code, value = self._api.cuDeviceGetAttribute(known, self._raw)
             if code:
                 raise failure(self._api, code, "cuDeviceGetAttribute", doing)
             self._attributes[attribute] = value
@@ -187,7 +187,7 @@ class Device:
         if self._primary is None:
             with self._driver.lock:
                 if self._primary is None:
-                    code, handle = self._api.cuDevicePrimaryCtxRetain(self._handle)
+                    code, handle = self._api.cuDevicePrimaryCtxRetain(self._raw)
                     if code:
                         doing = f"taking the primary context of device {self._ordinal}"
                         raise failure(self._api, code, "cuDevicePrimaryCtxRetain", doing)
@@ -201,7 +201,7 @@ class Device:
     def default_pool(self) -> CUmemoryPool:
         """The pool that stream-ordered allocation takes memory from; asked once."""
         if self._default_pool is None:
-            code, pool = self._api.cuDeviceGetDefaultMemPool(self._handle)
+            code, pool = self._api.cuDeviceGetDefaultMemPool(self._raw)
             if code:
                 doing = f"taking the memory pool of device {self._ordinal}"
                 raise failure(self._api, code, "cuDeviceGetDefaultMemPool", doing)
@@ -293,7 +293,7 @@ def device_at_work() -> Device:
     at_work.update(
         each.ordinal
         for each in driver.contexts.alive()
-        if isinstance(each, ContextBox) and not each.is_gone
+        if isinstance(each, ContextHandle) and not each.is_gone
     )
     return Device.get(min(at_work, default=0))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from .. import border
@@ -17,16 +17,14 @@ from ._api import (
     of_opaque_bytes,
     opaque_bytes,
 )
-from .context import ContextCore
-from .context_box import ContextBox, Part
-from .handle import Closed, Closing
-from .in_use import failure
-from .later import drop_now
-from .sending import Reduced, device_named, let_send, unshared
-from .stream_box import UNTIMED, EventBox, StreamBox
-
-if TYPE_CHECKING:
-    from .stream_box import StreamName
+from .context import BaseContext, require_context
+from .context_handle import ChildHandle, ContextHandle
+from .deferred_release import run_deferred
+from .driver_selection import failure
+from .handle import Closeable
+from .pickling import Reduced, device_named, register_reduction, unshared
+from .stream import BaseStream
+from .stream_handle import UNTIMED, EventHandle
 
 _BLOCKING: Final = int(CUevent_flags.CU_EVENT_BLOCKING_SYNC)
 _DEFAULT: Final = int(CUevent_flags.CU_EVENT_DEFAULT)
@@ -36,7 +34,7 @@ _SHARE: Final = 0.1
 _LONGEST_S: Final = 0.005
 
 
-class Event(Closing):
+class Event(Closeable):
     """A point in a stream; made by `Stream.record`, or by hand and recorded later.
 
     Args:
@@ -56,20 +54,20 @@ class Event(Closing):
 
     __slots__ = ("context", "interprocess", "timing")
 
-    _box: EventBox
+    _handle: EventHandle
     _remedy = (
         "make it with interprocess=True, and give it to multiprocessing or send an IpcEventHandle"
     )
 
     def __init__(
         self,
-        context: ContextCore,
+        context: BaseContext,
         *,
         timing: bool = True,
         blocking: bool = False,
         interprocess: bool = False,
     ) -> None:
-        border.instance("Event: context", context, ContextCore)
+        require_context("Event: context", context)
         flags = (_DEFAULT if timing else UNTIMED) | (_BLOCKING if blocking else _DEFAULT)
         if interprocess:
             if timing:
@@ -77,13 +75,13 @@ class Event(Closing):
                     "Event: an event of several processes cannot be timed: give timing=False"
                 )
             flags |= _INTERPROCESS
-            let_send(Event, _reduced)
-        self._stand_for(context, EventBox(context._box, flags), timing, interprocess)
+            register_reduction(Event, _reduced)
+        self._stand_for(context, EventHandle(context._handle, flags), timing, interprocess)
 
     def _stand_for(
-        self, context: ContextCore, box: EventBox, timing: bool, interprocess: bool
+        self, context: BaseContext, box: EventHandle, timing: bool, interprocess: bool
     ) -> None:
-        self.context: ContextCore = context
+        self.context: BaseContext = context
         self.timing: bool = timing
         self.interprocess: bool = interprocess
         self._own(box)
@@ -104,20 +102,13 @@ class Event(Closing):
         Raises:
             ClosedError: it was closed.
         """
-        return self._box.raw
+        return self._handle.raw
 
-    def record(self, stream: StreamName) -> None:
+    def record(self, stream: BaseStream) -> None:
         """Set the event to this point of `stream`."""
-        try:
-            box: object = stream._box
-        except AttributeError:
-            box = None
-        if type(box) is not StreamBox:
-            if isinstance(box, Closed):
-                raise box.error
-            if not isinstance(box, StreamBox):
-                raise border.refused("Event.record: stream", stream, "give a Stream")
-        self._box.record(box)
+        if not isinstance(stream, BaseStream):
+            raise border.refused("Event.record: stream", stream, "give a Stream")
+        self._handle.record(stream._handle)
 
     def synchronize(self) -> None:
         """Wait until the work before the event is done.
@@ -125,11 +116,11 @@ class Event(Closing):
         Raises:
             CudaError: that work failed.
         """
-        box = self._box
+        box = self._handle
         (code,) = box.api.cuEventSynchronize(box.raw)
         if code:
             raise failure(box.api, code, "cuEventSynchronize", "waiting for an event")
-        drop_now()
+        run_deferred()
 
     def is_done(self) -> bool:
         """Whether the work before the event is done, without waiting.
@@ -137,7 +128,7 @@ class Event(Closing):
         Raises:
             CudaError: that work failed.
         """
-        return self._box.is_done()
+        return self._handle.is_done()
 
     def __await__(self) -> Generator[Any, None, None]:
         """``await event`` in asyncio: until the work before the event is done.
@@ -146,7 +137,7 @@ class Event(Closing):
             CudaError: that work failed.
         """
         yield from _until(self.is_done)
-        drop_now()
+        run_deferred()
 
     def __sub__(self, since: Event) -> float:
         """``end - begin``: milliseconds of device time, as `elapsed_ms`."""
@@ -162,7 +153,7 @@ class Event(Closing):
             InvalidHandleError: one of the two was made without timing, or never recorded.
         """
         border.instance("Event.elapsed_ms: since", since, Event)
-        end, start = self._box, since._box
+        end, start = self._handle, since._handle
         code, elapsed = end.api.cuEventElapsedTime(start.raw, end.raw)
         if code:
             raise failure(end.api, code, "cuEventElapsedTime", "timing between two events")
@@ -209,8 +200,8 @@ class IpcEventHandle:
         """
         if not border.instance("IpcEventHandle.of: event", event, Event).interprocess:
             raise unshared(repr(event), "make it with interprocess=True")
-        box, device = event._box, event.context.device
-        if isinstance(box, _OpenedEventBox):
+        box, device = event._handle, event.context.device
+        if isinstance(box, _OpenedEventHandle):
             return cls(box.payload, device.uuid.bytes)
         # With a context of another device current, the driver of CUDA 13.0 ends the process.
         code, made = box.context.call(box.api.cuIpcGetEventHandle, box.raw)
@@ -220,7 +211,7 @@ class IpcEventHandle:
         _shared_events(box.context)[handle.payload] = box
         return handle
 
-    def open(self, context: ContextCore) -> Event:
+    def open(self, context: BaseContext) -> Event:
         """Open the event in this process: what one process records, the others can wait for.
 
         In the process that made the handle it is the event itself.
@@ -229,24 +220,24 @@ class IpcEventHandle:
             WrongDeviceError: the context is of another device.
             CudaError: the process that made it has closed it or has ended.
         """
-        border.instance("IpcEventHandle.open: context", context, ContextCore)
+        require_context("IpcEventHandle.open: context", context)
         if context.device.uuid.bytes != self.device:
             raise WrongDeviceError(f"opening an event of another device for {context!r}")
         if len(self.payload) != OPAQUE_BYTES:
             raise ArgumentValueError(f"{len(self.payload)} bytes are no handle of an event")
-        owner = context._box
+        owner = context._handle
         with context.device.driver.lock:
             known = _shared_events(owner)
             box = known.get(self.payload)
             if box is None:
-                box = known[self.payload] = _OpenedEventBox(owner, self.payload)
+                box = known[self.payload] = _OpenedEventHandle(owner, self.payload)
         event = Event.__new__(Event)
         event._stand_for(context, box, False, True)
-        let_send(Event, _reduced)
+        register_reduction(Event, _reduced)
         return event
 
 
-class _OpenedEventBox(EventBox):
+class _OpenedEventHandle(EventHandle):
     """Owns an event that another process made.
 
     Attributes:
@@ -255,8 +246,8 @@ class _OpenedEventBox(EventBox):
 
     __slots__ = ("payload",)
 
-    def __init__(self, context: ContextBox, payload: bytes) -> None:
-        Part.__init__(self, context)
+    def __init__(self, context: ContextHandle, payload: bytes) -> None:
+        ChildHandle.__init__(self, context)
         self.capture = None
         self.payload: bytes = payload
         code = self.make(
@@ -271,10 +262,10 @@ class _SharedEvents:
     """The events of a device that other processes have as well, by the bytes of their handles."""
 
     def __init__(self) -> None:
-        self.by_payload: WeakValueDictionary[bytes, EventBox] = WeakValueDictionary()
+        self.by_payload: WeakValueDictionary[bytes, EventHandle] = WeakValueDictionary()
 
 
-def _shared_events(context: ContextBox) -> WeakValueDictionary[bytes, EventBox]:
+def _shared_events(context: ContextHandle) -> WeakValueDictionary[bytes, EventHandle]:
     return context.driver.one_of(_SharedEvents, context.ordinal).by_payload
 
 
@@ -283,6 +274,6 @@ def _reduced(event: Event) -> Reduced:
     return _received, (type(event.context), IpcEventHandle.of(event))
 
 
-def _received(kind: type[ContextCore], handle: IpcEventHandle) -> Event:
+def _received(kind: type[BaseContext], handle: IpcEventHandle) -> Event:
     """An event that multiprocessing brought: of the primary context of its device."""
     return handle.open(kind._primary_of(device_named(handle.device, "an event")))

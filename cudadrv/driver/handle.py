@@ -1,6 +1,6 @@
 """Ownership of the driver's objects: boxes destroy them, public objects hold boxes.
 
-A `Box` owns one raw handle and holds the boxes of its parents: memory holds its stream's box, a
+A `Handle` owns one raw handle and holds the boxes of its parents: memory holds its stream's box, a
 stream its context's. So a box goes after its children, by Python's own reference counts.
 
 A garbage collection runs finalizers in any order. So while a public object lives, `_live` holds its
@@ -34,9 +34,9 @@ from weakref import ref
 
 from ..errors import ArgumentTypeError, ClosedError, CudadrvError, CudaError
 from ._api import CUresult
+from .deferred_release import retry_destroy
 from .driver_api import DriverApi
-from .in_use import Driver, failure
-from .later import retry_later
+from .driver_selection import Driver, failure
 from .locks import process_lock
 from .registry import Registry
 
@@ -46,11 +46,11 @@ _RawT = TypeVar("_RawT")
 # in between may run a finalizer that makes something.
 _adopting: Final = process_lock()
 
-# What `Closing.close` leaves behind where a later error would be put.
+# What `Closeable.close` leaves behind where a later error would be put.
 _LEFT: Final = object()
 
 
-class Uncopied:
+class NotCopyable:
     """A class whose objects are not copied or pickled: each stands for something of this process.
 
     A copy would go on using what the original gives back. Some kinds go to other processes through
@@ -71,7 +71,7 @@ class Uncopied:
         )
 
 
-class Closed:
+class ClosedHandle:
     """Takes the place of a closed object's box; any use of it raises `ClosedError`.
 
     Attributes:
@@ -96,7 +96,7 @@ class Closed:
         return ClosedError(self._text)
 
 
-class LostHandle:
+class InvalidatedHandle:
     """Takes the place of a handle that was destroyed with its context; no call accepts it.
 
     None would be the null handle to the driver, which means the default stream, or whichever
@@ -117,18 +117,18 @@ class LostHandle:
     __int__ = __index__
 
 
-_DESTROYED: Final = LostHandle("the driver's object was destroyed")
+_DESTROYED: Final = InvalidatedHandle("the driver's object was destroyed")
 
 
-class Box(Generic[_RawT]):
+class Handle(Generic[_RawT]):
     """Owns one object of the driver, which is destroyed once, when the last reference goes.
 
     `_destroy` may run in any thread, inside any lock and in a garbage collection: it takes no lock
     of ours and names its context itself.
 
     Attributes:
-        raw: the driver's handle; None before the object is made, and if it was not; a `LostHandle`
-            once it was destroyed, or its context was.
+        raw: the driver's handle; None before the object is made, and if it was not; an
+            `InvalidatedHandle` once it was destroyed, or its context was.
     """
 
     __slots__ = ("__weakref__", "_outcome", "raw")
@@ -136,8 +136,8 @@ class Box(Generic[_RawT]):
     raw: _RawT
     # Of a box that others find by weak references, the box that destroys the object in its place,
     # and goes with it. So who has found the box holds an object that is there.
-    destroyer: Box[Any] | None = None
-    # Where `Closing.close` is told of a failure; filled there alone.
+    destroyer: Handle[Any] | None = None
+    # Where `Closeable.close` is told of a failure; filled there alone.
     _outcome: list[object]
 
     def __init__(self, raw: _RawT | None) -> None:
@@ -156,7 +156,7 @@ class Box(Generic[_RawT]):
     @property
     def is_destroyed(self) -> bool:
         """Whether the driver's object was destroyed while something still refers to the box."""
-        return isinstance(self.raw, LostHandle)
+        return isinstance(self.raw, InvalidatedHandle)
 
     def _destroy(self) -> None:
         """Destroy the driver's object.
@@ -167,14 +167,14 @@ class Box(Generic[_RawT]):
         raise NotImplementedError
 
     def __del__(self) -> None:
-        self._go()
+        self._destroy_and_report()
 
     @property
     def _went_with_parent(self) -> bool:
         """Whether the driver destroyed the object with what it belongs to."""
         return False
 
-    def _go(self) -> None:
+    def _destroy_and_report(self) -> None:
         """Destroy the driver's object, unless it is gone, and report a failure."""
         try:
             if not self.raw or self.destroyer is not None or self._went_with_parent:
@@ -190,14 +190,14 @@ class Box(Generic[_RawT]):
         except CudaError as error:
             if error.code == CUresult.CUDA_ERROR_NOT_PERMITTED:
                 # This thread is the driver's, in a function of ours that it calls.
-                retry_later(self._go)
+                retry_destroy(self._destroy_and_report)
                 return
             self.raw = _DESTROYED  # type: ignore[assignment]  # no call takes it
-            self._tell(error, had_failed)
+            self._report_failure(error, had_failed)
         else:
             self.raw = _DESTROYED  # type: ignore[assignment]  # no call takes it
 
-    def _tell(self, error: CudaError, had_failed: bool) -> None:
+    def _report_failure(self, error: CudaError, had_failed: bool) -> None:
         """Report a failure to destroy: to the `close` that caused it, else to sys.unraisablehook.
 
         Args:
@@ -235,26 +235,26 @@ def raise_all(faults: list[Exception], doing: str) -> None:
         raise ExceptionGroup(doing, faults)
 
 
-def check(box: Box[_RawT], code: CUresult, call: str, doing: str) -> None:
+def check(box: Handle[_RawT], code: CUresult, call: str, doing: str) -> None:
     """Raise the error of a call that destroys, if it failed."""
     if code:
         raise failure(box.api, code, call, doing)
 
 
 # The type of the handle does not matter to those that keep boxes.
-AnyBox: TypeAlias = Box[Any]
+AnyHandle: TypeAlias = Handle[Any]
 
 # The box of each public object that lives, or a parent of it, with that object.
-_live: Final[dict[int, tuple[AnyBox, ref[Closing]]]] = {}
+_live: Final[dict[int, tuple[AnyHandle, ref[Closeable]]]] = {}
 
 
-def living() -> list[Closing]:
+def living() -> list[Closeable]:
     """The public objects that live and are open; not those of `unroot`."""
     found = [reference() for _, reference in list(_live.values())]
     return [public for public in found if public is not None]
 
 
-def unroot(public: int, box: AnyBox) -> None:
+def unroot(public: int, box: AnyHandle) -> None:
     """Let a collection find the box of a public object, given by its `id`, from now on.
 
     And those of what stands over it, which hold the same box.
@@ -266,32 +266,32 @@ def unroot(public: int, box: AnyBox) -> None:
     if found is not None:
         box.driver.sharing.add(found)
         for child in found._children():
-            unroot(id(child), child._box)
+            unroot(id(child), child._handle)
     _live.pop(public, None)
 
 
-class Closing(Uncopied):
+class Closeable(NotCopyable):
     """A public object that holds a box, and gives it up when it is closed."""
 
-    __slots__ = ("__weakref__", "_box", "_dependents")
+    __slots__ = ("__weakref__", "_dependents", "_handle")
 
     # What is named closed with it; the slot is filled at the first one.
-    _dependents: Registry[Closing] | None
+    _dependents: Registry[Closeable] | None
 
-    # A subclass has boxes of one type, and says so; once closed it holds a `Closed`.
-    _box: Any
+    # A subclass has boxes of one type, and says so; once closed it holds a `ClosedHandle`.
+    _handle: Any
 
-    def _own(self, box: AnyBox) -> None:
+    def _own(self, box: AnyHandle) -> None:
         """Hold a box; a collection destroys it after its children."""
-        self._box = box
+        self._handle = box
         _live[id(self)] = box, ref(self)
 
-    def _own_unrooted(self, box: AnyBox, parent: AnyBox) -> None:
+    def _own_unrooted(self, box: AnyHandle, parent: AnyHandle) -> None:
         """Hold a box that leads to objects of the user; a collection destroys it in any order.
 
         But not after `parent`, which leads to none.
         """
-        self._box = box
+        self._handle = box
         _live[id(self)] = parent, ref(self)
 
     # The names of this file are gone when the interpreter drops the last objects.
@@ -318,16 +318,16 @@ class Closing(Uncopied):
     @property
     def closed(self) -> bool:
         """Whether it was closed."""
-        return isinstance(self._box, Closed)
+        return isinstance(self._handle, ClosedHandle)
 
     @property
     def _closed_text(self) -> str:
         """What a use after `close` says."""
         raise NotImplementedError
 
-    def _shut(self) -> None:
+    def _mark_closed(self) -> None:
         """Be closed from now on, or not open yet."""
-        self._box = Closed(self._closed_text)
+        self._handle = ClosedHandle(self._closed_text)
         _live.pop(id(self), None)
 
     def close(self) -> None:
@@ -337,10 +337,10 @@ class Closing(Uncopied):
             CudaError: it went at once, and the driver refused or told of the failure of its work.
             ExceptionGroup: so did several that were closed with it.
         """
-        box = self._box
-        if box.__class__ is Closed:
+        box = self._handle
+        if box.__class__ is ClosedHandle:
             return
-        self._shut()
+        self._mark_closed()
         # What stands over this may have the same box, as levels of an array do: it goes first.
         faults = self._close_dependents() if getattr(self, "_dependents", None) else None
         outcome: list[object] = []
@@ -358,7 +358,7 @@ class Closing(Uncopied):
             faults.append(fault)
         raise_all(faults, f"closing {self!r}")
 
-    def _adopt(self, child: Closing) -> None:
+    def _adopt(self, child: Closeable) -> None:
         """Remember what stands over this, and closes with it."""
         dependents = getattr(self, "_dependents", None)
         if dependents is None:
@@ -371,9 +371,9 @@ class Closing(Uncopied):
             child._close_with_parent()
             raise self._closed_error()
 
-    def _children(self) -> tuple[Closing, ...]:
+    def _children(self) -> tuple[Closeable, ...]:
         """What stands over this."""
-        dependents: Registry[Closing] | None = getattr(self, "_dependents", None)
+        dependents: Registry[Closeable] | None = getattr(self, "_dependents", None)
         return () if dependents is None else dependents.alive()
 
     def _close_dependents(self) -> list[Exception]:

@@ -11,8 +11,8 @@ from typing import Final
 from .. import border, errors
 from ._api import CUdevResource, CUdevResourceDesc, CUdevResourceType
 from .device import Device
-from .handle import Uncopied
-from .in_use import failure
+from .driver_selection import failure
+from .handle import NotCopyable
 
 SM: Final = CUdevResourceType.CU_DEV_RESOURCE_TYPE_SM
 # CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING, whose enumeration has two names by version.
@@ -20,7 +20,7 @@ _IGNORE_COSCHEDULING: Final = 1
 _MOST: Final = 2**31 - 1
 
 
-class SmResource(Uncopied):
+class SmResource(NotCopyable):
     """Multiprocessors of a device, all or some; from `Context.sm_resource`.
 
     Attributes:

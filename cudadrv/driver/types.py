@@ -39,8 +39,8 @@ class CudaStream(Protocol):
 class Dependent(Protocol):
     """What has the driver's functions and the handles of a stream and a module built in."""
 
-    def let_go(self, owner: object) -> None:
+    def on_owner_closed(self, owner: object) -> None:
         """`owner` was closed: hold nothing of it any more, if it is one of them."""
 
-    def renew(self) -> None:
+    def reset(self) -> None:
         """Look at the stream and the driver's functions again: one of them has changed."""

@@ -52,7 +52,7 @@ _KNOWN: Final = sum(int(flag) for flag in ArrayFlags)
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ArrayLayout:
     """The layout of an array: a descriptor that was checked; extents as in the descriptor."""
 
     width: int
@@ -87,11 +87,11 @@ class Layout:
         """Size, packed."""
         return self.texel_bytes * self.width * self.rows * self.slices
 
-    def halved(self) -> Layout:
+    def halved(self) -> ArrayLayout:
         """The next mipmap level; layers and faces stay as many."""
         depth = self.depth if self.is_layered else self.depth and max(self.depth // 2, 1)
         height = self.height and max(self.height // 2, 1)
-        return Layout(
+        return ArrayLayout(
             max(self.width // 2, 1), height, depth, self.format, self.channels, self.flags
         )
 
@@ -123,7 +123,7 @@ class Array:
 
     handle: int
     context: Context
-    layout: Layout
+    layout: ArrayLayout
     address: int
     piece: Piece | None
     destroyed: bool = False
@@ -144,7 +144,7 @@ class MipmappedArray:
     piece: Piece
 
 
-def read_layout(descriptor: CUDA_ARRAY3D_DESCRIPTOR | None, device: DeviceState) -> Layout:
+def read_layout(descriptor: CUDA_ARRAY3D_DESCRIPTOR | None, device: DeviceState) -> ArrayLayout:
     """Read the layout that a descriptor asks for.
 
     Raises:
@@ -163,7 +163,7 @@ def read_layout(descriptor: CUDA_ARRAY3D_DESCRIPTOR | None, device: DeviceState)
     channels = int(descriptor.NumChannels)
     if channels not in (1, 2, 4):
         raise invalid_value(f"an array has 1, 2 or 4 channels, not {channels}")
-    layout = Layout(
+    layout = ArrayLayout(
         int(descriptor.Width), int(descriptor.Height), int(descriptor.Depth),
         read_format(lambda: descriptor.Format), channels, ArrayFlags(flags),
     )  # fmt: skip
@@ -191,7 +191,7 @@ def read_format(get: Callable[[], CUarray_format]) -> CUarray_format:
     return found
 
 
-def _check_shape(layout: Layout) -> None:
+def _check_shape(layout: ArrayLayout) -> None:
     width, height, depth, flags = layout.width, layout.height, layout.depth, layout.flags
     what = f"an array of {width}, {height}, {depth} with flags {int(flags):#x}"
     if not width:
@@ -209,7 +209,7 @@ def _check_shape(layout: Layout) -> None:
         raise invalid_value(f"{what}: gathering takes a two-dimensional array")
 
 
-def _limits(layout: Layout) -> Iterator[tuple[str, ...]]:
+def _limits(layout: ArrayLayout) -> Iterator[tuple[str, ...]]:
     """The attributes that bound the extents; any one of several for three dimensions."""
     flags = layout.flags
     if ArrayFlags.CUBEMAP in flags:
@@ -230,7 +230,7 @@ def _limits(layout: Layout) -> Iterator[tuple[str, ...]]:
         yield "TEXTURE2D_GATHER_WIDTH", "TEXTURE2D_GATHER_HEIGHT"
 
 
-def _check_limits(layout: Layout, device: DeviceState) -> None:
+def _check_limits(layout: ArrayLayout, device: DeviceState) -> None:
     extents = layout.width, layout.height, layout.depth
 
     def fits(names: tuple[str, ...]) -> bool:

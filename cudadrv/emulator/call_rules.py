@@ -24,9 +24,9 @@ from .driver_state import DriverState
 from .events import Event
 from .host_memory import HostRange
 from .node_kind import NodeKind, Run
-from .streams import Capture, Stream
+from .streams import Stream, StreamCapture
 from .timeline.host_watch import OrderWarning
-from .timeline.operation import Operation
+from .timeline.queues import QueuedOperation
 
 
 class CallRules(DriverState):
@@ -41,7 +41,7 @@ class CallRules(DriverState):
         *,
         dependency: GridDependency | None = None,
         is_early: bool = False,
-    ) -> Operation | None:
+    ) -> QueuedOperation | None:
         """Run or queue an operation, or record it if the stream is capturing.
 
         `host` is the host memory that it uses, as far as that is known; for the others see
@@ -66,14 +66,16 @@ class CallRules(DriverState):
         return None
 
     @staticmethod
-    def _refuse_if_invalid(capture: Capture) -> None:
+    def _refuse_if_invalid(capture: StreamCapture) -> None:
         if capture.invalid:
             raise CallError(
                 CUresult.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
                 "an earlier error invalidated the capture that the stream takes part in",
             )
 
-    def _invalidate(self, captures: Iterable[Capture], code: CUresult, text: str) -> CallError:
+    def _invalidate(
+        self, captures: Iterable[StreamCapture], code: CUresult, text: str
+    ) -> CallError:
         """Invalidate captures, and give the refusal to raise."""
         for capture in captures:
             capture.invalid = True
@@ -177,13 +179,13 @@ class CallRules(DriverState):
         if is_over:
             self._give_up(capture)
 
-    def _give_up(self, capture: Capture) -> None:
+    def _give_up(self, capture: StreamCapture) -> None:
         """There will be no graph of a capture that has ended."""
         capture.abandon()
         if not capture.is_into:
             self._graphs.pop(capture.graph.handle, None)
 
-    def _end(self, capture: Capture) -> None:
+    def _end(self, capture: StreamCapture) -> None:
         """End a capture; `_lock` is held."""
         capture.end()
         self._captures.discard(capture)
@@ -261,7 +263,7 @@ class CallRules(DriverState):
         self._host_has_waited(stream)
         self._synchronised(stream.context)
 
-    def _wait_for(self, operations: Iterable[Operation], context: Context) -> None:
+    def _wait_for(self, operations: Iterable[QueuedOperation], context: Context) -> None:
         self._queued.need(operations)
         self._usable(context)
         self._late_errors.raise_kept(context)
@@ -278,7 +280,7 @@ class CallRules(DriverState):
             else:
                 need()
 
-    def _is_pending(self, operations: Iterable[Operation], context: Context) -> bool:
+    def _is_pending(self, operations: Iterable[QueuedOperation], context: Context) -> bool:
         """Whether something of it is not done; asking again and again comes to an end.
 
         Raises:

@@ -7,21 +7,172 @@ shell. `line=scan.cu:42` names a place by the end of its path. What follows a `#
 
 from __future__ import annotations
 
+import functools
 import os
+import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Final, Literal, get_args
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, get_args
 
-from ptx.emulate.check.findings import Findings, Found, KernelFault, of_fault
+from ptx.emulate.check.findings import Findings, Found, KernelFault, Place, of_fault
 from ptx.emulate.model.errors import EmulationFault
 from ptx.emulate.threads.limits import Limits
+from ptx.errors import NvJitLinkNotFoundError
 
 from .. import border
 from ..errors import ArgumentValueError
-from .assembling import ModuleAssembly, module_assembly
+from .call_site import host_place, user_call_site
 from .leaks import Leak
+from .modules import newest_ptx
+
+if TYPE_CHECKING:
+    from ptx.assembler import Assembler
+    from ptx.isa import PtxModule
+
+
+_ERROR: Final = re.compile(
+    r"ptxas (?:application ptx input, line (\d+); )?(?:error|fatal)\s*: (.*)"
+)
+_KERNEL: Final = re.compile(r"[Ff]unction '([^']+)'")
+_ABORTED: Final = "Ptx assembly aborted"  # follows the errors themselves
+_MOST_SHOWN: Final = 5
+_MOST_CHARACTERS: Final = 100  # of a line of PTX
+
+
+class AssemblySkippedWarning(UserWarning):
+    """The check "assemble" cannot tell whether GPUs load some modules; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedModule:
+    """A module that NVIDIA's assembler rejects.
+
+    Attributes:
+        arch: the architecture that it was assembled for, such as "sm_90".
+        assembler: whose it is, such as "nvJitLink 13.5".
+        errors: what it said, each with its line of PTX where it names one.
+        kernel: the kernel that the first error is about, or "".
+        loaded_at: the file and line of the call that loaded the module.
+    """
+
+    arch: str
+    assembler: str
+    errors: tuple[str, ...]
+    kernel: str
+    loaded_at: str
+    check: ClassVar[str] = "assemble"
+    variable: ClassVar[str] = ""
+    benign: ClassVar[str] = ""
+    is_told: ClassVar[bool] = False
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Where it was loaded."""
+        return (host_place("loaded", self.loaded_at),)
+
+    def __str__(self) -> str:
+        rejects = f"{self.assembler} rejects it"
+        more = len(self.errors) - _MOST_SHOWN
+        shown = [*self.errors[:_MOST_SHOWN], *([f"and {more} more errors"] if more > 0 else [])]
+        return "\n  ".join(
+            (
+                f"assemble: GPUs of {self.arch} do not load this module: {rejects}",
+                *shown,
+                f"loaded at {self.loaded_at or 'an unknown place'}",
+            )
+        )
+
+
+@dataclass
+class ModuleAssembly:
+    """Assembles what an emulator loads.
+
+    Attributes:
+        found: the modules that were rejected, each once.
+    """
+
+    assembler: Assembler
+    found: list[RejectedModule] = field(default_factory=list)
+
+    def look_at(self, module: PtxModule, capability: tuple[int, int]) -> None:
+        """Assemble a module for a device of this capability."""
+        from ptx.emulate.requirements.needs import version_of  # loaded with the first module
+
+        version, arch = self.assembler.build.version, _arch_of(module, capability)
+        if version_of(module.version) > newest_ptx(version):
+            _warn(f"nvJitLink {version[0]}.{version[1]} does not know PTX {module.version}")
+            return
+        assembly = self.assembler.assemble(module.text, arch)
+        if assembly.skipped:
+            _warn(assembly.skipped)
+        elif assembly.errors:
+            found = _rejected(module, arch, version, assembly.errors)
+            if all((each.arch, each.errors) != (arch, found.errors) for each in self.found):
+                self.found.append(found)
+
+
+def module_assembly() -> ModuleAssembly:
+    """Return the assembler of modules for a new emulator.
+
+    Raises:
+        ArgumentValueError: nvJitLink is not installed.
+    """
+    from ptx.assembler import default_assembler  # 5 ms: what links
+
+    assembler = default_assembler()
+    try:
+        assembler.build  # noqa: B018  # raises without it
+    except NvJitLinkNotFoundError as error:
+        raise ArgumentValueError(
+            f'the check "assemble" needs nvJitLink: {error.command}\n  (the loader said: '
+            f"{error.reason})"
+        ) from None
+    return ModuleAssembly(assembler)
+
+
+def _arch_of(module: PtxModule, capability: tuple[int, int]) -> str:
+    """The architecture to assemble for: the device's, with the features that the module is for."""
+    if module.target.endswith("a"):
+        return module.target  # such a module loads on this architecture alone
+    major, minor = capability
+    return f"sm_{major}{minor}{'f' if module.target.endswith('f') else ''}"
+
+
+def _rejected(module: PtxModule, arch: str, version: tuple[int, int], log: str) -> RejectedModule:
+    lines = module.text.split("\n")
+    errors: list[str] = []
+    for match in _ERROR.finditer(log):
+        line, text = match.groups()
+        if text.startswith(_ABORTED):
+            continue
+        if line is None:
+            errors.append(text)
+            continue
+        number = int(line)
+        source = lines[number - 1].strip() if number <= len(lines) else ""
+        errors.append(f"PTX line {number}: {text}\n    {source[:_MOST_CHARACTERS]}".rstrip())
+    kernel = _KERNEL.search(log)
+    assembler = f"nvJitLink {version[0]}.{version[1]}"
+    return RejectedModule(
+        arch,
+        assembler,
+        tuple(errors) or (log.strip(),),
+        kernel[1] if kernel else "",
+        user_call_site(),
+    )
+
+
+@functools.cache  # once a process for each reason, of which there are few
+def _warn(reason: str) -> None:
+    warnings.warn(
+        f'the check "assemble" was skipped for some modules: {reason}',
+        AssemblySkippedWarning,
+        stacklevel=2,
+    )
+
 
 _SUPPRESSIONS_VARIABLE: Final = "CUDADRV_CHECK_SUPPRESSIONS"
 _KEYS: Final = ("kernel", "line", "variable")

@@ -65,7 +65,7 @@ class HostSide:
 _ON_DEVICE: Final = HostSide(None, False)
 
 
-class Move(NamedTuple):
+class ReadyCopy(NamedTuple):
     """A copy that is ready to run.
 
     Attributes:
@@ -145,7 +145,7 @@ def _tell_of_copy(stream: Stream, copy: bytes) -> None:
 
 def move_of_bytes(
     driver: CallRules, dst: int, src: int, nbytes: int, *, to_host: bool, from_host: bool
-) -> Move:
+) -> ReadyCopy:
     """A copy of bytes; `to_host` and `from_host` say that any memory of the host will do."""
     dst_device, src_device = driver._device_of(dst), driver._device_of(src)
 
@@ -170,10 +170,10 @@ def move_of_bytes(
                 _copy_flags(dst_device, dst, flags, nbytes)
         note_move(driver, (src_device, [(src, nbytes)]), (dst_device, [(dst, nbytes)]))
 
-    return Move(places, run, (src_device, src, nbytes), (dst_device, dst, nbytes))
+    return ReadyCopy(places, run, (src_device, src, nbytes), (dst_device, dst, nbytes))
 
 
-def _submit_move(driver: CallRules, stream: Stream, move: Move) -> None:
+def _submit_move(driver: CallRules, stream: Stream, move: ReadyCopy) -> None:
     """Move bytes in the order of a stream, and wait where the driver does."""
     _, run, source, target = move
     recording = stream.capture is not None
@@ -300,7 +300,7 @@ def place_of(
     return address
 
 
-def _flat(move: Move) -> bytes:
+def _flat(move: ReadyCopy) -> bytes:
     """A copy of bytes as a CUDA_MEMCPY3D of one row."""
     sides: list[int] = []
     for device, address, _ in (move.source, move.target):
@@ -309,7 +309,7 @@ def _flat(move: Move) -> bytes:
     return _COPY.pack(*sides, move.source[2], 1, 1)
 
 
-def look_at(move: Move, *, later: bool) -> tuple[int, int]:
+def look_at(move: ReadyCopy, *, later: bool) -> tuple[int, int]:
     """Where the host finds source and target of a copy.
 
     Raises:
@@ -364,7 +364,7 @@ def copy_boxes(driver: CallRules, copy: BoxCopy, stream: Stream) -> None:
         _tell_of_copy(stream, bytes(told))
 
 
-def move_of_box(driver: CallRules, source: BoxSide, target: BoxSide, box: Box) -> Move:
+def move_of_box(driver: CallRules, source: BoxSide, target: BoxSide, box: Box) -> ReadyCopy:
     """A copy of a box from one side to the other."""
     devices = driver._device_of(source.address), driver._device_of(target.address)
 
@@ -387,7 +387,7 @@ def move_of_box(driver: CallRules, source: BoxSide, target: BoxSide, box: Box) -
 
     of = devices[0], source.address, source.span(box)
     to = devices[1], target.address, target.span(box)
-    return Move(places, run, of, to)
+    return ReadyCopy(places, run, of, to)
 
 
 def _source_of(driver: CallRules, copy: BoxCopy, box: Box) -> BoxSide:

@@ -1,6 +1,6 @@
 """One emulated device at run time: its memory, its accounts, its state.
 
-The driver's allocations in it are `Piece`s. `GraphMemory` is taken by graphs (CUDA Driver API,
+The driver's allocations in it are `Piece`s. `GraphAllocation` is taken by graphs (CUDA Driver API,
 cuDeviceGetGraphMemAttribute), `PhysicalMemory` has no address until it is mapped (cuMemCreate).
 """
 
@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from hashlib import blake2b
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -74,7 +73,7 @@ class Piece:
     owner: Owner
     context: int
     number: int
-    graph: GraphMemory | None = None
+    graph: GraphAllocation | None = None
     pool: Pool | None = None
     is_foreign: bool = False
 
@@ -161,7 +160,7 @@ class GraphAccount:
 
 
 @dataclass(eq=False, slots=True)
-class GraphMemory:
+class GraphAllocation:
     """An allocation recorded by a capture.
 
     The bytes are taken when it is captured, and given back when neither the graph nor an
@@ -424,6 +423,8 @@ class DeviceState:
     @property
     def uuid(self) -> bytes:
         """16 bytes that differ from device to device and are the same in every run."""
+        from hashlib import blake2b  # 3 ms, as OpenSSL comes along
+
         seed = f"{self.profile.name}/{self.number}".encode()
         return blake2b(seed, digest_size=16).digest()
 
@@ -446,7 +447,7 @@ class DeviceState:
         owner: Owner,
         *,
         context: int = 0,
-        graph: GraphMemory | None = None,
+        graph: GraphAllocation | None = None,
         pool: Pool | None = None,
     ) -> Piece:
         """Take memory; the lock is held. Of a pool it comes where one is given, or by its owner.
@@ -459,7 +460,12 @@ class DeviceState:
         return self.run_alone(lambda: self._allocate(nbytes, owner, context, graph, pool))
 
     def _allocate(
-        self, nbytes: int, owner: Owner, context: int, graph: GraphMemory | None, pool: Pool | None
+        self,
+        nbytes: int,
+        owner: Owner,
+        context: int,
+        graph: GraphAllocation | None,
+        pool: Pool | None,
     ) -> Piece:
         before = self.memory.used_bytes
         if nbytes > self.account.capacity:

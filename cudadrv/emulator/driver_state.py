@@ -67,25 +67,24 @@ from .leaks import LeakWatch
 from .node_kind import NodeKind
 from .pools import HostPools
 from .profiles import MAX_DEVICES, EmulatedDevice
-from .streams import LEGACY_HANDLE, PER_THREAD_HANDLE, Capture, Stream
+from .streams import LEGACY_HANDLE, PER_THREAD_HANDLE, Stream, StreamCapture
 from .thread import CallingThread
-from .timeline.choice import Order
 from .timeline.concurrent_accesses import ConcurrentAccesses
 from .timeline.freed_memory import FreedMemory
-from .timeline.late_errors import LateErrors
-from .timeline.timeline import Timeline
+from .timeline.schedule import Schedule
+from .timeline.timeline import LateErrors, Timeline
 
 if TYPE_CHECKING:
     from ptx.emulate.memory.host_memory import MappedHostMemory
     from ptx.emulate.threads.limits import Limits
 
     from .arrays import Array, MipmappedArray
+    from .contexts import SmRange
     from .executables import Executable
     from .fault_injection import ScheduledFault
     from .graphs import Graph, Node, UserObject
-    from .modules import Function, Library, LibraryKernel, Module, PendingLink
+    from .modules import KernelFunction, Library, LibraryKernel, Module, PendingLink
     from .pools import Pool
-    from .sm_resources import SmRange
 
 
 _WORK: Final = (NodeKind.KERNEL, NodeKind.COPY, NodeKind.SET, NodeKind.HOST)
@@ -101,7 +100,7 @@ class DriverState:
         devices: Sequence[EmulatedDevice],
         driver_version: tuple[int, int],
         checks: Checks,
-        order: Order,
+        order: Schedule,
     ) -> None:
         _check_properties(devices, driver_version)
         serial = next(self._serials)
@@ -115,7 +114,7 @@ class DriverState:
         self._streams: dict[int, Stream] = {}
         # By context and thread; 0 is no thread, but the legacy stream.
         self._default_streams: dict[tuple[Context, int], Stream] = {}
-        self._captures: set[Capture] = set()
+        self._captures: set[StreamCapture] = set()
         self._events: dict[int, Event] = {}
         self._modules: dict[int, Module] = {}
         self._libraries: dict[int, Library] = {}
@@ -123,7 +122,7 @@ class DriverState:
         self._links: dict[int, PendingLink] = {}
         self._green: dict[int, Context] = {}
         self._descriptions: dict[int, tuple[SmRange, ...]] = {}
-        self._functions: dict[int, Function] = {}
+        self._functions: dict[int, KernelFunction] = {}
         self._graphs: dict[int, Graph] = {}
         self._nodes: dict[int, Node] = {}
         self._conditions = Conditions()

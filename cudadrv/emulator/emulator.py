@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
 
@@ -14,7 +14,6 @@ from ..driver._api import CUresult
 from ..driver.driver_api import DriverApi
 from ..errors import ArgumentValueError
 from .call_error import RESULT_TEXTS, Failure
-from .calls.array import ArrayCalls
 from .calls.checkpoint import CheckpointCalls
 from .calls.context import ContextCalls
 from .calls.device import DeviceCalls
@@ -25,7 +24,7 @@ from .calls.graph_node import GraphNodeCalls
 from .calls.green_context import GreenContextCalls
 from .calls.interprocess import InterprocessCalls
 from .calls.library import LibraryCalls
-from .calls.memory import MemoryCalls
+from .calls.memory import ArrayCalls, MemoryCalls
 from .calls.memory_copy import CopyCalls
 from .calls.memory_fill import FillCalls
 from .calls.module import ModuleCalls
@@ -36,17 +35,26 @@ from .calls.texture import TextureCalls
 from .calls.unified_addressing import UnifiedAddressingCalls
 from .calls.virtual_memory import VirtualMemoryCalls
 from .checks import CheckName, chosen_checks
-from .counters import Counters
 from .device_state import DeviceState
 from .fault_injection import BadDevice, MemoryLimit, ScheduledFault, result_named
 from .profiles import EmulatedDevice, given_devices
-from .timeline.choice import OrderName, chosen_order
+from .timeline.schedule import OrderName, chosen_schedule
+
+if TYPE_CHECKING:
+    from .counters import Counters
 
 # Newer than any compiler of its major, so that no PTX is refused unless a test asks for it.
 NEWEST_DRIVER: Final = (13, 9)
 
-# What a fault of one function applies to beside it: a launch is a launch by either call.
-_ALSO = {"cuLaunchKernel": ("cuLaunchKernelEx",)}
+# A fault of a function strikes a function that does the same and more as well.
+_ALSO: Final = {
+    "cuDevicePrimaryCtxRetain": ("cuGreenCtxCreate",),
+    "cuFuncGetAttribute": ("cuKernelGetAttribute",),
+    "cuFuncGetParamInfo": ("cuKernelGetParamInfo",),
+    "cuFuncSetAttribute": ("cuKernelSetAttribute",),
+    "cuLaunchKernel": ("cuLaunchKernelEx",),
+    "cuModuleGetGlobal": ("cuLibraryGetGlobal",),
+}
 
 
 class Emulator(
@@ -116,7 +124,7 @@ class Emulator(
             given_devices(devices, EmulatedDevice),
             driver_version,
             chosen_checks(limits, check, suppressions),
-            chosen_order(order, seed),
+            chosen_schedule(order, seed),
         )
 
     @contextmanager
@@ -125,6 +133,8 @@ class Emulator(
 
         What is queued runs before the block and at its end.
         """
+        from .counters import Counters  # only where launches are counted
+
         counters = Counters()
         self.finish()
         for device in self._devices:
@@ -151,8 +161,8 @@ class Emulator(
 
         `with_` is a CUresult or its number, and `text` what cuGetErrorString then says. The call
         does nothing else. Calls of all threads count. Without `times` limit (None) every call from
-        the nth on fails. A fault of cuLaunchKernel is one of cuLaunchKernelEx, which cudadrv
-        launches with, too.
+        the nth on fails. A fault of cuLaunchKernel strikes cuLaunchKernelEx too, with which cudadrv
+        launches; a fault of cuFuncGetAttribute strikes cuKernelGetAttribute, and so on.
 
         Raises:
             ValueError: no such function, or a number out of range.

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from .contexts import Context
     from .graphs import Tip
     from .shared_file import SharedFile
-    from .streams import Capture
-    from .timeline.operation import Operation
+    from .streams import StreamCapture
+    from .timeline.queues import QueuedOperation
     from .timeline.timestamp import Clock
 
 
@@ -31,9 +31,9 @@ class Event:
     context: Context
     flags: int
     time_ns: int | None = None
-    operation: Operation | None = None
+    operation: QueuedOperation | None = None
     clock: Clock | None = None
-    capture: Capture | None = None
+    capture: StreamCapture | None = None
     tip: Tip = frozenset()
     file: SharedFile | None = None
     is_shared: bool = False

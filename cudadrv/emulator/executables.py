@@ -16,17 +16,17 @@ from .call_error import invalid_value
 from .graphs import Graph, Node, Work
 from .memory_patterns import FREED, FRESH
 from .node_kind import NodeKind, Run
-from .timeline.operation import nothing
+from .timeline.queues import nothing
 
 if TYPE_CHECKING:
-    from .device_state import GraphMemory
+    from .device_state import GraphAllocation
     from .graphs import References
-    from .timeline.operation import Operation
+    from .timeline.queues import QueuedOperation
     from .timeline.timestamp import Track
 
 
 @dataclass(eq=False, slots=True)
-class Step:
+class ExecutableStep:
     """A node that can run.
 
     Attributes:
@@ -41,7 +41,7 @@ class Step:
     after: frozenset[int]
     node: Node
     is_enabled: bool = True
-    bodies: tuple[tuple[Step, ...], ...] = ()
+    bodies: tuple[tuple[ExecutableStep, ...], ...] = ()
 
     @property
     def kind(self) -> NodeKind:
@@ -73,14 +73,14 @@ def _run(runs: Sequence[Run]) -> None:
             pass
 
 
-def steps_of(graph: Graph) -> tuple[Step, ...]:
+def steps_of(graph: Graph) -> tuple[ExecutableStep, ...]:
     """A graph's nodes as steps, those of child graphs among them."""
-    steps: list[Step] = []
+    steps: list[ExecutableStep] = []
     _add(graph, frozenset(), steps)
     return tuple(steps)
 
 
-def _add(graph: Graph, start: frozenset[int], steps: list[Step]) -> frozenset[int]:
+def _add(graph: Graph, start: frozenset[int], steps: list[ExecutableStep]) -> frozenset[int]:
     """Add the steps of a graph that begins after `start`; gives those that it ends with."""
     numbers: dict[Node, int] = {}
     for node in graph.ordered():
@@ -89,12 +89,12 @@ def _add(graph: Graph, start: frozenset[int], steps: list[Step]) -> frozenset[in
             after = _add(node.work.child, after, steps) or after
         bodies = tuple(steps_of(body) for body in node.work.bodies)
         numbers[node] = len(steps)
-        steps.append(Step(node.work, after, node, bodies=bodies))
+        steps.append(ExecutableStep(node.work, after, node, bodies=bodies))
     inner = {each for node in graph.nodes for each in node.after}
     return frozenset(number for node, number in numbers.items() if node not in inner)
 
 
-def all_steps(steps: Sequence[Step]) -> Iterator[Step]:
+def all_steps(steps: Sequence[ExecutableStep]) -> Iterator[ExecutableStep]:
     """These, and those in bodies."""
     for step in steps:
         yield step
@@ -102,7 +102,7 @@ def all_steps(steps: Sequence[Step]) -> Iterator[Step]:
             yield from all_steps(body)
 
 
-def difference(own: Sequence[Step], other: Sequence[Step]) -> str:
+def difference(own: Sequence[ExecutableStep], other: Sequence[ExecutableStep]) -> str:
     """Why steps cannot take the place of others, in words; "" if they can."""
     if len(own) != len(other):
         return f"the executable has {len(own)} nodes, the graph {len(other)}"
@@ -124,7 +124,7 @@ def difference(own: Sequence[Step], other: Sequence[Step]) -> str:
     return ""
 
 
-def take_over(own: Sequence[Step], other: Sequence[Step]) -> None:
+def take_over(own: Sequence[ExecutableStep], other: Sequence[ExecutableStep]) -> None:
     """Let steps do what others do, which are alike."""
     for former, new in zip(own, other, strict=True):
         former.work = new.work
@@ -147,8 +147,8 @@ class Executable:
     graph: Graph
     frees_on_launch: bool
     user_objects: References
-    steps: tuple[Step, ...] = ()
-    last: Operation | None = None
+    steps: tuple[ExecutableStep, ...] = ()
+    last: QueuedOperation | None = None
     clock: dict[int, int] = field(default_factory=dict)
     tracks: list[Track] = field(default_factory=list)
 
@@ -163,7 +163,7 @@ class Executable:
         graph.executables += 1
         take_over(self.steps, steps_of(graph))
 
-    def step_of(self, node: Node) -> Step:
+    def step_of(self, node: Node) -> ExecutableStep:
         """The step that was made of a node of the graph.
 
         Raises:
@@ -175,7 +175,7 @@ class Executable:
         raise invalid_value("the executable was made of a graph without this node")
 
     @property
-    def memory(self) -> tuple[GraphMemory, ...]:
+    def memory(self) -> tuple[GraphAllocation, ...]:
         """The memory that its allocation nodes allocate."""
         return tuple(
             step.work.memory

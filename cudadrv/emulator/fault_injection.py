@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from .. import border
 from ..driver._api import CUresult
 from ..errors import ArgumentValueError
 from .call_error import CallError
-
-if TYPE_CHECKING:
-    pass
 
 
 class Planned:

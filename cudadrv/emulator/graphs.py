@@ -19,7 +19,7 @@ from .call_error import CallError, invalid_value
 from .node_kind import NodeKind, Run
 
 if TYPE_CHECKING:
-    from .device_state import GraphMemory
+    from .device_state import GraphAllocation
     from .host_memory import HostRange
     from .launch import KernelCall, ShownParameters
 # A run of a body takes the emulator as long as so many steps of a kernel, or longer.
@@ -42,7 +42,7 @@ class Work:
 
     kind: NodeKind
     run: Run
-    memory: GraphMemory | None = None
+    memory: GraphAllocation | None = None
     host: tuple[HostRange, ...] = ()
     event: int = 0
     child: Graph | None = None
@@ -76,7 +76,7 @@ class Node:
         return self.work.kind
 
     @property
-    def memory(self) -> GraphMemory | None:
+    def memory(self) -> GraphAllocation | None:
         """Of an allocation, and of a free."""
         return self.work.memory
 
@@ -174,7 +174,7 @@ class Graph:
         return found
 
     @property
-    def memory(self) -> tuple[GraphMemory, ...]:
+    def memory(self) -> tuple[GraphAllocation, ...]:
         """The memory that its allocation nodes allocate."""
         return tuple(
             node.memory

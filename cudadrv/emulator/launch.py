@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from ptx.emulate.count.counts import Counts, Line
-from ptx.emulate.count.launch_counts import LaunchCounts
 from ptx.emulate.model.errors import (
     AssertionFailed,
     Deadlock,
@@ -40,17 +38,18 @@ from ptx.isa import PtxSyntaxError
 from ..driver._api import CUdevice_attribute, CUresult
 from .call_error import CallError, Failure, invalid_handle, invalid_value
 from .call_site import user_call_site
-from .counters import CountedLaunch, Occupancy
-from .functions import blocks_per_sm, registers_of
-from .modules import NO_CLUSTER, Shape
+from .modules import NO_CLUSTER, Shape, blocks_per_sm, registers_of
 
 if TYPE_CHECKING:
+    from ptx.emulate.count.counts import Counts, Line
+    from ptx.emulate.count.launch_counts import LaunchCounts
     from ptx.emulate.exec.order.ordered_launch import Turns
     from ptx.emulate.memory.peer_memory import PeerMemory
     from ptx.emulate.model.order import LaunchOrder
 
+    from .counters import CountedLaunch
     from .device_state import DeviceState
-    from .modules import Function
+    from .modules import KernelFunction
 
 
 _NON_PORTABLE_CLUSTER: Final = 16
@@ -79,7 +78,7 @@ _CODES: Final[tuple[tuple[type[EmulationFault], CUresult], ...]] = (
 class KernelCall:
     """A kernel with the shape of its launch and its parameters."""
 
-    function: Function
+    function: KernelFunction
     shape: Shape
     parameters: bytes
 
@@ -102,7 +101,7 @@ class ShownParameters:
         )
 
 
-def check(function: Function, shape: Shape, device: DeviceState) -> None:
+def check(function: KernelFunction, shape: Shape, device: DeviceState) -> None:
     """Refuse a launch that the driver would refuse.
 
     Raises:
@@ -121,7 +120,7 @@ def check(function: Function, shape: Shape, device: DeviceState) -> None:
     function.approved.add(shape)
 
 
-def _check_extents(function: Function, shape: Shape, device: DeviceState) -> None:
+def _check_extents(function: KernelFunction, shape: Shape, device: DeviceState) -> None:
     for what, extents, name in (
         ("grid", shape.grid, "MAX_GRID_DIM"),
         ("block", shape.block, "MAX_BLOCK_DIM"),
@@ -150,7 +149,7 @@ def _check_extents(function: Function, shape: Shape, device: DeviceState) -> Non
         )
 
 
-def _check_shared(function: Function, shape: Shape) -> None:
+def _check_shared(function: KernelFunction, shape: Shape) -> None:
     if shape.shared_bytes > function.max_dynamic:
         raise invalid_value(
             f"kernel {function.shown}: {shape.shared_bytes} bytes of dynamic shared memory are "
@@ -159,7 +158,7 @@ def _check_shared(function: Function, shape: Shape) -> None:
         )
 
 
-def _check_cluster(function: Function, shape: Shape, device: DeviceState) -> None:
+def _check_cluster(function: KernelFunction, shape: Shape, device: DeviceState) -> None:
     cluster = shape.cluster
     if cluster == NO_CLUSTER and any(function.cluster):
         cluster = function.cluster
@@ -184,7 +183,7 @@ def _check_cluster(function: Function, shape: Shape, device: DeviceState) -> Non
         )
 
 
-def _check_cooperative(function: Function, shape: Shape, device: DeviceState) -> None:
+def _check_cooperative(function: KernelFunction, shape: Shape, device: DeviceState) -> None:
     threads = shape.block[0] * shape.block[1] * shape.block[2]
     resident = function.module.context.sm_count * blocks_per_sm(
         device.attributes,
@@ -201,7 +200,7 @@ def _check_cooperative(function: Function, shape: Shape, device: DeviceState) ->
         )
 
 
-def read_parameters(function: Function, kernel_params: int, extra: int) -> bytes:
+def read_parameters(function: KernelFunction, kernel_params: int, extra: int) -> bytes:
     """The parameter block, copied from where the caller has it.
 
     `kernel_params` is the address of an array of pointers, one a parameter; `extra` that of a list
@@ -229,7 +228,7 @@ def read_parameters(function: Function, kernel_params: int, extra: int) -> bytes
     return bytes(block)
 
 
-def _packed(function: Function, extra: int) -> bytes:
+def _packed(function: KernelFunction, extra: int) -> bytes:
     """The buffer that a list of `extra` names."""
     word = ctypes.sizeof(ctypes.c_size_t)
     pointer = size = 0
@@ -252,7 +251,7 @@ def _packed(function: Function, extra: int) -> bytes:
 
 
 def execute(
-    function: Function, shape: Shape, parameters: bytes, device: DeviceState, limits: Limits
+    function: KernelFunction, shape: Shape, parameters: bytes, device: DeviceState, limits: Limits
 ) -> None:
     """Run a launch to its end; a fault spoils the device.
 
@@ -270,7 +269,7 @@ def execute(
 
 
 def execute_in_turns(
-    function: Function,
+    function: KernelFunction,
     shape: Shape,
     parameters: bytes,
     device: DeviceState,
@@ -307,7 +306,7 @@ def execute_in_turns(
 
 
 def _begin(
-    function: Function,
+    function: KernelFunction,
     shape: Shape,
     parameters: bytes,
     device: DeviceState,
@@ -331,7 +330,7 @@ def _begin(
 
 
 def _reached(
-    function: Function, device: DeviceState
+    function: KernelFunction, device: DeviceState
 ) -> tuple[list[threading.RLock], tuple[PeerMemory, ...]]:
     """The locks of the devices that a launch reaches, and the memories of the other ones.
 
@@ -385,11 +384,14 @@ def _part(device: DeviceState, memories: tuple[PeerMemory, ...], work: Callable[
 
 
 def _launch(
-    function: Function, shape: Shape, parameters: bytes, device: DeviceState, limits: Limits
+    function: KernelFunction, shape: Shape, parameters: bytes, device: DeviceState, limits: Limits
 ) -> None:
     kernel = function.kernel()
-    counters = device.counters
-    counts = LaunchCounts() if counters else None
+    counts: LaunchCounts | None = None
+    if device.counters:
+        from ptx.emulate.count.launch_counts import LaunchCounts  # only where launches are counted
+
+        counts = LaunchCounts()
     kernel.launch(
         shape.grid,
         shape.block,
@@ -402,14 +404,18 @@ def _launch(
     )
     if counts is not None:
         launch = _counted(function, shape, device, kernel.lines_of(counts))
-        for counting in counters:
-            counting.launches.append(launch)
+        for counters in device.counters:
+            counters.launches.append(launch)
 
 
 def _counted(
-    function: Function, shape: Shape, device: DeviceState, lines: Mapping[Line, Counts]
+    function: KernelFunction, shape: Shape, device: DeviceState, lines: Mapping[Line, Counts]
 ) -> CountedLaunch:
-    """The record of a launch that ran."""
+    """Return the record of a launch that ran."""
+    from ptx.emulate.count.counts import Counts  # only where launches are counted
+
+    from .counters import CountedLaunch, Occupancy
+
     x, y, z = shape.block
     warps = -(-(x * y * z) // device.model.warp_size)
     registers = registers_of(function, device)

@@ -23,12 +23,12 @@ _T = TypeVar("_T")
 # Files of the library, or functions in them, that make what nobody asked for: events for waiting,
 # pinned buffers and kernels for copies, default streams, modules and streams kept by device.
 _LIBRARYS_OWN: Final = (
-    ("driver/stream_box.py", "take_event"),
+    ("driver/stream_handle.py", "take_event"),
     ("memory/staging.py", ""),
-    ("memory/host/pinned.py", "_wait"),
-    ("memory/strided/element_kernel.py", "_loaded"),
+    ("memory/pinned.py", "_wait"),
+    ("memory/strided_copy.py", "_loaded"),
     ("interop/ordering.py", ""),
-    ("stream/context.py", "default_stream"),
+    ("stream/context_and_stream.py", "default_stream"),
     ("runtime/", ""),
     ("client/cuda_client.py", "_open"),
     ("client/cuda_client.py", "module"),

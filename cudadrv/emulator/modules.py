@@ -1,39 +1,28 @@
-"""Modules and functions, as the emulator keeps them."""
+"""The emulator's modules, libraries and kernels; `module_loading` makes them of images."""
 
 from __future__ import annotations
 
 import ctypes
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from ptx.emulate.model.errors import OutOfMemory, UndefinedSymbol, UnsupportedInstruction
-from ptx.emulate.program import EmulatedKernel, Program
-from ptx.emulate.requirements.check import UnsupportedTarget, check_requirements
-from ptx.emulate.requirements.needs import version_of
-from ptx.emulate.requirements.sizes import check_sizes
-from ptx.errors import PtxError
-from ptx.isa import PtxModule, PtxSyntaxError, parse
-from ptx.isa.signature import signature_of
-from ptx.signature import KernelSignature
+from ptx.emulate.model.errors import UndefinedSymbol, UnsupportedInstruction
+from ptx.isa import PtxSyntaxError
 
-from ..driver._api import CUresult
-from .call_error import CallError
+from ..driver._api import CUdevice_attribute, CUfunction_attribute, CUresult
+from .call_error import CallError, invalid_value
 
 if TYPE_CHECKING:
-    from .contexts import Context
+    from ptx.emulate.program import EmulatedKernel, Program
+    from ptx.isa import PtxModule
+    from ptx.signature import KernelSignature
 
+    from .contexts import Context
+    from .device_state import DeviceState
 
 Dim3 = tuple[int, int, int]
 NO_CLUSTER: Final = (1, 1, 1)
-_ELF = b"\x7fELF"
-_FATBIN = b"\x50\xed\x55\xba"
-_LTO_IR = b"\xed\x43\x4e\x7f"
-_STRING = re.compile(r'"[^"]*"')
-_STATIC_DEFAULT = 49152  # shared memory a block may have without asking
-# The last version of each major one that has ended (PTX ISA, "Release Notes").
-_LAST_MINORS = {1: 5, 2: 3, 3: 2, 4: 3, 5: 1, 6: 5, 7: 8, 8: 8}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +37,7 @@ class Shape:
 
 
 @dataclass(eq=False, slots=True)
-class Function:
+class KernelFunction:
     """A kernel of a module, generated when its first use needs it.
 
     Attributes:
@@ -106,12 +95,12 @@ class Function:
 
 @dataclass(eq=False, slots=True)
 class Module:
-    """A PTX text loaded in a context; `functions` has a `Function` for each kernel, by name."""
+    """A PTX text loaded in a context, with a `KernelFunction` for each kernel by name."""
 
     handle: int
     context: Context
     program: Program
-    functions: dict[str, Function] = field(default_factory=dict)
+    functions: dict[str, KernelFunction] = field(default_factory=dict)
 
     def close(self) -> None:
         """Free its variables; its functions are dead from now on."""
@@ -177,101 +166,6 @@ class PendingLink:
     image: ctypes.Array[ctypes.c_char] | None = None
 
 
-def new_function(handle: int, module: Module, signature: KernelSignature) -> Function:
-    """The function of a kernel that the module defines."""
-    entry = module.program.module.functions[signature.name]
-    required = (*entry.directives.get("reqnctapercluster", ()), 1, 1, 1)[:3]
-    has_cluster = "reqnctapercluster" in entry.directives
-    return Function(
-        handle,
-        module,
-        signature,
-        max_dynamic=max(0, _STATIC_DEFAULT - signature.shared_bytes),
-        cluster=(required[0], required[1], required[2]) if has_cluster else (0, 0, 0),
-    )
-
-
-def read_image(image: bytes) -> PtxModule:
-    """The module of an image.
-
-    Raises:
-        CallError: with the driver's code for an image that is no PTX, or is wrong.
-    """
-    if image.startswith((_ELF, _FATBIN, _LTO_IR)):
-        raise CallError(
-            CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU,
-            "the image is machine code or LTO-IR, and the emulator executes PTX: compile for "
-            'a target such as ptx.Target.ptx("compute_90")',
-        )
-    text = image.rstrip(b"\0").decode(errors="replace")
-    if ".version" not in text:
-        raise CallError(
-            CUresult.CUDA_ERROR_INVALID_IMAGE, "the image is no PTX: it has no .version directive"
-        )
-    if not text.isascii():
-        _refuse_other_characters(text)
-    try:
-        return parse(text)
-    except PtxSyntaxError as error:
-        raise CallError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
-
-
-def _refuse_other_characters(text: str) -> None:
-    """PTX is ASCII text, its comments as well: measured with driver 580. Strings are not looked at.
-
-    Raises:
-        CallError: CUDA_ERROR_INVALID_PTX.
-    """
-    for number, line in enumerate(text.split("\n"), 1):
-        if not _STRING.sub("", line).isascii():
-            raise CallError(
-                CUresult.CUDA_ERROR_INVALID_PTX,
-                f"line {number} has a character that is no ASCII, which PTX may not have even in "
-                "comments",
-            )
-
-
-def check_target(
-    module: PtxModule, capability: tuple[int, int], driver_version: tuple[int, int]
-) -> None:
-    """Refuse PTX that is newer than the driver, for another architecture, or beyond its own target.
-
-    Raises:
-        CallError: CUDA_ERROR_UNSUPPORTED_PTX_VERSION or CUDA_ERROR_INVALID_PTX.
-    """
-    newest, version = newest_ptx(driver_version), version_of(module.version)
-    if version[1] > _LAST_MINORS.get(version[0], version[1] if version[0] else -1):
-        raise CallError(
-            CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
-            f"unsupported .version {module.version}: there is no such version of PTX",
-        )
-    if version > newest:
-        raise CallError(
-            CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
-            f"unsupported .version {module.version}; the newest that driver "
-            f"{driver_version[0]}.{driver_version[1]} takes is {newest[0]}.{newest[1]}",
-        )
-    if module.address_size != 64:
-        raise CallError(
-            CUresult.CUDA_ERROR_INVALID_PTX,
-            f"unsupported .address_size {module.address_size}: the driver takes 64",
-        )
-    digits = module.target.removeprefix("sm_").rstrip("af")
-    wanted = (int(digits[:-1]), int(digits[-1]))
-    exact = module.target.endswith("a") and wanted != capability
-    family = module.target.endswith("f") and wanted[0] != capability[0]
-    if wanted > capability or exact or family:
-        raise CallError(
-            CUresult.CUDA_ERROR_INVALID_PTX,
-            f"the PTX is for .target {module.target}, the device has compute capability "
-            f"{capability[0]}.{capability[1]}",
-        )
-    try:
-        check_requirements(module)
-    except UnsupportedTarget as error:
-        raise CallError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
-
-
 def newest_ptx(toolkit: tuple[int, int]) -> tuple[int, int]:
     """The PTX ISA of a CUDA release: 13.x has 9.x; 12.9 has 8.8 (PTX ISA, "Release Notes")."""
     major, minor = toolkit
@@ -281,33 +175,162 @@ def newest_ptx(toolkit: tuple[int, int]) -> tuple[int, int]:
     return (8, minor - (minor > 5)) if major == 12 else (7, minor)
 
 
-def checked_signatures(module: PtxModule) -> list[KernelSignature]:
-    """The signatures of the kernels that a module defines, if a GPU has the memory for them.
+_WARP = 32
+_REGISTERS_AT_ONCE = 256  # a warp's registers are taken in these pieces
+_WARPS_AT_ONCE = 4
+_SHARED_AT_ONCE = 128
+_MOST_REGISTERS: Final = 255
+_LEAST_REGISTERS: Final = 16
+_MAX_DYNAMIC: Final = int(CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+_CARVEOUT: Final = int(CUfunction_attribute.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
+_CLUSTER_MUST: Final = int(CUfunction_attribute.CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET)
+_CLUSTER_WIDTH: Final = int(CUfunction_attribute.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH)
+_NON_PORTABLE: Final = int(CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED)
+_SCHEDULING: Final = int(
+    CUfunction_attribute.CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE
+)
+
+
+def _up(value: int, step: int) -> int:
+    return -(-value // step) * step
+
+
+def most_registers(attributes: Mapping[int, int], threads: int, blocks: int) -> int:
+    """Registers a thread with which `blocks` blocks of `threads` threads fit a multiprocessor."""
+    block = attributes[int(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK)]
+    shared = attributes[
+        int(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR)
+    ]
+    warps = -(-threads // _WARP)
+    together = _up(warps * blocks, _WARPS_AT_ONCE)
+    each = min(block // warps, shared // together)  # of a warp
+    return each // _REGISTERS_AT_ONCE * _REGISTERS_AT_ONCE // _WARP
+
+
+def blocks_per_sm(
+    attributes: Mapping[int, int], threads: int, registers: int, shared_bytes: int
+) -> int:
+    """Blocks of `threads` threads that a multiprocessor holds at once, 0 if not one.
+
+    `registers` is of a thread; `shared_bytes` static and dynamic shared memory of a block.
+    """
+
+    def attribute(which: CUdevice_attribute) -> int:
+        return attributes[int(which)]
+
+    if threads > attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK):
+        return 0
+    warps = -(-threads // _WARP)
+    most = [
+        attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR),
+        attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)
+        // _WARP
+        // warps,
+    ]
+    if registers:
+        all_registers = attribute(
+            CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR
+        )
+        held = all_registers // _up(registers * _WARP, _REGISTERS_AT_ONCE)
+        most.append(held // _WARPS_AT_ONCE * _WARPS_AT_ONCE // warps)
+    reserved = attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK)
+    shared = _up(shared_bytes + reserved, _SHARED_AT_ONCE)
+    if shared:
+        most.append(
+            attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)
+            // shared
+        )
+    return min(most)
+
+
+def registers_of(function: KernelFunction, device: DeviceState) -> int:
+    """Registers a thread: the estimate, as far as the kernel's own limits allow.
+
+    These are `__maxnreg__`, and that the blocks which `__launch_bounds__` asks for fit, else one of
+    the largest size (PTX ISA, "Performance-Tuning Directives").
+    """
+    directives = function.directives
+    threads = function.signature.max_threads or device.model.max_threads_per_block
+    (blocks,) = directives.get("minnctapersm", (1,))
+    (most,) = directives.get("maxnreg", (_MOST_REGISTERS,))
+    room = most_registers(device.attributes, threads, max(blocks, 1))
+    return max(min(function.kernel().registers, most, room), _LEAST_REGISTERS)
+
+
+def attribute_of(function: KernelFunction, number: int) -> int:
+    """The value of a function attribute; registers are an estimate.
 
     Raises:
-        CallError: CUDA_ERROR_INVALID_PTX.
+        CallError: there is no such attribute.
     """
-    try:
-        found = [signature_of(module, each) for each in module.entries if each.span is not None]
-        check_sizes(module, found)
-    except PtxError as error:
-        raise CallError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
-    return found
+    device = function.module.context.device
+    own = function.kernel().attributes
+    target = function.module.program.module.target.removeprefix("sm_").rstrip("af")
+    major, minor = device.profile.compute_capability
+    named = {
+        "MAX_THREADS_PER_BLOCK": own.max_threads,
+        "SHARED_SIZE_BYTES": own.shared_bytes,
+        "CONST_SIZE_BYTES": own.const_bytes,
+        "LOCAL_SIZE_BYTES": own.local_bytes,
+        "NUM_REGS": registers_of(function, device),
+        "PTX_VERSION": int(target) if target.isdecimal() else 0,
+        "BINARY_VERSION": 10 * major + minor,
+        "CACHE_MODE_CA": 0,
+        "MAX_DYNAMIC_SHARED_SIZE_BYTES": function.max_dynamic,
+        "PREFERRED_SHARED_MEMORY_CARVEOUT": function.carveout,
+        "CLUSTER_SIZE_MUST_BE_SET": int(any(function.cluster)),
+        "REQUIRED_CLUSTER_WIDTH": function.cluster[0],
+        "REQUIRED_CLUSTER_HEIGHT": function.cluster[1],
+        "REQUIRED_CLUSTER_DEPTH": function.cluster[2],
+        "NON_PORTABLE_CLUSTER_SIZE_ALLOWED": int(function.non_portable),
+        "CLUSTER_SCHEDULING_POLICY_PREFERENCE": 0,
+    }
+    values = {
+        int(getattr(CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")): value
+        for name, value in named.items()
+    }
+    if number not in values:
+        raise invalid_value(f"there is no function attribute {number}")
+    return values[number]
 
 
-def load_program(module: PtxModule, context: Context, name: str) -> Program:
-    """Place the module's variables on the context's device.
+def set_attribute(function: KernelFunction, number: int, value: int) -> None:
+    """Set what can be set: the dynamic shared memory limit is what a launch may use.
 
     Raises:
-        CallError: CUDA_ERROR_OUT_OF_MEMORY, or CUDA_ERROR_INVALID_PTX for what cannot be placed.
+        CallError: the attribute cannot be set, or not to this value.
     """
-    try:
-        with context.device.lock:
-            model = context.device.model
-            return context.device.run_alone(lambda: Program(module, model, name=name))
-    except OutOfMemory as error:
-        raise CallError(CUresult.CUDA_ERROR_OUT_OF_MEMORY, f"out of memory: {error}") from None
-    except UnsupportedInstruction as error:
-        raise CallError(CUresult.CUDA_ERROR_NOT_SUPPORTED, str(error), error) from None
-    except PtxError as error:
-        raise CallError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
+    if number == _MAX_DYNAMIC:
+        model = function.module.context.device.model
+        most = model.max_shared_per_block - function.signature.shared_bytes
+        if not 0 <= value <= most:
+            raise invalid_value(
+                f"kernel {function.shown} can have 0 to {most} bytes of dynamic shared memory, "
+                f"not {value}"
+            )
+        function.max_dynamic = value
+    elif number == _CARVEOUT and -1 <= value <= 100:
+        function.carveout = value
+    elif number == _NON_PORTABLE and value in (0, 1):
+        function.non_portable = bool(value)
+    elif _CLUSTER_WIDTH <= number < _CLUSTER_WIDTH + 3 and value >= 0:
+        extents = list(function.cluster)
+        extents[number - _CLUSTER_WIDTH] = value
+        function.cluster = (extents[0], extents[1], extents[2])
+    elif number not in (_CLUSTER_MUST, _SCHEDULING):
+        raise invalid_value(f"function attribute {number} cannot be set to {value}")
+    function.approved.clear()
+
+
+def parameter_of(function: KernelFunction, index: int) -> tuple[int, int]:
+    """Offset and size of a parameter.
+
+    Raises:
+        CallError: the kernel has fewer.
+    """
+    params = function.signature.params
+    if not 0 <= index < len(params):
+        raise invalid_value(
+            f"kernel {function.shown} has {len(params)} parameters, none at {index}"
+        )
+    return params[index].offset, params[index].nbytes

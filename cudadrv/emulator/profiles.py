@@ -19,7 +19,7 @@ _KIB = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Architecture:
+class ArchitectureLimits:
     """The limits of one compute capability; memory in bytes.
 
     Attributes:
@@ -39,8 +39,8 @@ class Architecture:
 
 def _architecture(
     threads: int, blocks: int, shared: int, optin: int, ratio: int, *, cluster: int = 0
-) -> Architecture:
-    return Architecture(
+) -> ArchitectureLimits:
+    return ArchitectureLimits(
         threads_per_sm=threads,
         blocks_per_sm=blocks,
         shared_per_sm=shared * _KIB,
@@ -51,7 +51,7 @@ def _architecture(
     )
 
 
-ARCHITECTURES: dict[tuple[int, int], Architecture] = {
+ARCHITECTURES: dict[tuple[int, int], ArchitectureLimits] = {
     (7, 0): _architecture(2048, 32, 96, 96, 2),
     (7, 2): _architecture(2048, 32, 96, 96, 2),
     (7, 5): _architecture(1024, 16, 64, 64, 32),
@@ -144,7 +144,7 @@ class EmulatedDevice:
         return partial(EmulatedDevice, **{**values, "attributes": dict(self.attributes)}), ()
 
     @property
-    def architecture(self) -> Architecture:
+    def architecture(self) -> ArchitectureLimits:
         """The limits that the compute capability brings."""
         return ARCHITECTURES[self.compute_capability]
 

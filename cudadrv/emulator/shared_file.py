@@ -11,7 +11,6 @@ import errno
 import mmap
 import os
 import re
-import secrets
 from dataclasses import dataclass
 from typing import Final
 
@@ -48,7 +47,7 @@ class FileName:
     @classmethod
     def new(cls, kind: str, device: bytes) -> FileName:
         """A name that no other file has."""
-        return cls(kind, secrets.token_bytes(16), device)
+        return cls(kind, os.urandom(16), device)
 
     @classmethod
     def read(cls, link: str) -> FileName | None:
@@ -174,7 +173,7 @@ class SharedPages:
             return
         start, size = first * PAGE, (end - first) * PAGE
         words = self._memory.data[start : start + size].view(np.uint64).reshape(-1, PAGE // 8)
-        outside &= np.bitwise_or.reduce(words, axis=1) != 0  # what reads as zero takes no memory
+        outside &= words.max(axis=1) != 0  # what reads as zero takes no memory
         if outside.any():
             with mmap.mmap(file.number, size, offset=start) as pages:
                 there = np.frombuffer(pages, np.uint64).reshape(words.shape)

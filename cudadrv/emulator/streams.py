@@ -17,7 +17,7 @@ from .node_kind import NodeKind, Run
 
 if TYPE_CHECKING:
     from .contexts import Context
-    from .device_state import GraphMemory
+    from .device_state import GraphAllocation
     from .host_memory import HostRange
 
 NON_BLOCKING = 1
@@ -40,7 +40,7 @@ class Stream:
     context: Context
     flags: int
     priority: int
-    capture: Capture | None = None
+    capture: StreamCapture | None = None
     tip: Tip = frozenset()
     number: int = 0
     identity: int = 0
@@ -58,7 +58,7 @@ class Stream:
 
 
 @dataclass(eq=False, slots=True)
-class Capture:
+class StreamCapture:
     """A capture sequence.
 
     Attributes:
@@ -89,7 +89,7 @@ class Capture:
         stream: Stream,
         kind: NodeKind,
         run: Run,
-        memory: GraphMemory | None = None,
+        memory: GraphAllocation | None = None,
         host: tuple[HostRange, ...] = (),
     ) -> Node:
         """Record an operation of a stream."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .call_error import Failure
     from .contexts import Context
     from .streams import Stream
-    from .timeline.operation import Operation
+    from .timeline.queues import QueuedOperation
 
 _HostFunction: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
@@ -44,7 +44,7 @@ class CallingThread(threading.local):
     capture_mode: int = 0
     depth: int = 0
     executing: Stream | None = None
-    below: Operation | None = None
+    below: QueuedOperation | None = None
     _makes_up = False
 
     if not TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import Final, Literal, TypeAlias
 
 from .. import border, errors
 from ..driver._api import CUresult, CUstreamCaptureMode, CUstreamCaptureStatus
-from ..driver.in_use import failure
+from ..driver.driver_selection import failure
 from ..driver.once_task import complete
-from ..driver.stream_box import CaptureState, StreamBox
-from ..driver.stream_core import StreamCore
+from ..driver.stream import BaseStream
+from ..driver.stream_handle import CaptureState, StreamHandle
+from .base_graph import GraphHandle
 from .graph import Graph
-from .graph_core import GraphBox
 from .needs import Content
 from .node import After, handles_of
 
@@ -34,14 +34,21 @@ class Capture:
     """
 
     __slots__ = (
-        "_added", "_after", "_box", "_default_stream", "_graph", "_into", "_mode", "_state",
+        "_added",
+        "_after",
+        "_default_stream",
+        "_graph",
+        "_handle",
+        "_into",
+        "_mode",
+        "_state",
         "_stream",
     )  # fmt: skip
 
     def __init__(
         self,
-        stream: StreamCore,
-        default_stream: Callable[[], StreamCore],
+        stream: BaseStream,
+        default_stream: Callable[[], BaseStream],
         mode: CaptureMode = "relaxed",
         into: Graph | None = None,
         after: After = (),
@@ -65,15 +72,15 @@ class Capture:
 
     def __enter__(self) -> Graph:
         stream = self._stream
-        box: StreamBox = stream._box
+        box: StreamHandle = stream._handle
         if box.capture is not None:
             raise errors.InvalidValueError(f"{stream!r} is already capturing")
         self._graph = self._into or Graph._unfilled(stream.context, self._default_stream)
-        self._box = box
+        self._handle = box
         self._state = state = CaptureState()
         try:
             # Before the driver call: a collection from here on frees nothing into the capture.
-            state.join(stream)
+            stream._join_capture(state)
             self._begin(box)
             return self._graph
         except BaseException:
@@ -96,7 +103,7 @@ class Capture:
         if graph is None:
             self._give_up()  # a capture that did not end may go on
             doing = f"ending the capture of {self._stream!r}"
-            fault = failure(self._box.api, code, "cuStreamEndCapture", doing)
+            fault = failure(self._handle.api, code, "cuStreamEndCapture", doing)
             if error is None:
                 raise fault
             error.add_note(f"the capture was lost: {fault}")
@@ -110,7 +117,7 @@ class Capture:
         if getattr(self, "_state", None) is not None:
             complete(self._give_up)
 
-    def _begin(self, box: StreamBox) -> None:
+    def _begin(self, box: StreamHandle) -> None:
         into, doing = self._into, f"capturing {self._stream!r}"
         if into is None:
             (code,) = box.api.cuStreamBeginCapture(box.raw, self._mode)
@@ -124,13 +131,13 @@ class Capture:
         if code:
             raise failure(box.api, code, "cuStreamBeginCaptureToGraph", f"{doing} into {into!r}")
 
-    def _end(self) -> tuple[CUresult, GraphBox | None]:
+    def _end(self) -> tuple[CUresult, GraphHandle | None]:
         """End the capture; return the driver's result, and the graph if there is one."""
-        box, state = self._box, self._state
+        box, state = self._handle, self._state
         assert state is not None  # it was entered
-        graph = GraphBox(box.context)
+        graph = GraphHandle(box.context)
         if self._into is not None:
-            graph.of = self._into._box  # which owns the graph that the driver returns
+            graph.of = self._into._handle  # which owns the graph that the driver returns
         code, graph.raw = box.api.cuStreamEndCapture(box.raw)
         if code:
             return code, None
@@ -142,7 +149,7 @@ class Capture:
 
     def _give_up(self) -> None:
         """End a capture that was broken off, wherever that was. Idempotent."""
-        box, state = self._box, self._state
+        box, state = self._handle, self._state
         if state is not None:
             code, status = box.api.cuStreamIsCapturing(box.raw)
             if code or status != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE:

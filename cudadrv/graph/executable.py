@@ -7,15 +7,15 @@ from typing import Final
 
 from .. import border
 from ..driver._api import CUgraphExec, CUgraphNode, CUresult, CUstream
-from ..driver.context import ContextCore
-from ..driver.context_box import ContextBox, Part
-from ..driver.handle import Closed, Closing, check, unroot
-from ..driver.in_use import failure
-from ..driver.later import drop_later, drop_now, park
-from ..driver.stream_box import StreamBox
-from ..driver.stream_core import StreamCore
+from ..driver.context import BaseContext
+from ..driver.context_handle import ChildHandle, ContextHandle
+from ..driver.deferred_release import defer_release, release_when, run_deferred
+from ..driver.driver_selection import failure
+from ..driver.handle import Closeable, ClosedHandle, check, unroot
+from ..driver.stream import BaseStream, require_stream
+from ..driver.stream_handle import StreamHandle
 from ..memory.order import is_ordered, moves, use
-from .graph_core import GraphCore
+from .base_graph import BaseGraph, require_graph
 from .needs import MemoryUses, Needs, NodeNeeds, OwnNeeds
 from .node import GraphNode
 
@@ -23,7 +23,7 @@ from .node import GraphNode
 _FREE_ON_LAUNCH: Final = 1
 
 
-class ExecBox(Part[CUgraphExec]):
+class ExecHandle(ChildHandle[CUgraphExec]):
     """Owning handle of an executable graph; the driver keeps it until queued replays are done.
 
     Attributes:
@@ -36,20 +36,20 @@ class ExecBox(Part[CUgraphExec]):
 
     __slots__ = ("memory", "needs", "own", "queue", "replay")
 
-    def __init__(self, context: ContextBox, needs: Needs) -> None:
+    def __init__(self, context: ContextHandle, needs: Needs) -> None:
         super().__init__(context)
         self.needs: Needs = needs
         self.memory: MemoryUses = needs.memory
         self.own: OwnNeeds | None = None
-        self.queue: StreamBox | None = None
+        self.queue: StreamHandle | None = None
         self.driver.launchers.add(self)
         self.replay: Callable[[CUgraphExec, CUstream], tuple[CUresult]] = self.api.cuGraphLaunch
 
-    def renew(self) -> None:
+    def reset(self) -> None:
         """Fetch the driver's function again, as a trace begins or ends."""
         self.replay = self.api.cuGraphLaunch
 
-    def let_go(self, owner: object) -> None:
+    def on_owner_closed(self, owner: object) -> None:
         """Do nothing: an executable caches no handle of a stream or module."""
 
     def keep(self, kept: list[object]) -> None:
@@ -62,22 +62,22 @@ class ExecBox(Part[CUgraphExec]):
         if not former:
             return
         if queue is None:
-            drop_later(former)
+            defer_release(former)
             return
         event = queue.take_event()
         event.record(queue)
-        park(event.is_done, [*former, event])
+        release_when(event.is_done, [*former, event])
 
     def _destroy(self) -> None:
         former = [] if self.own is None else self.own.replace([])
         (code,) = self.api.cuGraphExecDestroy(self.raw)
         if former and self.queue is not None:
-            park(self.queue.is_idle, former)
+            release_when(self.queue.is_idle, former)
         doing = f"destroying an executable graph of device {self.context.ordinal}"
         check(self, code, "cuGraphExecDestroy", doing)
 
 
-class GraphExec(Closing):
+class GraphExec(Closeable):
     """A graph that is ready to run; `Graph.instantiate` makes it.
 
     Attributes:
@@ -88,21 +88,21 @@ class GraphExec(Closing):
 
     __slots__ = ("_changed", "_epoch", "_stream", "context")
 
-    _box: ExecBox
+    _handle: ExecHandle
 
-    def __init__(self, graph: GraphCore) -> None:
-        context, needs, source = graph.context, graph._settle(), graph._box
+    def __init__(self, graph: BaseGraph) -> None:
+        context, needs, source = graph.context, graph._settle(), graph._handle
         # Memory that the last replay left allocated is freed by the next one.
         flags = _FREE_ON_LAUNCH if needs.born else 0
-        box = ExecBox(source.context, needs)
+        box = ExecHandle(source.context, needs)
         # It needs a current context, unlike launches.
         code = box.make(context._api.cuGraphInstantiate, source.raw, flags)
         if code:
             doing = f"instantiating a graph on {context!r}"
             raise failure(context._api, code, "cuGraphInstantiate", doing)
-        self.context: ContextCore = context
+        self.context: BaseContext = context
         # The stream for which all memory was ordered, and the epoch when it was.
-        self._stream: StreamBox | None = None
+        self._stream: StreamHandle | None = None
         self._epoch: object = None
         # The needs of nodes that were changed here alone, by their handles.
         self._changed: dict[int, NodeNeeds] = {}
@@ -124,27 +124,27 @@ class GraphExec(Closing):
         Raises:
             ClosedError: it was closed.
         """
-        return self._box.raw
+        return self._handle.raw
 
-    def launch(self, stream: StreamCore) -> None:
+    def launch(self, stream: BaseStream) -> None:
         """Queue the whole graph on `stream`; one run of an executable at a time, in order.
 
         The stream waits for other streams' work on the memory that the graph uses.
         """
         try:
-            box, queue = self._box, stream._box
+            box, queue = self._handle, stream._handle
         except AttributeError:
             raise border.refused("GraphExec.launch: stream", stream, "give a Stream") from None
         if queue is self._stream and self._epoch is moves.now:
             replay = box.replay  # a local name, so that no method is looked up
             code = replay(box.raw, queue.raw)[0]
         else:
-            code = self._launch_anew(box, queue)
+            code = self._launch_cached(box, queue)
         if code:
             self._stream = None
             raise failure(box.api, code, "cuGraphLaunch", f"launching a graph on {stream!r}")
 
-    def _launch_anew(self, box: ExecBox, queue: StreamBox) -> CUresult:
+    def _launch_cached(self, box: ExecHandle, queue: StreamHandle) -> CUresult:
         """Order the stream after other streams' work on the graph's memory, and queue the graph."""
         self._order(box, queue)
         (code,) = box.api.cuGraphLaunch(box.raw, queue.raw)
@@ -153,7 +153,7 @@ class GraphExec(Closing):
                 memory.has_contents = True
         return code
 
-    def update(self, graph: GraphCore) -> None:
+    def update(self, graph: BaseGraph) -> None:
         """Take over the parameters of a graph of the same form; this costs less than instantiating.
 
         Runs already queued keep their parameters, and the objects that those use.
@@ -162,8 +162,8 @@ class GraphExec(Closing):
             GraphExecUpdateFailureError: the graphs differ in their operations or their order, or
                 allocate memory; the executable stays as it was.
         """
-        border.instance("GraphExec.update: graph", graph, GraphCore)
-        box, needs, source = self._box, graph._settle(), graph._box
+        require_graph("GraphExec.update: graph", graph)
+        box, needs, source = self._handle, graph._settle(), graph._handle
         # As `instantiate`.
         code, _ = box.context.call(box.api.cuGraphExecUpdate, box.raw, source.raw)
         if code:
@@ -171,17 +171,17 @@ class GraphExec(Closing):
         box.needs, box.memory, self._stream = needs, needs.memory, None
         self._changed.clear()
         box.keep([])
-        drop_now()
+        run_deferred()
 
-    def upload(self, stream: StreamCore) -> None:
+    def upload(self, stream: BaseStream) -> None:
         """Copy the graph to the device now, so that the first launch need not.
 
         Raises:
             ClosedError: the executable or the stream was closed.
         """
-        border.instance("GraphExec.upload: stream", stream, StreamCore)
-        box = self._box
-        (code,) = box.api.cuGraphUpload(box.raw, stream._box.raw)
+        require_stream("GraphExec.upload: stream", stream)
+        box = self._handle
+        (code,) = box.api.cuGraphUpload(box.raw, stream._handle.raw)
         if code:
             raise failure(box.api, code, "cuGraphUpload", f"uploading {self!r}")
 
@@ -195,24 +195,24 @@ class GraphExec(Closing):
         Raises:
             InvalidValueError: it is another kind of node, or of another graph.
         """
-        box = self._box
-        code, *_ = box.api.cuGraphNodeSetEnabled(box.raw, _handle(node), int(enabled))
+        box = self._handle
+        code, *_ = box.api.cuGraphNodeSetEnabled(box.raw, _raw_of(node), int(enabled))
         if code:
             raise failure(box.api, code, "cuGraphNodeSetEnabled", f"switching {node!r}")
 
     def is_enabled(self, node: GraphNode) -> bool:
         """Return True if a kernel, a copy or a fill is enabled; queries the driver."""
-        box = self._box
-        code, enabled = box.api.cuGraphNodeGetEnabled(box.raw, _handle(node))
+        box = self._handle
+        code, enabled = box.api.cuGraphNodeGetEnabled(box.raw, _raw_of(node))
         if code:
             raise failure(box.api, code, "cuGraphNodeGetEnabled", f"asking about {node!r}")
         return bool(enabled)
 
     def _change(
-        self, node: GraphNode, needs: NodeNeeds, change: Callable[[ExecBox], CUresult]
+        self, node: GraphNode, needs: NodeNeeds, change: Callable[[ExecHandle], CUresult]
     ) -> None:
         """Replace a node's work here, and not in the graph."""
-        box, number = self._box, int(_handle(node))
+        box, number = self._handle, int(_raw_of(node))
         former = self._changed.get(number)
         code = change(box)
         if code:
@@ -230,11 +230,11 @@ class GraphExec(Closing):
         """Release the executable; it is destroyed after the runs already queued. Idempotent."""
         self._stream = None
         super().close()
-        drop_now()
+        run_deferred()
 
-    def _order(self, box: ExecBox, queue: StreamBox) -> None:
+    def _order(self, box: ExecHandle, queue: StreamHandle) -> None:
         """Order a replay on a stream after other work on the graph's memory, and record it."""
-        border.instance("GraphExec.launch: stream", queue, (StreamBox, Closed))
+        border.instance("GraphExec.launch: stream", queue, (StreamHandle, ClosedHandle))
         box.raw, queue.capture  # noqa: B018  # raise if one of the two was closed
         for memory, writes in box.memory:
             use(memory, queue, writes=writes)
@@ -247,8 +247,8 @@ class GraphExec(Closing):
             is_ordered(memory, queue, writes=writes) for memory, writes in box.memory
         ):
             self._stream, self._epoch = queue, epoch
-        drop_now()
+        run_deferred()
 
 
-def _handle(node: GraphNode) -> CUgraphNode:
+def _raw_of(node: GraphNode) -> CUgraphNode:
     return border.instance("GraphExec: node", node, GraphNode).handle

@@ -20,23 +20,22 @@ from ..driver._api import (
     CUmemAllocationType,
     CUmemLocationType,
 )
-from ..driver.context import ContextCore
+from ..driver.context import BaseContext
+from ..driver.driver_selection import failure
 from ..driver.event import Event
-from ..driver.handle import Uncopied
-from ..driver.in_use import failure
-from ..driver.stream_core import StreamCore
+from ..driver.handle import NotCopyable
+from ..driver.stream import BaseStream
 from ..errors import InvalidValueError
 from ..launch.config import LaunchConfig
-from ..launch.module import Kernel
+from ..launch.module_and_kernel import Kernel
 from ..memory.array import AnyDeviceArray, DeviceArray
-from ..memory.buffer import DeviceBuffer, over
+from ..memory.buffer import DeviceBuffer, GraphMemory, over
 from ..memory.driver_pool import out_of_memory
 from ..memory.dtypes import TypedDType, checked_dtype
 from ..memory.host_copy import ArrayOrBuffer, HostArray
 from ..memory.layout import Shape, checked_shape
-from ..memory.release import GraphMemory
+from .base_graph import BaseGraph, GraphHandle
 from .executable import GraphExec
-from .graph_core import GraphBox, GraphCore
 from .needs import Content, NodeNeeds
 from .node import After, GraphNode, handles_of
 from .node_kinds import AllocNode, CopyNode, EventNode, FillNode, HostNode, KernelNode
@@ -69,7 +68,7 @@ _NODE_CLASSES: Final[dict[int, type[GraphNode]]] = {
 }
 
 
-class GraphCondition(Uncopied):
+class GraphCondition(NotCopyable):
     """A number that a kernel sets, for one conditional node; `Graph.new_condition` makes it.
 
     It is an argument of kernels, as an ``unsigned long long``; device code declares
@@ -83,8 +82,8 @@ class GraphCondition(Uncopied):
 
     __slots__ = ("graph", "handle")
 
-    def __init__(self, graph: GraphCore, handle: CUgraphConditionalHandle) -> None:
-        self.graph: GraphCore = graph
+    def __init__(self, graph: BaseGraph, handle: CUgraphConditionalHandle) -> None:
+        self.graph: BaseGraph = graph
         self.handle: CUgraphConditionalHandle = handle
 
     def __repr__(self) -> str:
@@ -94,7 +93,7 @@ class GraphCondition(Uncopied):
         return int(self.handle)
 
 
-class Graph(GraphCore):
+class Graph(BaseGraph):
     """Work that was captured from a stream, or nodes that were added one by one.
 
     `Context.new_graph` makes an empty one, and `Stream.capture` one that is recorded. `instantiate`
@@ -114,12 +113,12 @@ class Graph(GraphCore):
     __slots__ = ("_default_stream",)
 
     # Returns the context's default stream, for memory that the graph allocates.
-    _default_stream: Callable[[], StreamCore]
+    _default_stream: Callable[[], BaseStream]
 
     @classmethod
-    def _made(cls, context: ContextCore, default_stream: Callable[[], StreamCore]) -> Self:
+    def _made(cls, context: BaseContext, default_stream: Callable[[], BaseStream]) -> Self:
         """Make an empty graph."""
-        box = GraphBox(context._box)
+        box = GraphHandle(context._handle)
         code = box.make(context._api.cuGraphCreate, 0)
         if code:
             raise failure(context._api, code, "cuGraphCreate", f"making a graph on {context!r}")
@@ -127,7 +126,7 @@ class Graph(GraphCore):
 
     @classmethod
     def _over(
-        cls, context: ContextCore, box: GraphBox, default_stream: Callable[[], StreamCore]
+        cls, context: BaseContext, box: GraphHandle, default_stream: Callable[[], BaseStream]
     ) -> Self:
         """Make a graph that takes over a handle."""
         self = cls._unfilled(context, default_stream)
@@ -135,24 +134,24 @@ class Graph(GraphCore):
         return self
 
     @classmethod
-    def _unfilled(cls, context: ContextCore, default_stream: Callable[[], StreamCore]) -> Self:
+    def _unfilled(cls, context: BaseContext, default_stream: Callable[[], BaseStream]) -> Self:
         """Make a graph that a capture will fill."""
         self = cls(context)
         self._default_stream = default_stream
         return self
 
-    def _take(self, added: Content, box: GraphBox | None) -> None:
+    def _take(self, added: Content, box: GraphHandle | None) -> None:
         """Take over the needs of captured work, and the graph itself if a capture made it."""
         own = self._content
         own.captured += added.captured
         own.born += added.born
         self._touch()
         if box is not None:
-            self._box = box
+            self._handle = box
             try:
                 self._settle()
             finally:
-                self._shut()
+                self._mark_closed()
             self._fill(box)
 
     def instantiate(self) -> GraphExec:
@@ -162,7 +161,7 @@ class Graph(GraphCore):
     @property
     def nodes(self) -> list[GraphNode]:
         """The nodes; queries the driver."""
-        box, count = self._box, self.node_count
+        box, count = self._handle, self.node_count
         code, handles, _ = box.api.cuGraphGetNodes(box.raw, count)
         if code:
             raise failure(box.api, code, "cuGraphGetNodes", f"the nodes of {self!r}")
@@ -171,7 +170,7 @@ class Graph(GraphCore):
     @property
     def edges(self) -> list[tuple[GraphNode, GraphNode]]:
         """Pairs of nodes, of which the second runs after the first; queries the driver."""
-        box = self._box
+        box = self._handle
         code, *_, count = box.api.cuGraphGetEdges(box.raw, 0)
         if not code:
             code, first, then, *_ = box.api.cuGraphGetEdges(box.raw, count)
@@ -182,9 +181,9 @@ class Graph(GraphCore):
 
     def _node(self, handle: CUgraphNode) -> GraphNode:
         handle = CUgraphNode(int(handle))
-        code, kind = self._box.api.cuGraphNodeGetType(handle)
+        code, kind = self._handle.api.cuGraphNodeGetType(handle)
         if code:
-            raise failure(self._box.api, code, "cuGraphNodeGetType", f"a node of {self!r}")
+            raise failure(self._handle.api, code, "cuGraphNodeGetType", f"a node of {self!r}")
         return _NODE_CLASSES.get(int(kind), GraphNode)(self, handle)
 
     def add_kernel(
@@ -206,7 +205,7 @@ class Graph(GraphCore):
         work = kernel_work(self.context, kernel, config, args)
         node = KernelNode(self, self._add(work, after))
         for attribute, value in work.attributes:
-            api = self._box.api
+            api = self._handle.api
             (code,) = api.cuGraphKernelNodeSetAttribute(node.handle, attribute, value)
             if code:
                 node.remove()
@@ -251,7 +250,7 @@ class Graph(GraphCore):
         """
         return HostNode(self, self._add(host_work(function, args), after))
 
-    def add_graph(self, child: GraphCore, *, after: After = ()) -> GraphNode:
+    def add_graph(self, child: BaseGraph, *, after: After = ()) -> GraphNode:
         """Run the nodes of another graph, as it is now.
 
         Raises:
@@ -305,7 +304,7 @@ class Graph(GraphCore):
         pool.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
         pool.location.id = self.context.ordinal
         handle = self._add(NodeWork(params), after)
-        memory = GraphMemory(self._box.context, CUdeviceptr(int(params.alloc.dptr)), None)
+        memory = GraphMemory(self._handle.context, CUdeviceptr(int(params.alloc.dptr)), None)
         buffer = over(self._default_stream(), memory, int(memory.raw), nbytes)
         self._content.born.append(memory)
         self._touch()
@@ -336,7 +335,7 @@ class Graph(GraphCore):
         if default is not None:
             number = border.whole("Graph.new_condition: default", default, most=_MOST_DEFAULT)
         flags = 0 if default is None else _ASSIGN_DEFAULT
-        box = self._box
+        box = self._handle
         make = box.api.cuGraphConditionalHandleCreate
         code, handle = box.context.call(make, box.raw, box.context.raw, number, flags)
         if code:
@@ -373,7 +372,7 @@ class Graph(GraphCore):
             InvalidValueError: it does already. `instantiate` rejects circles.
         """
         one, other = self._ends(first, then)
-        box = self._box
+        box = self._handle
         (code,) = box.api.cuGraphAddDependencies(box.raw, one, other, None, 1)
         if code:
             doing = f"letting {then!r} come after {first!r}"
@@ -386,7 +385,7 @@ class Graph(GraphCore):
             InvalidValueError: there is no such edge.
         """
         one, other = self._ends(first, then)
-        box = self._box
+        box = self._handle
         (code,) = box.api.cuGraphRemoveDependencies(box.raw, one, other, None, 1)
         if code:
             doing = f"letting {then!r} come after {first!r} no more"
@@ -398,9 +397,9 @@ class Graph(GraphCore):
         Raises:
             CudaError: the graph allocates memory, or has conditional nodes.
         """
-        box = self._box
+        box = self._handle
         needs = self._settle()
-        copy = GraphBox(box.context)
+        copy = GraphHandle(box.context)
         code = copy.make(box.api.cuGraphClone, box.raw)
         if code:
             raise failure(box.api, code, "cuGraphClone", f"copying {self!r}")
@@ -418,7 +417,7 @@ class Graph(GraphCore):
             verbose: True to write all that the driver knows about each node.
         """
         file = border.path("Graph.write_dot: path", path)
-        box = self._box
+        box = self._handle
         flags = _VERBOSE if verbose else 0
         (code,) = box.api.cuGraphDebugDotPrint(box.raw, os.fsencode(file), flags)
         if code:
@@ -427,7 +426,7 @@ class Graph(GraphCore):
     def _add(self, work: NodeWork, after: After) -> CUgraphNode:
         """Add a node; its needs are stored before the driver has it."""
         before = handles_of("Graph: after", self, after)
-        box, nodes = self._box, self._content.nodes
+        box, nodes = self._handle, self._content.nodes
         if any(work.needs):
             nodes[work] = work.needs
         add = box.api.cuGraphAddNode
@@ -447,17 +446,17 @@ class Graph(GraphCore):
         params = of_type(_Type.CU_GRAPH_NODE_TYPE_CONDITIONAL)
         conditional = params.conditional
         conditional.handle, conditional.type = condition.handle, kind
-        conditional.size, conditional.ctx = count, self._box.context.raw
+        conditional.size, conditional.ctx = count, self._handle.context.raw
         handle = self._add(NodeWork(params), after)
         bodies = tuple(self._body(int(raw)) for raw in params.conditional.phGraph_out)
         self._content.bodies[int(handle)] = tuple(body._content for body in bodies)
         return ConditionalNode(self, handle, bodies)
 
     def _body(self, raw: int) -> Graph:
-        box = GraphBox(self._box.context, CUgraph(raw))
-        box.of = self._box
+        box = GraphHandle(self._handle.context, CUgraph(raw))
+        box.of = self._handle
         body = Graph._unfilled(self.context, self._default_stream)
-        body._box, body._is_filled, body._root = box, True, self._root or self
+        body._handle, body._is_filled, body._root = box, True, self._root or self
         self._adopt(body)
         return body
 
@@ -480,7 +479,7 @@ class ConditionalNode(GraphNode):
 
     __slots__ = ("bodies",)
 
-    def __init__(self, graph: GraphCore, handle: CUgraphNode, bodies: tuple[Graph, ...]) -> None:
+    def __init__(self, graph: BaseGraph, handle: CUgraphNode, bodies: tuple[Graph, ...]) -> None:
         super().__init__(graph, handle)
         self.bodies: tuple[Graph, ...] = bodies
 

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from .. import border
 from ..driver._api import CUgraphNodeParams, CUgraphNodeType
-from ..driver.in_use import failure
-from ..driver.later import drop_later, drop_now
-from ..driver.stream_box import StreamBox
-from ..driver.stream_core import StreamCore
+from ..driver.deferred_release import defer_release, run_deferred
+from ..driver.driver_selection import failure
+from ..driver.stream import BaseStream
+from ..driver.stream_handle import StreamHandle
 
 _HostFunction: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _SET: Final = 1  # CU_STREAM_SET_CAPTURE_DEPENDENCIES
@@ -35,7 +35,7 @@ def _run(number: int) -> None:
     try:
         cell[0](*cell[1])
     finally:
-        drop_later(cell)
+        defer_release(cell)
 
 
 # The C function lives as long as the process: a stream may call it until its end.
@@ -79,16 +79,16 @@ class HostCall:
 
 
 def call_on_host(
-    stream: StreamCore, function: Callable[..., object], args: tuple[object, ...]
+    stream: BaseStream, function: Callable[..., object], args: tuple[object, ...]
 ) -> None:
     """Queue a call; see `Stream.call_on_host`."""
-    box = stream._box
+    box = stream._handle
     if box.capture is not None:
         call = HostCall(function, args)
         box.capture.keeps.append(call)
         _add_to_capture(box, call.params())
         return
-    drop_now()
+    run_deferred()
     number = next(_numbers)
     _queued[number] = [function, args]
     (code,) = box.api.cuLaunchHostFunc(box.raw, _ADDRESS, number)
@@ -98,7 +98,7 @@ def call_on_host(
         raise failure(box.api, code, "cuLaunchHostFunc", doing)
 
 
-def _add_to_capture(box: StreamBox, params: CUgraphNodeParams) -> None:
+def _add_to_capture(box: StreamHandle, params: CUgraphNodeParams) -> None:
     """Append a node to the captured work.
 
     A capture of cuLaunchHostFunc does not serve: cuda.bindings runs its function only once.

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
 from ..driver._api import CUgraph, CUuserObject
+from ..driver.deferred_release import defer_release
 from ..driver.driver_api import DriverApi
-from ..driver.in_use import failure
-from ..driver.later import drop_later
-from ..driver.stream_box import CaptureState
+from ..driver.driver_selection import failure
+from ..driver.stream_handle import CaptureState
+from ..memory.buffer import GraphMemory
 from ..memory.order import AnyMemory, Memory, settle
-from ..memory.release import GraphMemory
 
 _NO_DESTRUCTOR_SYNC: Final = 1  # CU_USER_OBJECT_NO_DESTRUCTOR_SYNC, the only choice
 _MOVE: Final = 1  # CU_GRAPH_USER_OBJECT_MOVE: the graph takes over the reference
@@ -26,7 +26,7 @@ _needed: Final[dict[int, list[object]]] = {}
 
 def _forget(number: int) -> None:
     """Release a graph's objects. The driver calls this in a thread that must not call it."""
-    drop_later(_needed.pop(number, []))
+    defer_release(_needed.pop(number, []))
 
 
 _FORGET: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_forget)

@@ -8,10 +8,10 @@ from typing import Final, TypeAlias
 
 from .. import border
 from ..driver._api import CUgraphNode, CUgraphNodeType as _Type, CUresult
-from ..driver.handle import Uncopied
-from ..driver.in_use import failure
+from ..driver.driver_selection import failure
+from ..driver.handle import NotCopyable
 from ..errors import ArgumentTypeError
-from .graph_core import GraphCore
+from .base_graph import BaseGraph
 from .needs import NodeNeeds
 
 
@@ -47,7 +47,7 @@ _KINDS: Final = {
 }
 
 
-class GraphNode(Uncopied):
+class GraphNode(NotCopyable):
     """A node of a graph; `Graph.add_...` makes one, and `Graph.nodes` lists them.
 
     Two objects are equal if they refer to the same node of one graph.
@@ -57,21 +57,21 @@ class GraphNode(Uncopied):
         handle: the CUgraphNode.
     """
 
-    __slots__ = ("_handle", "graph")
+    __slots__ = ("_raw", "graph")
 
-    def __init__(self, graph: GraphCore, handle: CUgraphNode) -> None:
-        self.graph: GraphCore = graph
-        self._handle: CUgraphNode | None = handle
+    def __init__(self, graph: BaseGraph, handle: CUgraphNode) -> None:
+        self.graph: BaseGraph = graph
+        self._raw: CUgraphNode | None = handle
 
     def __repr__(self) -> str:
-        if self._handle is None:
+        if self._raw is None:
             return f"<{type(self).__name__} removed>"
-        return f"<{type(self).__name__} {int(self._handle):#x} of {self.graph!r}>"
+        return f"<{type(self).__name__} {int(self._raw):#x} of {self.graph!r}>"
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, GraphNode) or self._handle is None or other._handle is None:
+        if not isinstance(other, GraphNode) or self._raw is None or other._raw is None:
             return self is other
-        return self.graph is other.graph and int(self._handle) == int(other._handle)
+        return self.graph is other.graph and int(self._raw) == int(other._raw)
 
     def __hash__(self) -> int:
         return hash(id(self.graph))
@@ -84,14 +84,14 @@ class GraphNode(Uncopied):
             ClosedError: the node was removed, or its graph closed.
         """
         self.graph.handle  # noqa: B018  # raises once it is closed
-        if self._handle is None:
+        if self._raw is None:
             raise self.graph._closed_error()
-        return self._handle
+        return self._raw
 
     @property
     def kind(self) -> NodeKind:
         """The operation; queries the driver."""
-        api = self.graph._box.api
+        api = self.graph._handle.api
         code, kind = api.cuGraphNodeGetType(self.handle)
         if code:
             raise failure(api, code, "cuGraphNodeGetType", f"asking about {self!r}")
@@ -104,11 +104,11 @@ class GraphNode(Uncopied):
             CudaError: the driver rejects it, as for allocations and frees.
         """
         graph, handle = self.graph, self.handle
-        api, content = graph._box.api, graph._content
+        api, content = graph._handle.api, graph._content
         (code,) = api.cuGraphDestroyNode(handle)
         if code:
             raise failure(api, code, "cuGraphDestroyNode", f"removing {self!r}")
-        self._handle = None
+        self._raw = None
         content.bodies.pop(int(handle), None)
         if content.nodes.pop(int(handle), None) is not None:
             graph._touch()
@@ -119,7 +119,7 @@ class GraphNode(Uncopied):
         (code,) = change(handle)
         if code:
             doing = f"changing {self!r}"
-            raise failure(graph._box.api, code, "cuGraphNodeSetParams", doing)
+            raise failure(graph._handle.api, code, "cuGraphNodeSetParams", doing)
         graph._content.nodes[int(handle)] = needs
         graph._touch()
 
@@ -128,7 +128,7 @@ After: TypeAlias = GraphNode | Iterable[GraphNode]
 """A node or several nodes that a new one runs after."""
 
 
-def handles_of(where: str, graph: GraphCore, after: After) -> list[CUgraphNode]:
+def handles_of(where: str, graph: BaseGraph, after: After) -> list[CUgraphNode]:
     """Return the handles of nodes of a graph, each once."""
     if isinstance(after, GraphNode):
         after = (after,)

@@ -11,11 +11,11 @@ from .. import border
 from ..driver._api import CUgraphNode, CUresult
 from ..driver.event import Event
 from ..launch.config import LaunchConfig
-from ..launch.module import Kernel
+from ..launch.module_and_kernel import Kernel
 from ..memory.array import DeviceArray
 from ..memory.host_copy import ArrayOrBuffer, HostArray
-from .executable import ExecBox, GraphExec
-from .graph_core import GraphCore
+from .base_graph import BaseGraph
+from .executable import ExecHandle, GraphExec
 from .node import GraphNode, NodeKind
 from .node_work import (
     NodeWork,
@@ -35,7 +35,7 @@ class _Changeable(GraphNode):
     __slots__ = ()
 
     def _set(self, work: NodeWork) -> None:
-        box = self.graph._box
+        box = self.graph._handle
         api = box.api
 
         def change(handle: CUgraphNode) -> tuple[CUresult]:
@@ -53,7 +53,7 @@ class _Changeable(GraphNode):
         border.instance("GraphNode.update_in: executable", executable, GraphExec)
         handle = self.handle
 
-        def change(box: ExecBox) -> CUresult:
+        def change(box: ExecHandle) -> CUresult:
             set_params = box.api.cuGraphExecNodeSetParams
             (code,) = box.context.call(set_params, box.raw, handle, work.params)
             return code
@@ -166,6 +166,6 @@ class AllocNode(GraphNode, Generic[_ScalarT]):
 
     __slots__ = ("array",)
 
-    def __init__(self, graph: GraphCore, handle: CUgraphNode, array: DeviceArray[_ScalarT]) -> None:
+    def __init__(self, graph: BaseGraph, handle: CUgraphNode, array: DeviceArray[_ScalarT]) -> None:
         super().__init__(graph, handle)
         self.array: DeviceArray[_ScalarT] = array

@@ -22,19 +22,17 @@ from ..driver._api import (
     CUkernelNodeAttrValue,
     CUmemorytype,
 )
-from ..driver.context import ContextCore
+from ..driver.context import BaseContext
 from ..driver.event import Event
 from ..errors import CopyError, InvalidValueError, LaunchConfigError, WrongDeviceError
-from ..launch.config import LaunchConfig, check_launch
-from ..launch.module import Kernel
-from ..launch.packing import pack
+from ..launch.config import LaunchConfig
+from ..launch.module_and_kernel import Kernel
 from ..memory.array import DeviceArray
 from ..memory.buffer import DeviceBuffer
 from ..memory.copy import check_alike, open_pools
 from ..memory.fill import pattern_of
-from ..memory.host_array import require_plain
-from ..memory.host_copy import ArrayOrBuffer, HostArray, host_address
-from .graph_core import GraphCore
+from ..memory.host_copy import ArrayOrBuffer, HostArray, host_address, require_plain
+from .base_graph import BaseGraph, require_graph
 from .host_function import HostCall
 from .needs import NodeNeeds
 
@@ -68,7 +66,7 @@ def of_type(kind: _Type) -> CUgraphNodeParams:
 
 
 def kernel_work(
-    context: ContextCore, kernel: Kernel, config: LaunchConfig, args: tuple[object, ...]
+    context: BaseContext, kernel: Kernel, config: LaunchConfig, args: tuple[object, ...]
 ) -> NodeWork:
     """Return a launch.
 
@@ -81,15 +79,15 @@ def kernel_work(
     module = kernel.module
     if module.context is not context:
         raise WrongDeviceError(f"kernel {kernel.name!r} is of {module.context!r}, not {context!r}")
-    handle, loaded = kernel.handle, module._box
-    check_launch(kernel, config)
+    handle, loaded = kernel.handle, module._handle
+    kernel._check_config(config)
     if config.programmatic:
         raise LaunchConfigError(
             f"kernel {kernel.name!r} with {config} as a node: edges of a graph say what waits\n"
             f"  {_CAPTURE}"
         )
     kernel._allow_shared(config.shared_bytes)
-    read, block = pack(kernel, args, module._default_stream(), {})
+    read, block = kernel._packing.pack(args, module._default_stream())
     params = of_type(_Type.CU_GRAPH_NODE_TYPE_KERNEL)
     launch = params.kernel
     launch.func = handle
@@ -120,7 +118,7 @@ def _attributes(
 
 
 def copy_work(
-    context: ContextCore, dst: ArrayOrBuffer | HostArray, src: ArrayOrBuffer | HostArray
+    context: BaseContext, dst: ArrayOrBuffer | HostArray, src: ArrayOrBuffer | HostArray
 ) -> NodeWork:
     """A copy, which reads and writes host arrays anew at each replay.
 
@@ -178,7 +176,7 @@ def _read_host(copy: CUDA_MEMCPY3D, src: HostArray) -> None:
     copy.srcMemoryType, copy.srcHost = CUmemorytype.CU_MEMORYTYPE_HOST, host_address(src)
 
 
-def fill_work(context: ContextCore, dst: ArrayOrBuffer, value: object) -> NodeWork:
+def fill_work(context: BaseContext, dst: ArrayOrBuffer, value: object) -> NodeWork:
     """Return a fill with elements whose bytes repeat after 1, 2 or 4.
 
     Raises:
@@ -208,7 +206,7 @@ def fill_work(context: ContextCore, dst: ArrayOrBuffer, value: object) -> NodeWo
     )
 
 
-def event_work(context: ContextCore, event: Event, *, records: bool) -> NodeWork:
+def event_work(context: BaseContext, event: Event, *, records: bool) -> NodeWork:
     """Return the recording of an event, or a wait for one."""
     border.instance("a node's event", event, Event)
     # The driver of CUDA 13.0 ends the process where a stream of another device waits for an event
@@ -219,7 +217,7 @@ def event_work(context: ContextCore, event: Event, *, records: bool) -> NodeWork
     kind = _Type.CU_GRAPH_NODE_TYPE_EVENT_RECORD if records else _Type.CU_GRAPH_NODE_TYPE_WAIT_EVENT
     params = of_type(kind)
     (params.eventRecord if records else params.eventWait).event = event.handle
-    return NodeWork(params, NodeNeeds(kept=(event._box,)))
+    return NodeWork(params, NodeNeeds(kept=(event._handle,)))
 
 
 def host_work(function: Callable[..., object], args: tuple[object, ...]) -> NodeWork:
@@ -229,13 +227,13 @@ def host_work(function: Callable[..., object], args: tuple[object, ...]) -> Node
     return NodeWork(call.params(), NodeNeeds(kept=(call,)))
 
 
-def graph_work(child: GraphCore) -> NodeWork:
+def graph_work(child: BaseGraph) -> NodeWork:
     """Return the nodes of another graph, as it is now.
 
     Raises:
         InvalidValueError: that graph allocates memory that it leaves to its user.
     """
-    border.instance("a node's graph", child, GraphCore)
+    require_graph("a node's graph", child)
     if child.allocates:
         raise InvalidValueError(f"{child!r} allocates memory, which a child graph cannot")
     needs = child._settle()

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from ..driver.stream_core import StreamCore
+from ..driver.stream import BaseStream
 from ..errors import DTypeError, WrongDeviceError
 from ..memory.export import (
     DL_CUDA,
@@ -232,7 +232,7 @@ def _name_of(code: int, bits: int, lanes: int) -> str:
     return EXTENDED.get((code, bits), "") if lanes == 1 else ""
 
 
-def offered(value: object, stream: StreamCore) -> Offer | None:
+def offered(value: object, stream: BaseStream) -> Offer | None:
     """Return the tensor that an object exports by DLPack in a GPU's memory, or None.
 
     Raises:
@@ -259,7 +259,7 @@ def _may_exchange(value: object) -> bool:
     return where is None or int(where()[0]) in _ON_GPU
 
 
-def _by_exchange(value: object, stream: StreamCore, exchange: Exchange) -> Offer | None:
+def _by_exchange(value: object, stream: BaseStream, exchange: Exchange) -> Offer | None:
     borrowed = exchange.borrow(value)
     managed = VersionedTensor.at(borrowed.value or 0)
     tensor = managed.tensor
@@ -273,7 +273,7 @@ def _by_exchange(value: object, stream: StreamCore, exchange: Exchange) -> Offer
     return Offer(tensor, managed.is_read_only, borrowed)
 
 
-def _by_method(value: object, stream: StreamCore) -> Offer | None:
+def _by_method(value: object, stream: BaseStream) -> Offer | None:
     where = getattr(value, "__dlpack_device__", None)
     export = getattr(value, "__dlpack__", None)
     if where is None or export is None or int(where()[0]) not in _ON_GPU:

@@ -18,7 +18,7 @@ from .. import border
 from ..driver._api import CUcontext, CUdeviceptr, CUmemoryPool, CUpointer_attribute, CUstream
 from ..driver.addresses import known_at
 from ..driver.device import list_devices
-from ..driver.stream_core import StreamCore
+from ..driver.stream import BaseStream
 from ..errors import (
     ArgumentTypeError,
     CopyError,
@@ -49,7 +49,7 @@ _WHERE: Final = (
 
 # Any: every object that has the interface.
 def interface_address(
-    value: Any, stream: StreamCore, producers: list[int], elements: Elements | None = None
+    value: Any, stream: BaseStream, producers: list[int], elements: Elements | None = None
 ) -> int:
     """Return the address of memory on the stream's device, by the CUDA array interface.
 
@@ -81,7 +81,7 @@ def interface_address(
 
 
 def dlpack_address(
-    value: object, stream: StreamCore, elements: Elements | None = None
+    value: object, stream: BaseStream, elements: Elements | None = None
 ) -> int | None:
     """Return the address of memory that an object exports by DLPack; None if it exports none.
 
@@ -122,7 +122,7 @@ class _ImportedMemory(NamedTuple):
     producers: tuple[int, ...] = ()
 
 
-def import_array(stream: StreamCore, value: object) -> AnyDeviceArray:
+def import_array(stream: BaseStream, value: object) -> AnyDeviceArray:
     """Return an array over the memory of another library's object; see `Stream.import_array`."""
     try:
         found = _memory_by_dlpack(stream, value) or _memory_by_interface(value)
@@ -136,7 +136,7 @@ def import_array(stream: StreamCore, value: object) -> AnyDeviceArray:
     return _borrowed(stream, value, found)
 
 
-def _memory_by_dlpack(stream: StreamCore, value: object) -> _ImportedMemory | None:
+def _memory_by_dlpack(stream: BaseStream, value: object) -> _ImportedMemory | None:
     # PyTorch exports no tensor that requires a gradient, though its memory is as any other.
     detach = getattr(value, "detach", None) if getattr(value, "requires_grad", False) else None
     offer = offered(value if detach is None else detach(), stream)
@@ -249,7 +249,7 @@ class _PoolDevices:
         )
 
 
-def _require_device(pointer: int, value: object, stream: StreamCore) -> None:
+def _require_device(pointer: int, value: object, stream: BaseStream) -> None:
     """Raise `WrongDeviceError` for memory that is known to lie on another device.
 
     For memory in a pool the driver reports no context, and ordinal 0 on every device (measured with
@@ -260,7 +260,7 @@ def _require_device(pointer: int, value: object, stream: StreamCore) -> None:
     places = context.device.driver.one_of(_PoolDevices)
     if places.alone:
         return
-    values = known_at(stream._box.context, pointer, _WHERE)
+    values = known_at(stream._handle.context, pointer, _WHERE)
     if values is None:
         raise InvalidValueError(
             f"finding the device of address {pointer:#x} of a {type(value).__name__}: it is no "
@@ -277,7 +277,7 @@ def _require_device(pointer: int, value: object, stream: StreamCore) -> None:
         )
 
 
-def _borrowed(stream: StreamCore, value: object, found: _ImportedMemory) -> AnyDeviceArray:
+def _borrowed(stream: BaseStream, value: object, found: _ImportedMemory) -> AnyDeviceArray:
     """Return an array over memory that an object keeps alive."""
     pointer, shape, strides, dtype = found.address, found.shape, found.strides, found.dtype
     if strides is not None and len(strides) != len(shape):
@@ -296,7 +296,7 @@ def _borrowed(stream: StreamCore, value: object, found: _ImportedMemory) -> AnyD
 
 
 _NO_INTERFACE: Final = (KeyError, IndexError, TypeError, ValueError)
-_Way: TypeAlias = Foreign | Literal["foreign", "converted"]
+_Way: TypeAlias = Foreign | Literal["foreign", "raw"]
 
 
 class Pointer(NamedTuple):
@@ -304,7 +304,7 @@ class Pointer(NamedTuple):
 
     Attributes:
         address: of the first element.
-        way: the reader of exactly this type; "foreign" for the array interface; "converted" for
+        way: the reader of exactly this type; "foreign" for the array interface; "raw" for
             everything else, which is examined anew.
     """
 
@@ -313,7 +313,7 @@ class Pointer(NamedTuple):
 
 
 def pointer_of(
-    value: object, stream: StreamCore, elements: Elements | None = None
+    value: object, stream: BaseStream, elements: Elements | None = None
 ) -> Pointer | None:
     """Return the address of an object's memory, or None; order `stream` after the work on it.
 
@@ -340,7 +340,7 @@ def pointer_of(
 
 
 def _pointer_by_reader(
-    value: object, stream: StreamCore, elements: Elements | None
+    value: object, stream: BaseStream, elements: Elements | None
 ) -> Pointer | None:
     kind: type = type(value)
     found = found_for(kind)
@@ -370,14 +370,14 @@ def _pointer_by_reader(
     if reader.stream is not None:
         follow_producers(stream, (reader.stream(ordinal),))
     if not is_quick or not address or found.type is not kind:
-        return Pointer(address, "converted")
+        return Pointer(address, "raw")
     is_typed = elements is not None and not elements.takes_any()
     return Pointer(address, found._replace(dtype=dtype if is_typed or reader.is_lazy else None))
 
 
 # Any: every object that has the interface.
 def _pointer_by_interface(
-    value: Any, stream: StreamCore, elements: Elements | None
+    value: Any, stream: BaseStream, elements: Elements | None
 ) -> Pointer | None:
     if not hasattr(value, "__cuda_array_interface__"):
         return None
@@ -393,7 +393,7 @@ def _pointer_by_interface(
 
 
 def _pointer_by_dlpack(
-    value: object, stream: StreamCore, elements: Elements | None
+    value: object, stream: BaseStream, elements: Elements | None
 ) -> Pointer | None:
     address = dlpack_address(value, stream, elements)
-    return None if address is None else Pointer(address, "converted")
+    return None if address is None else Pointer(address, "raw")

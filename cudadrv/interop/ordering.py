@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Final, TypeAlias
 
 from ..driver._api import CUresult, CUstream, CUstreamCaptureStatus
-from ..driver.context_box import ContextBox
-from ..driver.in_use import call_bound, failure
-from ..driver.stream_box import EventBox, StreamBox
-from ..driver.stream_core import StreamCore
+from ..driver.context_handle import ContextHandle
+from ..driver.driver_selection import call_bound, failure
+from ..driver.stream import BaseStream
+from ..driver.stream_handle import EventHandle, StreamHandle
 
 # The last driver call that was made, and its result.
 _Answer: TypeAlias = tuple[str, CUresult]
@@ -20,38 +20,38 @@ _NAMELESS: Final = {number: CUstream(number) for number in (*_LEGACY, 2)}
 _MOST_KNOWN: Final = 1024
 
 
-def needs_no_wait(stream: StreamCore) -> frozenset[int]:
+def needs_no_wait(stream: BaseStream) -> frozenset[int]:
     """Return the numbers of other libraries' streams that a stream is ordered after anyway.
 
     Beside itself, that is the legacy default stream for the default stream of a primary context,
     which the driver keeps in order with it ("Stream synchronization behavior" in the CUDA Driver
     API manual). A capture is no part of that order.
     """
-    box = stream._box
+    box = stream._handle
     own = int(box.raw)
     return frozenset((own, *_LEGACY) if box.capture is None and _is_blocking(stream) else (own,))
 
 
-def _is_blocking(stream: StreamCore) -> bool:
+def _is_blocking(stream: BaseStream) -> bool:
     """Return True if it and the legacy stream of other libraries wait for each other."""
     return stream._is_default and stream.context.is_primary
 
 
-def order_after(stream: StreamCore, producers: Iterable[int]) -> None:
+def order_after(stream: BaseStream, producers: Iterable[int]) -> None:
     """Make `stream` wait for the present work of foreign streams; a capture waits on the host."""
     before = needs_no_wait(stream)
     for producer in producers:
         if producer not in before:
-            _follow(stream, stream._box, producer)
+            _follow(stream, stream._handle, producer)
 
 
-def _follow(stream: StreamCore, box: StreamBox, producer: int) -> None:
+def _follow(stream: BaseStream, box: StreamHandle, producer: int) -> None:
     call, code = _waited_for(stream, box, producer)
     if code:
         raise failure(box.api, code, call, f"ordering {stream!r} after {producer:#x}")
 
 
-def _waited_for(stream: StreamCore, box: StreamBox, producer: int) -> _Answer:
+def _waited_for(stream: BaseStream, box: StreamHandle, producer: int) -> _Answer:
     wait = _wait_by_event if box.capture is None else _wait_outside
     if producer not in _NAMELESS:
         return wait(box, producer, CUstream(producer))
@@ -69,20 +69,20 @@ def _waited_for(stream: StreamCore, box: StreamBox, producer: int) -> _Answer:
     return call_bound(api, context, wait, box, producer, foreign)
 
 
-def follow_producers(stream: StreamCore, producers: Iterable[int]) -> None:
+def follow_producers(stream: BaseStream, producers: Iterable[int]) -> None:
     """Order `stream` after the producers of memory, unless its user opted out of ordering."""
-    if not stream._box.unordered:
+    if not stream._handle.unordered:
         order_after(stream, producers)
 
 
-def follow_producer(stream: StreamCore, producer: int) -> None:
+def follow_producer(stream: BaseStream, producer: int) -> None:
     """As `follow_producers`, for one stream that `needs_no_wait` does not contain."""
-    box = stream._box
+    box = stream._handle
     if not box.unordered:
         _follow(stream, box, producer)
 
 
-def _wait_by_event(box: StreamBox, producer: int, foreign: CUstream) -> _Answer:
+def _wait_by_event(box: StreamHandle, producer: int, foreign: CUstream) -> _Answer:
     if producer not in box.context.known_streams:
         return _wait_asking(box, producer, foreign)
     event = box.take_event()
@@ -98,7 +98,7 @@ def _wait_by_event(box: StreamBox, producer: int, foreign: CUstream) -> _Answer:
     return answer
 
 
-def _wait_asking(box: StreamBox, producer: int, foreign: CUstream) -> _Answer:
+def _wait_asking(box: StreamHandle, producer: int, foreign: CUstream) -> _Answer:
     """Wait by an event of the foreign stream's own context, which is looked up."""
     # For a default stream this is the current context, as intended.
     code, raw = box.api.cuStreamGetCtx(foreign)
@@ -106,15 +106,15 @@ def _wait_asking(box: StreamBox, producer: int, foreign: CUstream) -> _Answer:
         return "cuStreamGetCtx", code
     context, known = box.context, box.context.known_streams
     if int(raw) != int(context.raw):
-        context = ContextBox(box.driver, raw, context.ordinal, is_primary=True)  # not ours
+        context = ContextHandle(box.driver, raw, context.ordinal, is_primary=True)  # not ours
     else:
         if len(known) >= _MOST_KNOWN:
             known.clear()
         known.add(producer)
-    return _recorded_and_awaited(box, EventBox(context), foreign)
+    return _recorded_and_awaited(box, EventHandle(context), foreign)
 
 
-def _recorded_and_awaited(box: StreamBox, event: EventBox, foreign: CUstream) -> _Answer:
+def _recorded_and_awaited(box: StreamHandle, event: EventHandle, foreign: CUstream) -> _Answer:
     api = box.context.driver.api
     (code,) = api.cuEventRecord(event.raw, foreign)
     if code:
@@ -123,7 +123,7 @@ def _recorded_and_awaited(box: StreamBox, event: EventBox, foreign: CUstream) ->
     return "cuStreamWaitEvent", code
 
 
-def _wait_outside(box: StreamBox, producer: int, foreign: CUstream) -> _Answer:
+def _wait_outside(box: StreamHandle, producer: int, foreign: CUstream) -> _Answer:
     """Wait on the host, as a capture cannot wait for a stream outside of it."""
     code, status = box.api.cuStreamIsCapturing(foreign)
     if code:

@@ -13,7 +13,7 @@ import ptx
 
 from ..border import shown
 from ..driver._api import CUdeviceptr
-from ..driver.stream_core import StreamCore
+from ..driver.stream import BaseStream
 from ..errors import ArgumentError, ArgumentTypeError, WrongDeviceError
 from ..interop.elements import Elements, elements_of
 from ..memory.array import AnyDeviceArray, DeviceArray
@@ -109,7 +109,7 @@ class Parameter:
 
     def code(self, kind: Kind) -> str:
         """The struct code for a value of this kind."""
-        if kind == "converted":
+        if kind == "raw":
             return f"{self.param.nbytes}s"
         if self.param.ptx_type in _FLOAT_CODE and self.param.count == 1:
             return _FLOAT_CODE[self.param.ptx_type]
@@ -119,7 +119,7 @@ class Parameter:
             return f"{self.param.nbytes}s"
         return self._integer.lower() if kind == "signed" else self._integer
 
-    def read(self, value: object, stream: StreamCore) -> Argument:
+    def read(self, value: object, stream: BaseStream) -> Argument:
         """What a value packs to.
 
         Raises:
@@ -131,24 +131,24 @@ class Parameter:
             return self._read_memory(cast("AnyDeviceArray | DeviceBuffer", value), stream)
         plain = _unwrapped(value)
         if plain is not value:
-            return Argument(self.packed(self.read(plain, stream)), "converted")  # a number
+            return Argument(self.packed(self.read(plain, stream)), "raw")  # a number
         if self.param.ptx_type in _FLOAT_CODE and self.param.count == 1:
             return self._read_float(value)
         if self._integer is None:
             if hasattr(type(value), "_encoded"):  # no other class has it
                 return self._read_tensor(cast("Tensor", value), stream)
-            return Argument(self._structure(value), "converted")
+            return Argument(self._structure(value), "raw")
         if isinstance(value, (int, np.integer)):
             return self._of_type(value, WHOLE, self._read_integer(int(value)))
         if isinstance(value, (float, np.floating)) and self.param.ptx_type in _BITS_FLOAT_CODE:
             return self._of_type(value, REALS, Argument(self._in_float_range(value), "float"))
         return self._read_foreign(value, stream)
 
-    def _read_memory(self, value: AnyDeviceArray | DeviceBuffer, stream: StreamCore) -> Argument:
+    def _read_memory(self, value: AnyDeviceArray | DeviceBuffer, stream: BaseStream) -> Argument:
         if self.param.is_pointer is False:
             raise self._refused(value)
         memory = value._memory
-        if value.stream.context is not stream.context and not stream._box.context.reaches(
+        if value.stream.context is not stream.context and not stream._handle.context.reaches(
             memory.context
         ):
             raise WrongDeviceError(
@@ -224,11 +224,11 @@ class Parameter:
         except (OverflowError, struct.error):
             raise self._error(f"is {shown(value)}, out of range for {self.type_name}") from None
 
-    def _read_foreign(self, value: object, stream: StreamCore) -> Argument:
+    def _read_foreign(self, value: object, stream: BaseStream) -> Argument:
         """Memory of another library, None for a null pointer, or a scalar of the right size."""
         if self.param.nbytes == 8 and self.param.is_pointer is not False:
             if value is None:
-                return Argument(b"\0" * 8, "converted")
+                return Argument(b"\0" * 8, "raw")
             if hasattr(type(value), "_is_written"):
                 # No other class has it; the protocol's own test costs ten times as much.
                 return self._read_view(cast("View", value), stream)
@@ -239,9 +239,9 @@ class Parameter:
             if found is not None:
                 return found
         if isinstance(value, np.void) and value.nbytes == self.param.nbytes:
-            return Argument(value.tobytes(), "converted")
+            return Argument(value.tobytes(), "raw")
         if isinstance(value, ctypes.Structure):
-            return Argument(self._structure(value), "converted")
+            return Argument(self._structure(value), "raw")
         if hasattr(value, "__index__") and not isinstance(value, np.ndarray):
             try:
                 number = operator.index(value)
@@ -250,7 +250,7 @@ class Parameter:
             return self._of_type(value, WHOLE, self._read_integer(number))
         raise self._refused(value)
 
-    def _read_view(self, value: View, stream: StreamCore) -> Argument:
+    def _read_view(self, value: View, stream: BaseStream) -> Argument:
         """The number of a texture or surface, where no pointer belongs."""
         if self.param.is_pointer:
             raise self._refused(value)
@@ -259,24 +259,24 @@ class Parameter:
         kind: Kind = "surface" if value._is_written else "view"
         return Argument(value.handle, kind, memory, writes=value._is_written, holds=opened)
 
-    def _read_tensor(self, value: Tensor, stream: StreamCore) -> Argument:
+    def _read_tensor(self, value: Tensor, stream: BaseStream) -> Argument:
         """The bytes of a tensor map."""
         if self.param.nbytes != len(value._encoded):
             raise self._refused(value)
         self._require_here(value, stream)
         return Argument(value._encoded, "tensor", value._memory, holds=value)
 
-    def _require_here(self, value: View | Tensor, stream: StreamCore) -> None:
+    def _require_here(self, value: View | Tensor, stream: BaseStream) -> None:
         if value.context is not stream.context:
             raise WrongDeviceError(
                 f"argument {self.position} of kernel {self.kernel!r} is {value!r}, but the launch "
                 f"is on {stream!r}\n  make one over memory of that device"
             )
 
-    def _read_pointer(self, value: object, stream: StreamCore) -> Argument | None:
+    def _read_pointer(self, value: object, stream: BaseStream) -> Argument | None:
         """The address that an object of another library stands for, if it does for one."""
         if isinstance(value, CUdeviceptr):
-            return Argument(struct.pack("=Q", int(value)), "converted")
+            return Argument(struct.pack("=Q", int(value)), "raw")
         # Many programs have no other library's memory, and save a millisecond.
         from ..interop.foreign import pointer_of
 
@@ -286,20 +286,20 @@ class Parameter:
             raise self._error(f"is {_described(value)} and {error}") from error
         if found is not None:
             address, way = found
-            if way == "converted":
-                return Argument(struct.pack("=Q", address), "converted", holds=value)
+            if way == "raw":
+                return Argument(struct.pack("=Q", address), "raw", holds=value)
             return Argument(address, way, holds=value)
         if isinstance(value, np.ndarray):
             address = self._pinned_address(value, stream)
             if self.elements is not None:
                 is_read_only = not value.flags.writeable
                 self._check_elements(self.elements, value, value.dtype, is_read_only=is_read_only)
-            return Argument(struct.pack("=Q", address), "converted", holds=value)
+            return Argument(struct.pack("=Q", address), "raw", holds=value)
         return None
 
-    def _pinned_address(self, value: AnyArray, stream: StreamCore) -> int:
+    def _pinned_address(self, value: AnyArray, stream: BaseStream) -> int:
         """The address of a host array that the device reaches: pinned memory has one for both."""
-        if value.flags.c_contiguous and is_reachable(stream._box, value):
+        if value.flags.c_contiguous and is_reachable(stream._handle, value):
             return host_address(value)
         raise self._error(
             f"is {_described(value)}, but the parameter is {self.type_name}\n"
@@ -309,7 +309,7 @@ class Parameter:
 
     def _of_type(self, value: object, types: frozenset[type], read: Argument) -> Argument:
         """What was read, or its bytes where generated code does not take values of this type."""
-        return read if type(value) in types else Argument(self.packed(read), "converted")
+        return read if type(value) in types else Argument(self.packed(read), "raw")
 
     def packed(self, argument: Argument) -> bytes:
         """The bytes of a value of any kind."""

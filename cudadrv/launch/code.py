@@ -16,13 +16,13 @@ from operator import attrgetter
 from types import CodeType, FunctionType
 from typing import Final, TypeAlias, cast
 
-from ..driver.stream_core import StreamCore
+from ..driver.stream import BaseStream
 from ..interop.elements import named_dtype
 from ..interop.reader import Foreign, Reader
 from ..memory.buffer import DeviceBuffer
 from .arguments import Parameter
 from .kinds import ADDRESSED, NUMBERS, REALS, WHOLE, Argument, Kind, Word
-from .parameter_block import packer
+from .parameters import packer
 
 # The type that most numbers have, which is seen faster, and all types that are packed as they are.
 _NUMBER_TYPES: Final = {
@@ -51,7 +51,7 @@ def reading(i: int, kind: Kind, version: int) -> tuple[str, list[str]]:
         return _packed(i, kind), memory_conditions(i, kind)
     if kind == "foreign":
         return f"interface_address(a{i}, own_stream, producers, taken_{i})", []
-    if kind == "converted":
+    if kind == "raw":
         return f"(c{i} := convert{i}(a{i}))[0]", []
     return f"a{i}", [number_check(i, kind)]
 
@@ -106,7 +106,7 @@ def memory_conditions(i: int, kind: Word) -> list[str]:
 
 def home_condition(i: int, kind: Word, own: str = "own") -> str:
     """The test that memory is open and ready; it holds the memory's box."""
-    box = "_box" if kind in ADDRESSED else "buffer._box"
+    box = "_handle" if kind in ADDRESSED else "buffer._handle"
     return f"((m{i} := a{i}.{box}).home is {own} or {FOLLOW[kind]}(m{i}))"
 
 
@@ -114,7 +114,7 @@ def memory_checks(i: int, kind: Word) -> list[str]:
     """The tests that memory is what the parameter takes, or that a view is open; they hold that."""
     conditions = []
     if kind in ("view", "surface"):
-        conditions.append(f"(t{i} := a{i}._box).number is not None")
+        conditions.append(f"(t{i} := a{i}._handle).number is not None")
     elif kind in ("array", "vectors"):
         # Only of our own memory: who knows what another object has for a dtype.
         conditions.append(f"(a{i}.dtype is usual_{i} or a{i}.dtype in taken_{i})")
@@ -160,7 +160,7 @@ def number_names(
     return {f"numbers_{version}": fitting.pack_into, f"start_{version}": start}
 
 
-def foreign_names(kinds: tuple[Kind, ...], version: int, stream: StreamCore) -> dict[str, object]:
+def foreign_names(kinds: tuple[Kind, ...], version: int, stream: BaseStream) -> dict[str, object]:
     """For arguments that are other libraries' memory."""
     known = {i: kind for i, kind in enumerate(kinds) if isinstance(kind, Foreign)}
     if not known and "foreign" not in kinds:
@@ -195,7 +195,7 @@ def launch(stream, config, {defaults}*rest):
     if stream is own_stream and (config is own_config or is_own_config(config) is True):
         {launch}
     else:
-        elsewhere(stream, config, {names}*rest)
+        launch_elsewhere(stream, config, {names}*rest)
 """
 # Names that end in a number belong to one version of the code: a thread that still runs a former
 # version finds its own.
@@ -214,7 +214,7 @@ if block is not None:{order}
     if code:
         fail(code)
 else:
-    slowly({names}*rest)
+    slow_path({names}*rest)
 """
 _FILL: Final = """
 block.packed = None
@@ -266,7 +266,7 @@ def prepared():
         if code:
             fail(code)
     else:
-        slowly()
+        slow_path()
 """
 LaunchCode: TypeAlias = tuple[CodeType, CodeType]
 """The code of a launcher and of `Kernel.launch`; their globals are given by who runs them."""
@@ -307,8 +307,8 @@ def launch_code(kinds: tuple[Kind, ...], version: int) -> LaunchCode:
 def prepared_code(kinds: tuple[Kind, ...]) -> CodeType:
     """The code of a prepared launch with memory of these kinds.
 
-    It takes from its globals: the arguments a0, a1 and so on, block, slowly, fail, own, follow and
-    follow_reading.
+    It takes from its globals: the arguments a0, a1 and so on, block, slow_path, fail, own, follow
+    and follow_reading.
     """
     conditions = ["(held := block)"]
     for i, kind in enumerate(kinds):
@@ -352,7 +352,7 @@ def _filling(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
     fields = {
         "version": version,
         "first": arrays[0],
-        "hold": "; ".join(f"m{i} = a{i}._box" for i in arrays),
+        "hold": "; ".join(f"m{i} = a{i}._handle" for i in arrays),
         "same_arrays": _all([f"a{i}._address is packed[{i}]" for i in arrays]),
         "numbers": " pass",
         "homes": _all([home_condition(i, cast("Word", kinds[i]), "home") for i in arrays]),
@@ -360,7 +360,7 @@ def _filling(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
         "values": _each(kinds, ", a{}._address", ", a{}"),
         # Asked again, as one may have been closed before `left` was read. Memory of a peer has no
         # home here, and where a launch orders nothing, none has to have it.
-        "at_home": _all([f"a{i}._box.home is home" for i in arrays]),
+        "at_home": _all([f"a{i}._handle.home is home" for i in arrays]),
         "found": f"({_each(kinds, 'a{}._address or None, ', 'a{}, ')})",
     }
     if numbers:

@@ -9,30 +9,12 @@ from dataclasses import dataclass, fields
 from typing import SupportsIndex, TypeAlias
 
 from .. import border
-from ..driver._api import (
-    CUdevice_attribute as _Attribute,
-    CUfunction_attribute as _OfKernel,
-    CUlaunchAttribute,
-    CUlaunchAttributeID,
-    CUlaunchConfig,
-)
-from ..driver.stream_box import StreamBox
+from ..driver._api import CUlaunchAttribute, CUlaunchAttributeID, CUlaunchConfig
+from ..driver.stream_handle import StreamHandle
 from ..driver.types import Dim3
 from ..errors import LaunchConfigError
-from .kernel_core import KernelCore
 
 Extents: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
-
-_GRID_LIMITS = (
-    _Attribute.CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,
-    _Attribute.CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
-    _Attribute.CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z,
-)
-_BLOCK_LIMITS = (
-    _Attribute.CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X,
-    _Attribute.CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
-    _Attribute.CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,46 +115,7 @@ class LaunchConfig:
 ) = (vars(LaunchConfig)[field.name].__set__ for field in fields(LaunchConfig))  # fmt: skip
 
 
-def check_launch(kernel: KernelCore, config: LaunchConfig) -> None:
-    """Raise `LaunchConfigError` for what the device or the kernel cannot run, saying the limit.
-
-    Limits: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", asked of
-    the driver.
-    """
-    given: object = config
-    if not isinstance(given, LaunchConfig):
-        raise LaunchConfigError(
-            f"kernel {kernel.name!r} cannot be launched: its configuration is "
-            f"{border.shown(given)}\n"
-            "  give a cudadrv.LaunchConfig(grid, block), or LaunchConfig.for_elements(n)"
-        )
-    device = kernel._module.context.device
-    for what, extents, limits in (
-        ("grid", config.grid, _GRID_LIMITS),
-        ("block", config.block, _BLOCK_LIMITS),
-    ):
-        for axis, extent, attribute in zip("xyz", extents, limits, strict=True):
-            limit = device.attribute(attribute)
-            if extent > limit:
-                raise _refused(kernel, f"{what}.{axis} is {extent}; {device!r} allows {limit}")
-    most = kernel.attribute(_OfKernel.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
-    if config.threads > most:
-        raise _refused(
-            kernel,
-            f"a block of {config.threads} threads; this kernel on {device!r} allows {most} "
-            "(registers and launch bounds count)",
-        )
-    required = kernel.signature.required_block
-    if required is not None and config.block != required:
-        raise _refused(kernel, f"block {config.block}, but it was compiled for {required}")
-    _check_shared(kernel, config)
-    _check_cluster(kernel, config)
-    _check_programmatic(kernel, config)
-    if config.cooperative:
-        _check_cooperative(kernel, config)
-
-
-def native_config(config: LaunchConfig, stream: StreamBox) -> CUlaunchConfig:
+def native_config(config: LaunchConfig, stream: StreamHandle) -> CUlaunchConfig:
     """The driver's structure of a configuration and a stream."""
     native = native_shape(config)
     native.hStream = stream.raw
@@ -205,61 +148,6 @@ def native_shape(config: LaunchConfig) -> CUlaunchConfig:
     native.attrs = attributes
     native.numAttrs = len(attributes)
     return native
-
-
-def _check_shared(kernel: KernelCore, config: LaunchConfig) -> None:
-    device = kernel._module.context.device
-    static = kernel.attribute(_OfKernel.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
-    limit = max(
-        device.attribute(_Attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
-        device.attribute(_Attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
-    )
-    if static + config.shared_bytes > limit:
-        raise _refused(
-            kernel,
-            f"{config.shared_bytes} bytes of dynamic and {static} of static shared memory\n"
-            f"  {device!r} allows {limit} a block",
-        )
-
-
-def _check_cluster(kernel: KernelCore, config: LaunchConfig) -> None:
-    if config.cluster is None:
-        return
-    device = kernel._module.context.device
-    if not kernel._module.context.capability.has_cluster_launch:
-        raise _refused(kernel, f"a cluster; {device!r} has none (compute capability 9.0 does)")
-    for axis, blocks, extent in zip("xyz", config.grid, config.cluster, strict=True):
-        if blocks % extent:
-            raise _refused(
-                kernel, f"grid.{axis} {blocks} is no multiple of cluster.{axis} {extent}"
-            )
-
-
-def _check_programmatic(kernel: KernelCore, config: LaunchConfig) -> None:
-    device = kernel._module.context.device
-    if config.programmatic and device.compute_capability < (9, 0):
-        raise _refused(kernel, f"programmatically; {device!r} cannot (compute capability 9.0 can)")
-
-
-def _check_cooperative(kernel: KernelCore, config: LaunchConfig) -> None:
-    device = kernel._module.context.device
-    if not device.attribute(_Attribute.CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH):
-        raise _refused(kernel, f"a cooperative launch, which {device!r} does not offer")
-    each = kernel.max_active_blocks(config.threads, config.shared_bytes)
-    context = kernel._module.context
-    resident = each * device.attribute(_Attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
-    if context.is_green:
-        resident = each * context.sm_resource.sm_count
-    if config.blocks > resident:
-        where = repr(context if context.is_green else device)
-        raise _refused(
-            kernel,
-            f"a cooperative grid of {config.blocks} blocks; {resident} fit on {where} at once",
-        )
-
-
-def _refused(kernel: KernelCore, what: str) -> LaunchConfigError:
-    return LaunchConfigError(f"kernel {kernel.name!r} cannot be launched: {what}")
 
 
 def _index(what: str, value: object, must: str) -> int:

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import border
-from ..driver.stream_core import StreamCore
+from ..driver.stream import BaseStream
 from ..errors import CopyError, StreamCaptureUnsupportedError
-from ..memory.array import AnyDeviceArray
+from ..memory.array import AnyDeviceArray, empty
 from ..memory.copy import download_any
 from ..memory.dtypes import AnyArray
-from ..memory.host_array import as_array, require_plain
-from ..memory.host_copy import upload
-from ..memory.new_array import empty
+from ..memory.host_copy import as_array, require_plain, upload
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -41,7 +39,7 @@ class HostArgument:
     def __repr__(self) -> str:
         return f"{type(self).__name__}(host array {self.array.shape} {self.array.dtype})"
 
-    def _placed(self, stream: StreamCore) -> AnyDeviceArray:
+    def _placed(self, stream: BaseStream) -> AnyDeviceArray:
         """Device memory of its shape, with its values if the kernel is to have them."""
         device = empty(stream, self.array.shape, self.array.dtype)
         if self._goes:
@@ -91,7 +89,7 @@ class InOut(Out):
 
 
 def launch_with(
-    stream: StreamCore, args: tuple[object, ...], launch: Callable[[tuple[object, ...]], object]
+    stream: BaseStream, args: tuple[object, ...], launch: Callable[[tuple[object, ...]], object]
 ) -> None:
     """Launch with device memory in the place of host arrays, and bring back what comes.
 

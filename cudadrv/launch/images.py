@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
@@ -10,13 +9,12 @@ import ptx
 
 from .. import errors
 from ..driver._api import CUresult
-from ..driver.context_box import ContextBox
-from ..driver.in_use import failure
-from ..driver.module_box import ModuleBox
+from ..driver.context_handle import ContextHandle, ModuleHandle
+from ..driver.driver_selection import failure
 from .jit_options import JitLog, JitOptions
+from .signatures import is_binary
 
 ImageLike: TypeAlias = ptx.Image | str | bytes | bytearray | memoryview | Path
-_BINARY = (b"\x7fELF", b"\x50\xed\x55\xba")  # a cubin; a fatbin (its magic, 0xBA55ED50)
 
 
 def given(image: ImageLike) -> ptx.Image | bytes | bytearray | memoryview:
@@ -36,7 +34,7 @@ def _read(path: Path) -> str | bytes:
         data = path.read_bytes()
     except ValueError as error:  # a null character
         raise errors.ArgumentValueError(f"{str(path)!r} is no file's name: {error}") from None
-    if data.startswith(_BINARY):
+    if is_binary(data):
         return data
     try:
         return data.rstrip(b"\0").decode()
@@ -57,33 +55,10 @@ def bytes_of(image: ptx.Image | bytes | bytearray | memoryview) -> bytes:
     )
 
 
-class WrittenSignatures:
-    """What kernels take as the PTX of their image says it, which is read at the first question."""
-
-    __slots__ = ("_found", "_text")
-
-    def __init__(self, data: bytes) -> None:
-        self._text: bytes | None = None if data.startswith(_BINARY) else data
-        self._found: Mapping[str, ptx.KernelSignature] = {}
-
-    def get(self, name: str) -> ptx.KernelSignature | None:
-        """The signature of a kernel; None where there is no PTX, or our reader does not know it."""
-        text = self._text
-        if text is not None:
-            from ptx.isa.signature import signatures_of  # saves 10 ms where PTX is not read
-
-            try:
-                self._found = signatures_of(text.split(b"\0", 1)[0].decode(errors="replace"))
-            except ptx.PtxError:
-                pass  # the driver knew it, and is asked
-            self._text = None
-        return self._found.get(name)
-
-
-def loaded(context: ContextBox, data: bytes, jit: JitOptions | None = None) -> ModuleBox:
+def loaded(context: ContextHandle, data: bytes, jit: JitOptions | None = None) -> ModuleHandle:
     """Load bytes on a context; binary images go in as they are, PTX with a log of its compiler."""
-    api, box, log = context.api, ModuleBox(context), JitLog()
-    if data.startswith(_BINARY):
+    api, box, log = context.api, ModuleHandle(context), JitLog()
+    if is_binary(data):
         call = "cuModuleLoadData"
         code = box.make(api.cuModuleLoadData, data)
     else:
@@ -99,7 +74,7 @@ def loaded(context: ContextBox, data: bytes, jit: JitOptions | None = None) -> M
 
 
 def _rejected(
-    context: ContextBox, code: CUresult, call: str, nbytes: int, said: str
+    context: ContextHandle, code: CUresult, call: str, nbytes: int, said: str
 ) -> errors.CudadrvError:
     """The error of a failed load. `loaded` does not name it, so that no cycle holds its frames."""
     error = failure(context.api, code, call, f"loading {nbytes} bytes on device {context.ordinal}")

@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol, Self, overload
+from collections.abc import Callable
+from typing import Final, Self, overload
 
 from ..driver._api import CUfunction_attribute as _Attribute
-
-if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
-
-    class Attributed(Protocol):
-        """A kernel, as far as its attributes go."""
-
-        def attribute(self, attribute: int) -> int:
-            """The value of an attribute."""
-
-        def set_attribute(self, attribute: int, value: int) -> None:
-            """Set the value of an attribute."""
 
 
 class _Readable:
@@ -30,7 +20,7 @@ class _Readable:
     @overload
     def __get__(self, owner: KernelAttributes, cls: type[KernelAttributes]) -> int: ...
     def __get__(self, owner: KernelAttributes | None, cls: type[KernelAttributes]) -> int | Self:
-        return self if owner is None else owner._kernel.attribute(self.number)
+        return self if owner is None else owner._get(self.number)
 
     def __set__(self, owner: KernelAttributes, value: int) -> None:
         raise AttributeError("the driver says this attribute of a kernel, and nobody sets it")
@@ -40,7 +30,7 @@ class _Settable(_Readable):
     """An attribute that may be set as well."""
 
     def __set__(self, owner: KernelAttributes, value: int) -> None:
-        owner._kernel.set_attribute(self.number, value)
+        owner._set(self.number, value)
 
 
 class KernelAttributes:
@@ -49,10 +39,11 @@ class KernelAttributes:
     Source: CUfunction_attribute in the CUDA Driver API manual. What may be set, its text says.
     """
 
-    __slots__ = ("_kernel",)
+    __slots__ = ("_get", "_set")
 
-    def __init__(self, kernel: Attributed) -> None:
-        self._kernel = kernel
+    def __init__(self, get: Callable[[int], int], set_to: Callable[[int, int], None]) -> None:
+        self._get = get
+        self._set = set_to
 
     def __repr__(self) -> str:
         names = [name for name, kind in vars(type(self)).items() if isinstance(kind, _Readable)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..driver.in_use import failure
-from ..driver.module_box import ModuleBox
+from ..driver.context_handle import ModuleHandle
+from ..driver.driver_selection import failure
 from ..errors import KernelNotFoundError
 
 _MOST_NAMES: Final = 12  # of a module's kernels, in the text of an error
@@ -58,7 +58,7 @@ def not_the_only_one(names: tuple[str, ...]) -> KernelNotFoundError:
     return KernelNotFoundError(text, name="", available=names)
 
 
-def names_of(box: ModuleBox) -> tuple[str, ...]:
+def names_of(box: ModuleHandle) -> tuple[str, ...]:
     """The names of a module's kernels; its context is current."""
     api = box.api
     code, count = api.cuModuleGetFunctionCount(box.raw)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from ..driver.context import ContextCore
-from ..driver.handle import AnyBox
+from ..driver.context import BaseContext
+from ..driver.handle import AnyHandle
 from ..interop.reader import Foreign
 from ..memory.order import AnyMemory
 
@@ -37,7 +37,7 @@ Word: TypeAlias = Literal[
     "view",  # a texture, which reads its memory; its box has its number
     "surface",  # a surface, which may write its memory; likewise
     "tensor",  # a tensor map, which may write its memory; it has its bytes
-    "converted",  # anything else, which is packed into bytes first
+    "raw",  # anything else, which is packed into bytes first
 ]
 Kind: TypeAlias = Word | Foreign
 """How a launcher reads an argument; the fast path is generated for the kinds it has seen.
@@ -57,7 +57,7 @@ if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
     class View(Protocol):
         """A texture or surface, as far as a launch goes."""
 
-        context: ContextCore
+        context: BaseContext
         # How it uses its memory.
         _is_written: bool
 
@@ -69,12 +69,12 @@ if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
         def _memory(self) -> AnyMemory: ...
 
         @property
-        def _opened(self) -> AnyBox: ...
+        def _opened(self) -> AnyHandle: ...
 
     class Tensor(Protocol):
         """A tensor map, as far as a launch goes."""
 
-        context: ContextCore
+        context: BaseContext
         # The bytes that are packed; no other class has this name.
         _encoded: bytes
 

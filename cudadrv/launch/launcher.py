@@ -12,29 +12,27 @@ import struct
 from collections.abc import Callable
 from functools import partial
 from types import FunctionType
-from typing import Final, cast
+from typing import Final
 from weakref import ref
 
-from ..driver._api import CUresult
-from ..driver.handle import Closed
-from ..driver.in_use import failure
+from ..driver._api import CUfunction, CUresult
+from ..driver.context_handle import ModuleHandle
+from ..driver.driver_selection import failure
+from ..driver.handle import ClosedHandle
 from ..driver.registry import Registry
-from ..driver.stream_box import StreamBox
-from ..driver.stream_core import StreamCore
+from ..driver.stream import BaseStream
+from ..driver.stream_handle import StreamHandle
 from ..errors import ClosedError
 from ..memory.order import AnyMemory, Memory, note, use
 from .arguments import Parameter
 from .code import LaunchCode, foreign_names, general_names, launch_code, number_names, prepared_code
 from .config import LaunchConfig, native_config
 from .host_arguments import HostArgument, launch_with
-from .kernel_core import KernelCore
 from .kinds import Argument, Kind
-from .packing import pack
-from .parameter_block import OneLaunch, ParameterBlock, packer
-from .types import KernelLaunch, Launcher, PreparedLaunch
+from .parameters import KernelParameters, LaunchSlot, ParameterBlock
 
-# What packing raises for a value of the wrong kind: no ._box, not a number, out of range; what is
-# closed; and what popping raises when every parameter block is in use by another thread.
+# What packing raises for a value of the wrong kind: no ._handle, not a number, out of range; what
+# is closed; and what popping raises when every parameter block is in use by another thread.
 _REFUSALS: Final = (AttributeError, TypeError, struct.error, OverflowError, IndexError, ClosedError)
 _MISSING: Final = object()
 
@@ -44,7 +42,7 @@ own_stream: object = None
 own_config: object = None
 
 
-def slowly(*args: object) -> None:
+def slow_path(*args: object) -> None:
     """Check, pack and launch."""
 
 
@@ -53,21 +51,21 @@ def is_own_config(config: object) -> object:
     return config == own_config
 
 
-def elsewhere(stream: object, config: object, *args: object) -> None:
+def launch_elsewhere(stream: object, config: object, *args: object) -> None:
     """Launch on another stream or with another configuration."""
 
 
 def launcher(*args: object) -> None:
     """Launch with arguments of any number and kind."""
-    slowly(*args)
+    slow_path(*args)
 
 
 def launch(stream: object, config: object, *args: object) -> None:
     """Launch with arguments of any number and kind, on any stream."""
     if stream is own_stream and (config is own_config or is_own_config(config) is True):
-        slowly(*args)
+        slow_path(*args)
     else:
-        elsewhere(stream, config, *args)
+        launch_elsewhere(stream, config, *args)
 
 
 SLOW: Final[LaunchCode] = (launcher.__code__, launch.__code__)
@@ -77,60 +75,76 @@ SLOW: Final[LaunchCode] = (launcher.__code__, launch.__code__)
 class LauncherState:
     """What is behind a launcher: its parameter blocks, and the code that fits its arguments.
 
+    Args:
+        parameters: of the kernel.
+        module: the kernel's module; once it is closed, nothing of it is held.
+        loaded: returns the kernel's CUfunction and the handle of its module; raises once that was
+            closed.
+        stream: where it launches.
+        config: what it launches with.
+        forget: called with the launcher when its stream or module is closed.
+        launch_elsewhere: launches on another stream or with another configuration.
+        ordered: whether a launch waits for work of other streams on the memory of its arguments.
+
     Attributes:
-        kernel: the kernel.
-        launcher: the function that users call.
+        function: the launcher that users call.
+        kernel_launch: the function that `Kernel.launch` becomes.
     """
 
     def __init__(
         self,
-        kernel: KernelCore,
-        stream: StreamCore,
+        parameters: KernelParameters,
+        module: object,
+        loaded: Callable[[], tuple[CUfunction, ModuleHandle]],
+        stream: BaseStream,
         config: LaunchConfig,
-        elsewhere: Callable[..., None],
         *,
+        forget: Callable[[object], None],
+        launch_elsewhere: Callable[..., None],
         ordered: bool,
     ) -> None:
-        self.kernel = kernel
+        self._parameters = parameters
+        self._loaded = loaded
         self._stream = stream
+        self._module = module
+        self._forget = forget
         self._config = config
         # The home of memory that needs no wait; None once stream or module was closed.
-        self._own: StreamBox | None = stream._box.own
+        self._own: StreamHandle | None = stream._handle.own
         self._use = _use_ordered if ordered else _use_unordered
-        self._native = native_config(config, stream._box)
-        self._blocks: list[OneLaunch] = []
+        self._native = native_config(config, stream._handle)
+        self._blocks: list[LaunchSlot] = []
         self._kinds: tuple[Kind, ...] | None = None
         # Names in the globals end in the number of the kinds that they are for.
         self._versions: dict[tuple[Kind, ...], int] = {}
         self._numbers = itertools.count(1)
         self._has_code = False
-        self._packers: dict[tuple[Kind, ...], struct.Struct] = {}
-        self._prepared: Registry[PreparedLaunch] = Registry()
-        self._globals = self._names(elsewhere)
-        launch, kernel_launch = self._functions = self._general_functions()
-        # Given its attributes, the function is what the protocol says.
-        launch.__dict__ |= {
-            "kernel": kernel, "stream": stream, "config": config, "prepare": self._prepare,
-            "kernel_launch": kernel_launch,
+        self._prepared: Registry[FunctionType] = Registry()
+        self._globals = self._names(launch_elsewhere)
+        # They take arguments of any kind until the code for those of the launches is made.
+        self.function: FunctionType = FunctionType(SLOW[0], self._globals)
+        self.kernel_launch: FunctionType = FunctionType(SLOW[1], self._globals)
+        self.function.__dict__ |= {
+            "stream": stream, "config": config, "prepare": self._prepare,
+            "kernel_launch": self.kernel_launch,
         }  # fmt: skip
-        self.launcher: Launcher = cast("Launcher", launch)
         stream.context.device.driver.launchers.add(self)
         stream._launchers.add(self)
 
-    def _general_functions(self) -> tuple[FunctionType, FunctionType]:
-        """The launcher and what `Kernel.launch` becomes, for arguments of any kind."""
-        launch, kernel_launch = (FunctionType(code, self._globals) for code in SLOW)
-        # For `help`: their code comes and goes.
-        launch.__doc__ = Launcher.__call__.__doc__
-        kernel_launch.__doc__ = KernelLaunch.__call__.__doc__
-        return launch, kernel_launch
+    def kernel_name(self) -> tuple[int, str]:
+        """Return the CUfunction as a number, and the kernel's name.
 
-    def _names(self, elsewhere: Callable[..., None]) -> dict[str, object]:
+        Raises:
+            ClosedError: the module was closed.
+        """
+        return int(self._loaded()[0]), self._parameters.kernel
+
+    def _names(self, launch_elsewhere: Callable[..., None]) -> dict[str, object]:
         """What the code takes from its globals, whatever the kinds of its arguments."""
         return {
-            "slowly": self._launch_slowly,
+            "slow_path": self._launch_slow_path,
             "fail": self._fail,
-            "elsewhere": elsewhere,
+            "launch_elsewhere": launch_elsewhere,
             "own_stream": self._stream,
             "own": self._own,
             "own_config": self._config,
@@ -138,10 +152,10 @@ class LauncherState:
             "follow": partial(self._follow, writes=True),
             "follow_reading": partial(self._follow, writes=False),
             "REFUSALS": _REFUSALS,
-            **general_names(self.kernel.parameters, self._convert),
+            **general_names(self._parameters.each, self._convert),
         }
 
-    def renew(self) -> None:
+    def reset(self) -> None:
         """Check everything at the next launch, and take the driver's functions anew.
 
         A call under way goes on with the former code, and holds what it uses.
@@ -152,25 +166,24 @@ class LauncherState:
         for version in tuple(self._versions.values()):
             # What a call under way puts back goes; it would hold stream and module.
             self._globals[f"push_{version}"] = bool
-        for function, code in zip(self._functions, SLOW, strict=True):
+        for function, code in zip((self.function, self.kernel_launch), SLOW, strict=True):
             function.__code__ = code
         for prepared in self._prepared.alive():
-            # What `_prepare` made is a function.
-            cast(FunctionType, prepared).__globals__["block"] = None
+            prepared.__globals__["block"] = None
 
-    def let_go(self, owner: object) -> None:
+    def on_owner_closed(self, owner: object) -> None:
         """Hold nothing of a stream or module that was closed, if it is this launcher's."""
-        if owner is self._stream or owner is self.kernel._module:
+        if owner is self._stream or owner is self._module:
             self._own = None
-            self.renew()
+            self.reset()
             # Not None, which is the home of memory that must be waited for.
             self._globals["own"] = _MISSING
             for prepared in self._prepared.alive():
-                cast(FunctionType, prepared).__globals__["own"] = _MISSING
-            self.kernel._forget(self.launcher)
+                prepared.__globals__["own"] = _MISSING
+            self._forget(self.function)
 
-    def _prepare(self, *args: object) -> PreparedLaunch:
-        read, parameters = self._pack(args)
+    def _prepare(self, *args: object) -> FunctionType:
+        read, parameters = self._parameters.pack(args, self._stream)
         scope: dict[str, object] = {
             "__builtins__": {},
             "fail": self._fail,
@@ -181,26 +194,23 @@ class LauncherState:
         }
         launch = FunctionType(prepared_code(tuple([argument.kind for argument in read])), scope)
         # Weakly, so that what is dropped goes at once, and lets go of its arguments.
-        scope["slowly"] = partial(self._launch_prepared, ref(launch))
+        scope["slow_path"] = partial(self._launch_prepared, ref(launch))
         scope["block"] = None
-        # Given its attributes, the function is what the protocol says.
-        prepared = cast("PreparedLaunch", launch)
-        prepared.launcher, prepared.args_kept, prepared.block = self.launcher, args, parameters
-        self._prepared.add(prepared)
-        self._hasten(scope, self._block(parameters))
-        return prepared
+        launch.__dict__ |= {"launcher": self.function, "args_kept": args, "block": parameters}
+        self._prepared.add(launch)
+        self._enable_fast_path(scope, self._block(parameters))
+        return launch
 
     def _launch_prepared(self, of: Callable[[], FunctionType | None]) -> None:
         """Launch what is packed, where a quick test refused: find out why, and order it."""
         launch = of()
         assert launch is not None  # it is running
-        prepared = cast("PreparedLaunch", launch)
-        read, _ = self._pack(prepared.args_kept)
-        block = self._block(prepared.block)
+        read, _ = self._parameters.pack(launch.__dict__["args_kept"], self._stream)
+        block = self._block(launch.__dict__["block"])
         self._launch(read, block)
-        self._hasten(launch.__globals__, block)
+        self._enable_fast_path(launch.__globals__, block)
 
-    def _hasten(self, scope: dict[str, object], block: OneLaunch) -> None:
+    def _enable_fast_path(self, scope: dict[str, object], block: LaunchSlot) -> None:
         """Let a prepared launch skip the slow way, where that may be."""
         if self._is_quick():
             scope["own"], scope["block"] = self._own, block
@@ -209,26 +219,27 @@ class LauncherState:
 
     def _generate(self, kinds: tuple[Kind, ...]) -> None:
         """Run code for arguments of these kinds from now on, on the present list of blocks."""
-        kernel, blocks = self.kernel, self._blocks
+        parameters, blocks = self._parameters, self._blocks
         # A thread that still runs the code for other kinds finds the names of that.
         versions = self._versions
         version = versions.get(kinds) or versions.setdefault(kinds, next(self._numbers))
         self._globals |= {
-            f"pack_{version}": packer(kernel.parameters, kinds, kernel.parameter_bytes).pack_into,
+            f"pack_{version}": parameters.packer(kinds).pack_into,
             f"pop_{version}": blocks.pop,
             f"push_{version}": blocks.append,
-            **number_names(kernel.parameters, kinds, version),
+            **number_names(parameters.each, kinds, version),
         }
         self._globals |= foreign_names(kinds, version, self._stream)
-        for function in self._functions:  # before the code that counts on it
+        functions = self.function, self.kernel_launch
+        for function in functions:  # before the code that counts on it
             function.__defaults__ = (_MISSING,) * len(kinds)
-        for function, code in zip(self._functions, launch_code(kinds, version), strict=True):
+        for function, code in zip(functions, launch_code(kinds, version), strict=True):
             # A copy: the interpreter keeps in the code where it found the globals, which are others
             # in each launcher.
             function.__code__ = code.replace()
         self._has_code = True
 
-    def _launch_slowly(self, *args: object) -> None:
+    def _launch_slow_path(self, *args: object) -> None:
         """Check, pack and launch with whatever `args` are; from the second time on make code."""
         while args and args[-1] is _MISSING:
             args = args[:-1]
@@ -238,27 +249,25 @@ class LauncherState:
         read, block = self._launch_once(args)
         if self._is_quick():
             self._blocks.append(block)
-            self._adapt(tuple(argument.kind for argument in read))
+            self._specialise(tuple(argument.kind for argument in read))
             if not self._is_quick():  # another thread began a capture, or closed something
-                self.renew()
+                self.reset()
 
-    def _launch_once(self, args: tuple[object, ...]) -> tuple[list[Argument], OneLaunch]:
+    def _launch_once(self, args: tuple[object, ...]) -> tuple[list[Argument], LaunchSlot]:
         """Check, pack and launch; gives what the arguments were, and what was used."""
-        read, parameters = self._pack(args)
+        read, parameters = self._parameters.pack(args, self._stream)
         block = self._block(parameters)
         self._launch(read, block)
         return read, block
 
-    def _adapt(self, kinds: tuple[Kind, ...]) -> None:
+    def _specialise(self, kinds: tuple[Kind, ...]) -> None:
         """Make code for arguments of these kinds, unless they are the first or it is there."""
         known = self._kinds
         if known is None:
             # Code costs milliseconds, which a kernel that is launched once never wins back.
             self._kinds = kinds
             return
-        kinds = tuple(
-            new if new == old else "converted" for new, old in zip(kinds, known, strict=True)
-        )
+        kinds = tuple(new if new == old else "raw" for new, old in zip(kinds, known, strict=True))
         if kinds != known or not self._has_code:
             self._kinds = kinds
             self._generate(kinds)
@@ -268,11 +277,11 @@ class LauncherState:
 
         Not in a capture, which has put another box in the stream, nor once one was closed.
         """
-        return self._own is not None and self._stream._box is self._own
+        return self._own is not None and self._stream._handle is self._own
 
-    def _launch(self, read: list[Argument], block: OneLaunch) -> None:
+    def _launch(self, read: list[Argument], block: LaunchSlot) -> None:
         """Order the stream after what the arguments wait for, and launch."""
-        box: StreamBox = self._stream._box
+        box: StreamHandle = self._stream._handle
         for argument in read:
             if argument.memory is not None:
                 self._use(argument.memory, box, argument.writes)
@@ -283,7 +292,7 @@ class LauncherState:
         if code:
             raise self._failure(code)
 
-    def _follow(self, memory: AnyMemory | Closed, *, writes: bool) -> bool:
+    def _follow(self, memory: AnyMemory | ClosedHandle, *, writes: bool) -> bool:
         """Make memory of another home ready; False leaves the words to the slow path."""
         own = self._own
         if own is None or not isinstance(memory, Memory):
@@ -297,37 +306,36 @@ class LauncherState:
         """The bytes of a value of any kind, its memory made ready; and what to hold."""
         argument = parameter.read(value, self._stream)
         if argument.memory is not None:
-            self._use(argument.memory, self._stream._box, argument.writes)
+            self._use(argument.memory, self._stream._handle, argument.writes)
         return parameter.packed(argument), argument
 
-    def _pack(self, args: tuple[object, ...]) -> tuple[list[Argument], ParameterBlock]:
-        return pack(self.kernel, args, self._stream, self._packers)
-
-    def _block(self, parameters: ParameterBlock) -> OneLaunch:
+    def _block(self, parameters: ParameterBlock) -> LaunchSlot:
         """What one launch at a time uses.
 
         Raises:
             ClosedError: the stream or the module was closed.
         """
-        handle, loaded = self.kernel.handle, self.kernel._module._box
-        box: StreamBox = self._stream._box
+        handle, loaded = self._loaded()
+        box: StreamHandle = self._stream._handle
         # This call takes the configuration as it is, where cuLaunchKernel converts nine numbers. A
         # partial costs less than loading the arguments for each call.
         launch = box.api.cuLaunchKernelEx
         call = partial(launch, self._native, handle, parameters.address, 0)
-        return OneLaunch(call, parameters, box, loaded)
+        return LaunchSlot(call, parameters, box, loaded)
 
     def _failure(self, code: CUresult) -> Exception:
-        doing = f"launching kernel {self.kernel.name!r} with {self._config} on {self._stream!r}"
+        doing = (
+            f"launching kernel {self._parameters.kernel!r} with {self._config} on {self._stream!r}"
+        )
         return failure(self._stream.context._api, code, "cuLaunchKernelEx", doing)
 
     def _fail(self, code: CUresult) -> None:
         raise self._failure(code)
 
 
-def _use_ordered(memory: AnyMemory, stream: StreamBox, writes: bool) -> None:
+def _use_ordered(memory: AnyMemory, stream: StreamHandle, writes: bool) -> None:
     use(memory, stream, writes=writes)
 
 
-def _use_unordered(memory: AnyMemory, stream: StreamBox, writes: bool) -> None:
+def _use_unordered(memory: AnyMemory, stream: StreamHandle, writes: bool) -> None:
     note(memory, stream)

@@ -11,8 +11,8 @@ import ptx
 
 from .. import border, errors
 from ..driver._api import CUjit_option, CUjitInputType, CUlinkState, CUresult
-from ..driver.context_box import ContextBox
-from ..driver.in_use import failure
+from ..driver.context_handle import ContextHandle
+from ..driver.driver_selection import failure
 from .jit_options import JitLog
 
 LinkerName: TypeAlias = Literal["nvJitLink", "driver"]
@@ -29,7 +29,7 @@ _INPUTS: Final = {
 
 
 def linked(
-    context: ContextBox,
+    context: ContextHandle,
     images: Sequence[ptx.Linkable],
     target: ptx.Target,
     options: ptx.LinkOptions,
@@ -54,7 +54,7 @@ def linked(
     return ptx.link(images, target, options, cache=cache, linker=_drivers_linker(context))
 
 
-def _drivers_linker(context: ContextBox) -> ptx.OtherLinker:
+def _drivers_linker(context: ContextHandle) -> ptx.OtherLinker:
     code, version = context.api.cuDriverGetVersion()
     if code:
         raise failure(context.api, code, "cuDriverGetVersion", "choosing a linker")
@@ -77,7 +77,9 @@ def _drivers_linker(context: ContextBox) -> ptx.OtherLinker:
     return ptx.OtherLinker(identity, link)
 
 
-def _link(context: ContextBox, inputs: Sequence[ptx.LinkInput], options: ptx.LinkOptions) -> bytes:
+def _link(
+    context: ContextHandle, inputs: Sequence[ptx.LinkInput], options: ptx.LinkOptions
+) -> bytes:
     """Link by cuLinkCreate, cuLinkAddData and cuLinkComplete; the context is current."""
     if not inputs:
         raise errors.ArgumentValueError("nothing to link: give at least one image")
@@ -116,7 +118,9 @@ def _told(options: ptx.LinkOptions) -> dict[CUjit_option, object]:
 
 
 @contextmanager
-def _link_state(context: ContextBox, options: dict[CUjit_option, object]) -> Iterator[CUlinkState]:
+def _link_state(
+    context: ContextHandle, options: dict[CUjit_option, object]
+) -> Iterator[CUlinkState]:
     """A link under way, which is destroyed at the end of the block.
 
     Raises:
@@ -136,7 +140,7 @@ def _link_state(context: ContextBox, options: dict[CUjit_option, object]) -> Ite
 
 
 def _check(
-    context: ContextBox,
+    context: ContextHandle,
     code: CUresult,
     call: str,
     inputs: Sequence[ptx.LinkInput],
@@ -172,7 +176,7 @@ def _named(inputs: Sequence[ptx.LinkInput]) -> str:
     return f"{named} and {more} more" if more > 0 else named
 
 
-def _is_broken(context: ContextBox) -> bool:
+def _is_broken(context: ContextHandle) -> bool:
     """Whether a context answers nothing any more, as after a kernel that failed.
 
     Else it was the linker alone that failed: at symbols that are not there driver 580 sometimes

@@ -1,33 +1,244 @@
-"""`DeviceBuffer`: bytes of device memory that come from a stream and go back to it."""
+"""`DeviceBuffer`: bytes of device memory; and the handles that own what buffers and arrays have.
+
+Memory is given back in stream order, after every stream that ever used it; see `order`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 from weakref import ref
 
 from .. import border, errors
 from ..driver._api import CUdeviceptr, CUresult
-from ..driver.context import ContextCore
-from ..driver.handle import Closed, Closing, _live
-from ..driver.in_use import failure
-from ..driver.kept_blocks import LARGEST_BYTES
-from ..driver.stream_box import StreamBox, give_back_kept
-from ..driver.stream_core import StreamCore
-from ..errors import ClosedError, CudadrvError
+from ..driver.context import BaseContext
+from ..driver.context_handle import ContextHandle
+from ..driver.deferred_release import release_when, retry_destroy
+from ..driver.driver_selection import failure
+from ..driver.handle import Closeable, ClosedHandle, Handle, InvalidatedHandle, _live
+from ..driver.stream import BaseStream, require_stream
+from ..driver.stream_block_cache import LARGEST_BYTES, SizeBin
+from ..driver.stream_handle import StreamHandle, give_back_kept
+from ..errors import ClosedError, CudadrvError, CudaError
 from .driver_pool import out_of_memory
-from .order import AnyMemory, note
-from .release import BorrowedMemory, GraphMemory, NoMemory, PoolMemory
+from .order import AnyMemory, Memory, note
 from .resource import MemoryStream, Released, ResourceMemory, choices_made, chosen_for
+
+_GIVEN_BACK: Final = InvalidatedHandle("the device memory was given back")
+
+
+class NoMemory(Memory[None]):
+    """Stands for the memory of what has no bytes."""
+
+    __slots__ = ()
+
+    def _destroy(self) -> None:
+        pass
+
+
+class PoolMemory(Memory[CUdeviceptr]):
+    """Memory of the device's pool, given back in stream order.
+
+    Attributes:
+        has_contents: whether the driver has it.
+        kept: where its first home keeps it when it goes, for what that allocates next; None where
+            it goes back to the pool.
+    """
+
+    __slots__ = ("kept",)
+
+    raw: CUdeviceptr
+    home: StreamHandle | None
+    # In a class, not in a slot: a slot more takes time for each new array.
+    has_contents: bool = True
+    kept: SizeBin | None
+    # The names of this file are gone when the interpreter drops the last boxes.
+    _given_back: ClassVar = _GIVEN_BACK
+
+    def __init__(
+        self, context: ContextHandle, raw: CUdeviceptr | None, home: StreamHandle | None
+    ) -> None:
+        super().__init__(context, raw, home)
+        self.kept = None
+
+    def __del__(self) -> None:
+        try:
+            kept, raw = self.kept, self.raw
+            # What only its own stream has used is free there.
+            if kept is not None and self.moved is None and len(kept) < kept.most:
+                # Nothing uses it any more, even if a finalizer saves it.
+                self.raw = self._given_back  # type: ignore[assignment]  # no call takes it
+                self.home = None
+                kept.append(raw)
+                return
+            home, moved, driver = self.home, self.moved, self.context._driver
+        except AttributeError:
+            return  # it was never finished
+        if moved is not None or home is None or home.captured_by is not None or not home.is_owned:
+            self._destroy_and_report()
+        # False where the driver has none. Most memory goes here, at a third of the cost.
+        elif raw and not driver.is_gone:  # type: ignore[truthy-bool]  # None, or a InvalidatedHandle
+            had_failed = driver.has_failed
+            (code,) = driver.api.cuMemFreeAsync(raw, home.raw)
+            if code:
+                self._report_free(code, had_failed)
+            else:
+                self.raw = self._given_back  # type: ignore[assignment]  # no call takes it
+                self.home = None
+
+    def _destroy(self) -> None:
+        """Give the memory back after every stream that used it."""
+        users = self.all_users()
+        writer = self.uses.writer
+        if writer is not None and writer.capture is not None and writer.capture.is_open:
+            # It was allocated in a capture that is open: its release becomes part of the graph.
+            for user in users:
+                if user is not writer:
+                    writer.follow(user)
+            self._free(writer)
+            return
+        if not self.has_contents:
+            return
+        own = [
+            user
+            for user in users
+            if user.context.ordinal == self.context.ordinal and not user.is_destroyed
+        ]
+        if users and not own:
+            self._free_at_once(users)
+            return
+        free = [user for user in own if not user.is_capturing()]
+        # To wait for a stream that another library captures would be to be captured with it.
+        if not free or any(user.is_captured_elsewhere() for user in users):
+            self._defer()
+            return
+        target = writer if writer in free else free[-1]
+        assert target is not None
+        fault = None
+        for user in users:
+            if user is not target:
+                try:
+                    target.follow(user)
+                except CudadrvError as error:
+                    fault = error
+                    if not user.is_capturing():
+                        user.api.cuStreamSynchronize(user.raw)
+        self._free(target)
+        if fault is not None:
+            raise fault
+
+    def _free_at_once(self, users: tuple[StreamHandle, ...]) -> None:
+        """Give the memory back on the host: a collection has destroyed all its streams."""
+        for user in users:
+            user.synchronize()
+        (code,) = self.context.call(self.api.cuMemFree, self.raw)
+        if code:
+            raise self._refused(code)
+        self.home = None
+
+    def _free(self, stream: StreamHandle) -> None:
+        (code,) = self.api.cuMemFreeAsync(self.raw, stream.raw)
+        if code:
+            raise self._refused(code)
+        self.home = None
+
+    def _report_free(self, code: CUresult, had_failed: bool) -> None:
+        if code == CUresult.CUDA_ERROR_NOT_PERMITTED:
+            retry_destroy(self._destroy_and_report)
+            return
+        fault = self._refused(code)
+        if isinstance(fault, CudaError):
+            self._report_failure(fault, had_failed)
+
+    def _refused(self, code: CUresult) -> CudadrvError:
+        doing = f"giving back the memory at {int(self.raw):#x} of device {self.context.ordinal}"
+        return failure(self.api, code, "cuMemFreeAsync", doing)
+
+    def _defer(self) -> None:
+        """Leave the release to another object, which goes when the capture has ended.
+
+        This one's finalizer runs once. A graph would free at each replay what was allocated once.
+        """
+        heir = PoolMemory(self.context, None, None)
+        heir.moved = self.uses
+        heir.raw = self.raw  # last: until then it gives nothing back
+        users = self.all_users()
+        for user in users:
+            capture = user.captured_by
+            if capture is not None:
+                capture.deferred.append(heir)
+                return
+        # Another library's capture: nobody tells when it ends, so it is asked at later calls.
+        release_when(lambda: not any(user.is_captured_elsewhere() for user in users), [heir])
+
+
+class GraphMemory(PoolMemory):
+    """Memory that was allocated in a capture.
+
+    Attributes:
+        has_contents: whether the graph has been replayed, from which on the driver has it.
+    """
+
+    __slots__ = ("has_contents",)
+
+    def __init__(
+        self, context: ContextHandle, raw: CUdeviceptr | None, stream: StreamHandle | None
+    ) -> None:
+        super().__init__(context, raw, stream)
+        self.has_contents: bool = False
+
+
+class BorrowedMemory(Memory[int]):
+    """Memory that another object keeps; that is let go of after every stream that used it.
+
+    Attributes:
+        owner: what keeps it.
+    """
+
+    __slots__ = ("owner",)
+
+    leads_to_user = True
+
+    def __init__(
+        self, context: ContextHandle, raw: int, stream: StreamHandle | None, owner: object
+    ) -> None:
+        super().__init__(context, raw, stream)
+        self.owner: object = owner
+
+    def _destroy(self) -> None:
+        # What is of the driver waits itself when it is destroyed.
+        if isinstance(self.owner, Handle):
+            return
+        users = self.all_users()
+        if all(not user.is_capturing() and user.is_idle() for user in users):
+            return
+        tests = [_until_now(user) for user in users]
+        release_when(lambda: all(is_done() for is_done in tests), [self.owner, *users])
+
+
+def _until_now(stream: StreamHandle) -> Callable[[], bool]:
+    """What tells whether all that a stream was given until now is done."""
+    try:
+        capture = stream.captured_by
+        event = capture.before.get(stream) if capture is not None else None
+        if event is None and not stream.is_captured_elsewhere():
+            event = stream.take_event()
+            event.record(stream)
+    except CudadrvError:
+        event = None  # such as that the driver has no event
+    if event is not None:
+        return event.is_done
+    return lambda: not stream.is_capturing() and stream.is_idle()
+
 
 _LARGEST_ADDRESS: Final = 2**64 - 1
 _FULL: Final = CUresult.CUDA_ERROR_OUT_OF_MEMORY
-_CLOSED: Final = Closed("the device memory was closed")
+_CLOSED: Final = ClosedHandle("the device memory was closed")
 _new: Final = object.__new__
 
 
-class DeviceMemory(Closing):
+class DeviceMemory(Closeable):
     """Device memory in a user's hands: a buffer or an array, which owns its box, or a view.
 
     The address stays in its slot after `close`: quick paths first find the box open. As an object
@@ -45,16 +256,16 @@ class DeviceMemory(Closing):
         "only multiprocessing sends it, to a process of the host, if its memory is of a "
         "MemoryPool(shareable=True) or of UnpooledMemory()"
     )
-    _box: AnyMemory | Closed
+    _handle: AnyMemory | ClosedHandle
     _address: int
     _pointer: CUdeviceptr | None
     nbytes: int
-    stream: StreamCore
+    stream: BaseStream
     # Of a view, what has the box.
     _base: DeviceMemory
 
     @property
-    def context(self) -> ContextCore:
+    def context(self) -> BaseContext:
         """The context of the memory."""
         return self.stream.context
 
@@ -71,7 +282,7 @@ class DeviceMemory(Closing):
         Raises:
             ClosedError: the memory was given back.
         """
-        if isinstance(self._box, Closed):
+        if isinstance(self._handle, ClosedHandle):
             raise ClosedError(self._closed_text)
         return self._address
 
@@ -88,8 +299,8 @@ class DeviceMemory(Closing):
     @property
     def _memory(self) -> AnyMemory:
         """The memory's box, for an operation that is about to use it."""
-        box = self._box
-        if isinstance(box, Closed):
+        box = self._handle
+        if isinstance(box, ClosedHandle):
             raise ClosedError(self._closed_text)
         return box
 
@@ -101,71 +312,65 @@ class DeviceMemory(Closing):
         pointer = self._pointer = CUdeviceptr(self._address)
         return pointer
 
-    def _allocate(self, stream: StreamCore, nbytes: int) -> None:
+    def _allocate(self, stream: BaseStream, nbytes: int) -> None:
         """Take fresh memory of a stream, not initialised."""
         try:
-            queue = stream._box
+            queue = stream._handle
             kept = queue.kept.get(nbytes)
             self.stream = stream
         except AttributeError:
             raise border.refused("allocating: stream", stream, "give a Stream") from None
         self.nbytes = nbytes
         self._dependents = None
-        if kept and (not choices_made or chosen_for(stream) is None):
+        # Streams of other libraries, and those of captures, keep no blocks.
+        if (kept or (queue.keeps is None and nbytes > 0)) and (
+            not choices_made or chosen_for(stream) is None
+        ):
             # As the constructor does, at a third of the cost.
             box = _new(PoolMemory)
             box.context = context = queue.context
             box.home = queue
             box.moved = None
-            box.kept = kept
-            try:
-                box.raw = raw = kept.pop()
-            except IndexError:  # another thread took it
-                self._ask(stream, queue, nbytes)
+            if kept:
+                box.kept = kept
+                try:
+                    raw = kept.pop()
+                except IndexError:  # another thread took it
+                    raw = _fresh(stream, queue, nbytes)
             else:
-                box.public = public = id(self)
-                self._box, self._pointer = box, raw
-                self._address = int(raw)
-                _live[public] = box, ref(self)
+                box.kept = queue.kept.of_size(nbytes) if nbytes <= LARGEST_BYTES else None
+                raw = _fresh(stream, queue, nbytes)
+            box.raw = raw
+            box.public = public = id(self)
+            self._handle, self._pointer = box, raw
+            self._address = int(raw)
+            _live[public] = box, ref(self)
         else:
-            self._ask(stream, queue, nbytes)
+            self._allocate_otherwise(stream, queue, nbytes)
             context = queue.context
         if not context.is_primary:
             stream.context._adopt(self)
 
-    def _ask(self, stream: StreamCore, queue: StreamBox, nbytes: int) -> None:
-        """Take memory from the driver, as the stream keeps none of this size."""
+    def _allocate_otherwise(self, stream: BaseStream, queue: StreamHandle, nbytes: int) -> None:
+        """Take memory of a chosen resource, of a graph, on another library's stream, or none."""
         context, capture = queue.context, queue.capture
-        if choices_made and nbytes > 0 and self._take(stream, nbytes):
-            return
+        resource = chosen_for(stream) if choices_made and nbytes > 0 else None
+        memory: AnyMemory
+        self._pointer, self._address = None, 0
         if nbytes <= 0:
             if nbytes:
                 raise errors.InvalidValueError(f"allocating {nbytes} bytes: a size is 0 or more")
-            self._pointer, self._address = None, 0
-            self._have(NoMemory(context, None, queue))
-            return
-        # As the constructor does, at a third of the cost.
-        box = _new(PoolMemory) if capture is None else GraphMemory(context, None, queue)
-        box.context = context
-        box.home = queue
-        box.moved = None
-        box.kept = None
-        box.public = 0
-        allocate = context._driver.api.cuMemAllocAsync
-        try:
-            code, box.raw = allocate(nbytes, queue.raw)
-            if code == _FULL and give_back_kept(context._driver, context.ordinal):
-                code, box.raw = allocate(nbytes, queue.raw)
-        except OverflowError:  # more than the driver's function can be asked for
-            raise out_of_memory(stream.context, nbytes, "") from None
-        if code:
-            raise _refused(stream, nbytes, code)
-        if capture is not None:
-            capture.add_born(box)
-        elif nbytes <= LARGEST_BYTES:
-            box.kept = queue.kept.of_size(nbytes)
-        self._pointer, self._address = box.raw, int(box.raw)
-        self._have(box)
+            memory = NoMemory(context, None, queue)
+        elif resource is not None:
+            memory = ResourceMemory.take(resource, nbytes, stream)
+            self._address = memory.raw + 0
+        else:
+            memory = (PoolMemory if capture is None else GraphMemory)(context, None, queue)
+            memory.raw = raw = _fresh(stream, queue, nbytes)
+            if capture is not None:
+                capture.add_born(memory)
+            self._pointer, self._address = raw, int(raw)
+        self._have(memory)
 
     def _have(self, memory: AnyMemory) -> None:
         """Own memory."""
@@ -178,17 +383,7 @@ class DeviceMemory(Closing):
             memory.public = id(self)
             self._own(memory)
 
-    def _take(self, stream: StreamCore, nbytes: int) -> bool:
-        """Take memory of the resource that was chosen; False if that is the driver's pool."""
-        resource = chosen_for(stream)
-        if resource is None:
-            return False
-        memory = ResourceMemory.take(resource, nbytes, stream)
-        self._pointer, self._address = None, memory.raw + 0
-        self._have(memory)
-        return True
-
-    def _hold(self, stream: StreamCore, memory: AnyMemory, address: int, nbytes: int) -> None:
+    def _hold(self, stream: BaseStream, memory: AnyMemory, address: int, nbytes: int) -> None:
         """Take memory that has a box already."""
         self.stream, self.nbytes = stream, nbytes
         self._dependents = self._pointer = None
@@ -197,14 +392,14 @@ class DeviceMemory(Closing):
         if not stream.context.is_primary:
             stream.context._adopt(self)
 
-    def _shut(self) -> None:
-        home: StreamBox | None = self._box.home
+    def _mark_closed(self) -> None:
+        home: StreamHandle | None = self._handle.home
         if home is not None:
             # Nothing comes in between, as nothing is called: no launch finds the one without the
             # other. First, where threads have no lock of the interpreter's.
             home.left = []
         # One object for all: whoever finds it raises an error that names the object.
-        self._box = _CLOSED
+        self._handle = _CLOSED
         _live.pop(id(self), None)
 
     def __index__(self) -> int:
@@ -229,7 +424,7 @@ class View(DeviceMemory):
 
     if not TYPE_CHECKING:  # slots of the other class, which the type checker knows
         # In C, as launches ask for the box.
-        _box = property(attrgetter("_base._box"))
+        _handle = property(attrgetter("_base._handle"))
         stream = property(attrgetter("_base.stream"))
 
     @property
@@ -240,7 +435,7 @@ class View(DeviceMemory):
         """Give the memory back, in the order of its stream, with all over it. Idempotent."""
         self._base.close()
 
-    def _adopt(self, child: Closing) -> None:
+    def _adopt(self, child: Closeable) -> None:
         self._base._adopt(child)
 
 
@@ -261,27 +456,27 @@ class DeviceBuffer(DeviceMemory):
 
     __slots__ = ()
 
-    def __init__(self, stream: StreamCore, nbytes: int) -> None:
+    def __init__(self, stream: BaseStream, nbytes: int) -> None:
         if type(nbytes) is not int:
             nbytes = border.whole("allocating: nbytes", nbytes)
         self._allocate(stream, nbytes)
 
     @staticmethod
-    def borrowed(stream: StreamCore, pointer: int, nbytes: int, owner: object) -> DeviceBuffer:
+    def borrowed(stream: BaseStream, pointer: int, nbytes: int, owner: object) -> DeviceBuffer:
         """A buffer over memory that `owner` keeps; closing it gives nothing back.
 
         Work on `stream` is ordered after what `owner` did with it.
         """
-        border.instance("DeviceBuffer.borrowed: stream", stream, StreamCore)
+        require_stream("DeviceBuffer.borrowed: stream", stream)
         pointer = border.whole("DeviceBuffer.borrowed: pointer", pointer, most=_LARGEST_ADDRESS)
         nbytes = border.whole("DeviceBuffer.borrowed: nbytes", nbytes, most=_most_from(pointer))
-        queue: StreamBox = stream._box
+        queue: StreamHandle = stream._handle
         memory = BorrowedMemory(queue.context, pointer, first_home(queue), owner)
         return over(stream, memory, pointer, nbytes)
 
     @staticmethod
     def adopted(
-        stream: StreamCore,
+        stream: BaseStream,
         pointer: int,
         nbytes: int,
         release: Callable[[int, int, MemoryStream], object],
@@ -296,7 +491,7 @@ class DeviceBuffer(DeviceMemory):
                 the order of that stream. It may come in any thread and in a garbage collection: it
                 must wait for nobody.
         """
-        border.instance("DeviceBuffer.adopted: stream", stream, StreamCore)
+        require_stream("DeviceBuffer.adopted: stream", stream)
         pointer = border.whole("DeviceBuffer.adopted: pointer", pointer, 1, _LARGEST_ADDRESS)
         nbytes = border.whole("DeviceBuffer.adopted: nbytes", nbytes, 1, _most_from(pointer))
         border.function("DeviceBuffer.adopted: release", release)
@@ -316,14 +511,14 @@ class DeviceBuffer(DeviceMemory):
         """The buffer itself."""
         return self
 
-    def record_use(self, stream: StreamCore) -> None:
+    def record_use(self, stream: BaseStream) -> None:
         """Let the release wait for what `stream` holds when the memory is given back.
 
         For work that cudadrv does not see, such as kernels that other libraries launch; its own
         operations say themselves what they use.
         """
-        border.instance("DeviceBuffer.record_use: stream", stream, StreamCore)
-        note(self._memory, stream._box)
+        require_stream("DeviceBuffer.record_use: stream", stream)
+        note(self._memory, stream._handle)
 
 
 class BufferView(View, DeviceBuffer):
@@ -337,7 +532,7 @@ class BufferView(View, DeviceBuffer):
         self._address, self._pointer = address, None
 
 
-def alloc(stream: StreamCore, nbytes: int) -> DeviceBuffer:
+def alloc(stream: BaseStream, nbytes: int) -> DeviceBuffer:
     """Device memory of `nbytes` bytes, not initialised, usable in this stream's order.
 
     Raises:
@@ -350,14 +545,14 @@ def alloc(stream: StreamCore, nbytes: int) -> DeviceBuffer:
     return buffer
 
 
-def over(stream: StreamCore, memory: AnyMemory, address: int, nbytes: int) -> DeviceBuffer:
+def over(stream: BaseStream, memory: AnyMemory, address: int, nbytes: int) -> DeviceBuffer:
     """A buffer over memory that has a box already."""
     buffer = _new(DeviceBuffer)
     buffer._hold(stream, memory, address, nbytes)
     return buffer
 
 
-def first_home(queue: StreamBox) -> StreamBox:
+def first_home(queue: StreamHandle) -> StreamHandle:
     """The first home of memory that was there before: the stream's own box, in a capture too."""
     return queue if queue.capture is None else queue.own
 
@@ -367,8 +562,23 @@ def _most_from(pointer: int) -> int:
     return min(_LARGEST_ADDRESS + 1 - pointer, border.LARGEST)
 
 
-def _refused(stream: StreamCore, nbytes: int, code: CUresult) -> CudadrvError:
+def _fresh(stream: BaseStream, queue: StreamHandle, nbytes: int) -> CUdeviceptr:
+    """Take memory of the driver's pool, or in a capture of the graph.
+
+    Raises:
+        OutOfMemoryError: with the request and the free and total bytes.
+    """
+    context = queue.context
+    allocate = context._driver.api.cuMemAllocAsync
+    try:
+        code, raw = allocate(nbytes, queue.raw)
+        if code == _FULL and give_back_kept(context._driver, context.ordinal):
+            code, raw = allocate(nbytes, queue.raw)
+    except OverflowError:  # more than the driver's function can be asked for
+        raise out_of_memory(stream.context, nbytes, "") from None
     if code == _FULL:
-        return out_of_memory(stream.context, nbytes, "cuMemAllocAsync")
-    doing = f"allocating {nbytes} bytes on {stream!r}"
-    return failure(stream._box.api, code, "cuMemAllocAsync", doing)
+        raise out_of_memory(stream.context, nbytes, "cuMemAllocAsync")
+    if code:
+        doing = f"allocating {nbytes} bytes on {stream!r}"
+        raise failure(context._driver.api, code, "cuMemAllocAsync", doing)
+    return raw

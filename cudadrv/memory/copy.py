@@ -8,27 +8,32 @@ import numpy as np
 
 from .. import border
 from ..driver._api import CUdeviceptr
-from ..driver.in_use import failure
-from ..driver.stream_core import StreamCore
+from ..driver.driver_selection import failure
+from ..driver.stream import BaseStream
 from ..errors import CopyError, InvalidValueError, WrongDeviceError
-from .array import AnyDeviceArray, DeviceArray, StridedArray
-from .buffer import DeviceBuffer, alloc
+from .array import AnyDeviceArray, DeviceArray, StridedArray, empty
+from .buffer import DeviceBuffer, PoolMemory, alloc
 from .driver_pool import open_pool
-from .host_array import require_plain
-from .host_copy import ArrayOrBuffer, HostArray, download, opened, ready, upload
-from .new_array import empty
+from .host_copy import (
+    ArrayOrBuffer,
+    HostArray,
+    download,
+    opened,
+    ready,
+    require_plain,
+    transfer,
+    upload,
+)
 from .order import use
-from .release import PoolMemory
 from .resource import without_choices
-from .strided.strided_copy import copy_strided, copy_to_peer, side_of
-from .transfer import transfer
+from .strided_copy import copy_strided, copy_to_peer, side_of
 
 _SIDES: Final = (DeviceArray, DeviceBuffer, np.ndarray)
 _ndarray: Final = np.ndarray
 
 
 def copy(
-    stream: StreamCore,
+    stream: BaseStream,
     dst: ArrayOrBuffer | HostArray,
     src: ArrayOrBuffer | HostArray,
     *,
@@ -68,7 +73,7 @@ def copy(
 
 
 def _copy_others(
-    stream: StreamCore, dst: ArrayOrBuffer | HostArray, src: ArrayOrBuffer | HostArray, wait: bool
+    stream: BaseStream, dst: ArrayOrBuffer | HostArray, src: ArrayOrBuffer | HostArray, wait: bool
 ) -> None:
     """Copy from or to a buffer, a subclass of NumPy's array, or on the device."""
     try:
@@ -104,7 +109,7 @@ def check_alike(dst: ArrayOrBuffer | HostArray, src: ArrayOrBuffer | HostArray) 
         )
 
 
-def download_any(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer, wait: bool) -> None:
+def download_any(stream: BaseStream, dst: HostArray, src: ArrayOrBuffer, wait: bool) -> None:
     """Copy device memory of any strides to a host array of the same size and any strides."""
     if not isinstance(src, StridedArray):
         download(stream, dst, src, wait)
@@ -114,7 +119,7 @@ def download_any(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer, wait: b
         download(stream, dst, contiguous(stream, src), wait)
 
 
-def _upload_strided(stream: StreamCore, dst: AnyDeviceArray, src: HostArray, wait: bool) -> None:
+def _upload_strided(stream: BaseStream, dst: AnyDeviceArray, src: HostArray, wait: bool) -> None:
     """Copy a host array by way of memory whose elements lie together, if need be."""
     require_apart(dst)
     if src.T.flags.c_contiguous and dst.T.is_contiguous:
@@ -126,7 +131,7 @@ def _upload_strided(stream: StreamCore, dst: AnyDeviceArray, src: HostArray, wai
     copy_on_device(stream, dst, dense)
 
 
-def contiguous(stream: StreamCore, array: AnyDeviceArray) -> AnyDeviceArray:
+def contiguous(stream: BaseStream, array: AnyDeviceArray) -> AnyDeviceArray:
     """The array if its elements lie in C order, one behind the other, else a copy of which they do.
 
     Raises:
@@ -141,13 +146,13 @@ def contiguous(stream: StreamCore, array: AnyDeviceArray) -> AnyDeviceArray:
     return dense
 
 
-def temporary(stream: StreamCore, like: AnyDeviceArray) -> AnyDeviceArray:
+def temporary(stream: BaseStream, like: AnyDeviceArray) -> AnyDeviceArray:
     """Memory of the driver's pool for an array's elements, in C order."""
     with without_choices():
         return empty(stream, like.shape, like.dtype)
 
 
-def copy_on_device(stream: StreamCore, dst: ArrayOrBuffer, src: ArrayOrBuffer) -> None:
+def copy_on_device(stream: BaseStream, dst: ArrayOrBuffer, src: ArrayOrBuffer) -> None:
     """Copy between arrays or buffers of one size, of one device or of two.
 
     What overlaps is copied as if all was read before anything is written.
@@ -167,7 +172,7 @@ def copy_on_device(stream: StreamCore, dst: ArrayOrBuffer, src: ArrayOrBuffer) -
         if to_address != of_address:
             _copy_overlapping(stream, dst, src)
         return
-    box = opened(stream._box)
+    box = opened(stream._handle)
     use(of_box, box, writes=False)
     use(to_box, box)
     to, of = CUdeviceptr(to_address), CUdeviceptr(of_address)
@@ -186,14 +191,14 @@ def copy_on_device(stream: StreamCore, dst: ArrayOrBuffer, src: ArrayOrBuffer) -
         raise failure(box.api, code, call, doing)
 
 
-def _copy_strided(stream: StreamCore, dst: AnyDeviceArray, src: AnyDeviceArray) -> None:
+def _copy_strided(stream: BaseStream, dst: AnyDeviceArray, src: AnyDeviceArray) -> None:
     """Copy between arrays of one shape and dtype, of which one's elements lie apart."""
     require_apart(dst)
     if _overlap(dst, src):
         if dst.ptr != src.ptr or dst.strides != src.strides:
             _copy_overlapping(stream, dst, src)
         return
-    box, to_box, of_box = opened(stream._box), dst._memory, src._memory
+    box, to_box, of_box = opened(stream._handle), dst._memory, src._memory
     use(of_box, box, writes=False)
     use(to_box, box)
     if dst.context is src.context:
@@ -205,7 +210,7 @@ def _copy_strided(stream: StreamCore, dst: AnyDeviceArray, src: AnyDeviceArray) 
         copy_to_peer(box, dst, src, (to_box.context, of_box.context))
 
 
-def _copy_overlapping(stream: StreamCore, dst: ArrayOrBuffer, src: ArrayOrBuffer) -> None:
+def _copy_overlapping(stream: BaseStream, dst: ArrayOrBuffer, src: ArrayOrBuffer) -> None:
     """Copy through temporary memory, as the driver copies in no defined order."""
     with without_choices():
         if isinstance(src, DeviceBuffer):

@@ -18,12 +18,12 @@ from ..driver._api import (
     CUresult,
     cuuint64_t,
 )
-from ..driver.context import ContextCore
+from ..driver.context import BaseContext
+from ..driver.deferred_release import run_deferred
 from ..driver.device import Device, can_access_peer
 from ..driver.driver_api import DriverApi
-from ..driver.in_use import failure
-from ..driver.later import drop_now
-from ..driver.stream_box import give_back_kept
+from ..driver.driver_selection import failure
+from ..driver.stream_handle import give_back_kept
 
 _THRESHOLD = CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
 
@@ -45,7 +45,7 @@ class PoolInfo(NamedTuple):
 def pool_info(device: Device) -> PoolInfo:
     """What the pool that a device's stream-ordered memory comes from holds now."""
     border.instance("pool_info: device", device, Device)
-    drop_now()
+    run_deferred()
     give_back_kept(device.driver, device.ordinal)
     api, pool = device.driver.api, device.default_pool()
     attributes = (
@@ -139,7 +139,7 @@ def grant(api: DriverApi, pool: CUmemoryPool, device: Device) -> CUresult:
     return code
 
 
-def out_of_memory(context: ContextCore, nbytes: int, call: str) -> errors.OutOfMemoryError:
+def out_of_memory(context: BaseContext, nbytes: int, call: str) -> errors.OutOfMemoryError:
     """The error for a request that did not fit, with the free and total bytes as of now."""
     free, total = context.memory_info()
     return errors.OutOfMemoryError(

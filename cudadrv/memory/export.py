@@ -14,9 +14,9 @@ import numpy as np
 
 from .. import border
 from ..driver._api import CUstream
-from ..driver.context import ContextCore
-from ..driver.in_use import failure
-from ..driver.stream_box import EventBox
+from ..driver.context import BaseContext
+from ..driver.driver_selection import failure
+from ..driver.stream_handle import EventHandle
 from ..errors import DTypeError, ExportError
 from .order import AnyMemory, gather
 
@@ -73,7 +73,7 @@ class Exported:
         dtype: np.dtype[Any]
 
         @property
-        def context(self) -> ContextCore:
+        def context(self) -> BaseContext:
             """Where it lies."""
 
         @property
@@ -292,7 +292,7 @@ def _order_consumer(array: Exported, consumer: int) -> None:
     """Let another library's stream wait for what ours do with an array now."""
     memory = array._memory
 
-    def wait(event: EventBox) -> None:
+    def wait(event: EventHandle) -> None:
         # Which stream 1 or 2 is, the current context says.
         call, handle = event.api.cuStreamWaitEvent, CUstream(consumer)
         (code,) = event.context.call(call, handle, event.raw, 0)

@@ -8,14 +8,17 @@ from typing import Final
 import numpy as np
 
 from .. import border, errors
-from ..driver.stream_core import StreamCore
-from .array import AnyDeviceArray, DeviceArray, StridedArray, view_of
+from ..driver._api import CUdeviceptr
+from ..driver.driver_selection import failure
+from ..driver.stream import BaseStream
+from ..driver.stream_handle import StreamHandle
+from .array import AnyDeviceArray, DeviceArray, StridedArray, empty, view_of
 from .buffer import DeviceBuffer
 from .copy import require_apart
 from .dtypes import AnyArray, AnyDType
-from .host_copy import ArrayOrBuffer, ready
-from .memset import fill_dense
-from .strided.strided_fill import fill_strided
+from .host_copy import ArrayOrBuffer, ready, transfer
+from .resource import without_choices
+from .strided_copy import MOST_BOXES, Axis, Boxes, Plan, Side, copy_strided, side_of
 
 _BYTE: Final = np.dtype(np.uint8)
 _EXACT: Final = 2**53  # integers up to it are floats
@@ -30,7 +33,7 @@ _PACK_FLOAT: Final = {
 }
 
 
-def fill(stream: StreamCore, dst: ArrayOrBuffer, value: object) -> None:
+def fill(stream: BaseStream, dst: ArrayOrBuffer, value: object) -> None:
     """Set every element of an array, or every byte of a buffer, to `value`.
 
     Raises:
@@ -48,7 +51,7 @@ def fill(stream: StreamCore, dst: ArrayOrBuffer, value: object) -> None:
     if isinstance(dst, StridedArray):
         fill_strided(stream, dst, pattern)
     else:
-        fill_dense(stream._box, dst._address, dst.nbytes, pattern)
+        fill_dense(stream._handle, dst._address, dst.nbytes, pattern)
     del memory  # held until here, whoever closes the array meanwhile
 
 
@@ -134,3 +137,92 @@ def _structure(value: object, dtype: AnyDType) -> AnyArray:
             if not dtype[name].shape:
                 _element(each, dtype[name])
     return element
+
+
+def fill_strided(stream: BaseStream, dst: AnyDeviceArray, pattern: bytes) -> None:
+    """Queue a fill of elements with the bytes of one; the memory is ready."""
+    box, to = stream._handle, side_of(dst)
+    plan = Plan.of_elements(dst.shape, dst.dtype.itemsize, to, to)
+    boxes = plan.boxes()
+    width = _word(plan, pattern)
+    if width and boxes.slice is None and boxes.copies <= MOST_BOXES:
+        for offset, _ in boxes.offsets():
+            _set_rows(box, plan.to + offset, boxes, width, pattern[:width])
+        return
+    with without_choices():
+        element = empty(stream, 1, dst.dtype)
+    fill_dense(box, element._address, element.nbytes, pattern)
+    of = Side(element.ptr, (0,) * dst.ndim)
+    copy_strided(stream.context, box, dst.shape, dst.dtype.itemsize, to, of)
+
+
+def _word(plan: Plan, pattern: bytes) -> int:
+    """The width of words, all the same, that an element is made of; 0 where there is none."""
+    steps = (step for axis in plan.axes for step in axis[1:])
+    numbers = (plan.to, plan.nbytes, *steps)
+    for width in (4, 2, 1):
+        is_word = pattern == pattern[:width] * (len(pattern) // width)
+        if is_word and not any(number % width for number in numbers):
+            return width
+    return 0
+
+
+def _set_rows(box: StreamHandle, address: int, boxes: Boxes, width: int, word: bytes) -> None:
+    row = boxes.row or Axis(1, boxes.nbytes, boxes.nbytes)
+    api, name = box.api, f"cuMemsetD2D{8 * width}Async"
+    function = {1: api.cuMemsetD2D8Async, 2: api.cuMemsetD2D16Async, 4: api.cuMemsetD2D32Async}
+    (code,) = function[width](
+        CUdeviceptr(address),
+        row.to,
+        int.from_bytes(word, "little"),
+        boxes.nbytes // width,
+        row.extent,
+        box.raw,
+    )
+    if code:
+        raise failure(api, code, name, f"filling {row.extent} rows of {boxes.nbytes} bytes")
+
+
+def fill_dense(box: StreamHandle, address: int, nbytes: int, pattern: bytes) -> None:
+    """Queue a fill of memory that is ready."""
+    for width in (1, 2, 4):
+        if address % width:  # a view may begin anywhere, and the driver sets whole words
+            break
+        if len(pattern) % width == 0 and pattern == pattern[:width] * (len(pattern) // width):
+            word = int.from_bytes(pattern[:width], "little")
+            _memset(box, address, word, width, nbytes // width)
+            return
+    _fill_by_doubling(box, address, nbytes, pattern)
+
+
+def _memset(box: StreamHandle, pointer: int, value: int, width: int, count: int) -> None:
+    """Set `count` elements of 1, 2 or 4 bytes."""
+    api, to = box.api, CUdeviceptr(pointer)
+    if width == 1:
+        call, (code,) = "cuMemsetD8Async", api.cuMemsetD8Async(to, value, count, box.raw)
+    elif width == 2:
+        call, (code,) = "cuMemsetD16Async", api.cuMemsetD16Async(to, value, count, box.raw)
+    else:
+        call, (code,) = "cuMemsetD32Async", api.cuMemsetD32Async(to, value, count, box.raw)
+    if code:
+        raise failure(api, code, call, f"filling {count * width} bytes")
+
+
+def _fill_by_doubling(box: StreamHandle, address: int, nbytes: int, pattern: bytes) -> None:
+    """Write the pattern once, then copy what is there behind itself; log2(n) copies.
+
+    The pattern is written by fills of a word each: a graph would read host memory at each replay.
+    """
+    width = 4 if len(pattern) % 4 == 0 and address % 4 == 0 else 1
+    for offset in range(0, len(pattern), width):
+        word = int.from_bytes(pattern[offset : offset + width], "little")
+        _memset(box, address + offset, word, width, 1)
+    api, done = box.api, len(pattern)
+    of = CUdeviceptr(address)
+    while done < nbytes:
+        step = min(done, nbytes - done)
+        to = CUdeviceptr(address + done)
+        code = transfer(box, api.cuMemcpyDtoDAsync, to, of, step, box.raw)
+        if code:
+            raise failure(api, code, "cuMemcpyDtoDAsync", f"filling {nbytes} bytes")
+        done += step

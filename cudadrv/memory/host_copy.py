@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeAlias, cast
 
 import numpy as np
 
+from .. import border
 from ..driver._api import CUdeviceptr, CUresult
 from ..driver.addresses import known_at
-from ..driver.in_use import failure
-from ..driver.later import drop_now
-from ..driver.stream_box import StreamBox
-from ..driver.stream_core import StreamCore
-from ..errors import CopyError, CudadrvError, WrongDeviceError
+from ..driver.deferred_release import run_deferred
+from ..driver.driver_selection import failure
+from ..driver.stream import BaseStream
+from ..driver.stream_handle import StreamHandle
+from ..errors import ArgumentTypeError, CopyError, CudadrvError, WrongDeviceError
 from .array import AnyDeviceArray
 from .buffer import DeviceBuffer
 from .dtypes import AnyArray
 from .order import AnyMemory, use
-from .staging import LEAST_STAGED_BYTES, ring_of
-from .transfer import transfer
+from .staging import LEAST_STAGED_BYTES, copy_staged
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 HostArray: TypeAlias = AnyArray
 ArrayOrBuffer: TypeAlias = AnyDeviceArray | DeviceBuffer
@@ -37,7 +40,7 @@ _STRIDED_IN_CAPTURE: Final = (
 _from_buffer: Final = cast("Callable[[AnyArray], ctypes.c_char]", ctypes.c_char.from_buffer)
 
 
-def upload(stream: StreamCore, dst: ArrayOrBuffer, src: HostArray, wait: bool = True) -> None:
+def upload(stream: BaseStream, dst: ArrayOrBuffer, src: HostArray, wait: bool = True) -> None:
     """Copy a host array of any strides to device memory of the same size.
 
     Small arrays are handed over at once, large ones that are not pinned go through the staging
@@ -50,8 +53,8 @@ def upload(stream: StreamCore, dst: ArrayOrBuffer, src: HostArray, wait: bool = 
         wait: whether a pinned array is waited for, so that it may be changed on return. Others
             may be changed in any case.
     """
-    box = stream._box
-    memory = dst._box
+    box = stream._handle
+    memory = dst._handle
     nbytes = dst.nbytes
     if memory.home is not box:
         memory = ready(stream, dst, writes=True)
@@ -80,7 +83,7 @@ def upload(stream: StreamCore, dst: ArrayOrBuffer, src: HostArray, wait: bool = 
     del memory  # held until here, whoever closes the array meanwhile
 
 
-def download(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer, wait: bool = True) -> None:
+def download(stream: BaseStream, dst: HostArray, src: ArrayOrBuffer, wait: bool = True) -> None:
     """Copy device memory to a host array of the same size and any strides.
 
     Args:
@@ -94,8 +97,8 @@ def download(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer, wait: bool 
     Raises:
         CopyError: the host array is read-only, or strided in a capture.
     """
-    box = stream._box
-    memory = src._box
+    box = stream._handle
+    memory = src._handle
     if memory.home is not box:
         memory = ready(stream, src, writes=False)
     nbytes = src.nbytes
@@ -128,7 +131,7 @@ def download(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer, wait: bool 
             (code,) = api.cuStreamSynchronize(box.raw)
             if code:
                 raise _wait_failure(box, code, stream)
-            drop_now()
+            run_deferred()
     except BaseException:
         if box.capture is None:
             api.cuStreamSynchronize(box.raw)  # nothing goes on writing the caller's array
@@ -136,26 +139,26 @@ def download(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer, wait: bool 
     del memory  # held until here, whoever closes the array meanwhile
 
 
-def _download_failure(box: StreamBox, code: CUresult, nbytes: int) -> CudadrvError:
+def _download_failure(box: StreamHandle, code: CUresult, nbytes: int) -> CudadrvError:
     doing = f"copying {nbytes} bytes from device {box.context.ordinal} to the host"
     return failure(box.api, code, "cuMemcpyDtoHAsync", doing)
 
 
-def _wait_failure(box: StreamBox, code: CUresult, stream: StreamCore) -> CudadrvError:
+def _wait_failure(box: StreamHandle, code: CUresult, stream: BaseStream) -> CudadrvError:
     doing = f"waiting for {stream!r}"
     if box.capture is not None:
         doing = "waiting for a copy that is captured (wait=False only records it)"
     return failure(box.api, code, "cuStreamSynchronize", doing)
 
 
-def ready(stream: StreamCore, memory: ArrayOrBuffer, *, writes: bool) -> AnyMemory:
+def ready(stream: BaseStream, memory: ArrayOrBuffer, *, writes: bool) -> AnyMemory:
     """The box of memory that the stream may use now: of its context, open, and waited for.
 
     Raises:
         ClosedError: the stream or the memory was closed.
         WrongDeviceError: the memory is of another context.
     """
-    box, found = stream._box, memory._memory
+    box, found = stream._handle, memory._memory
     if memory.context is not stream.context:
         raise wrong_context(stream, memory)
     if memory.nbytes:
@@ -163,7 +166,7 @@ def ready(stream: StreamCore, memory: ArrayOrBuffer, *, writes: bool) -> AnyMemo
     return found
 
 
-def opened(box: StreamBox) -> StreamBox:
+def opened(box: StreamHandle) -> StreamHandle:
     """The stream's box.
 
     Raises:
@@ -174,12 +177,12 @@ def opened(box: StreamBox) -> StreamBox:
 
 
 def _download_indirectly(
-    stream: StreamCore, dst: HostArray, src: ArrayOrBuffer, wait: bool
+    stream: BaseStream, dst: HostArray, src: ArrayOrBuffer, wait: bool
 ) -> None:
     """Copy to an array that is strided, or whose dtype the buffer protocol has no word for."""
     if dst.flags.c_contiguous:
         download(stream, dst.reshape(-1).view(np.uint8), src, wait)
-    elif stream._box.capture is not None:
+    elif stream._handle.capture is not None:
         raise CopyError(_STRIDED_IN_CAPTURE)
     else:
         dense = np.empty(dst.shape, dst.dtype)
@@ -192,37 +195,31 @@ def _require_writeable(dst: HostArray) -> None:
         raise CopyError("the host array to copy to is read-only")
 
 
-def _download_staged(stream: StreamCore, dst: HostArray, src: ArrayOrBuffer) -> bool:
+def _download_staged(stream: BaseStream, dst: HostArray, src: ArrayOrBuffer) -> bool:
     """Copy what is large and not pinned through the staging ring; whether it was copied."""
     _require_writeable(dst)
-    box = stream._box
+    box = stream._handle
     if box.capture is not None or src.nbytes < LEAST_STAGED_BYTES:
         return False
     if dst.flags.c_contiguous and is_reachable(box, dst):
         return False
-    ring = ring_of(stream.context)
-    if ring is None:
-        return False
-    ring.download(box, dst, src._address)
-    return True
+    return copy_staged(stream, src._address, dst, to_device=False)
 
 
-def _upload_large(stream: StreamCore, dst: ArrayOrBuffer, src: HostArray, wait: bool) -> None:
+def _upload_large(stream: BaseStream, dst: ArrayOrBuffer, src: HostArray, wait: bool) -> None:
     """Copy what is too large for the driver to take it over at once."""
-    box, is_dense = stream._box, src.flags.c_contiguous
+    box, is_dense = stream._handle, src.flags.c_contiguous
     accesses = box.context._driver.host_accesses
     if accesses is not None and not is_dense:
         accesses.host_reads(src)
-    ring = None
-    if src.nbytes >= LEAST_STAGED_BYTES and not (is_dense and is_reachable(box, src)):
-        ring = ring_of(stream.context)
-    if ring is None:
-        _upload_directly(box, dst._address, np.ascontiguousarray(src), wait)
-    else:
-        ring.upload(box, dst._address, src)
+    if src.nbytes >= LEAST_STAGED_BYTES:
+        is_known = is_dense and known_at(box.context, src.ctypes.data) is not None
+        if not is_known and copy_staged(stream, dst._address, src, to_device=True):
+            return
+    _upload_directly(box, dst._address, np.ascontiguousarray(src), wait)
 
 
-def _upload_directly(box: StreamBox, pointer: int, source: HostArray, wait: bool) -> None:
+def _upload_directly(box: StreamHandle, pointer: int, source: HostArray, wait: bool) -> None:
     to, of, api = CUdeviceptr(pointer), host_address(source), box.api
     try:
         code = transfer(box, api.cuMemcpyHtoDAsync, to, of, source.nbytes, box.raw)
@@ -241,7 +238,7 @@ def _upload_directly(box: StreamBox, pointer: int, source: HostArray, wait: bool
         raise
 
 
-def _upload_in_capture(box: StreamBox, dst: ArrayOrBuffer, src: HostArray) -> None:
+def _upload_in_capture(box: StreamHandle, dst: ArrayOrBuffer, src: HostArray) -> None:
     """Record a copy; each replay reads the array anew, which the graph keeps alive for that."""
     if not src.flags.c_contiguous:
         raise CopyError(_STRIDED_IN_CAPTURE)
@@ -250,7 +247,7 @@ def _upload_in_capture(box: StreamBox, dst: ArrayOrBuffer, src: HostArray) -> No
     _upload_directly(box, dst._address, src, wait=False)
 
 
-def _upload_failure(box: StreamBox, code: CUresult, nbytes: int) -> CudadrvError:
+def _upload_failure(box: StreamHandle, code: CUresult, nbytes: int) -> CudadrvError:
     doing = f"copying {nbytes} bytes from the host to device {box.context.ordinal}"
     return failure(box.api, code, "cuMemcpyHtoDAsync", doing)
 
@@ -265,14 +262,14 @@ def host_address(array: HostArray) -> int:
         return array.ctypes.data
 
 
-def wrong_context(stream: StreamCore, memory: ArrayOrBuffer) -> WrongDeviceError:
+def wrong_context(stream: BaseStream, memory: ArrayOrBuffer) -> WrongDeviceError:
     """The error for memory of another context than the stream's."""
     return WrongDeviceError(
         f"{memory!r} is used on {stream!r}: use a stream of its own context, or copy it there"
     )
 
 
-def is_reachable(stream: StreamBox, array: HostArray) -> bool:
+def is_reachable(stream: StreamHandle, array: HostArray) -> bool:
     """Whether the driver knows the host memory, and so the device may use it after a call's return.
 
     Managed memory may count as the device's.
@@ -281,3 +278,58 @@ def is_reachable(stream: StreamBox, array: HostArray) -> bool:
         CudaError: the driver refused to say.
     """
     return known_at(stream.context, host_address(array)) is not None
+
+
+def as_array(array: npt.ArrayLike) -> AnyArray:
+    """What NumPy makes of a sequence, a number or an array of a subclass.
+
+    Raises:
+        ArgumentTypeError: it makes no array of it.
+        CopyError: it has masked elements.
+    """
+    try:
+        source: AnyArray = np.asanyarray(array)
+    except Exception as error:  # the object's own conversion may raise anything
+        what = f"{border.described(array)}, becomes no NumPy array"
+        raise ArgumentTypeError(f"{what}: {error}") from error
+    require_plain(source)
+    return np.asarray(source)
+
+
+def require_plain(array: AnyArray) -> None:
+    """Raise for a host array with masked elements: device memory has no mask.
+
+    Raises:
+        CopyError: it has.
+    """
+    if type(array) is not np.ndarray and np.ma.is_masked(array):
+        raise CopyError(
+            "a host array with masked elements has no counterpart on a device: fill them with "
+            "`array.filled(value)`"
+        )
+
+
+_P = ParamSpec("_P")
+
+
+def transfer(
+    stream: StreamHandle,
+    function: Callable[_P, tuple[CUresult]],
+    *args: _P.args,
+    **kwargs: _P.kwargs,
+) -> CUresult:
+    """Call a copy function of the driver for a stream and give its result.
+
+    With a context of another device current, driver 580 refuses copies of stream-ordered memory
+    (CUDA_ERROR_INVALID_VALUE), although they name their stream; with none current it takes them,
+    but for what goes over the border of two mappings of a reserved range. Where there are several
+    devices or such ranges it is asked which context is current, and the stream's own is bound for
+    the call if need be, in a capture in any case: a refusal would spoil it, and be reported by who
+    checks a program's calls.
+    """
+    context = stream.context
+    if context.is_alone or (stream.capture is None and context.suits_copies()):
+        (code,) = function(*args, **kwargs)
+    else:
+        (code,) = context.call(function, *args, **kwargs)
+    return code

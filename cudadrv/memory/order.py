@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias, TypeVar
 
-from ..driver.context_box import ContextBox, Part
+from ..driver.context_handle import ChildHandle, ContextHandle
 from ..driver.handle import unroot
 from ..driver.locks import process_lock
-from ..driver.stream_box import CaptureState, StreamBox
+from ..driver.stream_handle import CaptureState, StreamHandle
 from ..errors import ClosedError
 
 _RawT = TypeVar("_RawT")
@@ -58,12 +58,12 @@ class Uses(NamedTuple):
             them as long as there was no other.
     """
 
-    writer: StreamBox | None
-    readers: tuple[StreamBox, ...] = ()
-    users: tuple[StreamBox, ...] = ()
+    writer: StreamHandle | None
+    readers: tuple[StreamHandle, ...] = ()
+    users: tuple[StreamHandle, ...] = ()
 
 
-class Memory(Part[_RawT]):
+class Memory(ChildHandle[_RawT]):
     """Owns device memory, and knows who used it.
 
     Attributes:
@@ -77,12 +77,14 @@ class Memory(Part[_RawT]):
 
     __slots__ = ("home", "moved", "public")
 
-    home: StreamBox | None
+    home: StreamHandle | None
     moved: Uses | None
     public: int
     leads_to_user: ClassVar[bool] = False
 
-    def __init__(self, context: ContextBox, raw: _RawT | None, stream: StreamBox | None) -> None:
+    def __init__(
+        self, context: ContextHandle, raw: _RawT | None, stream: StreamHandle | None
+    ) -> None:
         super().__init__(context, raw)
         self.home = stream
         self.moved = None
@@ -97,7 +99,7 @@ class Memory(Part[_RawT]):
     def _destroy(self) -> None:
         raise NotImplementedError
 
-    def all_users(self) -> tuple[StreamBox, ...]:
+    def all_users(self) -> tuple[StreamHandle, ...]:
         """Every stream that may still work on the memory."""
         writer, _, users = self.uses
         return users if writer is None or writer in users else (*users, writer)
@@ -107,7 +109,7 @@ class Memory(Part[_RawT]):
 AnyMemory: TypeAlias = Memory[Any]
 
 
-def use(memory: AnyMemory, stream: StreamBox, *, writes: bool = True) -> None:
+def use(memory: AnyMemory, stream: StreamHandle, *, writes: bool = True) -> None:
     """Order an operation that is about to be queued on `stream`, where it is not the home.
 
     Args:
@@ -140,12 +142,12 @@ def use(memory: AnyMemory, stream: StreamBox, *, writes: bool = True) -> None:
             return
 
 
-def is_ordered(memory: AnyMemory, stream: StreamBox, *, writes: bool) -> bool:
+def is_ordered(memory: AnyMemory, stream: StreamHandle, *, writes: bool) -> bool:
     """Whether an operation on a stream comes after all that it must wait for already."""
     return memory.home is stream or (not writes and stream in memory.uses.readers)
 
 
-def gather(memory: AnyMemory) -> StreamBox | None:
+def gather(memory: AnyMemory) -> StreamHandle | None:
     """A stream that comes after everything that was done to the memory, on any stream.
 
     It lives as long as the memory. None where the memory never was on a stream of its context.
@@ -163,7 +165,7 @@ def gather(memory: AnyMemory) -> StreamBox | None:
     return memory.home
 
 
-def note(memory: AnyMemory, stream: StreamBox) -> None:
+def note(memory: AnyMemory, stream: StreamHandle) -> None:
     """Let the release of a memory wait for a stream, and nothing else."""
     _check_there(memory)
     if stream.capture is not None:
@@ -198,7 +200,7 @@ def _settled(memory: AnyMemory) -> Uses:
     return seen
 
 
-def _move(memory: AnyMemory, stream: StreamBox, seen: Uses, writes: bool) -> bool:
+def _move(memory: AnyMemory, stream: StreamHandle, seen: Uses, writes: bool) -> bool:
     """Note a use, unless another thread moved the memory since the caller looked."""
     writer, readers, known = seen
     for other in (writer, stream):
@@ -210,7 +212,7 @@ def _move(memory: AnyMemory, stream: StreamBox, seen: Uses, writes: bool) -> boo
         needed = (writer, stream, own)
         known = tuple(user for user in known if user in needed or not _is_over(user))
     new_writer = stream if writes else writer
-    new_readers: tuple[StreamBox, ...] = ()
+    new_readers: tuple[StreamHandle, ...] = ()
     if not writes:
         new_readers = readers if stream in readers else (*readers, stream)
     new = Uses(new_writer, new_readers, known)
@@ -233,14 +235,14 @@ def _move(memory: AnyMemory, stream: StreamBox, seen: Uses, writes: bool) -> boo
     return True
 
 
-def _let_user_keep(memory: AnyMemory, stream: StreamBox) -> None:
+def _let_user_keep(memory: AnyMemory, stream: StreamHandle) -> None:
     """Let a collection find memory that leads to the owner of another library's stream."""
     if stream.is_foreign and memory.public:
         unroot(memory.public, memory)
         memory.public = 0
 
 
-def _home(memory: AnyMemory) -> StreamBox | None:
+def _home(memory: AnyMemory) -> StreamHandle | None:
     """The last writer, where nobody has read since and it is of the memory's context."""
     writer, readers, _ = memory.uses
     if writer is None or readers or writer.context is not memory.context:
@@ -248,12 +250,12 @@ def _home(memory: AnyMemory) -> StreamBox | None:
     return writer
 
 
-def _is_over(stream: StreamBox) -> bool:
+def _is_over(stream: StreamHandle) -> bool:
     return stream.is_closed and not stream.is_capturing() and stream.is_idle()
 
 
 def _use_in_capture(
-    memory: AnyMemory, stream: StreamBox, capture: CaptureState, writes: bool
+    memory: AnyMemory, stream: StreamHandle, capture: CaptureState, writes: bool
 ) -> None:
     """Note a use by the graph, and order the capture's own streams among each other."""
     capture.uses[memory] = capture.uses.get(memory, False) or writes
@@ -271,7 +273,7 @@ def _use_in_capture(
     capture.order[memory] = writer, readers
 
 
-def settle(memory: AnyMemory, streams: dict[StreamBox, StreamBox]) -> None:
+def settle(memory: AnyMemory, streams: dict[StreamHandle, StreamHandle]) -> None:
     """Give memory that was allocated in a capture the streams' own boxes for their twins."""
     with _moving:
         writer, readers, users = memory.uses

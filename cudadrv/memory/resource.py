@@ -14,49 +14,51 @@ from typing import Final, Protocol, cast
 
 from .. import border, errors
 from ..driver._api import CUdeviceptr, CUstream
-from ..driver.handle import Uncopied
-from ..driver.in_use import failure
-from ..driver.later import park
-from ..driver.stream_box import StreamBox, private_stream
-from ..driver.stream_core import StreamCore
+from ..driver.deferred_release import release_when
+from ..driver.driver_selection import failure
+from ..driver.handle import NotCopyable
+from ..driver.stream import BaseStream
+from ..driver.stream_handle import StreamHandle, private_stream
 from ..errors import CudadrvError, StreamCaptureUnsupportedError
 from .driver_pool import out_of_memory
 from .order import Memory
 
 
-class MemoryStream(Uncopied):
+class MemoryStream(NotCopyable):
     """The stream in whose order memory is taken and given back; usable when that was closed.
 
     Attributes:
         owner: the stream as users hold it.
     """
 
-    __slots__ = ("_box", "owner")
+    __slots__ = ("_handle", "owner")
 
-    def __init__(self, owner: StreamCore, box: StreamBox) -> None:
-        self.owner: StreamCore = owner
-        self._box = box
+    def __init__(self, owner: BaseStream, box: StreamHandle) -> None:
+        self.owner: BaseStream = owner
+        self._handle = box
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """The protocol of cuda.core: (version 0, CUstream as an int)."""
-        return 0, int(self._box.raw)
+        return 0, int(self._handle.raw)
 
     def __int__(self) -> int:
-        return int(self._box.raw)
+        return int(self._handle.raw)
 
     @property
     def handle(self) -> CUstream:
         """The CUstream."""
-        return self._box.raw
+        return self._handle.raw
 
     @property
     def device(self) -> int:
         """The ordinal of its device."""
-        return self._box.context.ordinal
+        return self._handle.context.ordinal
 
     def follow(self, other: MemoryStream) -> None:
         """Let what the stream is given from now on wait for what another one holds now."""
-        self._box.follow(border.instance("MemoryStream.follow: other", other, MemoryStream)._box)
+        self._handle.follow(
+            border.instance("MemoryStream.follow: other", other, MemoryStream)._handle
+        )
 
 
 def given_stream(
@@ -94,7 +96,7 @@ class DriverMemory:
         Raises:
             OutOfMemoryError: with the request and the free and total bytes.
         """
-        api = given_stream("DriverMemory.allocate", stream, nbytes)._box.api
+        api = given_stream("DriverMemory.allocate", stream, nbytes)._handle.api
         code, pointer = api.cuMemAllocAsync(nbytes, stream.handle)
         if code == errors.OutOfMemoryError.result:
             raise out_of_memory(stream.owner.context, nbytes, "cuMemAllocAsync")
@@ -104,7 +106,7 @@ class DriverMemory:
 
     def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
         """Give memory back to the pool."""
-        api = given_stream("DriverMemory.deallocate", stream, nbytes, address)._box.api
+        api = given_stream("DriverMemory.deallocate", stream, nbytes, address)._handle.api
         (code,) = api.cuMemFreeAsync(CUdeviceptr(address), stream.handle)
         if code:
             raise failure(api, code, "cuMemFreeAsync", f"giving back {nbytes} bytes")
@@ -182,7 +184,7 @@ def checked_resource(where: str, resource: MemoryResource) -> MemoryResource:
     return resource
 
 
-def chosen_for(stream: StreamCore) -> MemoryResource | None:
+def chosen_for(stream: BaseStream) -> MemoryResource | None:
     """What new memory of a stream comes from; None is the driver's pool."""
     resource = _block.get() or stream._resource or stream.context._resource
     if resource is None or type(resource) is DriverMemory:
@@ -230,17 +232,17 @@ class ResourceMemory(Memory[int]):
         self.resource: MemoryResource = resource
         self.nbytes: int = nbytes
         self.place: MemoryStream = place
-        super().__init__(place._box.context, None, place._box)
+        super().__init__(place._handle.context, None, place._handle)
 
     @classmethod
-    def take(cls, resource: MemoryResource, nbytes: int, stream: StreamCore) -> ResourceMemory:
+    def take(cls, resource: MemoryResource, nbytes: int, stream: BaseStream) -> ResourceMemory:
         """Memory for a stream.
 
         Raises:
             StreamCaptureUnsupportedError: the stream is capturing.
             ArgumentTypeError: what the resource gave is no address.
         """
-        box: StreamBox = stream._box
+        box: StreamHandle = stream._handle
         if box.capture is not None:
             raise StreamCaptureUnsupportedError(
                 f"allocating {nbytes} bytes of {type(resource).__name__} on a stream that is "
@@ -264,20 +266,20 @@ class ResourceMemory(Memory[int]):
 
     @classmethod
     def adopt(
-        cls, resource: MemoryResource, address: int, nbytes: int, stream: StreamCore
+        cls, resource: MemoryResource, address: int, nbytes: int, stream: BaseStream
     ) -> ResourceMemory:
         """Memory that was allocated already, as if a resource had given it for a stream."""
-        memory = cls(resource, nbytes, MemoryStream(stream, stream._box.own))
+        memory = cls(resource, nbytes, MemoryStream(stream, stream._handle.own))
         memory.raw = address
         return memory
 
     def _destroy(self) -> None:
         """Give the memory back after every stream that used it."""
-        users, source = self.all_users(), self.place._box
+        users, source = self.all_users(), self.place._handle
         if source.is_destroyed:
             # A collection found both. The work of the context is waited for, so any stream will do.
             source.synchronize()
-            source = self.place._box = private_stream(self.context)
+            source = self.place._handle = private_stream(self.context)
         if any(user.is_capturing() for user in (*users, source)):
             self._defer(users)
             return
@@ -298,10 +300,10 @@ class ResourceMemory(Memory[int]):
         if fault is not None:
             raise fault
 
-    def _defer(self, users: tuple[StreamBox, ...]) -> None:
+    def _defer(self, users: tuple[StreamHandle, ...]) -> None:
         """Leave the release to another object, which goes when the captures have ended."""
         heir = ResourceMemory(self.resource, self.nbytes, self.place)
         heir.moved = self.uses
         heir.raw = self.raw  # last: until then it gives nothing back
-        streams = (*users, self.place._box)
-        park(lambda: not any(user.is_capturing() for user in streams), [heir])
+        streams = (*users, self.place._handle)
+        release_when(lambda: not any(user.is_capturing() for user in streams), [heir])

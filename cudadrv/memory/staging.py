@@ -1,45 +1,179 @@
-"""Staged copies: ordinary host arrays through a ring of pinned buffers that several threads serve.
+"""Staged copies: ordinary host arrays through pinned buffers, by several threads.
 
 The driver copies pageable memory through one small buffer of its own on one thread, at a fraction
-of what the bus carries. Here several threads move chunks between the array and pinned buffers
-while other chunks are under way; `ctypes.memmove` and NumPy's copies let the interpreter go.
+of the bandwidth of the bus. Here several threads move chunks between the array and pinned buffers,
+while the driver transfers other chunks.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
+import sys
 import threading
+import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from ctypes import memmove
-from queue import Empty, SimpleQueue
-from typing import Final, NamedTuple
+from queue import SimpleQueue
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ..driver._api import CUdeviceptr
-from ..driver.context import ContextCore
-from ..driver.context_box import ContextBox
-from ..driver.driver_api import DriverApi
-from ..driver.in_use import failure
-from ..driver.stream_box import EventBox, StreamBox
+from ..driver.context import BaseContext
+from ..driver.context_handle import ContextHandle
+from ..driver.driver_selection import failure
+from ..driver.once_task import OnceTask
+from ..driver.stream import BaseStream
+from ..driver.stream_handle import EventHandle, StreamHandle
 from ..errors import CudadrvError, OutOfMemoryError
-from .copy_threads import Share, under_way, usable_threads, work_together
 from .dtypes import AnyArray
-from .host.pinned import pinned_in
-from .transfer import transfer
+from .pinned import pinned_in
 
+LEAST_STAGED_BYTES: Final = 16 << 20
+"""Smaller copies go directly: waking the threads would cost more than they save.
+
+Measured on H100 hosts of 16 cores: staged copies of 4 MiB take 1.2 to 1.3 times as long as direct
+ones, of 8 MiB 1.2 times, of 16 MiB 0.7 to 0.76 times, of 1 GiB 0.2 to 0.3 times. Between other
+copies, instead of repeated alone, direct ones were slower, and staging won from 4 MiB on.
+"""
 # A chunk costs some 60 microseconds of the interpreter's lock, which the threads hand around:
 # smaller ones (measured: 2 MiB) lose half of the bandwidth, larger ones leave the caches.
 CHUNK_BYTES: Final = 4 << 20
-"""The most that a chunk has, and what a slot has room for."""
+"""The most that a chunk has, and the size of a slot."""
 _LEAST_BYTES: Final = 1 << 20
 _FEWEST: Final = 6
 # Where other copies are under way, larger ones: in a scatter of 64 MiB over four devices the
 # interpreter's own work takes half of the time so.
 _FEWEST_BESIDE_OTHERS: Final = 4
+# How long a copy waits for another one's buffers where the system cannot pin more.
+_PATIENCE_SECONDS: Final = 1.0
+
+_MOST_A_PROCESSOR: Final = 4  # copies at once share them; it ends what quick copies would start
+MOST_THREADS: Final = 12
+"""Threads that serve one copy, its caller among them; more gained nothing on a host of 16 cores."""
+FEWEST_THREADS: Final = 4
+"""What a copy has however many are under way, as far as there are processors."""
+
+
+def usable_threads() -> int:
+    """The most threads that serve a copy; one a processor that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return min(MOST_THREADS, len(affinity(0)) if affinity is not None else os.cpu_count() or 1)
+
+
+class ThreadBudget:
+    """How many threads may serve a copy while it is among the copies `under_way`.
+
+    Each further thread takes time of the interpreter's lock. Where there are as many copies as
+    devices, all of them wait for that lock.
+
+    Attributes:
+        threads: the most threads that serve it.
+        is_alone: whether no other copy is under way.
+    """
+
+    __slots__ = ("is_alone", "threads")
+
+    def __init__(self) -> None:
+        copies, most = len(under_way) + 1, usable_threads()
+        self.is_alone: bool = copies == 1
+        self.threads: int = min(most, max(FEWEST_THREADS, most // copies))
+
+
+under_way: Final[list[ThreadBudget]] = []
+"""An item for each copy; its thread puts it in and takes it out again."""
+
+
+class _Helpers:
+    """The threads that help copies: all of them wait for one queue.
+
+    Each task that is given finds a thread, up to a number of threads a processor: a thread is
+    started where tasks are more than threads. Nothing counts idle threads, so an interrupt cannot
+    lose one.
+
+    Attributes:
+        tasks: what the threads wait for.
+        given: the tasks of copies under way. A copy puts its own in and takes them out.
+        threads: the threads; `starting` guards it.
+    """
+
+    def __init__(self) -> None:
+        self.tasks: SimpleQueue[OnceTask[[]]] = SimpleQueue()
+        self.given: set[OnceTask[[]]] = set()
+        self.threads: list[threading.Thread] = []
+        self.starting = threading.RLock()
+
+    def start(self) -> None:
+        """Start a thread for each task that has none."""
+        with self.starting:
+            # An interrupted start leaves a thread that may not run.
+            self.threads = [each for each in self.threads if each.is_alive()]
+            most = min(len(self.given), _MOST_A_PROCESSOR * usable_threads())
+            # When the interpreter ends, no thread starts or runs any more.
+            while len(self.threads) < most and not sys.is_finalizing():
+                thread = threading.Thread(target=self._serve, name="cudadrv-staging", daemon=True)
+                self.threads.append(thread)
+                try:
+                    thread.start()
+                except RuntimeError:
+                    return  # the system has no more
+
+    def _serve(self) -> None:
+        try:
+            while True:
+                task = self.tasks.get()
+                task.run()
+                self.given.discard(task)  # unless its copy has: an interrupt may prevent that
+                del task  # nothing of a copy stays alive in an idle thread
+        finally:
+            with self.starting:
+                self.threads.remove(threading.current_thread())
+
+
+_helpers = _Helpers()
+
+
+def _after_fork() -> None:
+    global _helpers
+    _helpers = _Helpers()  # the child has none of the threads
+    under_way.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def work_together(job: Callable[[], None], threads: int) -> None:
+    """Run `job` on the calling thread and on up to `threads` - 1 others; raise the first error.
+
+    The job shares the work out among the threads that run it. Fewer threads may run it, down to
+    the caller alone. No thread runs it any more when this returns or raises.
+    """
+    helpers = _helpers
+    tasks = list(map(OnceTask, itertools.repeat(job, min(threads, usable_threads()) - 1)))
+    errors: list[BaseException | None] = []
+    try:
+        try:
+            helpers.given.update(tasks)
+            if len(helpers.given) > len(helpers.threads):
+                helpers.start()
+            for task in tasks:
+                helpers.tasks.put(task)
+            job()
+        finally:
+            errors.extend(map(OnceTask.finish, tasks))
+    finally:
+        for task in tasks:
+            task.finish()  # again, as an interrupt may have come at the call before
+        helpers.given.difference_update(tasks)
+    for error in errors:
+        if error is not None:
+            raise error
 
 
 class Slot:
@@ -50,17 +184,61 @@ class Slot:
         address: of the first byte.
         event: recorded after the transfer that last used it.
         busy: whether that transfer may still be under way.
-        stream: where one may be under way after which no event was recorded.
+        stream: where a transfer may be under way after which no event was recorded.
     """
 
     __slots__ = ("address", "busy", "event", "memory", "stream")
 
-    def __init__(self, memory: npt.NDArray[np.uint8], event: EventBox) -> None:
+    def __init__(self, memory: npt.NDArray[np.uint8], event: EventHandle) -> None:
         self.memory: npt.NDArray[np.uint8] = memory
         self.address: int = memory.ctypes.data
-        self.event: EventBox = event
+        self.event: EventHandle = event
         self.busy: bool = False
-        self.stream: StreamBox | None = None
+        self.stream: StreamHandle | None = None
+
+    def wait(self) -> None:
+        """Wait for the transfer that last used the buffer."""
+        if self.stream is not None:
+            self.wait_for_stream()
+        elif self.busy:
+            api = self.event.context._driver.api
+            (code,) = api.cuEventSynchronize(self.event.raw)
+            if code:
+                raise failure(api, code, "cuEventSynchronize", "waiting for a staged chunk")
+            self.busy = False
+
+    def wait_for_stream(self) -> None:
+        """Wait for a transfer without an event, as an error or an interrupt came between.
+
+        Where that fails or is interrupted too, the next copy that uses the slot waits.
+        """
+        if self.stream is not None:
+            self.stream.synchronize()
+            self.stream, self.busy = None, False
+
+    def transfer(
+        self, stream: StreamHandle, pointer: int, chunk: Chunk, *, to_device: bool
+    ) -> None:
+        """Queue the transfer of a chunk, and the event that ends its use of the buffer."""
+        api, device = stream.context._driver.api, CUdeviceptr(pointer + chunk.offset)
+        self.stream = stream
+        if to_device:
+            call = "cuMemcpyHtoDAsync"
+            (code,) = api.cuMemcpyHtoDAsync(device, self.address, chunk.nbytes, stream.raw)
+        else:
+            call = "cuMemcpyDtoHAsync"
+            (code,) = api.cuMemcpyDtoHAsync(self.address, device, chunk.nbytes, stream.raw)
+        if not code:
+            call = "cuEventRecord"
+            (code,) = api.cuEventRecord(self.event.raw, stream.raw)
+        if code:
+            doing = f"copying {chunk.nbytes} bytes at offset {chunk.offset} by way of pinned memory"
+            raise failure(api, code, call, doing)
+        self.stream, self.busy = None, True
+
+
+Pair: TypeAlias = tuple[Slot, Slot]
+"""The buffers of a thread: it moves one chunk while another one is under way."""
 
 
 class Chunk(NamedTuple):
@@ -89,17 +267,17 @@ class Chunk(NamedTuple):
         return slot.memory[: self.nbytes].view(view.dtype).reshape(view.shape)
 
 
-def chunks_of(array: AnyArray, share: Share) -> list[Chunk]:
+def chunks_of(array: AnyArray, budget: ThreadBudget) -> deque[Chunk]:
     """An array in C order, cut into chunks that fit a slot."""
-    part = -(-array.nbytes // (_FEWEST if share.is_alone else _FEWEST_BESIDE_OTHERS))
+    part = -(-array.nbytes // (_FEWEST if budget.is_alone else _FEWEST_BESIDE_OTHERS))
     limit = min(CHUNK_BYTES, max(_LEAST_BYTES, -(-part // 4096) * 4096))
+    chunks: deque[Chunk] = deque()
     if array.flags.c_contiguous:
-        base = array.ctypes.data
-        return [
-            Chunk(offset, min(limit, array.nbytes - offset), base + offset, None)
-            for offset in range(0, array.nbytes, limit)
-        ]
-    chunks, offset = [], 0
+        base, size = array.ctypes.data, array.nbytes
+        for offset in range(0, size, limit):
+            chunks.append(Chunk(offset, min(limit, size - offset), base + offset, None))
+        return chunks
+    offset = 0
     for view in _pieces(array, limit):
         chunks.append(Chunk(offset, view.nbytes, 0, view))
         offset += view.nbytes
@@ -121,252 +299,121 @@ def _pieces(array: AnyArray, limit: int) -> Iterator[AnyArray]:
         yield array[first : first + rows]
 
 
-LEAST_STAGED_BYTES: Final = 16 << 20
-"""Smaller copies go directly: waking the threads would cost more than they save.
-
-Measured on H100 hosts of 16 cores: staged copies of 4 MiB take 1.2 to 1.3 times as long as direct
-ones, of 8 MiB 1.2 times, of 16 MiB 0.7 to 0.76 times, of 1 GiB 0.2 to 0.3 times. Between other
-copies, instead of repeated alone, direct ones were slower, and staging won from 4 MiB on.
-"""
-
-_PATIENCE_SECONDS: Final = 1.0
-"""A copy that has waited so long for buffers makes its own, which the ring keeps."""
-
-
-class _Pairs:
-    """The pairs of buffers that no thread uses. The one given back last is taken first.
-
-    Its bytes are the likeliest to be in the processor's caches still, by which the device reads and
-    writes them too.
-    """
-
-    def __init__(self, pairs: list[tuple[Slot, Slot]]) -> None:
-        self._stack = pairs
-        # Who has an item of it may take the last one of the stack.
-        self._tokens: SimpleQueue[None] = SimpleQueue()
-        for _ in pairs:
-            self._tokens.put(None)
-
-    def __len__(self) -> int:
-        return self._tokens.qsize()
-
-    def take(self, timeout: float) -> tuple[Slot, Slot]:
-        """Take a pair.
-
-        Raises:
-            Empty: there was none in so many seconds.
-        """
-        if timeout:
-            self._tokens.get(timeout=timeout)
-        else:
-            self._tokens.get_nowait()
-        return self._stack.pop()
-
-    def give_back(self, pair: tuple[Slot, Slot]) -> None:
-        """Let other threads take a pair."""
-        self._stack.append(pair)
-        self._tokens.put(None)
-
-
 class StagingRing:
-    """The pinned buffers of one context, 8 MiB a thread, that its staged copies share.
+    """The pinned buffers of one context, 8 MiB a thread, which its staged copies share.
 
-    A thread that serves a copy takes two: one is moved while the other is under way.
+    A thread that serves a copy has two of them. The pair that was given back last is taken first:
+    its bytes are the likeliest to be in the processor's caches, by which the device reads and
+    writes them too. A copy that finds no pair makes one, which the ring keeps.
+
+    Attributes:
+        pairs: the pairs that no thread uses.
+        is_usable: False where the system cannot pin the memory.
     """
 
-    def __init__(self, context: ContextBox) -> None:
-        self._context = context
-        count = usable_threads()
-        # An item for each copy that waits for a pair: a helper of another copy gives up its own.
-        self._waiting: list[bool] = []
-        self._pairs: _Pairs = _Pairs(_new_pairs(context, count))
+    def __init__(self, context: BaseContext) -> None:
+        self._context: ContextHandle = context._handle
+        self.pairs: deque[Pair] = deque()
+        self.is_usable: bool = True
+        try:
+            self.pairs.extend(_new_pairs(self._context, usable_threads()))
+        except OutOfMemoryError as error:
+            self.is_usable = False
+            warnings.warn(
+                f"large copies of ordinary arrays on {context!r} go unstaged and slow: {error}",
+                RuntimeWarning,
+                stacklevel=6,
+            )
 
-    @property
-    def api(self) -> DriverApi:
-        """The driver's functions."""
-        return self._context.api
-
-    def upload(self, stream: StreamBox, pointer: int, source: AnyArray) -> None:
-        """Queue the copy of a host array to device memory; the array may be changed on return."""
-
-        def serve(chunks: Iterator[Chunk], pair: tuple[Slot, Slot]) -> None:
-            for chunk, slot in zip(chunks, itertools.cycle(pair)):  # one is endless
-                self._wait(slot)
-                chunk.fill(slot)
-                self._queue(stream, slot, pointer, chunk, to_device=True)
-
-        share = Share()
-        self._share_out(serve, chunks_of(source, share), share)
-
-    def download(self, stream: StreamBox, target: AnyArray, pointer: int) -> None:
-        """Copy device memory to a host array, and wait for it."""
-
-        share = Share()
-        chunks = chunks_of(target, share)
-        # From here on there is one for each thread: whoever came first would take two, and
-        # another one find none.
-        last = chunks[max(0, len(chunks) - share.threads)].offset
-
-        def serve(taken: Iterator[Chunk], pair: tuple[Slot, Slot]) -> None:
-            under_way: tuple[Chunk, Slot] | None = None
-            for chunk, slot in zip(taken, itertools.cycle(pair)):  # one is endless
-                # The next transfer runs while the chunk before is moved.
-                self._wait(slot)
-                self._queue(stream, slot, pointer, chunk, to_device=False)
-                if under_way is not None:
-                    arrive(*under_way)
-                under_way = chunk, slot
-                if chunk.offset >= last:
-                    arrive(*under_way)
-                    under_way = None
-            if under_way is not None:
-                arrive(*under_way)
-
-        def arrive(chunk: Chunk, slot: Slot) -> None:
-            self._wait(slot)
-            chunk.empty(slot)
-
-        self._share_out(serve, chunks, share)
-
-    def _share_out(
-        self,
-        serve: Callable[[Iterator[Chunk], tuple[Slot, Slot]], None],
-        chunks: list[Chunk],
-        share: Share,
-    ) -> None:
-        """Let the caller and other threads serve chunks until none is left."""
-        numbers = itertools.count()
-        stopped: list[bool] = []
-        caller = threading.get_ident()
-
-        def remaining(is_caller: bool) -> Iterator[Chunk]:
-            while not stopped and (number := next(numbers)) < len(chunks):
-                yield chunks[number]
-                if not is_caller and self._is_waited_for():
-                    return
-
-        def work() -> None:
-            # Other copies may hold all buffers: one thread waits for some, the others do not.
-            is_caller = threading.get_ident() == caller
-            if is_caller and not self._pairs:
-                self._waiting.append(True)
-            pair: tuple[Slot, Slot] | None = None
+    def new_pair(self) -> Pair:
+        """Make a pair; where the system cannot pin it, wait for one of another copy."""
+        tries_end = time.monotonic() + _PATIENCE_SECONDS
+        while True:
             try:
-                pair = self._pair(is_caller)
-                if pair is not None:
-                    serve(remaining(is_caller), pair)
-            except BaseException:
-                stopped.append(True)
-                self._await_what_is_left(pair or ())
-                raise
-            finally:
-                if pair is not None:
-                    self._pairs.give_back(pair)
-
-        try:
-            under_way.append(share)
-            work_together(work, min(share.threads, len(chunks)))
-        finally:
-            if share in under_way:
-                under_way.remove(share)
-
-    def _pair(self, is_caller: bool) -> tuple[Slot, Slot] | None:
-        """Take a pair of buffers; None if a thread that only helps finds none."""
-        try:
-            return self._pairs.take(_PATIENCE_SECONDS if is_caller else 0)
-        except Empty:
-            # Other copies have all pairs, or an interrupt has lost one.
-            return _new_pairs(self._context, 1)[0] if is_caller else None
-
-    def _is_waited_for(self) -> bool:
-        """Whether another copy waits for a pair of buffers; one thread is told so for each."""
-        try:
-            return self._waiting.pop()
-        except IndexError:
-            return False
-
-    def _wait(self, slot: Slot) -> None:
-        self._await_unrecorded(slot)
-        if slot.busy:
-            (code,) = self.api.cuEventSynchronize(slot.event.raw)
-            if code:
-                raise failure(self.api, code, "cuEventSynchronize", "waiting for a staged chunk")
-            slot.busy = False
-
-    def _await_what_is_left(self, slots: Iterable[Slot]) -> None:
-        """Wait for transfers that an error broke off; that one is the error to tell."""
-        for slot in slots:
-            with suppress(CudadrvError):
-                self._await_unrecorded(slot)
-
-    def _await_unrecorded(self, slot: Slot) -> None:
-        """Wait for a transfer whose end no event tells, as an error or an interrupt came between.
-
-        Where that fails, or is interrupted as well, the next copy that gets the slot does it.
-        """
-        stream = slot.stream
-        if stream is not None:
-            stream.synchronize()
-            slot.stream, slot.busy = None, False
-
-    def _queue(
-        self, stream: StreamBox, slot: Slot, pointer: int, chunk: Chunk, *, to_device: bool
-    ) -> None:
-        """Queue the transfer of one chunk, and the event that ends its use of the slot."""
-        api, device = self.api, CUdeviceptr(pointer + chunk.offset)
-        host, nbytes = slot.address, chunk.nbytes
-        slot.stream = stream
-        if to_device:
-            call = "cuMemcpyHtoDAsync"
-            code = transfer(stream, api.cuMemcpyHtoDAsync, device, host, nbytes, stream.raw)
-        else:
-            call = "cuMemcpyDtoHAsync"
-            code = transfer(stream, api.cuMemcpyDtoHAsync, host, device, nbytes, stream.raw)
-        if not code:
-            call = "cuEventRecord"
-            (code,) = api.cuEventRecord(slot.event.raw, stream.raw)
-        if code:
-            doing = f"copying {chunk.nbytes} bytes at offset {chunk.offset} by way of pinned memory"
-            raise failure(api, code, call, doing)
-        slot.stream, slot.busy = None, True
+                return _new_pairs(self._context, 1)[0]
+            except OutOfMemoryError:
+                with suppress(IndexError):
+                    return self.pairs.pop()
+                if time.monotonic() > tries_end:
+                    raise
+                time.sleep(0.001)
 
 
-def _new_pairs(context: ContextBox, count: int) -> list[tuple[Slot, Slot]]:
+def _new_pairs(context: ContextHandle, count: int) -> list[Pair]:
     memory = pinned_in(context, 2 * count * CHUNK_BYTES)
     slots = [
-        Slot(memory[number * CHUNK_BYTES :][:CHUNK_BYTES], EventBox(context))
+        Slot(memory[number * CHUNK_BYTES :][:CHUNK_BYTES], EventHandle(context))
         for number in range(2 * count)
     ]
     return list(zip(slots[::2], slots[1::2], strict=True))
 
 
-class _Ring:
-    """The ring of a context, or that it cannot be had.
+def copy_staged(stream: BaseStream, pointer: int, array: AnyArray, *, to_device: bool) -> bool:
+    """Copy between a host array and device memory by several threads; False where that cannot be.
 
-    Attributes:
-        ring: the ring, if the system could pin its memory.
+    On return an upload is queued, and the array may be changed; a download is complete.
     """
+    owner = stream.context
+    ring = owner._kept.get(StagingRing) or owner._keep(StagingRing, lambda: StagingRing(owner))
+    assert isinstance(ring, StagingRing)
+    if not ring.is_usable:
+        return False
+    budget = ThreadBudget()
+    box, chunks = stream._handle, chunks_of(array, budget)
+    caller, context = threading.get_ident(), box.context
 
-    def __init__(self, context: ContextCore) -> None:
-        self.ring: StagingRing | None = None
+    def serve() -> None:
+        """Copy chunks until none is left."""
+        if not (context.is_alone or context.suits_copies()):
+            context.call(serve)
+            return
         try:
-            self.ring = StagingRing(context._box)
-        except OutOfMemoryError as error:
-            warnings.warn(
-                f"large copies of ordinary arrays on {context!r} go unstaged and slow: {error}",
-                RuntimeWarning,
-                stacklevel=5,
-            )
+            pair = ring.pairs.pop()
+        except IndexError:  # other copies have all of them
+            if threading.get_ident() != caller:
+                return
+            pair = ring.new_pair()
+        arriving: tuple[Chunk, Slot] | None = None
+        try:
+            for slot in itertools.cycle(pair):
+                try:
+                    chunk = chunks.popleft()
+                except IndexError:
+                    break
+                slot.wait()
+                if to_device:
+                    chunk.fill(slot)
+                    slot.transfer(box, pointer, chunk, to_device=True)
+                    continue
+                # The next transfer runs while the chunk before is moved.
+                slot.transfer(box, pointer, chunk, to_device=False)
+                if arriving is not None:
+                    arrive(*arriving)
+                arriving = chunk, slot
+                # The last chunks are one for each thread: the first one would take two.
+                if len(chunks) < budget.threads:
+                    arrive(*arriving)
+                    arriving = None
+            if arriving is not None:
+                arrive(*arriving)
+        except BaseException:
+            chunks.clear()
+            with suppress(CudadrvError):  # this is not the error to raise
+                pair[0].wait_for_stream()
+            with suppress(CudadrvError):
+                pair[1].wait_for_stream()
+            raise
+        finally:
+            ring.pairs.append(pair)
 
+    def arrive(chunk: Chunk, slot: Slot) -> None:
+        slot.wait()
+        chunk.empty(slot)
 
-def ring_of(context: ContextCore) -> StagingRing | None:
-    """The ring of a context, made at its first large copy; it goes with the context.
-
-    None, after one warning, where the system cannot pin its memory.
-    """
-    return context._keep(_Ring, lambda: _Ring(context)).ring
-
-
-def release_ring(context: ContextCore) -> None:
-    """Give a context's pinned buffers back; the next large copy makes new ones. Idempotent."""
-    context._drop(_Ring)
+    try:
+        under_way.append(budget)
+        work_together(serve, min(budget.threads, len(chunks)))
+    finally:
+        if budget in under_way:
+            under_way.remove(budget)
+    return True

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 from .. import border
 from ..driver.device import Device, list_devices
-from ..driver.in_use import call_bound
+from ..driver.driver_selection import call_bound
 from ..driver.types import ContextFlags
 from ..errors import ClosedError, InvalidDeviceError, InvalidValueError, NoDeviceError
 from ..stream import Context, cuda_context_for

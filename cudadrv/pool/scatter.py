@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from .. import border
 from ..errors import ArgumentTypeError, ArgumentValueError, NoDeviceError
-from .failures import ScatterError, TileError
+from .tile import ScatterError, TileError
 from .workers import Job, run_all
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from ..driver.in_use import Ending, current
+from ..driver.driver_selection import Ending, current
 from ..driver.once_task import OnceTask, complete
 from ..stream import cuda_context_for
 from .tile import Tile, Workplace, running

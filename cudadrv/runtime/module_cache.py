@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import ptx
 
 from .. import border
-from ..driver.in_use import Driver, in_use
+from ..driver.driver_selection import Driver, current_or_none
 from ..driver.locks import process_lock
 from ..errors import (
     ArgumentValueError,
@@ -18,7 +18,7 @@ from ..errors import (
     DriverCallFailed,
     RuntimeDependencyUnavailable,
 )
-from ..launch.module import Module
+from ..launch.module_and_kernel import Module
 from ..stream import Context
 
 Source: TypeAlias = str | Callable[[], str]
@@ -98,7 +98,7 @@ class PtxModuleCache:
             border.instance("PtxModuleCache.get: context", context, Context)
             module = self._on(context.device.driver).get(context)
             return None if module is None or module.closed else module
-        driver = in_use()
+        driver = current_or_none()
         # A copy: another thread may be adding one.
         modules = () if driver is None else tuple(self._on(driver).values())
         return next((module for module in modules if not module.closed), None)

@@ -11,10 +11,10 @@ from enum import Enum
 from typing import Final, Literal, NoReturn, TypeAlias, overload
 
 from .. import border
-from ..driver import in_use
+from ..driver import driver_selection
 from ..driver.capability import GpuDeviceInfo
 from ..driver.device import list_devices
-from ..driver.handle import Uncopied
+from ..driver.handle import NotCopyable
 from ..driver.locks import process_lock
 from ..errors import (
     ArgumentValueError,
@@ -30,8 +30,7 @@ from ..errors import (
     NoDeviceError,
     RequiredDeviceUnavailable,
 )
-from .calibration import Calibration, calibrate
-from .measurement import SMALLEST_GEMM_FLOPS
+from .calibration import SMALLEST_GEMM_FLOPS, Calibration, calibrate
 from .policy import GpuDispatchPolicy
 
 
@@ -93,7 +92,7 @@ class GpuBroken:
         raise type(self.error)(prefix + self.error.reason) from self.error.__cause__
 
 
-class GpuRuntime(Uncopied):
+class GpuRuntime(NotCopyable):
     """The usable devices, the highest score first, and how work is dispatched to them.
 
     `current` gives the process's own; tests and planners build others by hand.
@@ -270,7 +269,7 @@ class _CachedOutcome:
         return outcome
 
     def _found(self) -> GpuAvailability | None:
-        driver = in_use.in_use()
+        driver = driver_selection.current_or_none()
         if driver is not None:
             return driver.one_of(_ProbeEntry).outcome
         if self.without_driver is None:
@@ -280,7 +279,7 @@ class _CachedOutcome:
 
     def _probe(self) -> GpuAvailability:
         outcome = GpuRuntime.probe()
-        driver = in_use.in_use()
+        driver = driver_selection.current_or_none()
         if driver is None:
             self.without_driver = os.environ.get("CUDADRV_DRIVER"), outcome
         else:

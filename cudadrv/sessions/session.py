@@ -6,19 +6,21 @@ import gc
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Unpack, cast
+from typing import TYPE_CHECKING, Unpack, cast
 
 from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
 
-from ..driver.in_use import Driver, current, in_use, install, is_chosen
-from ..driver.later import drop_now
+from ..driver.deferred_release import run_deferred
+from ..driver.driver_selection import Driver, current, current_or_none, is_chosen, set_current
 from ..emulator.checks import CheckName
-from ..emulator.counters import Counters
 from ..emulator.emulator import NEWEST_DRIVER, Emulator
 from ..emulator.profiles import DeviceProperties, EmulatedDevice, given_devices
 from ..emulator.report import still_queued
-from ..emulator.timeline.choice import OrderName
+from ..emulator.timeline.schedule import OrderName
 from ..errors import ArgumentValueError, CheckError, CudadrvError, DriverSelectionError
+
+if TYPE_CHECKING:
+    from ..emulator.counters import Counters
 
 
 def use(
@@ -49,10 +51,10 @@ def use(
         suppressions=suppressions,
     )  # fmt: skip
     chosen = Driver(emulator)
-    former = current() if is_chosen() else install(chosen)
+    former = current() if is_chosen() else set_current(chosen)
     if former is not None:
-        if in_use() is chosen:
-            install(former)
+        if current_or_none() is chosen:
+            set_current(former)
         kind = "the emulator" if former.is_emulated else "the CUDA driver"
         raise DriverSelectionError(
             f"cudadrv.emulator.use() came after the first driver call, which chose {kind}\n"
@@ -110,11 +112,11 @@ def session(
 @contextmanager
 def _installed(driver: Driver) -> Iterator[None]:
     """The driver in use within the block."""
-    former = install(driver)
+    former = set_current(driver)
     try:
         yield
     finally:
-        install(former)
+        set_current(former)
         driver.clear_caches()
 
 
@@ -141,7 +143,7 @@ def look_for_leaks(emulator: Emulator) -> None:
         emulator.look_for_leaks()
         if emulator.checks.leaks:  # a collection costs more than most sessions
             gc.collect()
-            drop_now()  # what graphs kept
+            run_deferred()  # what graphs kept
             emulator.look_for_leaks()
 
 

@@ -10,7 +10,7 @@ from typing import Final, Unpack
 
 from ptx.emulate.threads.limits import Limits
 
-from ..driver.in_use import emulated_devices, emulated_limits, install, stand_by
+from ..driver.driver_selection import emulated_devices, emulated_limits, set_current, set_default
 from ..driver.locks import process_lock
 from ..emulator.checks import CheckName
 from ..emulator.emulator import NEWEST_DRIVER, Emulator
@@ -18,13 +18,13 @@ from ..emulator.profiles import DeviceProperties, EmulatedDevice
 from ..emulator.shared_libraries.libcuda import Libcuda
 from ..emulator.shared_libraries.libnvjitlink import LibnvJitLink
 from ..emulator.shared_libraries.runtime_module import RuntimeModule
-from ..emulator.timeline.choice import OrderName
+from ..emulator.timeline.schedule import OrderName
 from ..errors import DriverSelectionError
 from .session import devices_of, raising_findings
 
 
-class _Process:
-    """State of the process: the substitute libraries that are loaded.
+class _Substitutes:
+    """The substitute libraries that the process has loaded.
 
     Attributes:
         libcuda, libnvjitlink: made for the first stand-in; others keep their addresses.
@@ -40,7 +40,7 @@ class _Process:
         self.standing: StandIn | None = None
 
 
-_PROCESS: Final = _Process()
+_SUBSTITUTES: Final = _Substitutes()
 
 
 class StandIn(AbstractContextManager[Emulator]):
@@ -51,27 +51,27 @@ class StandIn(AbstractContextManager[Emulator]):
     """
 
     def __init__(self, emulated: AbstractContextManager[Emulator]) -> None:
-        with _PROCESS.lock, ExitStack() as stack:
-            if _PROCESS.standing is not None:
+        with _SUBSTITUTES.lock, ExitStack() as stack:
+            if _SUBSTITUTES.standing is not None:
                 raise DriverSelectionError(
                     "an emulator stands in for the CUDA driver already: close that first"
                 )
-            libcuda = _PROCESS.libcuda = _PROCESS.libcuda or Libcuda()
-            libnvjitlink = _PROCESS.libnvjitlink = _PROCESS.libnvjitlink or LibnvJitLink()
+            libcuda = _SUBSTITUTES.libcuda = _SUBSTITUTES.libcuda or Libcuda()
+            libnvjitlink = _SUBSTITUTES.libnvjitlink = _SUBSTITUTES.libnvjitlink or LibnvJitLink()
             self.emulator: Emulator = stack.enter_context(emulated)
             stack.callback(self._leave, libcuda, libnvjitlink)
             libcuda.use(self.emulator)
             libnvjitlink.use()
-            _PROCESS.runtime.use(self.emulator)
+            _SUBSTITUTES.runtime.use(self.emulator)
             self._stack = stack.pop_all()
-            _PROCESS.standing = self
+            _SUBSTITUTES.standing = self
 
     @staticmethod
     def _leave(libcuda: Libcuda, libnvjitlink: LibnvJitLink) -> None:
-        _PROCESS.runtime.leave()
+        _SUBSTITUTES.runtime.leave()
         libcuda.leave()
         libnvjitlink.leave()
-        _PROCESS.standing = None
+        _SUBSTITUTES.standing = None
 
     def __enter__(self) -> Emulator:
         return self.emulator
@@ -139,14 +139,14 @@ def stand_in(
 @contextmanager
 def _standing(emulator: Emulator, *, raise_findings: bool) -> Iterator[Emulator]:
     """The emulator as the driver that the first call chooses, of this library too."""
-    former = install(None)
+    former = set_current(None)
     with raising_findings(emulator, raise_findings=raise_findings):
-        stand_by(emulator)
+        set_default(emulator)
         try:
             yield emulator
             emulator.finish()
         finally:
-            stand_by(None)
-            used = install(former)
+            set_default(None)
+            used = set_current(former)
             if used is not None:
                 used.clear_caches()

@@ -1,3 +1,8 @@
 """The public streams and contexts."""
 
-from .context import Context as Context, Stream as Stream, cuda_context_for as cuda_context_for
+from .context_and_stream import (
+    Context as Context,
+    Stream as Stream,
+    StreamPool as StreamPool,
+    cuda_context_for as cuda_context_for,
+)

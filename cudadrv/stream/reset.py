@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import gc
 
-from ..driver.context import ContextCore
-from ..driver.context_box import ContextBox
+from ..driver.context import BaseContext
+from ..driver.context_handle import ContextHandle
+from ..driver.deferred_release import run_deferred
 from ..driver.device import Device
-from ..driver.handle import AnyBox, Closed, Closing, LostHandle, living, raise_all
-from ..driver.in_use import Driver, failure
-from ..driver.later import drop_now
-from ..driver.stream_box import EventBox, StreamBox
-from ..driver.stream_core import StreamCore
+from ..driver.driver_selection import Driver, failure
+from ..driver.handle import AnyHandle, Closeable, ClosedHandle, InvalidatedHandle, living, raise_all
+from ..driver.stream import BaseStream
+from ..driver.stream_handle import EventHandle, StreamHandle
 from ..errors import CudaError, InvalidValueError, ResetRefusedError
-from ..memory.host.pinned import HostBox, wait_for_contexts
-from ..memory.host.registered import RegisteredArray
+from ..memory.pinned import HostHandle, wait_for_contexts
+from ..memory.registered import RegisteredArray
 from ..memory.reuse.allocator import allocators
 from ..memory.reuse.arena import arenas
 
 
-def reset(context: ContextCore) -> None:
+def reset(context: BaseContext) -> None:
     """Close everything of a primary context, and let the driver destroy and forget the rest.
 
     Raises: what `Context.reset` does.
@@ -32,8 +32,8 @@ def reset(context: ContextCore) -> None:
         raise InvalidValueError(
             f"resetting {context!r}, which is no primary context: close it, and make another one"
         )
-    box = context._box
-    drop_now()
+    box = context._handle
+    run_deferred()
     _refuse_if_in_use(context)
     context.synchronize()
     wait_for_contexts(box.driver, int(box.raw))  # work of other devices may use its memory
@@ -41,28 +41,30 @@ def reset(context: ContextCore) -> None:
     _empty_caches(box)
     _forget(box.driver, context.ordinal)
     # An interrupt until here leaves the rest as it was, and the next reset goes on.
-    boxes = [each._box for each in _names(box) if each is not context]
+    boxes = [each._handle for each in _names(box) if each is not context]
     faults = _close_all(context)
-    lost = LostHandle(f"the context on device {context.ordinal} was reset, and what it had is gone")
+    lost = InvalidatedHandle(
+        f"the context on device {context.ordinal} was reset, and what it had is gone"
+    )
     faults += _destroy(boxes, lost)
     for each in (box, *green):
         each.is_lost = True
     for each in green:
         each.raw = lost  # type: ignore[assignment]  # no call takes it
     context._give_up()
-    drop_now()
+    run_deferred()
     for public in _names(box):
-        public._shut()  # what a finalizer or another thread made meanwhile
+        public._mark_closed()  # what a finalizer or another thread made meanwhile
     faults += _reset_device(context.device)
     raise_all(faults, f"resetting device {context.ordinal}")
 
 
-def _synchronized_green(context: ContextBox) -> list[ContextBox]:
+def _synchronized_green(context: ContextHandle) -> list[ContextHandle]:
     """The green contexts that stand on a primary one, once their work is done."""
     found = [
         each
         for each in context.driver.contexts.alive()
-        if isinstance(each, ContextBox) and each is not context and each.shares_with(context)
+        if isinstance(each, ContextHandle) and each is not context and each.shares_with(context)
     ]
     for each in found:
         (code,) = each.call(context.api.cuCtxSynchronize)
@@ -81,20 +83,23 @@ def _reset_device(device: Device) -> list[Exception]:
     return [failure(api, code, "cuDevicePrimaryCtxReset", doing)] if code else []
 
 
-def _refuse_if_in_use(context: ContextCore) -> None:
+def _refuse_if_in_use(context: BaseContext) -> None:
     """Raise `ResetRefusedError` for what cannot be closed."""
-    box = context._box
-    if any(isinstance(each, StreamCore) and each.capturing for each in _names(box)):
+    box = context._handle
+    if any(isinstance(each, BaseStream) and each.capturing for each in _names(box)):
         raise ResetRefusedError(f"{context!r} is not reset while a stream of it captures: end that")
     for each in _names(box):
-        if isinstance(each, ContextCore):
+        if isinstance(each, BaseContext):
             each._kept.clear()  # such as the pinned memory of large copies, which is made again
     gc.collect()
-    closing = {id(each._box) for each in _names(box) if isinstance(each, RegisteredArray)}
+    closing = {id(each._handle) for each in _names(box) if isinstance(each, RegisteredArray)}
     held = [
         each
         for each in box.driver.host_memory.alive()
-        if isinstance(each, HostBox) and each.raw and _is_of(each, box) and id(each) not in closing
+        if isinstance(each, HostHandle)
+        and each.raw
+        and _is_of(each, box)
+        and id(each) not in closing
     ]
     if held:
         raise ResetRefusedError(
@@ -103,7 +108,7 @@ def _refuse_if_in_use(context: ContextCore) -> None:
         )
 
 
-def _empty_caches(context: ContextBox) -> None:
+def _empty_caches(context: ContextHandle) -> None:
     """Give back what allocators have of a context, and what arenas keep of any."""
     for allocator in allocators.alive():
         if _is_of(allocator._queue, context):
@@ -119,49 +124,53 @@ def _forget(driver: Driver, ordinal: int) -> None:
             cache.pop(ordinal, None)
 
 
-def _close_all(context: ContextCore) -> list[Exception]:
+def _close_all(context: BaseContext) -> list[Exception]:
     """Close every public object of a context but itself; gives what that raised."""
     faults: list[Exception] = []
-    for each in _names(context._box):
+    for each in _names(context._handle):
         if each is context or each.closed:
             continue
         try:
             each._close_with_parent()
         except Exception as fault:
             faults.append(fault)
-    for each in _names(context._box):
+    for each in _names(context._handle):
         if each is not context:
-            each._shut()  # such as a slab that its arena has, which `close` leaves to that
+            each._mark_closed()  # such as a slab that its arena has, which `close` leaves to that
     return faults
 
 
-def _destroy(boxes: list[AnyBox], lost: LostHandle) -> list[Exception]:
+def _destroy(boxes: list[AnyHandle], lost: InvalidatedHandle) -> list[Exception]:
     """Destroy what was closed and is held still, such as by a call of another thread."""
     faults: list[Exception] = []
     for box in sorted(boxes, key=_depth):
         outcome: list[object] = []
         owner = box.destroyer or box
         owner._outcome = outcome
-        owner._go()
+        owner._destroy_and_report()
         box.raw = owner.raw = lost
         faults += [each for each in outcome if isinstance(each, CudaError)]
     return faults
 
 
-def _depth(box: AnyBox) -> int:
+def _depth(box: AnyHandle) -> int:
     """After how many kinds of others a box is destroyed."""
-    return 2 if isinstance(box, ContextBox) else int(isinstance(box, (StreamBox, EventBox)))
+    return (
+        2 if isinstance(box, ContextHandle) else int(isinstance(box, (StreamHandle, EventHandle)))
+    )
 
 
-def _names(context: ContextBox) -> list[Closing]:
+def _names(context: ContextHandle) -> list[Closeable]:
     """The open public objects of a context, under whichever of its boxes."""
-    sharing = [each for each in context.driver.sharing.alive() if isinstance(each, Closing)]
-    return [each for each in (*living(), *sharing) if _is_of(getattr(each, "_box", None), context)]
+    sharing = [each for each in context.driver.sharing.alive() if isinstance(each, Closeable)]
+    return [
+        each for each in (*living(), *sharing) if _is_of(getattr(each, "_handle", None), context)
+    ]
 
 
-def _is_of(box: object, context: ContextBox) -> bool:
+def _is_of(box: object, context: ContextHandle) -> bool:
     """Whether a box is of a primary context, which may have several, or of a green one on it."""
-    if box is None or isinstance(box, Closed):
+    if box is None or isinstance(box, ClosedHandle):
         return False
-    owner = box if isinstance(box, ContextBox) else getattr(box, "context", None)
-    return owner is context or (isinstance(owner, ContextBox) and owner.shares_with(context))
+    owner = box if isinstance(box, ContextHandle) else getattr(box, "context", None)
+    return owner is context or (isinstance(owner, ContextHandle) and owner.shares_with(context))

@@ -9,21 +9,29 @@ PYTEST_DONT_REWRITE
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
+import ptx
+
+from ..driver.device import Device
 from ..errors import ArgumentValueError, CudadrvError, DriverNotFoundError, NoDeviceError
-from .choices import VARIABLES, Choices, add_options, read_choices
+from ..version import VERSION
+from .choices import CHECK, ORDER, VARIABLES, Choices, add_options, read_choices
 from .cuda_test import CudaTest
-from .gpus import WorkerSpec, gpus, spread_workers
-from .plan import CUDA_EMULATOR, CUDA_TEST, MARKERS, Place, Plan, plan_of
+from .gpus import gpus, spread_workers
+from .plan import CUDA_EMULATOR, CUDA_TEST, MARKERS, CudaTestPlan, Place, plan_of, session_arguments
 
 if TYPE_CHECKING:
+    from execnet import XSpec
+
     from ..emulator.emulator import Emulator
+    from ..emulator.profiles import EmulatedDevice
     from ..stream import Context, Stream
+
 
 _CHOICES: Final = pytest.StashKey[Choices]()
 _TEST: Final = pytest.StashKey[CudaTest | None]()
@@ -40,12 +48,6 @@ _UNMARKED: Final = (
     "  it then runs on the GPU if there is one, else on the emulator; --cuda chooses"
 )
 _PLUGIN: Final = f"{Path(__file__).parent}{os.sep}"
-
-
-class WorkerNode(Protocol):
-    """A worker of pytest-xdist, before it starts."""
-
-    workerinput: dict[str, dict[str, str]]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -78,8 +80,6 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     choices = config.stash[_CHOICES]
     if not (config.pluginmanager.hasplugin("dsession") and choices.is_given):
         return []
-    from .header import header_of_workers
-
     return [header_of_workers(choices)]
 
 
@@ -93,19 +93,18 @@ def pytest_report_collectionfinish(
     places = {_place_of(each, plan, choices) for each in items if (plan := _plan_of(each))}
     if not places:
         return []
-    from .header import header  # which loads the compiler
-
     return [header(choices, places)]
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[WorkerSpec]) -> None:
+def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[XSpec]) -> None:
     """Give each worker a first device of its own."""
     spread_workers(specs, config.stash[_CHOICES].mode)
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: WorkerNode) -> None:
+# Any: a WorkerController of pytest-xdist, which has no types.
+def pytest_configure_node(node: Any) -> None:
     """Pass the options of this process to a worker."""
     there = {name: os.environ[name] for name in VARIABLES if name in os.environ}
     node.workerinput[_OF_CONTROLLER] = there
@@ -223,7 +222,7 @@ def _cuda_test(request: pytest.FixtureRequest) -> CudaTest:
     """The test's driver; a test that requests it while it runs has it from then on."""
     test = request.config.stash.get(_TEST, None)
     if test is None:
-        test = _open(request.node, Plan(None, 1, {}, may_leak=False))
+        test = _open(request.node, CudaTestPlan(None, 1, {}, may_leak=False))
     return test
 
 
@@ -266,7 +265,7 @@ def _fixtures_of(item: pytest.Item) -> Sequence[str]:
     return getattr(item, "fixturenames", ())
 
 
-def _plan_of(item: pytest.Item) -> Plan | None:
+def _plan_of(item: pytest.Item) -> CudaTestPlan | None:
     """Return the plan of a test; wrong markers are reported when it is set up."""
     try:
         return plan_of(item, _fixtures_of(item))
@@ -274,7 +273,7 @@ def _plan_of(item: pytest.Item) -> Plan | None:
         return None
 
 
-def _place_of(item: pytest.Item, plan: Plan, choices: Choices) -> Place:
+def _place_of(item: pytest.Item, plan: CudaTestPlan, choices: Choices) -> Place:
     """Return the place where a test runs."""
     if plan.place is not None:
         return plan.place
@@ -294,12 +293,12 @@ def _run_of(item: pytest.Item) -> str:
     return "" if callspec is None else str(callspec.params.get(CUDA_TEST, ""))
 
 
-def _seeds(plan: Plan, choices: Choices) -> int:
+def _seeds(plan: CudaTestPlan, choices: Choices) -> int:
     """Return the number of seeds of a test on the emulator; 0 for one run in the run's order."""
     return choices.seeds if plan.seeds is None else plan.seeds
 
 
-def _open(item: pytest.Item, plan: Plan) -> CudaTest:
+def _open(item: pytest.Item, plan: CudaTestPlan) -> CudaTest:
     choices = item.config.stash[_CHOICES]
     run = _run_of(item)
     if plan.seeds and not run:
@@ -368,3 +367,74 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         waiting += (each.__cause__, each.__context__)
         if isinstance(each, BaseExceptionGroup):
             waiting += each.exceptions
+
+
+def header(choices: Choices, places: Iterable[Place]) -> str:
+    """Return the line for tests at these places."""
+    there = set(places)
+    parts, checks = [f"cudadrv {VERSION}"], "none"
+    if "gpu" in there:
+        parts.append(_gpus())
+    if "emulator" in there:
+        arguments = session_arguments(CudaTestPlan(None, 1, {}, may_leak=True), choices)
+        parts.append(_emulator(arguments))
+        checks = ",".join(cast("list[str]", arguments["check"])) or checks
+    checks = os.environ.get(CHECK, checks) or "none"
+    return ", ".join([*parts, _nvrtc(), *_settings(choices, checks)])
+
+
+def header_of_workers(choices: Choices) -> str:
+    """Return the line for tests of workers, where each of them finds its own devices."""
+    profile = [f"profile {choices.profile}"] if choices.profile else []
+    settings = _settings(choices, os.environ.get(CHECK, "default") or "none")
+    return ", ".join([f"cudadrv {VERSION}", f"--cuda={choices.mode}", *profile, *settings])
+
+
+def _settings(choices: Choices, checks: str) -> list[str]:
+    order, _, seed = (os.environ.get(ORDER) or "immediate").partition(":")
+    if choices.seeds:
+        return ["order random", f"checks {checks}", f"seeds 0 to {choices.seeds - 1}"]
+    return [f"order {order}", f"checks {checks}", *([f"seed {seed}"] if seed else [])]
+
+
+def _gpus() -> str:
+    found = gpus()
+    if found.driver is None or not found.count:
+        return f"no GPU ({found.absence})"
+    from ..driver.device import driver_version
+    from ..driver.driver_selection import set_current
+
+    former = set_current(found.driver)
+    try:
+        names = dict.fromkeys(Device.get(ordinal).name for ordinal in range(found.count))
+        version = ".".join(map(str, driver_version()))
+    except CudadrvError as error:
+        return f"GPU ({error})"
+    finally:
+        set_current(former)
+    return f"{found.count} x {', '.join(names)}, driver {version}"
+
+
+def _emulator(arguments: Mapping[str, object]) -> str:
+    from ..emulator.emulator import NEWEST_DRIVER
+    from ..emulator.profiles import EmulatedDevice, given_devices
+
+    devices = arguments["devices"]
+    known = given_devices(devices, EmulatedDevice)  # type: ignore[arg-type]  # it checks them
+    return f"emulator of {_described(known)}, driver {'.'.join(map(str, NEWEST_DRIVER))}"
+
+
+def _nvrtc() -> str:
+    try:
+        return f"NVRTC {'.'.join(map(str, ptx.nvrtc_version()))}"
+    except ptx.PtxError as error:
+        return f"no NVRTC ({str(error).partition(chr(10))[0]})"
+
+
+def _described(devices: Sequence[EmulatedDevice]) -> str:
+    """Return emulated devices in words."""
+    kinds = dict.fromkeys(
+        f"{each.name} (sm_{each.compute_capability[0]}{each.compute_capability[1]})"
+        for each in devices
+    )
+    return f"{len(devices)} x {', '.join(kinds)}"

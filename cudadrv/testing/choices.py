@@ -211,9 +211,9 @@ def _one_of(name: str, value: str, names: tuple[str, ...]) -> str:
 
 
 def _is_order(order: str) -> None:
-    from ..emulator.timeline.choice import read_order  # which loads the emulator
+    from ..emulator.timeline.schedule import read_schedule  # which loads the emulator
 
-    read_order(order)
+    read_schedule(order)
 
 
 def _is_check(names: str) -> None:

@@ -9,12 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
-from ..driver.driver_api import load_cuda
-from ..driver.in_use import Driver, current, device_count, in_use
+from ..driver.driver_selection import Driver, current, current_or_none, device_count
+from ..driver.loading import load_cuda
 from ..errors import CudadrvError
 from .choices import DRIVER, Mode
+
+if TYPE_CHECKING:
+    from execnet import XSpec
 
 _VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 _LINUX_LISTS: Final = Path("/proc/driver/nvidia/gpus")
@@ -52,20 +55,13 @@ def gpus() -> Gpus:
 
 def _driver() -> Driver:
     """Return the process's own driver, unless that is an emulator."""
-    own = in_use()
+    own = current_or_none()
     if own is None and not os.environ.get(DRIVER, "").strip().startswith("emulator"):
         own = current()
     return Driver(load_cuda()) if own is None or own.is_emulated else own
 
 
-class WorkerSpec(Protocol):
-    """The start options of a worker of pytest-xdist, an `execnet.XSpec`."""
-
-    popen: bool | None
-    env: dict[str, str]
-
-
-def spread_workers(specs: Sequence[WorkerSpec], mode: Mode) -> None:
+def spread_workers(specs: Sequence[XSpec], mode: Mode) -> None:
     """Give each worker of this machine a first device of its own, in turn.
 
     All devices stay visible to all of them, in another order: so code that takes device 0 is

@@ -1,4 +1,4 @@
-"""`Plan`: the needs of one test, by its markers and fixtures, and its emulator's session."""
+"""`CudaTestPlan`: the needs of one test, by its markers and fixtures, and its session."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MARKERS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CudaTestPlan:
     """The needs of a test.
 
     Attributes:
@@ -53,7 +53,7 @@ class Plan:
         return choices.leaks_fail and not self.may_leak
 
 
-def plan_of(node: pytest.Item, fixtures: Collection[str]) -> Plan | None:
+def plan_of(node: pytest.Item, fixtures: Collection[str]) -> CudaTestPlan | None:
     """Return the plan of a test; None if it needs no CUDA.
 
     Raises:
@@ -75,7 +75,7 @@ def plan_of(node: pytest.Item, fixtures: Collection[str]) -> Plan | None:
     place: Place | None = "emulator" if needs_emulator else "gpu" if any(is_real) else None
     may_leak = node.get_closest_marker("may_leak") is not None
     gpus = 1 if several is None else _count(several)
-    return Plan(place, gpus, arguments, may_leak, _take_seeds(arguments))
+    return CudaTestPlan(place, gpus, arguments, may_leak, _take_seeds(arguments))
 
 
 def _take_seeds(arguments: dict[str, object]) -> int | None:
@@ -107,7 +107,7 @@ def _count(marker: pytest.Mark) -> int:
     raise ArgumentValueError("multi_gpu: give the number of devices, as in multi_gpu(2)")
 
 
-def session_arguments(plan: Plan, choices: Choices) -> dict[str, object]:
+def session_arguments(plan: CudaTestPlan, choices: Choices) -> dict[str, object]:
     """Return the arguments of `cudadrv.emulator.session` for a test.
 
     Raises:

@@ -15,8 +15,8 @@ import numpy as np
 from .. import border
 from ..driver._api import CUDA_ARRAY3D_DESCRIPTOR, CUarray_format, CUresult
 from ..driver.attributes import DeviceAttribute
-from ..driver.context import ContextCore
-from ..driver.in_use import failure
+from ..driver.context import BaseContext
+from ..driver.driver_selection import failure
 from ..errors import CudadrvError, DTypeError, TextureError
 from ..memory.driver_pool import out_of_memory
 from ..memory.dtypes import as_dtype
@@ -224,7 +224,7 @@ def descriptor_of(extents: Extents, texel: Texel) -> CUDA_ARRAY3D_DESCRIPTOR:
 
 
 def creation_error(
-    context: ContextCore, extents: Extents, texel: Texel, code: CUresult, call: str
+    context: BaseContext, extents: Extents, texel: Texel, code: CUresult, call: str
 ) -> CudadrvError:
     """Return the error for an array that the driver did not make."""
     if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:

@@ -22,16 +22,15 @@ from ..driver._api import (
     CUmemorytype,
     CUmipmappedArray,
 )
-from ..driver.context import ContextCore
-from ..driver.handle import Closing, check
-from ..driver.in_use import failure
-from ..driver.stream_core import StreamCore
+from ..driver.context import BaseContext, require_context
+from ..driver.driver_selection import failure
+from ..driver.handle import Closeable, check
+from ..driver.stream import BaseStream, require_stream
 from ..errors import CopyError, TextureError, WrongDeviceError
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.copy import contiguous, copy_on_device, temporary
 from ..memory.dtypes import AnyArray, TypedDType
-from ..memory.host_array import require_plain
-from ..memory.host_copy import host_address, is_reachable
+from ..memory.host_copy import host_address, is_reachable, require_plain
 from ..memory.layout import Shape, checked_shape
 from ..memory.order import AnyMemory, Memory, use
 from .array_layout import Extents, Texel, creation_error, descriptor_of
@@ -65,12 +64,12 @@ class MipmapMemory(Memory[CUmipmappedArray]):
         check(self, code, "cuMipmappedArrayDestroy", doing)
 
 
-class Texels(Closing, Generic[_ScalarT]):
+class Texels(Closeable, Generic[_ScalarT]):
     """The properties that a CUDA array and a mipmapped one share."""
 
     __slots__ = ("context", "extents", "texel")
 
-    context: ContextCore
+    context: BaseContext
     extents: Extents
     texel: Texel
 
@@ -127,7 +126,7 @@ class CudaArray(Texels[_ScalarT]):
     __slots__ = ("_array",)
 
     # A level shares the handle of its mipmapped array.
-    _box: ArrayMemory | MipmapMemory
+    _handle: ArrayMemory | MipmapMemory
     _array: CUarray
 
     # Added to the error of a kernel argument.
@@ -136,7 +135,7 @@ class CudaArray(Texels[_ScalarT]):
     @overload
     def __init__(
         self,
-        context: ContextCore,
+        context: BaseContext,
         shape: Shape,
         dtype: TypedDType[_ScalarT],
         *,
@@ -150,7 +149,7 @@ class CudaArray(Texels[_ScalarT]):
     @overload
     def __init__(
         self: CudaArray[Any],
-        context: ContextCore,
+        context: BaseContext,
         shape: Shape,
         dtype: npt.DTypeLike,
         *,
@@ -162,7 +161,7 @@ class CudaArray(Texels[_ScalarT]):
     ) -> None: ...
     def __init__(
         self,
-        context: ContextCore,
+        context: BaseContext,
         shape: Shape,
         dtype: npt.DTypeLike,
         *,
@@ -175,7 +174,7 @@ class CudaArray(Texels[_ScalarT]):
         texel = Texel.of(dtype, channels)
         extents = Extents(checked_shape(shape), layered, cubemap, surface, gather)
         extents.check()
-        box = border.instance("CudaArray: context", context, ContextCore)._box
+        box = require_context("CudaArray: context", context)._handle
         memory = ArrayMemory(box, None, None)
         code = memory.make(box.api.cuArray3DCreate, descriptor_of(extents, texel))
         if code:
@@ -186,7 +185,7 @@ class CudaArray(Texels[_ScalarT]):
     @classmethod
     def of_level(
         cls,
-        context: ContextCore,
+        context: BaseContext,
         extents: Extents,
         texel: Texel,
         handle: CUarray,
@@ -199,7 +198,7 @@ class CudaArray(Texels[_ScalarT]):
 
     def _stand(
         self,
-        context: ContextCore,
+        context: BaseContext,
         extents: Extents,
         texel: Texel,
         handle: CUarray,
@@ -227,7 +226,7 @@ class CudaArray(Texels[_ScalarT]):
         Raises:
             ClosedError: it was closed.
         """
-        self._box.raw  # noqa: B018  # raises once it is closed
+        self._handle.raw  # noqa: B018  # raises once it is closed
         return self._array
 
     @property
@@ -243,7 +242,7 @@ class CudaArray(Texels[_ScalarT]):
     @classmethod
     def from_host(
         cls,
-        stream: StreamCore,
+        stream: BaseStream,
         array: npt.NDArray[_HostT],
         *,
         channels: int = 1,
@@ -259,7 +258,7 @@ class CudaArray(Texels[_ScalarT]):
             array: of any strides; several channels are its last axis.
             channels, layered, cubemap, surface, gather: as of `CudaArray`.
         """
-        border.instance("CudaArray.from_host: stream", stream, StreamCore)
+        require_stream("CudaArray.from_host: stream", stream)
         border.instance("CudaArray.from_host: array", array, np.ndarray)
         channels = border.integer("CudaArray.from_host: channels", channels)
         shape = array.shape
@@ -279,7 +278,7 @@ class CudaArray(Texels[_ScalarT]):
 
     def copy_from(
         self,
-        stream: StreamCore,
+        stream: BaseStream,
         source: AnyArray | AnyDeviceArray | CudaArray[Any],
         *,
         origin: Sequence[int] | None = None,
@@ -299,14 +298,14 @@ class CudaArray(Texels[_ScalarT]):
             CopyError: the source has another dtype or number of axes, or goes beyond the array.
             WrongDeviceError: stream, source and array are not of one context.
         """
-        border.instance("CudaArray.copy_from: stream", stream, StreamCore)
+        require_stream("CudaArray.copy_from: stream", stream)
         border.instance("CudaArray.copy_from: source", source, (np.ndarray, DeviceArray, CudaArray))
         _copy_in(stream, self, source, origin, wait=wait)
 
     @overload
     def copy_to(
         self,
-        stream: StreamCore,
+        stream: BaseStream,
         out: None = None,
         *,
         origin: Sequence[int] | None = None,
@@ -315,7 +314,7 @@ class CudaArray(Texels[_ScalarT]):
     @overload
     def copy_to(
         self,
-        stream: StreamCore,
+        stream: BaseStream,
         out: npt.NDArray[_ScalarT],
         *,
         origin: Sequence[int] | None = None,
@@ -324,7 +323,7 @@ class CudaArray(Texels[_ScalarT]):
     @overload
     def copy_to(
         self,
-        stream: StreamCore,
+        stream: BaseStream,
         out: DeviceArray[_ScalarT],
         *,
         origin: Sequence[int] | None = None,
@@ -332,7 +331,7 @@ class CudaArray(Texels[_ScalarT]):
     ) -> DeviceArray[_ScalarT]: ...
     def copy_to(
         self,
-        stream: StreamCore,
+        stream: BaseStream,
         out: npt.NDArray[_ScalarT] | DeviceArray[_ScalarT] | None = None,
         *,
         origin: Sequence[int] | None = None,
@@ -348,7 +347,7 @@ class CudaArray(Texels[_ScalarT]):
                 than the array.
             WrongDeviceError: stream, `out` and array are not of one context.
         """
-        border.instance("CudaArray.copy_to: stream", stream, StreamCore)
+        require_stream("CudaArray.copy_to: stream", stream)
         border.optional("CudaArray.copy_to: out", out, (np.ndarray, DeviceArray))
         origin = _checked_origin(origin)
         if out is None:
@@ -374,7 +373,7 @@ _Side: TypeAlias = AnyArray | AnyDeviceArray | _AnyCudaArray
 
 
 def _copy_in(
-    stream: StreamCore,
+    stream: BaseStream,
     array: _AnyCudaArray,
     source: _Side,
     origin: Sequence[int] | None,
@@ -411,12 +410,12 @@ def _copy_in(
     copy.srcPitch, copy.srcHeight = copy.WidthInBytes, copy.Height
     doing = f"copying {_described(source)} to {array!r}"
     _run(stream, copy, doing, array, source, into_array=True)
-    if host is not None and wait and not stream.capturing and is_reachable(stream._box, host):
+    if host is not None and wait and not stream.capturing and is_reachable(stream._handle, host):
         stream.synchronize()
 
 
 def _copy_out(
-    stream: StreamCore,
+    stream: BaseStream,
     array: _AnyCudaArray,
     out: AnyArray | AnyDeviceArray,
     origin: Sequence[int] | None,
@@ -450,14 +449,14 @@ def _copy_out(
     if (
         isinstance(target, np.ndarray)
         and not stream.capturing
-        and (wait or target is not out or not is_reachable(stream._box, target))
+        and (wait or target is not out or not is_reachable(stream._handle, target))
     ):
         stream.synchronize()
     if isinstance(out, np.ndarray) and target is not out:
         out[...] = target
 
 
-def _dense(stream: StreamCore, out: AnyArray) -> AnyArray:
+def _dense(stream: BaseStream, out: AnyArray) -> AnyArray:
     """Return a host array that the driver can write: `out`, or one to be copied to it."""
     if not out.flags.writeable:
         raise CopyError("the host array to copy to is read-only")
@@ -476,7 +475,7 @@ def _checked_origin(origin: Sequence[int] | None) -> tuple[int, ...] | None:
     return tuple(border.integer("the origin of a box", place) for place in places)
 
 
-def _require(stream: StreamCore, array: _AnyCudaArray, other: _Side) -> None:
+def _require(stream: BaseStream, array: _AnyCudaArray, other: _Side) -> None:
     """Raise unless all is of one context, and of one dtype."""
     if isinstance(other, np.ndarray):
         require_plain(other)
@@ -530,7 +529,7 @@ def _boxed(array: _AnyCudaArray, shape: tuple[int, ...]) -> CUDA_MEMCPY3D:
 
 
 def _run(
-    stream: StreamCore,
+    stream: BaseStream,
     copy: CUDA_MEMCPY3D,
     doing: str,
     array: _AnyCudaArray,
@@ -538,12 +537,12 @@ def _run(
     *,
     into_array: bool,
 ) -> None:
-    box = border.instance("a copy of texels: stream", stream, StreamCore)._box
+    box = require_stream("a copy of texels: stream", stream)._handle
     box.raw  # noqa: B018  # raises once the stream is closed
-    held: list[AnyMemory] = [array._box]
+    held: list[AnyMemory] = [array._handle]
     use(held[0], box, writes=into_array)
     if not isinstance(other, np.ndarray):
-        held.append(other._memory if isinstance(other, DeviceArray) else other._box)
+        held.append(other._memory if isinstance(other, DeviceArray) else other._handle)
         use(held[1], box, writes=not into_array)
     elif box.capture is not None:
         box.capture.keeps.append(other)  # each replay copies anew

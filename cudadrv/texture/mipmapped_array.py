@@ -8,8 +8,8 @@ import numpy as np
 
 from .. import border
 from ..driver._api import CUmipmappedArray
-from ..driver.context import ContextCore
-from ..driver.in_use import failure
+from ..driver.context import BaseContext, require_context
+from ..driver.driver_selection import failure
 from ..errors import TextureError
 from ..memory.dtypes import TypedDType
 from ..memory.layout import Shape, checked_shape
@@ -50,14 +50,14 @@ class MipmappedArray(Texels[_ScalarT]):
 
     __slots__ = ("_levels", "levels")
 
-    _box: MipmapMemory
+    _handle: MipmapMemory
     # Added to the error of a kernel argument.
     argument_hint = "kernels read it through a Texture over it"
 
     @overload
     def __init__(
         self,
-        context: ContextCore,
+        context: BaseContext,
         shape: Shape,
         dtype: TypedDType[_ScalarT],
         *,
@@ -71,7 +71,7 @@ class MipmappedArray(Texels[_ScalarT]):
     @overload
     def __init__(
         self: MipmappedArray[Any],
-        context: ContextCore,
+        context: BaseContext,
         shape: Shape,
         dtype: npt.DTypeLike,
         *,
@@ -83,7 +83,7 @@ class MipmappedArray(Texels[_ScalarT]):
     ) -> None: ...
     def __init__(
         self,
-        context: ContextCore,
+        context: BaseContext,
         shape: Shape,
         dtype: npt.DTypeLike,
         *,
@@ -104,7 +104,7 @@ class MipmappedArray(Texels[_ScalarT]):
                 f"{levels} levels of a CUDA array of shape {extents.shape}: it has 1 to {most}"
             )
         self.levels: int = most if levels is None else levels
-        box = border.instance("MipmappedArray: context", context, ContextCore)._box
+        box = require_context("MipmappedArray: context", context)._handle
         memory, descriptor = MipmapMemory(box, None, None), descriptor_of(extents, texel)
         code = memory.make(box.api.cuMipmappedArrayCreate, descriptor, self.levels)
         if code:
@@ -119,7 +119,7 @@ class MipmappedArray(Texels[_ScalarT]):
         self._find_levels()
 
     def _find_levels(self) -> None:
-        box, extents = self._box, self.extents
+        box, extents = self._handle, self.extents
         for number in range(self.levels):
             code, handle = box.api.cuMipmappedArrayGetLevel(box.raw, number)
             if code:
@@ -142,7 +142,7 @@ class MipmappedArray(Texels[_ScalarT]):
         Raises:
             ClosedError: it was closed.
         """
-        return self._box.raw
+        return self._handle.raw
 
     def __repr__(self) -> str:
         state = ", closed" if self.closed else ""

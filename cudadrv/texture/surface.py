@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..driver._api import CUDA_RESOURCE_DESC, CUresourcetype
-from ..driver.in_use import failure
+from ..driver.driver_selection import failure
 from ..errors import TextureError
 from .cuda_array import CudaArray
-from .texture import TexelView, ViewBox
+from .texture import TexelView, ViewHandle
 
 
 class Surface(TexelView):
@@ -36,11 +36,11 @@ class Surface(TexelView):
             raise TextureError(f"a surface over a {type(array).__name__}: it is over a CudaArray")
         if not array.extents.surface:
             raise TextureError(f"a surface over {array!r}: make the array with surface=True")
-        memory, context = array._box, array.context._box
+        memory, context = array._handle, array.context._handle
         resource = CUDA_RESOURCE_DESC()
         resource.resType = CUresourcetype.CU_RESOURCE_TYPE_ARRAY
         resource.res.array.hArray = array.handle
-        box = ViewBox(context, memory)
+        box = ViewHandle(context, memory)
         code = box.make(context.api.cuSurfObjectCreate, resource)
         if code:
             doing = f"making a surface over {array!r}"

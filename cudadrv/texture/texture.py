@@ -27,10 +27,10 @@ from ..driver._api import (
     CUtexObject,
 )
 from ..driver.attributes import DeviceAttribute
-from ..driver.context import ContextCore
-from ..driver.context_box import ContextBox, Part
-from ..driver.handle import Closed, Closing, check
-from ..driver.in_use import failure
+from ..driver.context import BaseContext
+from ..driver.context_handle import ChildHandle, ContextHandle
+from ..driver.driver_selection import failure
+from ..driver.handle import Closeable, ClosedHandle, check
 from ..errors import ClosedError, TextureError
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceMemory
@@ -70,7 +70,7 @@ class ReadMode(Enum):
     NORMALIZED = "8- and 16-bit integers as floats of 0 to 1, signed ones of -1 to 1"
 
 
-class ViewBox(Part[CUtexObject | CUsurfObject]):
+class ViewHandle(ChildHandle[CUtexObject | CUsurfObject]):
     """Owning handle of a texture or surface object; it holds the memory below.
 
     The driver gives the number of a destroyed object to no other while work is pending (measured
@@ -82,7 +82,7 @@ class ViewBox(Part[CUtexObject | CUsurfObject]):
 
     __slots__ = ("memory",)
 
-    def __init__(self, context: ContextBox, memory: AnyMemory) -> None:
+    def __init__(self, context: ContextHandle, memory: AnyMemory) -> None:
         super().__init__(context)
         self.memory: AnyMemory = memory
 
@@ -103,7 +103,7 @@ class ViewBox(Part[CUtexObject | CUsurfObject]):
 Resource: TypeAlias = CudaArray[Any] | MipmappedArray[Any] | AnyDeviceArray
 
 
-class TexelView(Closing):
+class TexelView(Closeable):
     """A texture or surface object over an array, which it keeps.
 
     Attributes:
@@ -113,14 +113,14 @@ class TexelView(Closing):
 
     __slots__ = ("_resource", "buffer", "context")
 
-    _box: ViewBox
+    _handle: ViewHandle
     # True if kernels may write the array.
     _is_written: ClassVar[bool]
 
-    def __init__(self, resource: Resource, box: ViewBox) -> None:
-        self.context: ContextCore = resource.context
+    def __init__(self, resource: Resource, box: ViewHandle) -> None:
+        self.context: BaseContext = resource.context
         self._resource: Resource | None = resource
-        # Its `_box` owns the memory: a launch compares it first.
+        # Its `_handle` owns the memory: a launch compares it first.
         self.buffer: CudaArray[Any] | MipmappedArray[Any] | DeviceMemory = (
             resource._root if isinstance(resource, DeviceArray) else resource
         )
@@ -160,15 +160,15 @@ class TexelView(Closing):
         return self._opened.number
 
     @property
-    def _opened(self) -> ViewBox:
+    def _opened(self) -> ViewHandle:
         if self.closed:
             raise ClosedError(self._closed_text)
-        return self._box
+        return self._handle
 
     @property
     def _memory(self) -> AnyMemory:
-        memory = self.buffer._box
-        if isinstance(memory, Closed):
+        memory = self.buffer._handle
+        if isinstance(memory, ClosedHandle):
             raise ClosedError(self._closed_text)
         return memory
 
@@ -527,13 +527,13 @@ def _levels(mip_levels: Sequence[float]) -> tuple[float, float]:
     return levels[0], levels[1]
 
 
-def _created(reading: Reading, resource: Resource, texel: Texel, width: int | None) -> ViewBox:
+def _created(reading: Reading, resource: Resource, texel: Texel, width: int | None) -> ViewHandle:
     """Make the texture object; its handle holds the memory."""
     descriptor = describe(resource, texel, width)
     reading.check(resource, texel)
-    context = resource.context._box
-    memory = resource._memory if isinstance(resource, DeviceArray) else resource._box
-    box = ViewBox(context, memory)
+    context = resource.context._handle
+    memory = resource._memory if isinstance(resource, DeviceArray) else resource._handle
+    box = ViewHandle(context, memory)
     native = _native(reading, resource, texel)
     code = box.make(context.api.cuTexObjectCreate, descriptor, native, None)
     if code:

@@ -15,12 +15,12 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from ..driver._api import CUresult, CUstream, CUstream_flags, CUstreamCaptureStatus
-from ..driver.context import ContextCore
+from ..driver.context import BaseContext
 from ..driver.driver_api import DriverApi
-from ..driver.handle import Closing, check, raise_all
-from ..driver.in_use import Driver, failure
-from ..driver.stream_box import EventBox, StreamBox
-from ..driver.stream_core import StreamCore
+from ..driver.driver_selection import Driver, failure
+from ..driver.handle import Closeable, check, raise_all
+from ..driver.stream import BaseStream
+from ..driver.stream_handle import EventHandle, StreamHandle
 from ..errors import ClosedError, CudadrvError, CudaError
 
 _MOST_PENDING: Final = 4096  # spans of a context, before those that are done are taken
@@ -47,7 +47,7 @@ class Queued(NamedTuple):
     """A call that queues work: its name, its stream and the event before the work."""
 
     times: ContextTimes
-    stream: StreamBox
+    stream: StreamHandle
     name: str
     category: str
     start: _Mark
@@ -64,7 +64,7 @@ class DeviceTimes:
     def __init__(self, driver: Driver, api: DriverApi) -> None:
         self._driver = driver
         self._api = api
-        self._streams: dict[int, tuple[weakref.ref[StreamBox], ContextCore]] = {}
+        self._streams: dict[int, tuple[weakref.ref[StreamHandle], BaseContext]] = {}
         self._contexts: dict[int, ContextTimes] = {}
         self._all: list[ContextTimes] = []
         self._untimed: list[int] = []  # the device of each call that could not be timed
@@ -131,7 +131,7 @@ class DeviceTimes:
             itertools.chain(self._untimed, *([t.ordinal] * len(t.untimed) for t in self._all))
         )
 
-    def _find(self, number: int) -> tuple[StreamBox, ContextCore] | None:
+    def _find(self, number: int) -> tuple[StreamHandle, BaseContext] | None:
         """Return the stream of a handle, and its context."""
         found = self._known(number)
         if found is None:
@@ -139,7 +139,7 @@ class DeviceTimes:
             found = self._known(number)
         return found
 
-    def _known(self, number: int) -> tuple[StreamBox, ContextCore] | None:
+    def _known(self, number: int) -> tuple[StreamHandle, BaseContext] | None:
         known = self._streams.get(number)
         # The driver soon reuses the number of a destroyed stream.
         box = None if known is None else known[0]()
@@ -147,9 +147,9 @@ class DeviceTimes:
 
     def _know_streams(self) -> None:
         for stream in self._driver.streams.alive():
-            if not isinstance(stream, StreamCore):
+            if not isinstance(stream, BaseStream):
                 continue
-            box = stream._box
+            box = stream._handle
             try:
                 # A stream that captures gets its own handle back afterwards.
                 if box.capture is None:
@@ -157,7 +157,7 @@ class DeviceTimes:
             except ClosedError:
                 continue
 
-    def _times_of(self, context: ContextCore) -> ContextTimes | None:
+    def _times_of(self, context: BaseContext) -> ContextTimes | None:
         """Return the times of a context; None once it is closed, or after a driver error."""
         try:
             number = int(context.handle)
@@ -172,7 +172,7 @@ class DeviceTimes:
         return times
 
 
-class ContextTimes(Closing):
+class ContextTimes(Closeable):
     """The times on one context, relative to an event on a stream of the trace's own.
 
     It closes with the context: the times are taken then, before the events are destroyed.
@@ -187,9 +187,9 @@ class ContextTimes(Closing):
         CudaError: the driver returned an error.
     """
 
-    _box: StreamBox
+    _handle: StreamHandle
 
-    def __init__(self, context: ContextCore, api: DriverApi) -> None:
+    def __init__(self, context: BaseContext, api: DriverApi) -> None:
         self.ordinal: int = context.ordinal
         self.spans: list[DeviceSpan] = []
         self.untimed: list[str] = []
@@ -200,8 +200,8 @@ class ContextTimes(Closing):
         # Free once the times were taken; an `Event` may stay locked after an interrupt.
         self._finished = Lock()
         self._finished.acquire()
-        self._shut()
-        box = context._box
+        self._mark_closed()
+        box = context._handle
         stream = _OwnStream(box, None, is_owned=True)
         code = stream.make(api.cuStreamCreateWithPriority, _NON_BLOCKING, 0)
         if code:
@@ -209,7 +209,7 @@ class ContextTimes(Closing):
             raise failure(api, code, "cuStreamCreateWithPriority", doing)
         self._own(stream)
         self._origin: _Mark | None = _Mark(box, 0)
-        self._origin.record(self._box)
+        self._origin.record(self._handle)
         context._adopt(self)
 
     @property
@@ -286,7 +286,7 @@ class ContextTimes(Closing):
         closest: tuple[int, float] | None = None
         for _ in range(5):
             before = time.perf_counter_ns()
-            now = _mark(self._box)
+            now = _mark(self._handle)
             if now is None or self._api.cuEventSynchronize(now.raw)[0]:
                 return None
             after = time.perf_counter_ns()
@@ -303,7 +303,7 @@ class ContextTimes(Closing):
         return None if code else elapsed_ms * 1e6
 
 
-def _mark(stream: StreamBox) -> _Mark | None:
+def _mark(stream: StreamHandle) -> _Mark | None:
     """Record a timed event at this point of a stream; None if the driver returns an error."""
     try:
         event = _Mark(stream.context, 0)
@@ -317,7 +317,7 @@ def _mark(stream: StreamBox) -> _Mark | None:
 # out: those calls raise it.
 
 
-class _Mark(EventBox):
+class _Mark(EventHandle):
     """Owning handle of an event of the trace."""
 
     __slots__ = ()
@@ -328,7 +328,7 @@ class _Mark(EventBox):
             check(self, code, "cuEventDestroy", "destroying an event of a trace")
 
 
-class _OwnStream(StreamBox):
+class _OwnStream(StreamHandle):
     """Owning handle of a stream of the trace."""
 
     __slots__ = ()

@@ -23,7 +23,8 @@ import ptx
 from .. import border
 from ..driver._api import CUmodule, CUresult, CUstream
 from ..driver.driver_api import DriverApi
-from ..driver.in_use import Driver, current
+from ..driver.driver_selection import Driver, current
+from ..driver.functions import flagged
 from ..driver.once_task import complete
 from ..driver.types import Dependent
 from ..errors import ClosedError, InvalidValueError
@@ -132,40 +133,18 @@ class TracedCall(NamedTuple):
     nbytes: int | None = None
 
 
-SPANS: Final = {
-    "cuLaunchKernelEx": TracedCall("launch"),  # its stream is in its configuration
-    "cuGraphLaunch": TracedCall("launch", 1),
-    "cuGraphUpload": TracedCall("launch", 1),
-    "cuMemcpyHtoDAsync": TracedCall("copy", 3, 2),
-    "cuMemcpyDtoHAsync": TracedCall("copy", 3, 2),
-    "cuMemcpyDtoDAsync": TracedCall("copy", 3, 2),
-    "cuMemcpyPeerAsync": TracedCall("copy", 5, 4),
-    "cuMemcpy3DAsync": TracedCall("copy", 1),
-    "cuMemcpy3DPeerAsync": TracedCall("copy", 1),
-    "cuMemsetD8Async": TracedCall("copy", 3, 2),
-    "cuMemsetD16Async": TracedCall("copy", 3),
-    "cuMemsetD32Async": TracedCall("copy", 3),
-    "cuMemsetD2D8Async": TracedCall("copy", 5),
-    "cuMemsetD2D16Async": TracedCall("copy", 5),
-    "cuMemsetD2D32Async": TracedCall("copy", 5),
-    "cuMemAlloc": TracedCall("allocation", None, 0),
-    "cuMemAllocAsync": TracedCall("allocation", None, 0),
-    "cuMemAllocFromPoolAsync": TracedCall("allocation", None, 0),
-    "cuMemHostAlloc": TracedCall("allocation", None, 0),
-    "cuMemHostRegister": TracedCall("allocation", None, 1),
-    "cuMemPrefetchAsync": TracedCall("copy", 4, 1),
-    "cuMemFree": TracedCall("allocation"),
-    "cuMemFreeAsync": TracedCall("allocation"),
-    "cuMemFreeHost": TracedCall("allocation"),
-    "cuModuleLoadData": TracedCall("compilation"),
-    "cuModuleLoadDataEx": TracedCall("compilation"),
-    "cuLinkComplete": TracedCall("compilation"),
-    "cuGraphInstantiate": TracedCall("compilation"),
-    "cuStreamSynchronize": TracedCall("wait"),
-    "cuEventSynchronize": TracedCall("wait"),
-    "cuCtxSynchronize": TracedCall("wait"),
-    "cuDevicePrimaryCtxReset": TracedCall("wait"),
-}
+def _traced_calls() -> Iterator[tuple[str, TracedCall]]:
+    """Yield the functions that have a category in the table, by name."""
+    for category in ("launch", "copy", "allocation", "compilation", "wait"):
+        for name, form in flagged(category).items():
+            given = [word for word in form.parameters if not word.startswith(">")]
+            stream = given.index("stream") if "stream" in given else None
+            nbytes = given.index("bytes") if "bytes" in given else None
+            is_device_work = category in ("launch", "copy")
+            yield name, TracedCall(category, stream if is_device_work else None, nbytes)
+
+
+SPANS: Final = dict(_traced_calls())
 
 
 class TracedApi:
@@ -264,9 +243,10 @@ class TracedApi:
             for launcher in self._driver.launchers.alive():
                 if isinstance(launcher, LauncherState):
                     try:
-                        self._kernels[int(launcher.kernel.handle)] = launcher.kernel.name
+                        number, kernel = launcher.kernel_name()
                     except ClosedError:
                         continue
+                    self._kernels[number] = kernel
             name = self._kernels.get(handle, f"kernel {handle:#x}")
         return name
 
@@ -275,7 +255,7 @@ def _renew(launchers: Iterator[Dependent]) -> None:
     """Make each launcher fetch the driver's functions again, even if one raises."""
     for launcher in launchers:
         try:
-            launcher.renew()
+            launcher.reset()
         except ClosedError:
             continue  # it launches no more
         except BaseException:

@@ -60,18 +60,6 @@ def unseal(data: bytes) -> bytes | None:
     return content
 
 
-def unsealed_literal(data: bytes) -> object:
-    """Return the Python literal that was sealed, or None.
-
-    Literals are read without loading JSON's module.
-    """
-    content = unseal(data)
-    try:
-        return literal_eval(content.decode()) if content else None
-    except UNREADABLE:
-        return None
-
-
 DEFAULT_MAX_BYTES: Final = 512 * 1024 * 1024
 
 
@@ -213,6 +201,7 @@ _POSIX: Final = os.name != "nt"
 _SAFE: Final = (
     getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 )
+_WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 _UNFINISHED: Final = re.compile(r"\.new-\d+-[0-9a-f]{16}")
 _MOST_SKEW_SECONDS: Final = 3600.0
 """Clocks of machines that share a folder differ by less; later dates are ignored."""
@@ -312,6 +301,22 @@ class PrivateFolder:
             except FileNotFoundError:  # there is no folder yet, or somebody removed or cleared it
                 self.ensure()
         self._write(name, data)
+
+    def read_literal(self, name: str) -> object:
+        """Return the Python literal that `write_literal` put into a file, or None."""
+        try:
+            content = unseal(self.read(name) or b"")
+            return literal_eval(content.decode()) if content else None
+        except (OSError, *UNREADABLE):
+            return None
+
+    def write_literal(self, name: str, value: object) -> None:
+        """Put a Python literal into a file, as far as that is possible.
+
+        Literals are read without loading JSON's module.
+        """
+        with contextlib.suppress(OSError):
+            self.write(name, seal(repr(value).encode()))
 
     def append(self, name: str, data: bytes) -> int:
         """Add to the end of a file; its size then. The folder is not made for it.
@@ -415,24 +420,24 @@ class PrivateFolder:
         if not _POSIX:
             yield None
             return
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
         try:
-            descriptor = self._open()
+            if self._above is None:
+                descriptor = os.open(self.path, flags)
+            else:
+                with self._above._opened() as above:
+                    descriptor = os.open(self.path.name, flags, dir_fd=above)
         except OSError as error:
             if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
                 raise
             descriptor = self._open_link()
         try:
-            self._check(os.fstat(descriptor))
+            found = os.fstat(descriptor)
+            if found.st_uid != os.geteuid() or found.st_mode & _WRITABLE_BY_OTHERS:
+                raise self._untrusted(found)
             yield descriptor
         finally:
             os.close(descriptor)
-
-    def _open(self) -> int:
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-        if self._above is None:
-            return os.open(self.path, flags)
-        with self._above._opened() as above:
-            return os.open(self.path.name, flags, dir_fd=above)
 
     def _open_link(self) -> int:
         """Open a folder that a link of this user's own, or of root's, leads to."""
@@ -448,13 +453,12 @@ class PrivateFolder:
             raise UntrustedFolderError(f"{self.path} is being replaced")
         return descriptor
 
-    def _check(self, found: os.stat_result) -> None:
+    def _untrusted(self, found: os.stat_result) -> UntrustedFolderError:
+        """Return the error of a folder that other users can write."""
         if found.st_uid != os.geteuid():
-            raise UntrustedFolderError(f"{self.path} belongs to user {found.st_uid}, not to you")
-        writable = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        if writable:
-            who = "everybody" if writable & stat.S_IWOTH else "its group"
-            raise UntrustedFolderError(f"{self.path} is writable by {who} (chmod go-w mends it)")
+            return UntrustedFolderError(f"{self.path} belongs to user {found.st_uid}, not to you")
+        who = "everybody" if found.st_mode & stat.S_IWOTH else "its group"
+        return UntrustedFolderError(f"{self.path} is writable by {who} (chmod go-w fixes it)")
 
     def _at(self, folder: int | None, name: str) -> str:
         return name if folder is not None else str(self.path / name)
@@ -491,5 +495,4 @@ def _private(found: os.stat_result) -> bool:
         return False
     if not _POSIX:
         return True
-    writable_by_others = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return found.st_uid == os.geteuid() and not writable_by_others
+    return found.st_uid == os.geteuid() and not found.st_mode & _WRITABLE_BY_OTHERS

@@ -28,7 +28,7 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from ptx.cache.folder import UNREADABLE, PrivateFolder, seal, unseal
-from ptx.request import CompileRequest, UncacheableError
+from ptx.options import CompileRequest, UncacheableError
 
 _SPLICES = tuple(
     re.compile(splice) for splice in (rb"\\\r?\n", rb"(?:\\|\?\?/)\r?\n", rb"\\[ \t\v\f]*\r?\n")

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ptx.cache.folder import PrivateFolder
 from ptx.cache.toolchain import Build, Folders, build_of, folders_of_headers
-from ptx.request import CompileRequest, UncacheableError
+from ptx.options import CompileRequest, UncacheableError
 
 if TYPE_CHECKING:
     from ptx.cache.header_dependencies import Header, HeaderDependencies, Stamp
 
-FORMAT = "4"
+FORMAT = "5"
 """Raised when an entry's meaning changes, so that older entries are not found."""
 
 _SIDE_EFFECTS = frozenset(

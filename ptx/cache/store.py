@@ -12,7 +12,6 @@ import contextlib
 import os
 import re
 import shutil
-import struct
 import sys
 import threading
 import time
@@ -22,7 +21,7 @@ from ast import literal_eval
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ptx.cache import toolchain
 from ptx.cache.folder import (
@@ -43,7 +42,6 @@ STATISTICS: Final = "cudadrv-statistics"
 """The file of the counts of all processes, a line for each."""
 DEBUG: Final = 10  # logging's levels
 INFO: Final = 20
-_LENGTHS: Final = struct.Struct("<5Q")
 _SUFFIX: Final = ".image"
 _IMAGE: Final = re.compile(r"[0-9a-f]{64}\.image")
 _MEMO: Final = re.compile(r"[0-9a-f]{32}\.memo")
@@ -241,54 +239,50 @@ class Store:
 
 
 def encode(image: Image, key: Key) -> bytes:
-    """The bytes of an entry: lengths, key, description, signatures, data, PTX.
+    """Return the bytes of an entry: a line of the key, a line of the description, data, PTX.
 
-    Key and description are Python literals, which are read without loading JSON's module. PTX is
-    left out where it is the data.
+    The lines are Python literals, which are read without loading JSON's module. PTX is left out
+    where it is the data.
     """
-    description = {
-        "kind": image.kind.value,
-        "number": image.target.number,
-        "suffix": image.target.suffix,
-        "log": image.log,
-        "lowered_names": dict(image.lowered_names),
-        "compiler": image.compiler,
-        "build_ms": image.build_ms,
-        "has_ptx": image.ptx is not None,
-    }
+    target = image.target
+    description = (
+        (target.kind.value, target.number, target.suffix),
+        image.log,
+        dict(image.lowered_names),
+        image.compiler,
+        image.build_ms,
+        len(image.data),
+        image.ptx is not None,
+        "\n".join(signature.to_line() for signature in image.signatures.values()),
+    )
     name = repr((key.digest, dict(key.parts), key.headers)).encode()
-    signatures = "\n".join(signature.to_line() for signature in image.signatures.values())
-    text = b"" if image.ptx is None or image.kind is ImageKind.PTX else image.ptx.encode()
-    blocks = (name, repr(description).encode(), signatures.encode(), image.data, text)
-    return seal(b"".join((_LENGTHS.pack(*map(len, blocks)), *blocks)))
+    text = b"" if image.ptx is None or target.kind is ImageKind.PTX else image.ptx.encode()
+    return seal(b"\n".join((name, repr(description).encode(), image.data + text)))
 
 
 def decode(data: bytes, digest: str) -> Image | None:
     """Return the image of an entry, or None if the bytes are damaged or another key's."""
-    blocks = _blocks(data)
-    if blocks is None:
+    content = unseal(data)
+    if content is None or not content.startswith(f"('{digest}',".encode()):
         return None
-    name, literal, lines, code, text = blocks
     try:
-        if not name.startswith(f"('{digest}',".encode()):
-            return None
-        # Any: a literal as `encode` writes it; another shape fails here.
-        description: dict[str, Any] = literal_eval(literal.decode())
-        kind = ImageKind(description["kind"])
-        ptx = None
-        if description["has_ptx"]:
-            ptx = (code if kind is ImageKind.PTX else text).decode()
-        compiler = description["compiler"]
-        signatures = list(map(KernelSignature.from_line, lines.decode().splitlines()))
+        _, literal, body = content.split(b"\n", 2)
+        # Another shape than `encode` writes fails here.
+        target, log_text, names, compiler, build_ms, nbytes, has_ptx, lines = literal_eval(
+            literal.decode()
+        )
+        kind = ImageKind(target[0])
+        text = body[:nbytes] if kind is ImageKind.PTX else body[nbytes:]
+        signatures = map(KernelSignature.from_line, lines.splitlines())
         return Image(
-            target=Target(kind, description["number"], description["suffix"]),
-            data=code,
-            ptx=ptx,
-            log=description["log"],
-            lowered_names=description["lowered_names"],
+            target=Target(kind, target[1], target[2]),
+            data=body[:nbytes],
+            ptx=text.decode() if has_ptx else None,
+            log=log_text,
+            lowered_names=names,
             signatures={signature.name: signature for signature in signatures},
             compiler=None if compiler is None else (compiler[0], compiler[1]),
-            build_ms=description["build_ms"],
+            build_ms=build_ms,
             origin=ImageOrigin.DISK,
         )
     except UNREADABLE:
@@ -296,31 +290,16 @@ def decode(data: bytes, digest: str) -> Image | None:
 
 
 def decode_key(data: bytes) -> Key | None:
-    """The key of an entry, or None if the bytes are damaged or do not have the digest they say."""
-    blocks = _blocks(data)
-    if blocks is None:
+    """Return the key of an entry, or None if the bytes are damaged or another digest's."""
+    content = unseal(data)
+    if content is None:
         return None
     try:
-        digest, parts, headers = literal_eval(blocks[0].decode())
+        digest, parts, headers = literal_eval(content.partition(b"\n")[0].decode())
         key = sealed_key(parts, headers)
     except UNREADABLE:
         return None
     return key if key.digest == digest else None
-
-
-def _blocks(data: bytes) -> list[bytes] | None:
-    content = unseal(data)
-    if content is None or len(content) < _LENGTHS.size:
-        return None
-    lengths = _LENGTHS.unpack_from(content)
-    if _LENGTHS.size + sum(lengths) != len(content):
-        return None
-    blocks = []
-    start = _LENGTHS.size
-    for length in lengths:
-        blocks.append(content[start : start + length])
-        start += length
-    return blocks
 
 
 class Counter:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from ptx import _nvrtc
-from ptx.cache.folder import UNREADABLE, PrivateFolder, seal, unsealed_literal
+from ptx.cache.folder import UNREADABLE, PrivateFolder
 
 FILE = "cudadrv-toolchain"
 _MOST_NOTES = 64
@@ -97,8 +97,9 @@ def noted_build(library: Library, folder: PrivateFolder | None) -> Build | None:
     The library is not loaded.
     """
     # Any: a note is a literal that some version of this package wrote; another shape fails below.
-    note: Any = _notes(folder).get(f"{library} {_fingerprint()}")
+    notes: Any = folder.read_literal(FILE) if folder else None
     try:
+        note = notes[f"{library} {_fingerprint()}"]
         path, stamp = str(note["path"]), note["stamp"]
         major, minor = map(int, note["version"])
         build = Build((major, minor), int(stamp[0]), tuple(map(int, note["archs"])))
@@ -126,12 +127,7 @@ def folders_of_headers(
 
 
 def _notes(folder: PrivateFolder | None) -> dict[str, object]:
-    if folder is None:
-        return {}
-    try:
-        notes = unsealed_literal(folder.read(FILE) or b"")
-    except OSError:
-        return {}
+    notes = folder.read_literal(FILE) if folder else None
     return notes if isinstance(notes, dict) else {}
 
 
@@ -142,10 +138,7 @@ def _note(folder: PrivateFolder | None, key: str, note: Mapping[str, object]) ->
     if len(notes) >= _MOST_NOTES:  # virtual environments come and go
         notes.clear()
     notes[key] = note
-    try:
-        folder.write(FILE, seal(repr(notes).encode()))
-    except OSError:
-        pass  # the next process asks again
+    folder.write_literal(FILE, notes)
 
 
 def _stamp(path: str) -> list[int] | None:

@@ -46,6 +46,9 @@ The rooms, from top to bottom; a file imports from its own room and from those b
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING
+
 from ptx.emulate.memory.device_memory import Allocation, DeviceMemory
 from ptx.emulate.memory.texture import AddressMode, Image, Texture
 from ptx.emulate.model.errors import (
@@ -82,11 +85,13 @@ from ptx.emulate.model.errors import (
     Where,
 )
 from ptx.emulate.model.order import LaunchOrder
-from ptx.emulate.program import EmulatedKernel, KernelAttributes, Program
-from ptx.emulate.requirements.check import UnsupportedTarget
-from ptx.emulate.requirements.sizes import SizeLimitExceeded
 from ptx.emulate.threads.device_model import DeviceModel
 from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
+
+if TYPE_CHECKING:
+    from ptx.emulate.program import EmulatedKernel, KernelAttributes, Program
+    from ptx.emulate.requirements.check import UnsupportedTarget
+    from ptx.emulate.requirements.sizes import SizeLimitExceeded
 
 __all__ = [
     "DEFAULT_LIMITS",
@@ -135,3 +140,18 @@ __all__ = [
     "UseAfterFree",
     "Where",
 ]
+
+if not TYPE_CHECKING:  # type checkers know which names exist
+    # The operations and the code generator; an emulated device without a module needs neither.
+    _AT_FIRST_USE = {
+        "EmulatedKernel": "program",
+        "KernelAttributes": "program",
+        "Program": "program",
+        "SizeLimitExceeded": "requirements.sizes",
+        "UnsupportedTarget": "requirements.check",
+    }
+
+    def __getattr__(name: str) -> object:
+        if name in _AT_FIRST_USE:
+            return getattr(importlib.import_module(f"ptx.emulate.{_AT_FIRST_USE[name]}"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

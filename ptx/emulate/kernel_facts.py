@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from enum import Enum, auto
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.written import Use
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.threads import Places
+from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Instruction
 
 
@@ -28,6 +30,40 @@ class Update:
 
     place: int
     is_idempotent: bool
+
+
+WorkerKind = Literal["products", "work", "loads", "stores"]
+"""Which unit of a tensor core works for threads, so that they wait for it alike."""
+
+
+class Action(Enum):
+    """What an instruction does with registers whose results may be pending.
+
+    BEGINS: a product or a load that has them as results. PASSES_ON: a copy, whose results are
+    pending as long as its operands. READS: anything else.
+    """
+
+    BEGINS = auto()
+    PASSES_ON = auto()
+    READS = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class PendingUse:
+    """An instruction with such registers.
+
+    Attributes:
+        kind: which work it begins.
+        reads: the registers that it reads, by their numbers, with their `names`.
+        writes: those that it writes.
+    """
+
+    instruction: Instruction
+    action: Action
+    kind: WorkerKind
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +226,7 @@ class KernelFacts:
     def loads_own_memory(self) -> bool:
         """Whether it loads from shared or local memory, or may."""
         return any(
-            site.instruction.opcode in ("ld", "ldu") and site.space != "global"
+            site.facts.kind is InstructionKind.LOAD and site.space != "global"
             for site in self.sites
         )
 

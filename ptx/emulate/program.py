@@ -5,13 +5,12 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import ptx.emulate.ops  # noqa: F401  # fills the table of operations
 from ptx.emulate.codegen.generate import generate
-from ptx.emulate.count.counts import Counts, Line
-from ptx.emulate.count.launch_counts import LaunchCounts
 from ptx.emulate.exec.collection import collection_paused
 from ptx.emulate.exec.kernel_code import KernelCode
 from ptx.emulate.exec.launch import Launch
@@ -28,6 +27,10 @@ from ptx.isa.model import Space
 from ptx.isa.module import PtxModule
 from ptx.isa.signature import signature_of
 from ptx.signature import KernelSignature
+
+if TYPE_CHECKING:
+    from ptx.emulate.count.counts import Counts, Line
+    from ptx.emulate.count.launch_counts import LaunchCounts
 
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 _MAX_BLOCK = (1024, 1024, 64)

@@ -32,7 +32,7 @@ with context.new_stream() as stream:
 raise SystemExit(int(sys.argv[2]))
 """
 ORDER = """
-from cudadrv.driver.in_use import current
+from cudadrv.driver.driver_selection import current
 
 print(current().api.order)
 """

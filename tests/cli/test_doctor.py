@@ -10,10 +10,10 @@ import pytest
 
 import ptx
 from cudadrv.__main__ import main
-from cudadrv.cli.doctor import Machine, Severity, diagnose, look
+from cudadrv.cli.doctor import MachineState, Severity, diagnose, look
 from ptx.headers import HeaderFolder
 
-WELL = Machine(
+WELL = MachineState(
     packages={"cuda-bindings": "13.1.0", "nvidia-cuda-nvrtc": "13.0.88"},
     bindings=(13, 1),
     driver_path="/usr/lib/x86_64-linux-gnu/libcuda.so.1",
@@ -100,7 +100,7 @@ def test_a_machine_that_is_well_has_nothing_to_mend() -> None:
 def test_each_trouble_is_told_with_its_remedy(
     changes: dict[str, object], severity: Severity, text: str, remedy: str
 ) -> None:
-    # The names are attributes of Machine; a dict of them has no type of its own.
+    # The names are attributes of MachineState; a dict of them has no type of its own.
     findings = diagnose(replace(WELL, **changes))  # type: ignore[arg-type]
     (found,) = [each for each in findings if text in each.text]
     assert found.severity == severity

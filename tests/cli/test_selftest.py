@@ -8,10 +8,10 @@ import pytest
 
 from cudadrv import Context, Module
 from cudadrv.__main__ import main
-from cudadrv.cli import kernels, selftest
-from cudadrv.cli.kernels import Check
+from cudadrv.cli import selftest
+from cudadrv.cli.selftest import Check
 
-STEPS_A_DEVICE = ["load", "copies both ways", *kernels.CHECKS]
+STEPS_A_DEVICE = ["load", "copies both ways", *selftest.CHECKS]
 
 
 def test_every_step_passes_and_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,7 +57,7 @@ def broken(context: Context, module: Module) -> Check:
 def test_a_failing_step_is_told_and_the_status_is_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], check: object, detail: str
 ) -> None:
-    monkeypatch.setitem(kernels.CHECKS, "matmul", check)
+    monkeypatch.setitem(selftest.CHECKS, "matmul", check)
     assert main(["selftest", "--devices", "1"]) == 1
     text = capsys.readouterr().out
     assert f"failed: device 0: matmul: {detail}" in text

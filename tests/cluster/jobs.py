@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 import cudadrv
 from cudadrv import LaunchConfig, PtxModuleCache, current_tile
-from cudadrv.driver.in_use import current
+from cudadrv.driver.driver_selection import current
 from cudadrv.errors import KernelNotFoundError, OutOfMemoryError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from cudadrv import scatter_batched, scatter_map
 from cudadrv.cluster import GpuExecutor, TilePolicy
 from cudadrv.cluster.dask_worker import Gate
 from cudadrv.errors import WorkerLostError
-from cudadrv.pool.failures import ScatterError
+from cudadrv.pool.tile import ScatterError
 from tests.cluster import jobs
 from tests.cluster.dask_processes import three_processes
 

@@ -16,7 +16,7 @@ import pytest
 from cudadrv import GpuRuntime, scatter_batched, scatter_map
 from cudadrv.cluster import GpuExecutor, TilePolicy
 from cudadrv.errors import CudaError, KernelNotFoundError, OutOfMemoryError, WorkerLostError
-from cudadrv.pool.failures import ScatterError
+from cudadrv.pool.tile import ScatterError
 from tests.cluster import jobs
 from tests.cluster.dask_processes import three_processes
 

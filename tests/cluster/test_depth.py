@@ -8,8 +8,7 @@ from queue import Empty, SimpleQueue
 
 from cudadrv import scatter_map
 from cudadrv.cluster import GpuExecutor, TilePolicy, WorkerReport
-from cudadrv.cluster.call import Call
-from cudadrv.cluster.engine import Engine
+from cudadrv.cluster.call import Call, Engine
 from cudadrv.cluster.pickled import PickledFunction
 from tests.runtime.devices import device_with
 

@@ -18,8 +18,7 @@ import pytest
 import ptx
 from cudadrv import GpuRuntime, balanced_partition, scatter_batched, scatter_map
 from cudadrv.cluster import GpuExecutor, Progress, TilePolicy, WorkerReport, local_pool
-from cudadrv.cluster.call import Call
-from cudadrv.cluster.engine import Engine
+from cudadrv.cluster.call import Call, Engine
 from cudadrv.cluster.pickled import PickledFunction
 from cudadrv.errors import (
     ArgumentError,
@@ -28,7 +27,7 @@ from cudadrv.errors import (
     OutOfMemoryError,
     RemoteError,
 )
-from cudadrv.pool.failures import ScatterError
+from cudadrv.pool.tile import ScatterError
 from tests.cluster import jobs
 from tests.cluster.jobs import Floats
 from tests.runtime.devices import device_with

@@ -19,7 +19,7 @@ import pytest
 from cudadrv import scatter_batched, scatter_map
 from cudadrv.cluster import GpuExecutor, Progress, TilePolicy
 from cudadrv.errors import CudaError, WorkerLostError
-from cudadrv.pool.failures import ScatterError
+from cudadrv.pool.tile import ScatterError
 from tests.cluster import jobs
 from tests.short_cases import few
 

@@ -16,7 +16,7 @@ import pytest
 from cudadrv import GpuRuntime, scatter_batched, scatter_map
 from cudadrv.cluster import GpuExecutor, TilePolicy
 from cudadrv.errors import ArgumentError, NoWorkerError, WorkerLostError
-from cudadrv.pool.failures import ScatterError
+from cudadrv.pool.tile import ScatterError
 from tests.cluster import jobs
 
 dask = pytest.importorskip("dask", reason="needs distributed")

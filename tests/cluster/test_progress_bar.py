@@ -5,7 +5,7 @@ import io
 import pytest
 
 from cudadrv import Progress, TerminalBar
-from cudadrv.cluster import progress_bar as bar
+from cudadrv.cluster import tile_policy as bar
 from cudadrv.errors import RuntimeDependencyUnavailable
 
 

@@ -19,7 +19,7 @@ _NBYTES = 1 << 20
 
 def is_pinned(array: Bytes) -> bool:
     stream = cuda_context_for(0).new_stream()
-    return is_reachable(stream._box, array)
+    return is_reachable(stream._handle, array)
 
 
 def test_memory_that_comes_again_is_the_same_and_pinned() -> None:

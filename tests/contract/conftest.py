@@ -8,9 +8,9 @@ import pytest
 
 import cudadrv
 import ptx
-from cudadrv.cli import kernels as of_selftest
+from cudadrv.cli import selftest as of_selftest
 from cudadrv.driver._api import CUcontext
-from cudadrv.driver.in_use import current
+from cudadrv.driver.driver_selection import current
 
 from .peer import Peer
 

@@ -8,7 +8,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Final
 
 import cudadrv
-from cudadrv.driver.in_use import in_use
+from cudadrv.driver.driver_selection import current_or_none
 
 SECONDS: Final = 60.0
 # Nothing of this process goes along: the driver refuses what was forked.
@@ -65,7 +65,7 @@ def _serve(connection: Connection) -> None:
         except Exception as error:
             failed = error.with_traceback(None)  # whose frames have what was given
         del asked, args
-        if in_use() is not None:
+        if current_or_none() is not None:
             # What was given is closed here before it may be given back where it is from.
             cudadrv.cuda_context_for(0).synchronize()
         connection.send((result, failed))

@@ -14,7 +14,7 @@ from cudadrv.errors import ClosedError
 
 def allocated(stream: cudadrv.Stream, nbytes: int) -> int:
     """The address of memory that nobody owns."""
-    return DriverMemory().allocate(nbytes, MemoryStream(stream, stream._box))
+    return DriverMemory().allocate(nbytes, MemoryStream(stream, stream._handle))
 
 
 def test_adopted_memory_is_given_back_once_after_its_uses(context: cudadrv.Context) -> None:

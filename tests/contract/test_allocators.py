@@ -52,7 +52,7 @@ class CupyPool:
         (_, device), (_, number) = self.current
         self.streams.append(number)
         stream = cudadrv.cuda_context_for(device).external_stream(number)
-        return CupyPointer(self, nbytes, MemoryStream(stream, stream._box))
+        return CupyPointer(self, nbytes, MemoryStream(stream, stream._handle))
 
 
 class CupyPointer:

@@ -21,7 +21,7 @@ from cudadrv.errors import (
     OutOfMemoryError,
     StreamCaptureUnsupportedError,
 )
-from cudadrv.memory.reuse.slabs import Lease, SlabReleaseError
+from cudadrv.memory.reuse.arena import Lease, SlabReleaseError
 from tests.several_threads import running
 
 STRESS_SECONDS = float(os.environ.get("CUDADRV_STRESS_SECONDS", "0.5"))

@@ -141,8 +141,8 @@ def test_a_driver_that_is_not_known_is_refused() -> None:
 def test_importing_touches_no_driver() -> None:
     text = run(
         """
-        from cudadrv.driver import in_use
-        print(in_use.in_use(), "nvrtc" in open("/proc/self/maps").read())
+        from cudadrv.driver import driver_selection
+        print(driver_selection.current_or_none(), "nvrtc" in open("/proc/self/maps").read())
         print("platformdirs" in sys.modules, "rich" in sys.modules)
         """,
     )

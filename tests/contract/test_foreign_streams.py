@@ -12,7 +12,7 @@ from cuda.bindings.driver import CUstream
 
 import cudadrv
 from cudadrv import LaunchConfig
-from cudadrv.driver.in_use import current
+from cudadrv.driver.driver_selection import current
 from cudadrv.errors import (
     ClosedError,
     CudaError,
@@ -76,7 +76,7 @@ def test_memory_that_was_used_on_a_stream_outlives_it_once_that_is_closed(
     errors: list[object] = []
     monkeypatch.setattr("sys.unraisablehook", errors.append)
     api = current().api
-    code, theirs = context._box.call(api.cuStreamCreateWithPriority, 1, 0)
+    code, theirs = context._handle.call(api.cuStreamCreateWithPriority, 1, 0)
     assert not code
     needed: list[object] = []
     with context.external_stream(int(theirs)) as borrowed:

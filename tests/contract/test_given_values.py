@@ -393,7 +393,7 @@ def test_texels_take_no_array_for_a_stream(stream: cudadrv.Stream) -> None:
     wrong: Wrong = cudadrv.CudaArray(stream.context, (8, 8), "f4")
     with pytest.raises(ArgumentTypeError, match="stream"):
         texels.copy_to(wrong)
-    assert texels._box.all_users() == ()
+    assert texels._handle.all_users() == ()
 
 
 def test_a_device_is_not_broken_by_a_success() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import cudadrv
 from cudadrv import Event, IpcEventHandle, MemoryPool
-from cudadrv.driver.in_use import current
+from cudadrv.driver.driver_selection import current
 from cudadrv.errors import (
     ArgumentTypeError,
     ArgumentValueError,

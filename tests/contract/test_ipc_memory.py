@@ -23,7 +23,7 @@ from cudadrv import (
     MemoryPool,
     UnpooledMemory,
 )
-from cudadrv.driver.sending import device_named
+from cudadrv.driver.pickling import device_named
 from cudadrv.errors import (
     ArgumentTypeError,
     ArgumentValueError,

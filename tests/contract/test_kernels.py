@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import cudadrv
-from cudadrv.cli import kernels
+from cudadrv.cli import selftest as kernels
 
 
 @pytest.mark.parametrize("name", kernels.CHECKS)

@@ -10,7 +10,7 @@ import pytest
 
 import cudadrv
 from cudadrv.memory import copy as copies
-from cudadrv.memory.staging import LEAST_STAGED_BYTES, release_ring
+from cudadrv.memory.staging import LEAST_STAGED_BYTES, StagingRing
 from tests.several_threads import all_at_once
 
 MiB = 1 << 20
@@ -122,7 +122,7 @@ def test_a_context_of_ones_own_has_a_ring_of_its_own() -> None:
     for _ in range(3):
         with cudadrv.Context.create(0) as own, own.new_stream() as stream:
             assert np.array_equal(stream.to_host(stream.to_device(source)), source)
-            release_ring(own)
+            own._drop(StagingRing)
             assert np.array_equal(stream.to_host(stream.to_device(source)), source)
 
 

@@ -256,7 +256,7 @@ class Scribbling(DriverMemory):
     def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
         self.kept.append(address)
         pointer = cudadrv.driver._api.CUdeviceptr(address)
-        stream._box.api.cuMemsetD8Async(pointer, 0xFF, nbytes, stream.handle)
+        stream._handle.api.cuMemsetD8Async(pointer, 0xFF, nbytes, stream.handle)
 
 
 def test_memory_goes_back_after_every_stream_that_used_it() -> None:

@@ -17,7 +17,7 @@ import pytest
 
 import cudadrv
 from cudadrv import LaunchConfig
-from cudadrv.driver.handle import Closing
+from cudadrv.driver.handle import Closeable
 from cudadrv.errors import ArgumentError, ClosedError
 from tests.several_threads import all_at_once
 
@@ -141,7 +141,7 @@ def test_a_closed_array_is_refused(stream: cudadrv.Stream, add: cudadrv.Launcher
             add(out, closed, 1.0, 2)
 
 
-def closing_at(point: int, array: Closing) -> Trace:
+def closing_at(point: int, array: Closeable) -> Trace:
     """A trace that closes an array at one point of a launch: its begin, a bytecode, or its end."""
     points = itertools.count()
 
@@ -191,9 +191,9 @@ def test_memory_of_a_peer_is_ordered_at_every_launch(second_context: cudadrv.Con
         out, a = other.zeros(4, "f4"), other.zeros(4, "f4")
         repeated(launcher, out, a, 1.0, 4)
         other.fill(out, 0)
-        assert out._memory.uses.writer is other._box
+        assert out._memory.uses.writer is other._handle
         launcher(out, a, 1.0, 4)
-        assert out._memory.uses.writer is stream._box
+        assert out._memory.uses.writer is stream._handle
         assert other.to_host(out).tolist() == [1.0] * 4
 
 
@@ -214,7 +214,7 @@ def test_memory_at_an_address_that_other_memory_has_is_ordered_as_its_own(
     with context.new_stream() as other:
         there = over(other)
         add(out, there, 1.0, 4)
-        assert there._memory.home is stream._box
+        assert there._memory.home is stream._handle
     assert stream.to_host(out).tolist() == [6.0] * 4
 
 
@@ -227,8 +227,8 @@ def test_a_launch_that_orders_nothing_notes_its_use_of_memory_however_often(
         a = other.zeros(4, "f4")
         other.synchronize()
         repeated(free, out, a, 1.0, 4)
-        assert a._memory.home is other._box
-        assert stream._box in a._memory.all_users()
+        assert a._memory.home is other._handle
+        assert stream._handle in a._memory.all_users()
 
 
 def test_a_dropped_array_gives_its_memory_back_at_once(
@@ -251,9 +251,9 @@ def test_an_array_that_was_used_on_another_stream_is_waited_for(
         for _ in range(5):
             repeated(here, out, a, 1.0, 4)
             there(a, out, 0.0, 4)
-            assert a._memory.home is other._box
+            assert a._memory.home is other._handle
             here(out, a, 1.0, 4)
-            assert a._memory.home is stream._box
+            assert a._memory.home is stream._handle
     total = taken = 0.0
     for _ in range(5):
         total += 5 * (taken + 1)
@@ -302,4 +302,4 @@ def test_no_change_of_arrays_or_numbers_leads_to_the_slow_way(
         launcher(out, number, a, 1, b if number < 6 else b[1:], 1.0, float(number), 2**40)
     sys.setprofile(None)
     assert "launcher" in called
-    assert not any("slowly" in name for name in called)
+    assert not any("slow_path" in name for name in called)

@@ -252,8 +252,8 @@ with stream.capture() as graph:
 green = cudadrv.Context.create_green(context.sm_resource.split(8, 1)[0])
 y = green.new_stream().zeros(4, "i4")
 executable = graph.instantiate()
-held = [each._box for each in (x, y, event, module, graph, executable, stream, green)]
-held += [y.stream._box, context._box]
+held = [each._handle for each in (x, y, event, module, graph, executable, stream, green)]
+held += [y.stream._handle, context._handle]
 context.reset()
 for each in held[:-1]:
     try:

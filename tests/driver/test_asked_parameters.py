@@ -9,11 +9,11 @@ import pytest
 import cudadrv
 from cudadrv import emulator
 from cudadrv.driver._api import CUfunction, driver as bindings
-from cudadrv.driver.driver_api import DriverApi, load_cuda
-from cudadrv.driver.in_use import current
+from cudadrv.driver.driver_api import DriverApi
+from cudadrv.driver.driver_selection import current
+from cudadrv.driver.loading import load_cuda
 from cudadrv.errors import CudaError, DriverSymbolMissingError
-from cudadrv.launch.images import WrittenSignatures
-from cudadrv.launch.kernel_core import _asked_signature
+from cudadrv.launch.signatures import WrittenSignatures, asked_signature
 from tests.noted_calls import failed_calls
 
 TEXT = """
@@ -40,7 +40,7 @@ class Older:
 
 
 def asked(module: cudadrv.Module, name: str) -> list[tuple[str, int, int, int]]:
-    signature = _asked_signature(module, name, module.kernel(name).handle)
+    signature = asked_signature(module._handle, name, module.kernel(name).handle)
     return [(each.ptx_type, each.offset, each.nbytes, each.count) for each in signature.params]
 
 

@@ -82,6 +82,7 @@ SEEN = frozenset(
         "cuMemRelease",
         "cuMemcpyDtoHAsync",
         "cuMemcpy3DPeerAsync",
+        "cuMemcpyHtoDAsync",
         "cuMemcpyPeerAsync",
         "cuMemsetD16Async",
         "cuMemsetD32Async",
@@ -107,7 +108,7 @@ SEEN = frozenset(
         "cuUserObjectRelease",
     ]
 )
-# Called by functions that `ContextBox.call` runs, so with a context current.
+# Called by functions that `ContextHandle.call` runs, so with a context current.
 IN_A_CALL = frozenset(
     [
         "cuCtxSynchronize",
@@ -124,7 +125,7 @@ DIRECT = re.compile(r"\b_?api\.(cu\w+)\(")
 
 
 def test_what_is_called_without_its_context_was_seen_with_any() -> None:
-    # A new one is bound by `ContextBox.call`, or it is tried on two GPUs and listed here.
+    # A new one is bound by `ContextHandle.call`, or it is tried on two GPUs and listed here.
     sources = [
         path.read_text()
         for path in ROOT.rglob("*.py")

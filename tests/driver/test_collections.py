@@ -221,7 +221,7 @@ def test_memory_goes_though_a_collection_has_destroyed_its_streams(
     for stream in streams[1:]:
         stream.fill(array, 1)
     for stream in streams:
-        stream._box._go()  # as a collection does, in any order
+        stream._handle._destroy_and_report()  # as a collection does, in any order
     array.close()
     assert cudadrv.pool_info(context.device).used == used
     assert len(machine._streams) == 0

@@ -10,7 +10,7 @@ import pytest
 
 import cudadrv
 from cudadrv import CudaArray, LaunchConfig, Stream, Surface, Texture, emulator
-from cudadrv.driver import later
+from cudadrv.driver import deferred_release
 from cudadrv.errors import CudadrvError
 from cudadrv.memory.reuse.arena import DeviceArena
 from tests.bump_kernel import PTX
@@ -150,7 +150,7 @@ def leftovers(machine: emulator.Emulator, contexts: list[cudadrv.Context]) -> di
             pass
         graph.close()
         assert stream.to_host(stream.zeros(1, "u4")).tolist() == [0]
-    later.drop_now()
+    deferred_release.run_deferred()
     return {
         "streams": len(machine._streams),
         "events": len(machine._events),
@@ -160,7 +160,7 @@ def leftovers(machine: emulator.Emulator, contexts: list[cudadrv.Context]) -> di
         "user objects": len(machine._user_objects),
         "arrays": len(machine._arrays),
         "used": sum(cudadrv.pool_info(context.device).used for context in contexts),
-        "refused": len(later._refused),
-        "parked": len(later._parked),
+        "refused": len(deferred_release._refused),
+        "parked": len(deferred_release._parked),
         "stack": len(machine._thread.stack),
     }

@@ -7,7 +7,7 @@ import pytest
 import cudadrv
 import ptx
 from cudadrv import emulator
-from cudadrv.driver.in_use import current
+from cudadrv.driver.driver_selection import current
 from cudadrv.errors import CudaError, OutOfMemoryError, UnknownError
 from tests.contract.test_linking import CALLED, CALLER
 

@@ -18,8 +18,8 @@ warnings.simplefilter("ignore")
 import numpy as np
 import cudadrv
 from cudadrv import emulator
-from cudadrv.client.module_registry import registry
-from cudadrv.driver import handle, in_use
+from cudadrv.client.cuda_client import registry
+from cudadrv.driver import handle, driver_selection
 from cudadrv.errors import ForkedProcessError
 from cudadrv.memory import order
 from cudadrv.memory.staging import LEAST_STAGED_BYTES
@@ -33,8 +33,8 @@ context = cudadrv.cuda_context_for(0)
 stream = context.new_stream()
 array = stream.to_device(np.ones(LEAST_STAGED_BYTES, "u1"))  # by helpers, which a child has not
 holds = {
-    "selection": in_use._selection.lock,
-    "driver": in_use.current().lock,
+    "selection": driver_selection._selection.lock,
+    "driver": driver_selection.current().lock,
     "adopting": handle._adopting,
     "moving": order._moving,
     "measuring": calibration._measuring,

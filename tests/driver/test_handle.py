@@ -12,8 +12,8 @@ import pytest
 
 import cudadrv
 from cudadrv import Event, emulator
-from cudadrv.driver import later
-from cudadrv.driver.handle import Closing
+from cudadrv.driver import deferred_release
+from cudadrv.driver.handle import Closeable
 from cudadrv.driver.registry import Registry
 from cudadrv.errors import CudaError
 
@@ -49,7 +49,7 @@ def test_children_made_by_two_threads_at_once_all_close(
     make = Registry.__init__
     threads: list[threading.Thread] = []
 
-    def make_meanwhile(registry: Registry[Closing]) -> None:
+    def make_meanwhile(registry: Registry[Closeable]) -> None:
         make(registry)
         if not threads:
             threads.append(threading.Thread(target=lambda: events.append(Event(own))))
@@ -68,12 +68,12 @@ def test_a_stream_that_two_threads_close_is_closed(
     machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = cudadrv.cuda_context_for(0).new_stream()
-    box = stream._box
-    looked: list[Closing] = []
+    box = stream._handle
+    looked: list[Closeable] = []
     errors: list[Exception] = []
-    closed = vars(Closing)["closed"].fget
+    closed = vars(Closeable)["closed"].fget
 
-    def look(thing: Closing) -> bool:
+    def look(thing: Closeable) -> bool:
         found: bool = closed(thing)
         if not looked:
             looked.append(thing)
@@ -82,7 +82,7 @@ def test_a_stream_that_two_threads_close_is_closed(
             thread.join()
         return found
 
-    monkeypatch.setattr(Closing, "closed", property(look))
+    monkeypatch.setattr(Closeable, "closed", property(look))
     try:
         stream.close()
     except Exception as error:
@@ -93,7 +93,7 @@ def test_a_stream_that_two_threads_close_is_closed(
 
 def test_an_emulator_goes_after_its_session() -> None:
     def count() -> int:
-        later.drop_now()
+        deferred_release.run_deferred()
         gc.collect()
         gc.collect()
         return sum(isinstance(thing, emulator.Emulator) for thing in gc.get_objects())

@@ -10,8 +10,8 @@ from cuda.bindings import driver
 
 import cudadrv
 from cudadrv import Context, DeviceArray, DeviceBuffer, emulator
-from cudadrv.driver import later
-from cudadrv.driver.handle import LostHandle
+from cudadrv.driver import deferred_release
+from cudadrv.driver.handle import InvalidatedHandle
 from cudadrv.errors import ClosedError
 
 N = 1 << 20
@@ -26,7 +26,7 @@ N = 1 << 20
     ],
 )  # fmt: skip
 def test_the_bindings_take_no_handle_that_was_lost(kind: type[object]) -> None:
-    lost = LostHandle("its context was reset")
+    lost = InvalidatedHandle("its context was reset")
     assert not lost
     with pytest.raises(ClosedError, match="its context was reset"):
         kind(lost)  # type: ignore[call-arg]  # as the functions do with what they are given
@@ -54,7 +54,7 @@ def test_a_reset_waits_for_other_devices_that_use_its_memory() -> None:
         _, target = parked(near, far)
         near.reset()
         assert (far.new_stream().to_host(target) == 7).all()
-        assert not later._parked
+        assert not deferred_release._parked
 
 
 @pytest.mark.slow
@@ -70,7 +70,7 @@ def test_what_waits_for_a_device_that_was_reset_waits_no_more(
         near.reset()
         client = cudadrv.CudaClient(0)
         client.synchronize()
-        assert not later._parked
+        assert not deferred_release._parked
         del target
 
 
@@ -79,7 +79,7 @@ def test_pinned_memory_goes_while_a_green_context_of_a_reset_device_is_held() ->
     with emulator.session(devices=2):
         context = cudadrv.cuda_context_for(0)
         green = Context.create_green(context.sm_resource.split(8, 1)[0])
-        held = green._box
+        held = green._handle
         cudadrv.cuda_context_for(1).bind()
         pinned = cudadrv.pinned_empty(4, "f4")
         context.reset()
@@ -111,7 +111,7 @@ def test_what_a_finalizer_makes_while_a_context_is_reset_is_closed(
 
     def with_finalizer(self: Context) -> None:
         give_up(self)
-        later.drop_later([Opener(made)])
+        deferred_release.defer_release([Opener(made)])
 
     monkeypatch.setattr(Context, "_give_up", with_finalizer)
     with emulator.session():

@@ -9,7 +9,7 @@ import pytest
 import ptx
 from cudadrv.launch.arguments import Parameter
 from cudadrv.launch.kinds import Kind
-from cudadrv.launch.parameter_block import packer
+from cudadrv.launch.parameters import packer
 
 
 def _parameters(*places: tuple[str, int, int]) -> list[Parameter]:

@@ -7,15 +7,22 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Never
+from typing import Never, cast
 
 import pytest
 
 import cudadrv
 from cudadrv import emulator
-from cudadrv.driver import driver_api
-from cudadrv.driver.driver_api import _translated, load_cuda
-from cudadrv.errors import DriverAnswerError, DriverNotFoundError, DriverSymbolMissingError
+from cudadrv.driver import loading
+from cudadrv.driver.driver_api import DriverApi
+from cudadrv.driver.driver_selection import checked
+from cudadrv.driver.loading import _translated, load_cuda
+from cudadrv.errors import (
+    DriverAnswerError,
+    DriverNotFoundError,
+    DriverSymbolMissingError,
+    InvalidDeviceError,
+)
 
 
 def cuInit(flags: int) -> Never:
@@ -57,7 +64,7 @@ def test_a_driver_that_lacks_a_function_of_a_quick_path_is_too_old(
     functions = (cuMemAllocAsync, cuGetProcAddress, cuCtxPushCurrent)
     named = {function.__name__: function for function in functions}
     fake = SimpleNamespace(CUDA_VERSION=13000, cuInit=lambda flags: (0,), **named)
-    monkeypatch.setattr(driver_api, "bindings", fake)
+    monkeypatch.setattr(loading, "bindings", fake)
     api = load_cuda()
     assert api.cuInit(0) == (0,)
     # The binding's own function costs least.
@@ -111,3 +118,18 @@ def test_an_absurd_number_of_devices_is_an_error(
         with pytest.raises(DriverAnswerError, match="update or reinstall the NVIDIA driver"):
             cudadrv.Device.get(1)
         assert isinstance(cudadrv.GpuRuntime.probe(), cudadrv.GpuBroken)
+
+
+def test_a_checked_call_returns_its_values_or_raises_the_typed_error() -> None:
+    emulated = emulator.Emulator(devices=1)
+    api = cast(DriverApi, emulated)
+    checked(api, "cuInit", api.cuInit(0), "initialising")
+    count = checked(api, "cuDeviceGetCount", api.cuDeviceGetCount(), "counting devices")
+    device = checked(api, "cuDeviceGet", api.cuDeviceGet(0), "taking device 0")
+    checked(api, "cuCtxCreate", api.cuCtxCreate(None, 0, device), "making a context")
+    free, total = checked(api, "cuMemGetInfo", api.cuMemGetInfo(), "the free memory")
+    assert count == 1
+    assert 0 < free <= total
+    with pytest.raises(InvalidDeviceError, match="taking device 7: cuDeviceGet answered") as caught:
+        checked(api, "cuDeviceGet", api.cuDeviceGet(7), "taking device 7")
+    assert (caught.value.call, caught.value.code) == ("cuDeviceGet", 101)

@@ -13,7 +13,7 @@ import pytest
 
 import cudadrv
 from cudadrv import Stream, emulator
-from cudadrv.driver import later
+from cudadrv.driver import deferred_release
 from cudadrv.driver._api import CUgraph, CUresult, CUstream
 from cudadrv.errors import CudaError, InvalidValueError, NotSupportedError, UnknownError
 
@@ -153,12 +153,12 @@ def test_an_owner_stays_where_the_driver_does_not_say_whether_work_is_done(
     machine: emulator.Emulator, stream: Stream
 ) -> None:
     array = stream.import_array(Foreign(stream.zeros(4, np.uint32)))
-    later.drop_now()
+    deferred_release.run_deferred()
     with machine.fail("cuStreamQuery", with_=NOT_SUPPORTED):
         del array
-    assert len(later._parked) == 1
+    assert len(deferred_release._parked) == 1
     stream.synchronize()
-    assert not later._parked
+    assert not deferred_release._parked
 
 
 def test_an_error_of_a_release_keeps_no_stream(
@@ -167,8 +167,8 @@ def test_an_error_of_a_release_keeps_no_stream(
     other = stream.context.new_stream()
     array = stream.zeros(4, np.uint32)
     other.to_host(array)
-    other._box.spare.clear()
-    stream._box.spare.clear()
+    other._handle.spare.clear()
+    stream._handle.spare.clear()
     with machine.fail("cuEventCreate", with_=INVALID) as fault:
         del array
     assert fault.hits == 1

@@ -8,9 +8,9 @@ import pytest
 from cuda.bindings import driver
 
 from cudadrv.driver._api import CUcontext, CUdevice, CUmodule, CUstream
-from cudadrv.driver.driver_api import load_cuda
+from cudadrv.driver.loading import load_cuda
 from cudadrv.emulator import EmulatedDevice, Emulator
-from cudadrv.emulator.timeline.choice import VARIABLE
+from cudadrv.emulator.timeline.schedule import VARIABLE
 
 from .calls import OpenApi, load, ok
 from .kernels import EMPTY, FILL, INCREMENT, MAXNTID, REQNTID, STATIC_SHARED

@@ -13,7 +13,7 @@ from cudadrv.driver._api import (
     CUstreamCaptureMode,
 )
 from cudadrv.emulator import CheckName, Emulator
-from cudadrv.emulator.timeline.choice import OrderName
+from cudadrv.emulator.timeline.schedule import OrderName
 
 from .calls import CAPTURE_RELAXED, Parameters, functions, launch, load, ok
 from .kernels import FILL, INCREMENT

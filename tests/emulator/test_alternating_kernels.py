@@ -11,7 +11,7 @@ import cudadrv
 import ptx
 from cudadrv import emulator
 from cudadrv.emulator import Emulator
-from cudadrv.emulator.timeline.choice import OrderName
+from cudadrv.emulator.timeline.schedule import OrderName
 from cudadrv.errors import LaunchTimeoutError
 
 BLOCKS = 8

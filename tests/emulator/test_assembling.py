@@ -14,7 +14,7 @@ import pytest
 
 import cudadrv
 from cudadrv import emulator
-from cudadrv.emulator import AssemblySkippedWarning, RejectedModule, assembling
+from cudadrv.emulator import AssemblySkippedWarning, RejectedModule, checks
 from cudadrv.errors import ArgumentValueError, CheckError
 from ptx.assembler import default_assembler
 
@@ -30,7 +30,7 @@ cudadrv.cuda_context_for(0).load_module({WRONG!r})
 
 @pytest.fixture(autouse=True)
 def _told_anew() -> None:
-    assembling._warn.cache_clear()
+    checks._warn.cache_clear()
 
 
 def load(text: str) -> None:
@@ -87,7 +87,7 @@ def test_a_rejected_module_can_be_suppressed(tmp_path: Path) -> None:
 def test_what_nvjitlink_does_not_know_is_skipped_with_a_warning(
     monkeypatch: pytest.MonkeyPatch, arch: str, version: str, reason: str
 ) -> None:
-    monkeypatch.setattr(assembling, "_arch_of", lambda *_: arch)
+    monkeypatch.setattr(checks, "_arch_of", lambda *_: arch)
     with emulator.session(check=["assemble"]) as machine:
         with pytest.warns(AssemblySkippedWarning, match=reason):
             load(WRONG.replace("8.0", version))

@@ -17,7 +17,7 @@ from cudadrv.driver._api import (
     driver,
 )
 from cudadrv.emulator import Emulator, OrderWarning
-from cudadrv.emulator.timeline.choice import OrderName
+from cudadrv.emulator.timeline.schedule import OrderName
 
 from .calls import LEGACY, code, ok
 from .descriptors import SURFACE, described

@@ -82,6 +82,26 @@ def test_a_launch_that_is_to_fail_fails_by_whichever_call() -> None:
         assert (fault.calls, fault.hits) == (3, 1)
 
 
+@pytest.mark.parametrize(
+    ("planned", "called", "arguments"),
+    [
+        ("cuDevicePrimaryCtxRetain", "cuGreenCtxCreate", 3),
+        ("cuFuncGetAttribute", "cuKernelGetAttribute", 3),
+        ("cuFuncGetParamInfo", "cuKernelGetParamInfo", 2),
+        ("cuFuncSetAttribute", "cuKernelSetAttribute", 4),
+        ("cuMemHostAlloc", "cuMemAllocHost", 1),
+        ("cuModuleGetGlobal", "cuLibraryGetGlobal", 2),
+        ("cuStreamCreateWithPriority", "cuStreamCreate", 1),
+    ],
+)
+def test_a_fault_strikes_the_calls_that_do_the_same_and_more(
+    ready: Emulator, planned: str, called: str, arguments: int
+) -> None:
+    with ready.fail(planned, with_=OUT_OF_MEMORY) as fault:
+        assert code(getattr(ready, called)(*[0] * arguments)) == OUT_OF_MEMORY
+        assert fault.hits == 1
+
+
 def test_initialisation_can_fail(emulator: Emulator) -> None:
     fresh = Emulator()
     with fresh.fail("cuInit", with_=CUresult.CUDA_ERROR_SYSTEM_NOT_READY):

@@ -10,7 +10,7 @@ from cudadrv.driver._api import (
     CUmodule,
 )
 from cudadrv.emulator import H100, T4, Emulator
-from cudadrv.emulator.functions import blocks_per_sm
+from cudadrv.emulator.modules import blocks_per_sm
 from cudadrv.emulator.profiles import device_attributes
 
 from .calls import OpenApi, code, functions, load, ok

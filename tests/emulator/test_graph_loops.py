@@ -10,7 +10,7 @@ import pytest
 import cudadrv
 from cudadrv import LaunchConfig, emulator
 from cudadrv.emulator import Limits
-from cudadrv.emulator.timeline.choice import OrderName
+from cudadrv.emulator.timeline.schedule import OrderName
 from cudadrv.errors import LaunchTimeoutError
 
 COUNT_DOWN = """

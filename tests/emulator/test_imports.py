@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ BELOW = (
     "cudadrv.border",
     "cudadrv.driver._api",
     "cudadrv.driver.driver_api",
+    "cudadrv.driver.functions",
 )
 
 
@@ -37,17 +40,68 @@ def imported(path: Path) -> set[str]:
 def test_the_emulator_knows_nothing_of_cudadrv_but_errors_and_the_seam(path: Path) -> None:
     above = {name for name in imported(path) if not name.startswith(BELOW)}
     if path == ROOM / "__init__.py":
-        sessions = {"cudadrv.sessions.session", "cudadrv.sessions.stand_in"}
-        assert above == {"cudadrv.sessions", *sessions}
+        assert above == {"cudadrv.sessions.session", "cudadrv.sessions.stand_in"}
     else:
         assert not above
 
 
 def test_the_public_names_are_there() -> None:
-    for name in ("Emulator", "EmulatedDevice", "Limits", "session", "use", "H100", "PROFILES"):
+    for name in cudadrv.emulator.__all__:
         assert getattr(cudadrv.emulator, name) is not None
+        assert name in dir(cudadrv.emulator)
     with pytest.raises(AttributeError, match="has no attribute 'absent'"):
         _ = cudadrv.emulator.absent  # type: ignore[attr-defined]  # what is tested
+
+
+def test_a_context_loads_no_compiler_no_operation_and_no_parser() -> None:
+    code = """
+import sys
+import cudadrv
+from cudadrv import emulator
+with emulator.session():
+    cudadrv.cuda_context_for(0)
+    print(*sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "cudadrv.stream.context" in loaded
+    assert not loaded & {
+        "cudadrv.launch.module",
+        "hashlib",
+        "ptx.emulate.codegen",
+        "ptx.emulate.count",
+        "ptx.emulate.exec.launch",
+        "ptx.emulate.ops",
+        "ptx.emulate.program",
+        "ptx.emulate.requirements",
+        "ptx.image_cache",
+        "ptx.isa.model",
+        "ptx.isa.module",
+    }
+
+
+def test_a_launch_without_checks_loads_neither_race_checks_nor_counters() -> None:
+    code = """
+import sys
+import cudadrv
+from cudadrv import emulator
+with emulator.session(order="immediate", check=()):
+    context = cudadrv.cuda_context_for(0)
+    kernel = context.compile('extern "C" __global__ void f(int* x) { *x = 3; }').kernel("f")
+    stream = context.new_stream()
+    x = stream.empty(1, "int32")
+    kernel.launch(stream, cudadrv.LaunchConfig(1, 1), x)
+    assert stream.to_host(x)[0] == 3
+    print(*sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "ptx.emulate.exec.launch" in loaded
+    assert not loaded & {
+        "ptx.emulate.check.chunk_races",
+        "ptx.emulate.check.race_check",
+        "ptx.emulate.count.chunk_counts",
+    }
 
 
 def test_each_chapter_of_the_driver_stands_on_one_base() -> None:

@@ -21,7 +21,7 @@ import cudadrv
 from cudadrv import emulator as emulators
 from cudadrv.driver._api import CUdeviceptr, CUevent, CUgraphExec, CUresult, CUstream
 from cudadrv.emulator import Emulator
-from cudadrv.emulator.timeline.choice import OrderName
+from cudadrv.emulator.timeline.schedule import OrderName
 from cudadrv.errors import NotPermittedError
 
 from .calls import Parameters, code, functions, launch, load, ok

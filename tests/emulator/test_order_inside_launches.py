@@ -7,7 +7,7 @@ import numpy as np
 import cudadrv
 import ptx
 from cudadrv import emulator
-from cudadrv.emulator.timeline.choice import OrderName
+from cudadrv.emulator.timeline.schedule import OrderName
 
 SOURCE = """
 extern "C" __global__ void turn(const int* a, int* o) {

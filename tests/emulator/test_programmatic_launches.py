@@ -11,7 +11,7 @@ import pytest
 import cudadrv
 import ptx
 from cudadrv import LaunchConfig, emulator
-from cudadrv.emulator.timeline.choice import OrderName
+from cudadrv.emulator.timeline.schedule import OrderName
 
 SOURCE = """
 __device__ void let_go() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }

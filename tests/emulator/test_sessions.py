@@ -12,7 +12,7 @@ from typing import get_type_hints
 import pytest
 
 import cudadrv
-from cudadrv.driver import in_use
+from cudadrv.driver import driver_selection
 from cudadrv.emulator import (
     H100,
     T4,
@@ -47,11 +47,11 @@ def run(code: str, **environment: str) -> str:
 
 
 def test_a_session_has_the_devices_asked_for_and_ends() -> None:
-    before = in_use.in_use()
+    before = driver_selection.current_or_none()
     with session(devices=3, name="tiny", sm_count=2, total_memory=1 << 20):
         names = [(d.name, d.total_memory) for d in cudadrv.list_devices()]
         assert names == [("tiny", 1 << 20)] * 3
-    assert in_use.in_use() is before
+    assert driver_selection.current_or_none() is before
 
 
 def test_a_session_takes_whole_devices() -> None:
@@ -62,13 +62,13 @@ def test_a_session_takes_whole_devices() -> None:
 
 
 def test_sessions_nest_and_end_on_errors() -> None:
-    before = in_use.in_use()
+    before = driver_selection.current_or_none()
     with session(devices=1):
         with pytest.raises(RuntimeError, match="inside"), session(devices=5):
             assert len(cudadrv.list_devices()) == 5
             raise RuntimeError("inside")
         assert len(cudadrv.list_devices()) == 1
-    assert in_use.in_use() is before
+    assert driver_selection.current_or_none() is before
 
 
 def test_each_session_is_fresh() -> None:

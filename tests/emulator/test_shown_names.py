@@ -7,7 +7,7 @@ import pytest
 import cudadrv
 import ptx
 from cudadrv import LaunchConfig, emulator
-from cudadrv.emulator.timeline.choice import OrderName
+from cudadrv.emulator.timeline.schedule import OrderName
 from cudadrv.errors import CudaError
 
 SOURCE = """

@@ -7,7 +7,7 @@ import pytest
 import cudadrv
 from cudadrv import emulator
 from cudadrv.emulator.checks import CheckName
-from cudadrv.emulator.timeline.choice import OrderName
+from cudadrv.emulator.timeline.schedule import OrderName
 from cudadrv.errors import CudaError
 from tests.contract.tensor_memory_product import WAIT_FOR_ALL, require_exact_product
 from tests.contract.triton_tensor_memory import (

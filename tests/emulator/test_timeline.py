@@ -17,8 +17,8 @@ from cudadrv.driver._api import (
 )
 from cudadrv.emulator import CheckName, EarlyRead, Emulator, HostChange, OrderWarning, session
 from cudadrv.emulator.memory_patterns import FREED, FRESH
-from cudadrv.emulator.timeline.choice import chosen_order, read_order
 from cudadrv.emulator.timeline.queues import QUEUE_LENGTH
+from cudadrv.emulator.timeline.schedule import chosen_schedule, read_schedule
 from cudadrv.errors import CopyError
 from tests.several_threads import all_at_once
 
@@ -456,20 +456,20 @@ def test_orders_are_read_from_the_environment(
 ) -> None:
     monkeypatch.setenv("CUDADRV_EMULATOR_ORDER", text)
     assert Emulator().order == name
-    assert str(read_order(text)) == name
+    assert str(read_schedule(text)) == name
 
 
 @pytest.mark.parametrize("text", ["early", "late:3", "random:x", "random:-1"])
 def test_what_is_no_order_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is no order of operations"):
-        read_order(text)
+        read_schedule(text)
 
 
 def test_a_seed_goes_with_the_random_order_alone() -> None:
     with pytest.raises(ValueError, match="seed"):
-        chosen_order("late", 3)
+        chosen_schedule("late", 3)
     with pytest.raises(ValueError, match="seed"):
-        chosen_order(None, 3)
+        chosen_schedule(None, 3)
 
 
 def test_a_session_has_an_order_and_runs_at_its_end_what_is_queued() -> None:
@@ -501,7 +501,8 @@ def test_work_that_fails_at_the_end_of_a_session_is_warned_of() -> None:
 
 @pytest.mark.slow
 def test_a_process_takes_its_order_from_the_environment() -> None:
-    code = "import cudadrv; cudadrv.list_devices()\nfrom cudadrv.driver.in_use import current\n"
+    code = "import cudadrv; cudadrv.list_devices()\n"
+    code += "from cudadrv.driver.driver_selection import current\n"
     for order, said in (("late", "late"), ("random:3", "random:3"), ("soon", "DriverSelection")):
         done = subprocess.run(
             [sys.executable, "-c", code + "print(current().api.order)"],

@@ -52,7 +52,7 @@ def fill_on_legacy(context: cudadrv.Context, array: AnyDeviceArray) -> None:
     """Let the legacy stream set all elements to 5."""
     fill = context.device.driver.api.cuMemsetD32Async
     five = int.from_bytes(struct.pack("<f", 5), "little")
-    (code,) = context._box.call(fill, CUdeviceptr(array.ptr), five, array.size, CUstream(0))
+    (code,) = context._handle.call(fill, CUdeviceptr(array.ptr), five, array.size, CUstream(0))
     assert not code
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 from cudadrv.errors import InvalidValueError, OutOfMemoryError
-from cudadrv.memory.reuse.bump import BumpArena
+from cudadrv.memory.reuse.allocator import BumpArena
 from tests.several_threads import all_at_once
 
 BASE = 0x7F00_0000_0000

@@ -9,7 +9,7 @@ import pytest
 
 import cudadrv
 from cudadrv import emulator
-from cudadrv.driver.stream_box import EventBox, StreamBox
+from cudadrv.driver.stream_handle import EventHandle, StreamHandle
 from cudadrv.memory.reuse.arena import DeviceArena
 
 
@@ -34,10 +34,10 @@ def test_a_stream_that_closes_meanwhile_is_waited_for(
     monkeypatch: pytest.MonkeyPatch, follow: Callable[[cudadrv.Stream, cudadrv.Stream], None]
 ) -> None:
     closers: list[threading.Thread] = []
-    recorded: list[StreamBox] = []
-    record = EventBox.record
+    recorded: list[StreamHandle] = []
+    record = EventHandle.record
 
-    def record_while_it_closes(event: EventBox, stream: StreamBox) -> None:
+    def record_while_it_closes(event: EventHandle, stream: StreamHandle) -> None:
         if stream is own and not closers:
             closers.append(threading.Thread(target=former.close))
             closers[0].start()
@@ -48,8 +48,8 @@ def test_a_stream_that_closes_meanwhile_is_waited_for(
     with emulator.session():
         context = cudadrv.cuda_context_for(0)
         with context.new_stream() as former, context.new_stream() as stream:
-            own = former._box
-            monkeypatch.setattr(EventBox, "record", record_while_it_closes)
+            own = former._handle
+            monkeypatch.setattr(EventHandle, "record", record_while_it_closes)
             follow(former, stream)
             closers[0].join()
             assert former.closed

@@ -16,8 +16,8 @@ import pytest
 
 from campaigns.interrupts.points import Interrupter
 from cudadrv.driver.once_task import OnceTask
-from cudadrv.memory import copy_threads
-from cudadrv.memory.copy_threads import MOST_THREADS, usable_threads, work_together
+from cudadrv.memory import staging
+from cudadrv.memory.staging import MOST_THREADS, usable_threads, work_together
 from tests.several_threads import all_at_once
 
 SECONDS = 10
@@ -47,8 +47,8 @@ def helpers() -> list[threading.Thread]:
 
 @pytest.fixture(autouse=True)
 def helpers_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An interrupt in another test may have lost the count of those that are idle."""
-    monkeypatch.setattr(copy_threads, "_helpers", copy_threads._Helpers())
+    """Tests count the helpers that they start."""
+    monkeypatch.setattr(staging, "_helpers", staging._Helpers())
 
 
 def test_every_piece_is_done_once_by_whoever_comes() -> None:
@@ -106,8 +106,8 @@ def test_a_helper_that_is_slow_keeps_nothing_of_a_job_that_is_over(
     fails: bool, has_begun: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The driver's objects of a copy go when the copy has ended, whatever its helpers do."""
-    slow = copy_threads._Helpers()
-    monkeypatch.setattr(copy_threads, "_helpers", slow)
+    slow = staging._Helpers()
+    monkeypatch.setattr(staging, "_helpers", slow)
     may_go_on = threading.Event()
     caller = threading.get_ident()
 
@@ -121,7 +121,8 @@ def test_a_helper_that_is_slow_keeps_nothing_of_a_job_that_is_over(
     if has_begun:
         monkeypatch.setattr(OnceTask, "run", run_slowly)
     else:
-        slow.idle.append(True)  # it does not come for what it is given
+        never = threading.Thread()
+        slow.threads.append(never)  # it does not come for what it is given
 
     class Job:
         def __init__(self) -> None:
@@ -224,6 +225,21 @@ def test_nobody_runs_the_job_after_an_interrupt_at_any_point() -> None:
 
 
 @two_processors
+def test_interrupts_at_any_point_lose_no_helper(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staging, "usable_threads", lambda: 2)
+    monkeypatch.setattr(staging, "_MOST_A_PROCESSOR", 1)
+    number = 0
+    while Interrupter(number).run(lambda: work_together(lambda: None, 2)):
+        number += 1
+    assert number > 10
+    before = len(helpers())
+    for _ in range(3):
+        work_together(with_all(2, lambda: None), 2)
+    assert len(helpers()) <= before + 1
+    assert len(staging._helpers.given) < number
+
+
+@two_processors
 def test_an_exception_set_into_a_helper_is_raised_by_the_copy() -> None:
     caller = threading.get_ident()
 
@@ -244,11 +260,9 @@ def test_a_helper_that_an_exception_ended_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     others = helpers()
-    monkeypatch.setattr(copy_threads, "_helpers", copy_threads._Helpers())
+    monkeypatch.setattr(staging, "_helpers", staging._Helpers())
     work_together(with_all(2, lambda: None), 2)
     (thread,) = (each for each in helpers() if each not in others)
-    while not copy_threads._helpers.idle:
-        time.sleep(0.001)
     assert thread.ident is not None
     set_exception(thread.ident, SystemExit)
     work_together(lambda: None, 2)  # the exception is raised as the thread wakes

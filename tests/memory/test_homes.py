@@ -9,7 +9,7 @@ import pytest
 
 import cudadrv
 from cudadrv import LaunchConfig, Texture, emulator
-from cudadrv.driver.stream_box import StreamBox
+from cudadrv.driver.stream_handle import StreamHandle
 from cudadrv.memory import order
 from cudadrv.memory.order import note, use
 
@@ -33,13 +33,13 @@ def machine() -> Iterator[emulator.Emulator]:
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """Who waited for whom, by handle: (the stream that waits, what it waits for)."""
     seen: list[tuple[int, int]] = []
-    follow = StreamBox.follow
+    follow = StreamHandle.follow
 
-    def noted(self: StreamBox, other: StreamBox) -> None:
+    def noted(self: StreamHandle, other: StreamHandle) -> None:
         seen.append((int(self.raw), int(other.raw)))
         follow(self, other)
 
-    monkeypatch.setattr(StreamBox, "follow", noted)
+    monkeypatch.setattr(StreamHandle, "follow", noted)
     return seen
 
 
@@ -66,7 +66,7 @@ def test_readers_wait_for_the_writer_and_not_for_each_other(
     waits.clear()
     last.fill(x, 1)
     assert sorted(waits) == sorted((handle(last), handle(s)) for s in (writer, first, second))
-    assert x._memory.home is last._box
+    assert x._memory.home is last._handle
 
 
 def test_a_texture_is_a_read(machine: emulator.Emulator, waits: list[tuple[int, int]]) -> None:
@@ -101,7 +101,7 @@ def test_an_unordered_use_waits_for_nobody_and_the_release_for_it(
     x = own.zeros(4, np.int32)
     launch(kernel, other, x)
     assert waits == []
-    assert x._memory.home is own._box
+    assert x._memory.home is own._handle
     x.close()
     assert waits == [(handle(own), handle(other))]
 
@@ -117,7 +117,7 @@ def test_beyond_eight_users_those_that_are_closed_and_idle_are_forgotten(
         other.close()
         users = x._memory.all_users()
         assert len(users) <= order._MANY_USERS + 1
-        assert {own._box, still_open._box} <= set(users)
+        assert {own._handle, still_open._handle} <= set(users)
     assert len(users) < len(others)
 
 
@@ -144,21 +144,21 @@ def test_streams_of_a_capture_wait_for_each_other_as_outside(
     with stream.capture():
         second.wait(stream)
         third.wait(stream)
-        use(x._memory, stream._box)
-        use(x._memory, stream._box)
-        use(x._memory, second._box, writes=False)
-        use(x._memory, third._box, writes=False)
-        use(x._memory, second._box, writes=False)
+        use(x._memory, stream._handle)
+        use(x._memory, stream._handle)
+        use(x._memory, second._handle, writes=False)
+        use(x._memory, third._handle, writes=False)
+        use(x._memory, second._handle, writes=False)
         assert waits == [(b, a), (c, a)]
         waits.clear()
-        use(x._memory, stream._box)
+        use(x._memory, stream._handle)
         assert waits == [(a, b), (a, c)]
         waits.clear()
-        use(x._memory, third._box)
+        use(x._memory, third._handle)
         assert waits == [(c, a)]
         stream.wait(second)
         stream.wait(third)
-    assert x._memory.home is stream._box  # the uses were the graph's
+    assert x._memory.home is stream._handle  # the uses were the graph's
     assert x._memory.uses.users == ()
 
 
@@ -174,7 +174,7 @@ def test_who_waits_for_a_capturing_stream_waits_for_the_event_before(
         assert not other.capturing
         stream.wait(joining)
     assert graph.node_count == 0
-    assert x._memory.home is other._box
+    assert x._memory.home is other._handle
     assert other.to_host(y).tolist() == [2] * 4
 
 
@@ -182,7 +182,7 @@ def test_a_use_that_is_noted_is_noted_once(machine: emulator.Emulator) -> None:
     own, other = streams(2)
     x = own.zeros(4, np.int32)
     for _ in range(3):
-        note(x._memory, own._box)
-        note(x._memory, other._box)
-    assert x._memory.uses.users == (other._box,)
-    assert x._memory.home is own._box
+        note(x._memory, own._handle)
+        note(x._memory, other._handle)
+    assert x._memory.uses.users == (other._handle,)
+    assert x._memory.home is own._handle

@@ -10,14 +10,14 @@ import cudadrv
 from cudadrv import emulator
 from cudadrv.driver._api import CUdeviceptr
 from cudadrv.errors import CudaError
-from cudadrv.memory.ipc.shared import OpenedMemory
+from cudadrv.memory.ipc import OpenedMemory
 
 
 def test_a_refusal_to_close_it_reaches_the_hook(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[BaseException | None] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda event: told.append(event.exc_value))
     with emulator.session():
-        box = OpenedMemory(cudadrv.cuda_context_for(0).default_stream._box, b"")
+        box = OpenedMemory(cudadrv.cuda_context_for(0).default_stream._handle, b"")
         box.destroyer.raw = CUdeviceptr(4096)
         del box
     (error,) = told

@@ -11,11 +11,11 @@ import pytest
 
 import cudadrv
 from cudadrv import Stream, emulator
-from cudadrv.driver import later
+from cudadrv.driver import deferred_release
 from cudadrv.driver._api import CUstreamCaptureMode
 from cudadrv.errors import CudaError, StreamCaptureIsolationError
 from cudadrv.memory import order
-from cudadrv.memory.release import BorrowedMemory
+from cudadrv.memory.buffer import BorrowedMemory
 from tests.several_threads import all_at_once
 
 _RELAXED = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
@@ -66,7 +66,7 @@ def test_an_interrupt_in_a_move_leaves_nobody_at_home(
     with pytest.raises(KeyboardInterrupt):
         b.fill(array, 1)
     assert memory.home is None
-    assert memory.uses.writer is b._box
+    assert memory.uses.writer is b._handle
     assert order.moves.now is not epoch
 
 
@@ -89,10 +89,10 @@ def test_a_write_without_order_in_a_capture_is_a_write_at_each_replay(
     array = a.zeros(4, "u4")
     with a.capture() as graph:
         a.copy(a.empty(4, "u4"), array)
-        order.note(array._memory, a._box)
+        order.note(array._memory, a._handle)
     with graph.instantiate() as executable:
         executable.launch(b)
-        assert array._memory.uses.writer is b._box
+        assert array._memory.uses.writer is b._handle
 
 
 def test_memory_born_in_a_capture_and_written_by_another_device_has_no_home(
@@ -107,17 +107,17 @@ def test_memory_born_in_a_capture_and_written_by_another_device_has_no_home(
         far.copy(born, source)
         a.wait(far)
     assert born._memory.home is None
-    assert born._memory.uses.writer is far._box
+    assert born._memory.uses.writer is far._handle
 
 
 def test_a_stream_that_a_capture_refuses_is_not_noted_in_it(machine: emulator.Emulator) -> None:
     a, b = streams(2)
-    own = b._box
+    own = b._handle
     with a.capture():
         event = a.record()
         with machine.fail("cuStreamWaitEvent"), pytest.raises(CudaError):
             b.wait(event)
-        assert b._box is own
+        assert b._handle is own
         assert own.captured_by is None
         assert not b.capturing
         array = b.zeros(4, "u4")
@@ -130,10 +130,10 @@ def test_a_stream_of_one_capture_is_not_noted_in_another(machine: emulator.Emula
     outer, inner = a.capture(), b.capture()
     outer.__enter__()
     inner.__enter__()
-    twin = b._box
+    twin = b._handle
     with pytest.raises(CudaError):
         b.wait(a.record())
-    assert b._box is twin
+    assert b._handle is twin
     for capture in (inner, outer):
         with pytest.raises(CudaError):
             capture.__exit__(None, None, None)
@@ -198,14 +198,14 @@ def test_borrowed_memory_used_in_another_librarys_capture_spoils_it_not(
 ) -> None:
     elsewhere = Elsewhere(machine)
     owner: list[Owner] = [Owner()]
-    context = elsewhere.stream.context._box
-    memory = BorrowedMemory(context, 1 << 20, elsewhere.stream._box, owner)
+    context = elsewhere.stream.context._handle
+    memory = BorrowedMemory(context, 1 << 20, elsewhere.stream._handle, owner)
     with elsewhere:
         del memory
-        later.drop_now()
-        assert any(cell[0] is owner for _, cell in later._parked)
-    later.drop_now()
-    assert not any(owner in cell for _, cell in later._parked)
+        deferred_release.run_deferred()
+        assert any(cell[0] is owner for _, cell in deferred_release._parked)
+    deferred_release.run_deferred()
+    assert not any(owner in cell for _, cell in deferred_release._parked)
 
 
 def test_what_is_parked_survives_a_test_that_fails() -> None:
@@ -221,14 +221,14 @@ def test_what_is_parked_survives_a_test_that_fails() -> None:
         raise KeyboardInterrupt
 
     kept_once: list[None] = []
-    later.park(fail, dropped)
-    later.park(interrupt, kept)
+    deferred_release.release_when(fail, dropped)
+    deferred_release.release_when(interrupt, kept)
     with pytest.raises(KeyboardInterrupt):
-        later.drop_now()
+        deferred_release.run_deferred()
     assert not dropped
     assert kept
     kept_once.append(None)
-    later.drop_now()
+    deferred_release.run_deferred()
     assert not kept
 
 
@@ -247,7 +247,7 @@ def test_a_release_that_cannot_order_waits_for_the_users(
         return wait(stream)  # type: ignore[arg-type]
 
     monkeypatch.setattr(machine, "cuStreamSynchronize", synchronize)
-    a._box.spare.clear()
+    a._handle.spare.clear()
     with machine.fail(function), pytest.raises(CudaError):
         array.close()
     assert waited == [int(a.handle)]
@@ -299,7 +299,7 @@ def test_two_threads_that_use_one_memory_forget_no_user(machine: emulator.Emulat
     many = streams(4)
     all_at_once([partial(work, stream) for stream in many])
     memory = array._memory
-    assert {stream._box for stream in many} <= set(memory.all_users())
+    assert {stream._handle for stream in many} <= set(memory.all_users())
     del memory
     array.close()
     assert not used()

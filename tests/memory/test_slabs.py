@@ -16,14 +16,14 @@ from hypothesis import given, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from cudadrv.errors import ClosedError, CudadrvError, InvalidValueError
-from cudadrv.memory.reuse.free_lists import FreeList
-from cudadrv.memory.reuse.slabs import (
+from cudadrv.memory.reuse.arena import (
     ArenaStatistics,
     Lease,
     SlabArena,
     SlabReleaseError,
     bucket_of,
 )
+from cudadrv.memory.reuse.free_lists import FreeList
 from tests.several_threads import running
 
 ITEM = 8

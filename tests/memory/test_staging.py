@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import queue
 import threading
 import time
 import weakref
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -17,18 +15,33 @@ from hypothesis import given, settings, strategies as st
 import cudadrv
 from campaigns.interrupts.points import Interrupter
 from cudadrv import emulator
-from cudadrv.driver.context_box import ContextBox
+from cudadrv.driver.context import BaseContext
 from cudadrv.errors import ClosedError, OutOfMemoryError
-from cudadrv.memory import copy_threads, staging
-from cudadrv.memory.copy_threads import Share, under_way
-from cudadrv.memory.staging import LEAST_STAGED_BYTES, Chunk, Slot, StagingRing, chunks_of, ring_of
+from cudadrv.memory import staging
+from cudadrv.memory.staging import (
+    LEAST_STAGED_BYTES,
+    StagingRing,
+    ThreadBudget,
+    chunks_of,
+    copy_staged,
+    under_way,
+)
 
 LIMIT = 4 << 20
 
 
+def ring_of(context: cudadrv.Context) -> StagingRing:
+    """The ring of a context, made by a copy."""
+    with context.new_stream() as stream:
+        stream.to_device(np.ones(LEAST_STAGED_BYTES, np.uint8))
+    ring = context._kept[StagingRing]
+    assert isinstance(ring, StagingRing)
+    return ring
+
+
 def test_a_contiguous_array_is_cut_without_gap_or_overlap() -> None:
     array = np.zeros((1000, 12_345), np.uint8)
-    chunks = chunks_of(array, Share())
+    chunks = chunks_of(array, ThreadBudget())
     assert chunks[0].address == array.ctypes.data
     assert all(chunk.nbytes <= LIMIT and chunk.view is None for chunk in chunks)
     ends = [chunk.offset + chunk.nbytes for chunk in chunks]
@@ -56,29 +69,31 @@ def test_pieces_of_a_strided_array_are_the_array_in_order(
     assert b"".join(piece.tobytes() for piece in pieces) == array.tobytes()
 
 
-def test_every_thread_stops_and_the_first_error_is_raised() -> None:
-    ring = ring_of(cudadrv.cuda_context_for(0))
-    assert ring is not None
-    served: list[int] = []
+def test_every_thread_stops_and_the_first_error_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = cudadrv.cuda_context_for(0)
+    source = np.ones(100 * LIMIT, np.uint8)
+    moved: list[int] = []
 
-    def serve(chunks: Iterator[Chunk], pair: tuple[Slot, Slot]) -> None:
-        for each in chunks:
-            served.append(each.offset)
-            if each.offset == 3:
-                raise OSError("the fourth chunk failed")
+    def fail(to: int, of: int, nbytes: int) -> None:
+        moved.append(of)
+        if len(moved) == 4:
+            raise OSError("the fourth chunk failed")
 
-    parts = [Chunk(number, 1, 0, None) for number in range(10_000)]
-    with pytest.raises(OSError, match="the fourth chunk"):
-        ring._share_out(serve, parts, Share())
-    assert len(served) < 10_000
+    with context.new_stream() as stream:
+        device = stream.empty(source.size, "u1")
+        monkeypatch.setattr(staging, "memmove", fail)
+        with pytest.raises(OSError, match="the fourth chunk"):
+            stream.copy(device, source)
+    assert len(moved) < 100
+    assert not under_way
 
 
 @pytest.mark.parametrize("to_device", [True, False])
 def test_each_thread_moves_a_part_of_the_smallest_staged_copy(
     to_device: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    threads = len(chunks_of(np.zeros(LEAST_STAGED_BYTES, np.uint8), Share()))
-    monkeypatch.setattr(copy_threads, "_processors", lambda: threads)
+    threads = len(chunks_of(np.zeros(LEAST_STAGED_BYTES, np.uint8), ThreadBudget()))
+    monkeypatch.setattr(staging, "usable_threads", lambda: threads)
     meeting = threading.Barrier(threads, timeout=20)
 
     def move(to: int, of: int, nbytes: int) -> None:
@@ -101,22 +116,22 @@ def test_each_thread_moves_a_part_of_the_smallest_staged_copy(
 def test_copies_at_once_share_the_threads_and_are_cut_less(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(copy_threads, "_processors", lambda: 16)
+    monkeypatch.setattr(staging, "usable_threads", lambda: 12)
     array = np.zeros(LEAST_STAGED_BYTES, np.uint8)
-    shares: list[Share] = []
-    monkeypatch.setattr(copy_threads, "under_way", shares)
+    shares: list[ThreadBudget] = []
+    monkeypatch.setattr(staging, "under_way", shares)
     while len(shares) < 4:
-        shares.append(Share())
+        shares.append(ThreadBudget())
     assert [share.threads for share in shares] == [12, 6, 4, 4]
     assert [len(chunks_of(array, share)) for share in shares] == [6, 4, 4, 4]
     shares.clear()
-    assert Share().threads == 12
+    assert ThreadBudget().threads == 12
 
 
 def test_a_copy_does_not_wait_for_the_whole_of_another_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(copy_threads, "_processors", lambda: 2)  # two pairs of buffers
+    monkeypatch.setattr(staging, "usable_threads", lambda: 2)  # two pairs of buffers
     large = np.ones(30 * LIMIT, np.uint8)
     small = np.full(LEAST_STAGED_BYTES, 2, np.uint8)
     first, begun = large.ctypes.data, threading.Event()
@@ -144,7 +159,7 @@ def test_a_copy_does_not_wait_for_the_whole_of_another_one(
         thread.join()
         assert (other.to_host(beside) == 2).all()
         assert (stream.to_host(there) == 1).all()
-    up = moved[: 30 + len(chunks_of(small, Share()))]
+    up = moved[: 30 + len(chunks_of(small, ThreadBudget()))]
     assert not under_way
     assert not all(up[:30])  # the small one was moved among the parts of the large one
 
@@ -152,30 +167,27 @@ def test_a_copy_does_not_wait_for_the_whole_of_another_one(
 def test_a_failed_copy_gives_its_buffers_back() -> None:
     context = cudadrv.cuda_context_for(0)
     ring = ring_of(context)
-    assert ring is not None
+    pairs = set(ring.pairs)
     source = np.ones(LEAST_STAGED_BYTES, np.uint8)
-    for _ in range(20):  # more often than there are buffers
-        with context.new_stream() as stream:
-            device = stream.empty(source.size, "u1")
-            stream.synchronize()
+    with context.new_stream() as stream:
+        device = stream.empty(source.size, "u1")
+        stream.synchronize()
+        for to_device in (True, False):
             with pytest.raises(cudadrv.CudaError):
-                ring.upload(stream._box, 0, source)
-            with pytest.raises(cudadrv.CudaError):
-                ring.download(stream._box, source, 0)
-            stream.copy(device, source)
-            assert (stream.to_host(device) == 1).all()
-    assert ring_of(context) is ring
+                copy_staged(stream, 0, source, to_device=to_device)
+            assert set(ring.pairs) == pairs
+        stream.copy(device, source)
+        assert (stream.to_host(device) == 1).all()
+    assert set(ring.pairs) == pairs
+    assert context._kept[StagingRing] is ring
 
 
 def test_a_ring_goes_with_its_context() -> None:
     context = cudadrv.Context.create(0)
-    with context.new_stream() as stream:
-        stream.to_device(np.zeros(LEAST_STAGED_BYTES, np.uint8))
-        stream.synchronize()
-    ring = weakref.ref(staging.ring_of(context))
+    ring = weakref.ref(ring_of(context))
     assert ring() is not None
     context.close()
-    del context, stream
+    del context
     gc.collect()
     assert ring() is None
 
@@ -198,7 +210,7 @@ def test_nothing_is_pinned_before_it_is_needed() -> None:
     with cudadrv.Context.create(0) as context, context.new_stream() as stream:
         stream.to_host(stream.to_device(np.zeros(LEAST_STAGED_BYTES - 1, np.uint8)))
         assert not context._kept
-        assert isinstance(ring_of(context), StagingRing)
+        assert ring_of(context).pairs
 
 
 def test_a_copy_that_fails_waits_before_it_gives_its_buffers_back(
@@ -247,25 +259,18 @@ def test_a_transfer_of_unknown_end_is_waited_for_before_its_buffer_is_used_again
         assert waited == [int(first.handle)]
 
 
-def test_the_buffers_used_last_are_used_first() -> None:
+def test_the_buffers_used_last_are_used_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are in the processor's caches; a rotation through all of the ring's never is."""
     context = cudadrv.cuda_context_for(0)
-    stream = context.new_stream()
-    stream.to_device(np.ones(LEAST_STAGED_BYTES, np.uint8))
     ring = ring_of(context)
-    assert ring is not None
-    pairs = ring._pairs
-    first = pairs.take(0)
-    pairs.give_back(first)
-    assert pairs.take(0) == first
-    others = []
-    while pairs:
-        others.append(pairs.take(0))
-    assert first not in others
-    with pytest.raises(queue.Empty):
-        pairs.take(0)
-    for pair in (first, *others):
-        pairs.give_back(pair)
+    ring.pairs.extendleft([ring.new_pair(), ring.new_pair()])
+    unused = set(list(ring.pairs)[:2])
+    last = ring.pairs[-1]
+    monkeypatch.setattr(staging, "usable_threads", lambda: 1)
+    with context.new_stream() as stream:
+        stream.to_device(np.ones(LEAST_STAGED_BYTES, np.uint8))
+    assert ring.pairs[-1] is last
+    assert not any(slot.busy for pair in unused for slot in pair)
 
 
 @pytest.mark.slow
@@ -293,20 +298,37 @@ def test_a_staged_copy_writes_no_more_after_an_interrupt_at_any_point(
     assert (stream.to_host(device) == 1).all()
 
 
-def test_a_copy_goes_on_though_all_buffers_of_the_ring_are_lost(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(staging, "_PATIENCE_SECONDS", 0.01)
+def test_a_copy_goes_on_though_all_buffers_of_the_ring_are_lost() -> None:
     with emulator.session():
         context = cudadrv.cuda_context_for(0)
         stream = context.new_stream()
         ring = ring_of(context)
-        assert ring is not None
-        while ring._pairs:
-            ring._pairs.take(0)
+        ring.pairs.clear()
         host = np.arange(LEAST_STAGED_BYTES // 4, dtype="u4")
         assert np.array_equal(stream.to_host(stream.to_device(host)), host)
-        assert len(ring._pairs) == 1
+        assert len(ring.pairs) == 1
+
+
+def test_a_copy_that_cannot_pin_more_waits_for_the_buffers_of_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OutOfMemoryError("pinning", call="cuMemHostAlloc")
+
+    context = cudadrv.cuda_context_for(0)
+    ring = ring_of(context)
+    pair = ring.pairs[-1]
+    others = list(ring.pairs)
+    ring.pairs.clear()
+    monkeypatch.setattr(staging, "pinned_in", refuse)
+    timer = threading.Timer(0.05, ring.pairs.append, [pair])
+    timer.start()
+    assert ring.new_pair() is pair
+    timer.join()
+    monkeypatch.setattr(staging, "_PATIENCE_SECONDS", 0.0)
+    with pytest.raises(OutOfMemoryError, match="pinning"):
+        ring.new_pair()
+    ring.pairs.extend(others)
 
 
 def test_a_ring_of_a_context_that_closes_meanwhile_is_not_kept(
@@ -317,12 +339,12 @@ def test_a_ring_of_a_context_that_closes_meanwhile_is_not_kept(
         number = int(own.handle)
         make = StagingRing.__init__
 
-        def close_first(ring: StagingRing, context: ContextBox) -> None:
+        def close_first(ring: StagingRing, context: BaseContext) -> None:
             make(ring, context)
             own.close()
 
         monkeypatch.setattr(StagingRing, "__init__", close_first)
-        with pytest.raises(ClosedError):
-            ring_of(own)
+        with own.new_stream() as stream, pytest.raises(ClosedError):
+            stream.to_device(np.ones(LEAST_STAGED_BYTES, np.uint8))
         gc.collect()
         assert number not in machine._contexts

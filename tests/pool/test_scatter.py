@@ -34,7 +34,7 @@ from cudadrv import (
     scatter_batched,
     scatter_map,
 )
-from cudadrv.driver import in_use
+from cudadrv.driver import driver_selection
 from cudadrv.emulator import EmulatedDevice, Emulator
 from cudadrv.errors import ClosedError, InvalidDeviceError, NoDeviceError
 from cudadrv.pool import workers
@@ -405,7 +405,7 @@ def test_a_scatter_interrupted_while_it_starts_runs_no_tile_later(
     give = workers.Workers.give
 
     def interrupted(self: workers.Workers, job: workers.Job[None]) -> None:
-        if self is in_use.current().cache(workers.Workers).get(1):
+        if self is driver_selection.current().cache(workers.Workers).get(1):
             raise KeyboardInterrupt
         give(self, job)
 
@@ -450,7 +450,7 @@ def test_a_slow_worker_keeps_nothing_of_a_scatter_that_is_over(
                 may_go_on.wait(10)
 
     def interrupted(self: workers.Workers, job: workers.Job[None]) -> None:
-        if self is in_use.current().cache(workers.Workers).get(1):
+        if self is driver_selection.current().cache(workers.Workers).get(1):
             raise KeyboardInterrupt
         not_taken.append(job)
 

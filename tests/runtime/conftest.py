@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cudadrv.driver import in_use
+from cudadrv.driver import driver_selection
 from cudadrv.driver.driver_api import DriverApi
 from cudadrv.errors import DriverNotFoundError
 
@@ -28,12 +28,12 @@ class NoDriver:
 @pytest.fixture
 def no_driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[NoDriver]:
     absent = NoDriver()
-    monkeypatch.setattr(in_use, "load_cuda", absent.load)
+    monkeypatch.setattr(driver_selection, "load_cuda", absent.load)
     # A value no other test has, so that what was found without a driver is not known yet.
     monkeypatch.setenv("CUDADRV_DRIVER", "cuda" + " " * next(_blanks))
-    former = in_use.install(None)
+    former = driver_selection.set_current(None)
     yield absent
-    in_use.install(former)
+    driver_selection.set_current(former)
 
 
 @pytest.fixture(autouse=True)

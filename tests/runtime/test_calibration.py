@@ -19,14 +19,15 @@ from cudadrv import (
 )
 from cudadrv.emulator import Emulator
 from cudadrv.errors import CalibrationFailed, OutOfMemoryError
-from cudadrv.runtime.calibration import calibrate, policy_from
-from cudadrv.runtime.measurement import (
+from cudadrv.runtime.calibration import (
     SMALLEST_GEMM_FLOPS,
     Measurement,
     Measurements,
+    calibrate,
     checksum,
     design,
     measure,
+    policy_from,
     positive_definite,
 )
 from tests.several_threads import all_at_once

@@ -19,7 +19,7 @@ from cudadrv import (
     GpuRuntime,
     emulator,
 )
-from cudadrv.driver import in_use
+from cudadrv.driver import driver_selection
 from cudadrv.emulator import EmulatedDevice
 from cudadrv.errors import (
     CudaError,
@@ -183,13 +183,13 @@ def test_a_driver_that_is_there_and_fails_is_broken(
 
 
 def test_a_driver_chosen_with_a_bad_value_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    former = in_use.install(None)
+    former = driver_selection.set_current(None)
     try:
         monkeypatch.setenv("CUDADRV_DRIVER", "metal")
         with pytest.raises(DriverLibraryLoadFailed, match="CUDADRV_DRIVER is 'metal'"):
             GpuRuntime.current()
     finally:
-        in_use.install(former)
+        driver_selection.set_current(former)
 
 
 def test_a_process_without_a_driver_answers_cleanly_from_many_threads() -> None:

@@ -17,7 +17,7 @@ from .runs import KERNELS, Runs
 # NumPy, and what has classes, is there before it.
 for _name in [*dir(cudadrv), "emulator"]:
     getattr(cudadrv, _name)
-for _name in ("header", "plan", "leaks"):
+for _name in ("plan", "cuda_test"):
     importlib.import_module(f"cudadrv.testing.{_name}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cudadrv.driver.in_use import in_use
+from cudadrv.driver.driver_selection import current_or_none
 
 from .runs import Runs
 
@@ -167,13 +167,13 @@ def test_the_former_driver_is_back_after_a_test(runs: Runs) -> None:
         + """
 import os
 from cudadrv import emulator
-from cudadrv.driver.in_use import in_use
-found = [in_use()]
+from cudadrv.driver.driver_selection import current_or_none
+found = [current_or_none()]
 @pytest.mark.gpu
 def test_own():
-    assert in_use() is not found[0] and os.environ["CUDADRV_DRIVER"] == "emulator:1"
+    assert current_or_none() is not found[0] and os.environ["CUDADRV_DRIVER"] == "emulator:1"
 def test_outside():
-    assert in_use() is found[0] and os.environ["CUDADRV_DRIVER"] == "emulator"
+    assert current_or_none() is found[0] and os.environ["CUDADRV_DRIVER"] == "emulator"
 def test_within(cuda_context):
     with emulator.session(devices=3):
         assert len(cudadrv.list_devices()) == 3
@@ -185,11 +185,11 @@ def test_within(cuda_context):
 
 
 def test_an_interrupt_leaves_no_emulator_behind(runs: Runs) -> None:
-    before = in_use()
+    before = current_or_none()
     runs.pytester.makepyfile(test_user="def test(cuda_context):\n    raise KeyboardInterrupt")
     result = runs.pytester.inline_run("-p", "cudadrv.testing", no_reraise_ctrlc=True)
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    assert in_use() is before
+    assert current_or_none() is before
 
 
 def test_on_a_gpu_what_a_test_leaves_fails_it_too(runs: Runs, with_gpus: None) -> None:

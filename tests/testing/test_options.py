@@ -131,8 +131,8 @@ def test_it():
     loaded = set(sys.modules)
     assert "cudadrv.testing" in loaded
     assert not loaded & {"cudadrv.emulator", "ptx.emulate", "cudadrv.stream", "numpy"}
-    from cudadrv.driver.in_use import in_use
-    assert in_use() is None
+    from cudadrv.driver.driver_selection import current_or_none
+    assert current_or_none() is None
 """
 
 
@@ -181,7 +181,7 @@ from kernels import run
 def test_asks(request):
     assert run(request.getfixturevalue("cuda_stream"), "good")[5] == 5
 def test_next():
-    from cudadrv.driver.in_use import in_use
+    from cudadrv.driver.driver_selection import current_or_none
     import os
     assert os.environ["CUDADRV_DRIVER"] == "emulator"
 """,
@@ -194,13 +194,13 @@ def test_fixtures_of_the_users_own_come_first(runs: Runs) -> None:
     result = runs.here(
         """
 import pytest
-from cudadrv.driver.in_use import in_use
-before = in_use()
+from cudadrv.driver.driver_selection import current_or_none
+before = current_or_none()
 @pytest.fixture
 def emulator():
     return "mine"
 def test_it(emulator):
-    assert emulator == "mine" and in_use() is before
+    assert emulator == "mine" and current_or_none() is before
 """
     )
     result.assert_outcomes(passed=1)

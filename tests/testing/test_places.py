@@ -9,7 +9,7 @@ from .runs import Runs
 WHERE = """
 import pytest
 import cudadrv
-from cudadrv.driver.in_use import current
+from cudadrv.driver.driver_selection import current
 def is_emulated():
     return current().is_emulated
 """
@@ -210,7 +210,7 @@ def test_a_real_gpu_and_the_emulator_exclude_each_other(runs: Runs) -> None:
 def test_after_a_broken_gpu_the_next_tests_say_who_broke_it(runs: Runs, with_gpus: None) -> None:
     result = runs.apart(
         f"""{WHERE}
-from cudadrv.driver.in_use import failure
+from cudadrv.driver.driver_selection import failure
 @pytest.mark.gpu
 def test_bad():
     raise failure(current().api, 700, "cuLaunchKernel", "launching bad")

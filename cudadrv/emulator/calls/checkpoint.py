@@ -18,34 +18,34 @@ _RUNNING = 0  # CU_PROCESS_STATE_RUNNING
 class CheckpointCalls(CallRules):
     """Checkpoints of processes."""
 
-    @call(1)
+    @call
     def cuCheckpointProcessGetState(self, pid: int, /) -> tuple[CUresult, int]:
         """This process runs; of others the emulator knows nothing."""
         if pid != os.getpid():
             raise invalid_value(f"process {pid} is not this one, of which alone the state is known")
         return SUCCESS, _RUNNING
 
-    @call(1)
+    @call
     def cuCheckpointProcessGetRestoreThreadId(self, pid: int, /) -> tuple[CUresult, int]:
         """Refused."""
         raise _refusal()
 
-    @call()
+    @call
     def cuCheckpointProcessLock(self, pid: int, args: object, /) -> tuple[CUresult]:
         """Refused."""
         raise _refusal()
 
-    @call()
+    @call
     def cuCheckpointProcessCheckpoint(self, pid: int, args: object, /) -> tuple[CUresult]:
         """Refused."""
         raise _refusal()
 
-    @call()
+    @call
     def cuCheckpointProcessRestore(self, pid: int, args: object, /) -> tuple[CUresult]:
         """Refused."""
         raise _refusal()
 
-    @call()
+    @call
     def cuCheckpointProcessUnlock(self, pid: int, args: object, /) -> tuple[CUresult]:
         """Refused."""
         raise _refusal()

@@ -40,18 +40,18 @@ _FIRST: Final = {
 class ContextCalls(CallRules):
     """Primary contexts, created contexts and each thread's stack of current ones."""
 
-    @call(1)
+    @call
     def cuDevicePrimaryCtxRetain(self, dev: CUdevice, /) -> tuple[CUresult, CUcontext]:
         """The device's primary context, made active if nobody retained it."""
         return SUCCESS, CUcontext(retain_primary(self, self._device(dev)).handle)
 
-    @call()
+    @call
     def cuDevicePrimaryCtxRelease(self, dev: CUdevice, /) -> tuple[CUresult]:
         """Release it once; the last release destroys what it holds."""
         release_primary(self, self._device(dev))
         return OK
 
-    @call(1)
+    @call
     def cuCtxCreate(
         self, ctx_create_params: CUctxCreateParams | None, flags: int, dev: CUdevice, /
     ) -> tuple[CUresult, CUcontext]:
@@ -70,7 +70,7 @@ class ContextCalls(CallRules):
         self._thread.stack.append(context)
         return SUCCESS, CUcontext(context.handle)
 
-    @call()
+    @call
     def cuCtxDestroy(self, ctx: CUcontext, /) -> tuple[CUresult]:
         """Destroy a created context, and pop it if it is the calling thread's current one.
 
@@ -90,7 +90,7 @@ class ContextCalls(CallRules):
             stack.pop()
         return OK
 
-    @call()
+    @call
     def cuCtxSetCurrent(self, ctx: CUcontext, /) -> tuple[CUresult]:
         """Put a context in the place of the top of the stack; null pops it."""
         stack = self._thread.stack
@@ -101,13 +101,13 @@ class ContextCalls(CallRules):
             stack.append(context)
         return OK
 
-    @call(1)
+    @call
     def cuCtxGetCurrent(self) -> tuple[CUresult, CUcontext]:
         """The current context, null without one."""
         stack = self._thread.stack
         return SUCCESS, CUcontext(stack[-1].handle if stack else 0)
 
-    @call()
+    @call
     def cuCtxPushCurrent(self, ctx: CUcontext, /) -> tuple[CUresult]:
         """Make a context current on top of the others."""
         if not int(ctx):
@@ -126,19 +126,19 @@ class ContextCalls(CallRules):
             raise CallError(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
         return context
 
-    @call(1)
+    @call
     def cuCtxPopCurrent(self) -> tuple[CUresult, CUcontext]:
         """Take the current context off the stack."""
         handle = self._top().handle
         self._thread.stack.pop()
         return SUCCESS, CUcontext(handle)
 
-    @call(1)
+    @call
     def cuCtxGetDevice(self) -> tuple[CUresult, CUdevice]:
         """The current context's device, even after the context was destroyed (measured)."""
         return SUCCESS, CUdevice(self._top().device.ordinal)
 
-    @call()
+    @call
     def cuCtxSynchronize(self) -> tuple[CUresult]:
         """Let all that is queued end; refused while a stream of the context is capturing."""
         context = self._current()
@@ -147,7 +147,7 @@ class ContextCalls(CallRules):
         self._wait_for_context(context)
         return OK
 
-    @call()
+    @call
     def cuCtxEnablePeerAccess(self, peer_context: CUcontext, flags: int, /) -> tuple[CUresult]:
         """Let kernels of the current context access all memory of a peer on another device."""
         if flags:
@@ -168,7 +168,7 @@ class ContextCalls(CallRules):
             context.peers.append(peer)
         return OK
 
-    @call()
+    @call
     def cuCtxDisablePeerAccess(self, peer_context: CUcontext, /) -> tuple[CUresult]:
         """Let kernels of the current context access memory of a peer no more."""
         context, peer = self._current(), self._context(peer_context)
@@ -181,13 +181,13 @@ class ContextCalls(CallRules):
             context.peers.remove(peer)
         return OK
 
-    @call(2)
+    @call
     def cuCtxGetStreamPriorityRange(self) -> tuple[CUresult, int, int]:
         """Least and greatest priority, as on every device that has priorities."""
         self._current()
         return SUCCESS, 0, -5
 
-    @call()
+    @call
     def cuDevicePrimaryCtxReset(self, dev: CUdevice, /) -> tuple[CUresult]:
         """Destroy what the primary context holds, whoever retained it."""
         device = self._device(dev)
@@ -204,44 +204,44 @@ class ContextCalls(CallRules):
         _destroy_content(self, context, memory)
         return OK
 
-    @call(2)
+    @call
     def cuDevicePrimaryCtxGetState(self, dev: CUdevice, /) -> tuple[CUresult, int, int]:
         """The primary context's flags, and whether it is active."""
         context = self._primaries.get(self._device(dev).ordinal)
         is_active = context is not None and not context.destroyed
         return SUCCESS, context.flags if context is not None else 0, int(is_active)
 
-    @call(1)
+    @call
     def cuCtxGetFlags(self) -> tuple[CUresult, int]:
         """The current context's flags."""
         return SUCCESS, self._current().flags
 
-    @call(1)
+    @call
     def cuCtxGetId(self, ctx: CUcontext, /) -> tuple[CUresult, int]:
         """A number that no other context has; of null the current one's."""
         context = self._context(ctx) if int(ctx) else self._current()
         return SUCCESS, context.handle
 
-    @call(1)
+    @call
     def cuCtxGetApiVersion(self, ctx: CUcontext, /) -> tuple[CUresult, int]:
         """The version of the context's interface."""
         if int(ctx):
             self._context(ctx)
         return SUCCESS, _API_VERSION
 
-    @call()
+    @call
     def cuProfilerStart(self) -> tuple[CUresult]:
         """Nothing: there is no profiler."""
         self._current()
         return OK
 
-    @call()
+    @call
     def cuProfilerStop(self) -> tuple[CUresult]:
         """Nothing: there is no profiler."""
         self._current()
         return OK
 
-    @call(1)
+    @call
     def cuCtxGetLimit(self, limit: CUlimit, /) -> tuple[CUresult, int]:
         """Stack, heap or print buffer."""
         context, number = self._current(), int(limit)
@@ -251,7 +251,7 @@ class ContextCalls(CallRules):
             raise _unsupported(number)
         return SUCCESS, context.settings.get(number, _FIRST[number])
 
-    @call()
+    @call
     def cuCtxSetLimit(self, limit: CUlimit, value: int, /) -> tuple[CUresult]:
         """The heap is the device's, and grows only; a stack is of all launches of the context."""
         context, number = self._current(), int(limit)
@@ -267,12 +267,12 @@ class ContextCalls(CallRules):
             raise _unsupported(number)
         return OK
 
-    @call(1)
+    @call
     def cuCtxGetCacheConfig(self) -> tuple[CUresult, CUfunc_cache]:
         """The preference that was set; it has no effect."""
         return SUCCESS, CUfunc_cache(self._current().cache_config)
 
-    @call()
+    @call
     def cuCtxSetCacheConfig(self, config: CUfunc_cache, /) -> tuple[CUresult]:
         """Remember a wish."""
         if int(config) not in (0, 1, 2, 3):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import uuid
 from collections.abc import Sequence
 from typing import Final
 
@@ -26,7 +25,7 @@ VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 class DeviceCalls(CallRules):
     """Initialisation, error texts and device queries."""
 
-    @call(always=True)
+    @call
     def cuInit(self, flags: int, /) -> tuple[CUresult]:
         """Only flags 0 are valid; a child of a fork cannot initialise again (measured)."""
         if flags:
@@ -58,7 +57,7 @@ class DeviceCalls(CallRules):
             device.others = tuple(each for each in devices if each is not device)
         self._devices = tuple(devices)
 
-    @call(1, always=True)
+    @call
     def cuDriverGetVersion(self) -> tuple[CUresult, int]:
         """1000 × major + 10 × minor."""
         major, minor = self._driver_version
@@ -74,17 +73,17 @@ class DeviceCalls(CallRules):
         except ValueError:
             return CUresult.CUDA_ERROR_INVALID_VALUE, None
 
-    @call(1)
+    @call
     def cuDeviceGetCount(self) -> tuple[CUresult, int]:
         """How many devices there are."""
         return SUCCESS, len(self._devices)
 
-    @call(1)
+    @call
     def cuDeviceGet(self, ordinal: int, /) -> tuple[CUresult, CUdevice]:
         """The device of an ordinal."""
         return SUCCESS, CUdevice(self._device_at(ordinal).ordinal)
 
-    @call(1)
+    @call
     def cuDeviceGetName(self, length: int, dev: CUdevice, /) -> tuple[CUresult, bytes]:
         """`length` bytes: as much of the name as leaves room for a NUL, padded with NULs."""
         name = self._device(dev).profile.name.encode()
@@ -92,7 +91,7 @@ class DeviceCalls(CallRules):
             raise invalid_value(f"a name needs room for its NUL, not {length} bytes")
         return SUCCESS, name[: length - 1].ljust(length, b"\0")
 
-    @call(1)
+    @call
     def cuDeviceGetUuid(self, dev: CUdevice, /) -> tuple[CUresult, CUuuid]:
         """16 bytes, the same in every run."""
         uuid = CUuuid()
@@ -100,7 +99,7 @@ class DeviceCalls(CallRules):
         ctypes.memmove(pointer_to(uuid), self._device(dev).uuid, 16)
         return SUCCESS, uuid
 
-    @call(1)
+    @call
     def cuDeviceGetPCIBusId(self, length: int, dev: CUdevice, /) -> tuple[CUresult, bytes]:
         """`length` bytes, which must have room for the whole and its NUL."""
         text = self._device(dev).pci_bus_id.encode()
@@ -108,12 +107,12 @@ class DeviceCalls(CallRules):
             raise invalid_value(f"a PCI bus id needs {len(text) + 1} bytes, not {length}")
         return SUCCESS, text.ljust(length, b"\0")
 
-    @call(1)
+    @call
     def cuDeviceTotalMem(self, dev: CUdevice, /) -> tuple[CUresult, int]:
         """Bytes of device memory."""
         return SUCCESS, self._device(dev).profile.total_memory
 
-    @call(1)
+    @call
     def cuDeviceGetAttribute(
         self, attrib: CUdevice_attribute, dev: CUdevice, /
     ) -> tuple[CUresult, int]:
@@ -123,7 +122,7 @@ class DeviceCalls(CallRules):
             raise invalid_value(f"there is no device attribute {int(attrib)}")
         return SUCCESS, value
 
-    @call(1)
+    @call
     def cuDeviceCanAccessPeer(self, dev: CUdevice, peer_dev: CUdevice, /) -> tuple[CUresult, int]:
         """1 if both devices have peer access and are not the same."""
         return SUCCESS, int(self._device(peer_dev).can_be_reached_by(self._device(dev)))
@@ -155,5 +154,7 @@ def visible_devices(devices: Sequence[DeviceState], text: str | None) -> Sequenc
 def _is_named(device: DeviceState, word: str) -> bool:
     if word.isdecimal():
         return int(word) == device.number
-    kind, number = word[:4], f"{uuid.UUID(bytes=device.uuid)}"
+    from uuid import UUID  # 2 ms: few programs choose devices by UUID
+
+    kind, number = word[:4], f"{UUID(bytes=device.uuid)}"
     return kind in ("GPU-", "MIG-") and number.startswith(word[4:])

@@ -13,7 +13,7 @@ from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
 from ..events import Event
 from ..node_kind import NodeKind
-from ..timeline.operation import nothing
+from ..timeline.queues import nothing
 from .call import call
 
 _DISABLE_TIMING: Final = 2
@@ -24,7 +24,7 @@ _FLAGS: Final = 7
 class EventCalls(CallRules):
     """Events."""
 
-    @call()
+    @call
     def cuEventRecordWithFlags(
         self, h_event: CUevent, h_stream: CUstream, flags: int, /
     ) -> tuple[CUresult]:
@@ -38,7 +38,7 @@ class EventCalls(CallRules):
         self._record(h_event, h_stream)
         return OK
 
-    @call(1)
+    @call
     def cuEventCreate(self, flags: int, /) -> tuple[CUresult, CUevent]:
         """An event of the current context."""
         context = self._current()
@@ -50,7 +50,7 @@ class EventCalls(CallRules):
         self._events[event.handle] = event
         return SUCCESS, CUevent(event.handle)
 
-    @call()
+    @call
     def cuEventDestroy(self, h_event: CUevent, /) -> tuple[CUresult]:
         """Destroy an event."""
         with self._lock:
@@ -60,7 +60,7 @@ class EventCalls(CallRules):
             event.file.close()
         return OK
 
-    @call()
+    @call
     def cuEventRecord(self, h_event: CUevent, h_stream: CUstream, /) -> tuple[CUresult]:
         """Mark the place in the stream; in a capturing stream, the place in the capture."""
         self._record(h_event, h_stream)
@@ -90,7 +90,7 @@ class EventCalls(CallRules):
             event.capture, event.tip = stream.capture, stream.tip
             event.time_ns = event.operation = event.clock = None
 
-    @call()
+    @call
     def cuEventQuery(self, h_event: CUevent, /) -> tuple[CUresult]:
         """Whether the last record was reached; done if there was none."""
         event = self._event(h_event)
@@ -100,7 +100,7 @@ class EventCalls(CallRules):
         self._host_has_waited_for(event)
         return OK
 
-    @call()
+    @call
     def cuEventSynchronize(self, h_event: CUevent, /) -> tuple[CUresult]:
         """Let the work before the last record end."""
         event = self._event(h_event)
@@ -128,7 +128,7 @@ class EventCalls(CallRules):
                 "the event was last recorded in a capturing stream; the capture is now invalid",
             )
 
-    @call(1)
+    @call
     def cuEventElapsedTime(self, h_start: CUevent, h_end: CUevent, /) -> tuple[CUresult, float]:
         """Milliseconds of host time between two recorded events with timing."""
         start, end = self._event(h_start), self._event(h_end)

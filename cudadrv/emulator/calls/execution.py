@@ -24,11 +24,19 @@ from ...driver._api import (
 )
 from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
-from ..functions import attribute_of, blocks_per_sm, parameter_of, registers_of, set_attribute
 from ..graphs import Work
 from ..host_memory import HostRange
 from ..launch import KernelCall, check, execute, execute_in_turns, read_parameters
-from ..modules import NO_CLUSTER, Function, Shape
+from ..modules import (
+    NO_CLUSTER,
+    KernelFunction,
+    Shape,
+    attribute_of,
+    blocks_per_sm,
+    parameter_of,
+    registers_of,
+    set_attribute,
+)
 from ..node_kind import NodeKind, Run
 from .call import call
 from .library import function_of
@@ -49,21 +57,21 @@ _NEEDS_EVENT: Final = (
 class ExecutionCalls(CallRules):
     """Kernels as functions, their launches, and calls of functions of the host."""
 
-    @call(1)
-    def cuFuncGetName(self, hfunc: CUfunction, /) -> tuple[CUresult, bytes]:
+    @call
+    def cuFuncGetName(self, hfunc: CUfunction, /) -> tuple[CUresult, bytes | None]:
         """The kernel's name in the PTX."""
         if not int(hfunc):
             raise invalid_value("the function is null")
         return SUCCESS, function_of(self, hfunc).name.encode()
 
-    @call(1)
+    @call
     def cuFuncGetAttribute(
         self, attrib: CUfunction_attribute, hfunc: CUfunction, /
     ) -> tuple[CUresult, int]:
         """An attribute; registers are an estimate."""
         return SUCCESS, attribute_of(function_of(self, hfunc), int(attrib))
 
-    @call()
+    @call
     def cuFuncSetAttribute(
         self, hfunc: CUfunction, attrib: CUfunction_attribute, value: int, /
     ) -> tuple[CUresult]:
@@ -71,7 +79,7 @@ class ExecutionCalls(CallRules):
         set_attribute(function_of(self, hfunc), int(attrib), value)
         return OK
 
-    @call(2)
+    @call
     def cuFuncGetParamInfo(
         self, func: CUfunction, param_index: int, /
     ) -> tuple[CUresult, int, int]:
@@ -80,7 +88,7 @@ class ExecutionCalls(CallRules):
             raise invalid_value("the function is null")
         return SUCCESS, *parameter_of(function_of(self, func), param_index)
 
-    @call(1)
+    @call
     def cuOccupancyMaxPotentialClusterSize(
         self, func: CUfunction, config: CUlaunchConfig, /
     ) -> tuple[CUresult, int]:
@@ -90,7 +98,7 @@ class ExecutionCalls(CallRules):
         most = function.module.context.device.profile.architecture.max_cluster
         return SUCCESS, 16 if function.non_portable and most else most
 
-    @call(1)
+    @call
     def cuOccupancyMaxActiveClusters(
         self, func: CUfunction, config: CUlaunchConfig, /
     ) -> tuple[CUresult, int]:
@@ -114,7 +122,7 @@ class ExecutionCalls(CallRules):
         )
         return SUCCESS, blocks * device.profile.sm_count // size
 
-    @call(1)
+    @call
     def cuOccupancyMaxActiveBlocksPerMultiprocessor(
         self, func: CUfunction, block_size: int, dynamic_smem_size: int, /
     ) -> tuple[CUresult, int]:
@@ -133,7 +141,7 @@ class ExecutionCalls(CallRules):
             function.signature.shared_bytes + dynamic_smem_size,
         )
 
-    @call(1)
+    @call
     def cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
         self, func: CUfunction, block_size: int, dynamic_smem_size: int, flags: int, /
     ) -> tuple[CUresult, int]:
@@ -142,7 +150,7 @@ class ExecutionCalls(CallRules):
             raise invalid_value(f"invalid occupancy flags {flags:#x}")
         return self.cuOccupancyMaxActiveBlocksPerMultiprocessor(func, block_size, dynamic_smem_size)
 
-    @call(1)
+    @call
     def cuOccupancyAvailableDynamicSMemPerBlock(
         self, func: CUfunction, num_blocks: int, block_size: int, /
     ) -> tuple[CUresult, int]:
@@ -161,17 +169,17 @@ class ExecutionCalls(CallRules):
             low, high = (middle, high) if blocks >= num_blocks else (low, middle - 1)
         return SUCCESS, low
 
-    @call(1)
+    @call
     def cuFuncGetParamCount(self, func: CUfunction, /) -> tuple[CUresult, int]:
         """How many parameters a kernel has."""
         return SUCCESS, len(function_of(self, func).signature.params)
 
-    @call(1)
+    @call
     def cuFuncGetModule(self, hfunc: CUfunction, /) -> tuple[CUresult, CUmodule]:
         """The module that it is of."""
         return SUCCESS, CUmodule(function_of(self, hfunc).module.handle)
 
-    @call()
+    @call
     def cuFuncSetCacheConfig(self, hfunc: CUfunction, config: int, /) -> tuple[CUresult]:
         """Which memory a kernel prefers; without effect."""
         function_of(self, hfunc)
@@ -179,7 +187,7 @@ class ExecutionCalls(CallRules):
             raise invalid_value(f"there is no cache configuration {int(config)}")
         return OK
 
-    @call()
+    @call
     def cuLaunchCooperativeKernel(
         self,
         f: CUfunction,
@@ -204,7 +212,7 @@ class ExecutionCalls(CallRules):
         self._launch(f, shape, h_stream, kernel_params, 0)
         return OK
 
-    @call()
+    @call
     def cuLaunchKernel(
         self,
         f: CUfunction,
@@ -229,7 +237,7 @@ class ExecutionCalls(CallRules):
         self._launch(f, shape, h_stream, kernel_params, extra)
         return OK
 
-    @call()
+    @call
     def cuLaunchKernelEx(
         self, config: CUlaunchConfig, f: CUfunction, kernel_params: int, extra: int, /
     ) -> tuple[CUresult]:
@@ -294,7 +302,7 @@ class ExecutionCalls(CallRules):
                 self._refuse_if_invalid(stream.capture)
                 stream.capture.add_work(stream, work)
 
-    @call()
+    @call
     def cuLaunchHostFunc(self, h_stream: CUstream, fn: int, user_data: int, /) -> tuple[CUresult]:
         """Call a function of the host at this point of the stream."""
         stream = self._stream(h_stream)
@@ -340,7 +348,9 @@ def _host_memory_of(driver: CallRules, parameters: bytes) -> tuple[HostRange, ..
     )
 
 
-def kernel_work(driver: CallRules, function: Function, shape: Shape, parameters: bytes) -> Work:
+def kernel_work(
+    driver: CallRules, function: KernelFunction, shape: Shape, parameters: bytes
+) -> Work:
     """Return the work of a node that launches a kernel.
 
     Raises:
@@ -358,7 +368,7 @@ def _after_what_is_ahead(turns: Turns, dependency: GridDependency) -> Turns:
         yield True
 
 
-def _checked(function: Function, shape: Shape) -> Shape:
+def _checked(function: KernelFunction, shape: Shape) -> Shape:
     """The shape of a launch that the driver would take, with the clusters of the kernel's own.
 
     Raises:

@@ -25,13 +25,13 @@ from ...driver._api import (
 )
 from ..call_error import OK, SUCCESS, CallError, invalid_value, not_supported
 from ..call_rules import CallRules
-from ..device_state import GraphMemory
+from ..device_state import GraphAllocation
 from ..executables import Executable, steps_of
 from ..graphs import Graph, Node, References, UserObject
 from ..node_kind import NodeKind, Run
 from ..streams import Stream
 from ..timeline.concurrent_accesses import ConcurrentAccesses
-from ..timeline.operation import Operation
+from ..timeline.queues import QueuedOperation
 from ..timeline.timeline import Timeline
 from .call import call
 
@@ -54,7 +54,7 @@ UNCOPIED: Final = frozenset({NodeKind.ALLOC, NodeKind.FREE, NodeKind.CONDITIONAL
 class GraphCalls(CallRules):
     """Graphs, their executables and their user objects."""
 
-    @call(1)
+    @call
     def cuGraphInstantiate(self, h_graph: CUgraph, flags: int, /) -> tuple[CUresult, CUgraphExec]:
         """An executable of the graph as it is; one at a time if it allocates memory.
 
@@ -90,7 +90,7 @@ class GraphCalls(CallRules):
             memory.retain()
         return SUCCESS, CUgraphExec(executable.handle)
 
-    @call(1)
+    @call
     def cuGraphExecUpdate(
         self, h_graph_exec: CUgraphExec, h_graph: CUgraph, /
     ) -> tuple[CUresult, CUgraphExecUpdateResultInfo]:
@@ -112,7 +112,7 @@ class GraphCalls(CallRules):
         release(self, former)
         return SUCCESS, CUgraphExecUpdateResultInfo()
 
-    @call()
+    @call
     def cuGraphLaunch(self, h_graph_exec: CUgraphExec, h_stream: CUstream, /) -> tuple[CUresult]:
         """Replay the graph; a capturing stream does not take it (measured).
 
@@ -172,8 +172,8 @@ class GraphCalls(CallRules):
 
         runs = self._timed(executable, stream, [s.running(is_late=True) for s in executable.steps])
 
-        def add_steps(add: Callable[..., Operation]) -> None:
-            added: list[Operation] = []
+        def add_steps(add: Callable[..., QueuedOperation]) -> None:
+            added: list[QueuedOperation] = []
             for step in executable.steps:
                 before = [added[number] for number in sorted(step.after)]
                 event = self._events.get(step.work.event)
@@ -191,7 +191,7 @@ class GraphCalls(CallRules):
             executable.begin,
         )
 
-    @call()
+    @call
     def cuGraphDestroy(self, h_graph: CUgraph, /) -> tuple[CUresult]:
         """Destroy the graph; its executables live on."""
         with self._lock:
@@ -206,7 +206,7 @@ class GraphCalls(CallRules):
         release(self, references)
         return OK
 
-    @call()
+    @call
     def cuGraphExecDestroy(self, h_graph_exec: CUgraphExec, /) -> tuple[CUresult]:
         """Destroy an executable."""
         self._executable(h_graph_exec)
@@ -219,7 +219,7 @@ class GraphCalls(CallRules):
         release(self, executable.user_objects)
         return OK
 
-    @call(2)
+    @call
     def cuGraphGetNodes(
         self, h_graph: CUgraph, num_nodes: int = 0, /
     ) -> tuple[CUresult, list[CUgraphNode] | None, int]:
@@ -231,19 +231,19 @@ class GraphCalls(CallRules):
         found = [self._handle_of(node) for node in graph.nodes[:num_nodes]]
         return SUCCESS, found + [CUgraphNode(0)] * (num_nodes - len(found)), len(found)
 
-    @call(1)
+    @call
     def cuGraphCreate(self, flags: int, /) -> tuple[CUresult, CUgraph]:
         """An empty graph."""
         if flags:
             raise invalid_value(f"a graph is made with flags 0, not {flags:#x}")
         return SUCCESS, self._handle_of_graph(Graph())
 
-    @call(1)
+    @call
     def cuGraphClone(self, original_graph: CUgraph, /) -> tuple[CUresult, CUgraph]:
         """A copy of a graph, with copies of its child graphs."""
         return SUCCESS, self._handle_of_graph(copied_graph(self, self._graph(original_graph)))
 
-    @call()
+    @call
     def cuGraphUpload(self, h_graph_exec: CUgraphExec, h_stream: CUstream, /) -> tuple[CUresult]:
         """Nothing has to be brought to an emulated device before a launch."""
         self._executable(h_graph_exec)
@@ -253,7 +253,7 @@ class GraphCalls(CallRules):
             self._refuse_in_capture(stream)
         return OK
 
-    @call()
+    @call
     def cuGraphDebugDotPrint(self, h_graph: CUgraph, path: bytes, flags: int, /) -> tuple[CUresult]:
         """Write the graph in the language of Graphviz."""
         graph = self._graph(h_graph)
@@ -266,7 +266,7 @@ class GraphCalls(CallRules):
             ) from error
         return OK
 
-    @call(1)
+    @call
     def cuUserObjectCreate(
         self, ptr: int, destroy: int, initial_refcount: int, flags: int, /
     ) -> tuple[CUresult, CUuserObject]:
@@ -283,7 +283,7 @@ class GraphCalls(CallRules):
         self._user_objects[found.handle] = found
         return SUCCESS, CUuserObject(found.handle)
 
-    @call()
+    @call
     def cuUserObjectRelease(self, object: CUuserObject, count: int, /) -> tuple[CUresult]:
         """Give up references of the caller's.
 
@@ -297,7 +297,7 @@ class GraphCalls(CallRules):
         release(self, {found: number}, here=True)
         return OK
 
-    @call()
+    @call
     def cuGraphRetainUserObject(
         self, graph: CUgraph, object: CUuserObject, count: int, flags: int, /
     ) -> tuple[CUresult]:
@@ -315,7 +315,7 @@ class GraphCalls(CallRules):
             holder.user_objects[found] = holder.user_objects.get(found, 0) + number
         return OK
 
-    @call()
+    @call
     def cuGraphReleaseUserObject(
         self, graph: CUgraph, object: CUuserObject, count: int, /
     ) -> tuple[CUresult]:
@@ -338,7 +338,7 @@ class GraphCalls(CallRules):
             raise invalid_value(f"{int(handle):#x} is no live user object")
         return found
 
-    @call(1)
+    @call
     def cuDeviceGetGraphMemAttribute(
         self, device: CUdevice, attr: int, /
     ) -> tuple[CUresult, cuuint64_t]:
@@ -355,7 +355,7 @@ class GraphCalls(CallRules):
             raise invalid_value(f"there is no attribute {int(attr)} of graphs' memory")
         return SUCCESS, cuuint64_t(values[int(attr)])
 
-    @call()
+    @call
     def cuDeviceSetGraphMemAttribute(
         self, device: CUdevice, attr: int, value: cuuint64_t | int, /
     ) -> tuple[CUresult]:
@@ -371,7 +371,7 @@ class GraphCalls(CallRules):
                 found.graph_account.reserved_high = reserved
         return OK
 
-    @call()
+    @call
     def cuDeviceGraphMemTrim(self, device: CUdevice, /) -> tuple[CUresult]:
         """Keep no memory for graphs that they do not use."""
         found = self._device(device)
@@ -388,7 +388,7 @@ def forget_graph(driver: CallRules, graph: Graph) -> None:
             driver._nodes.pop(node.handle, None)
 
 
-def _noted(accesses: ConcurrentAccesses, memory: GraphMemory, kind: NodeKind, run: Run) -> None:
+def _noted(accesses: ConcurrentAccesses, memory: GraphAllocation, kind: NodeKind, run: Run) -> None:
     """Allocate or free memory of a graph, and say so."""
     run()
     accesses.in_graph(memory.piece.address, memory.nbytes, allocates=kind is NodeKind.ALLOC)

@@ -37,14 +37,14 @@ from ..call_error import OK, SUCCESS, CallError, invalid_value, not_supported
 from ..call_rules import CallRules
 from ..contexts import Context
 from ..copies import copy_boxes
-from ..device_state import GraphMemory
+from ..device_state import GraphAllocation
 from ..events import Event
 from ..graphs import ConditionKind, Graph, Node, Work
 from ..launch import KernelCall, ShownParameters, read_parameters
-from ..modules import NO_CLUSTER, Function, Shape
+from ..modules import NO_CLUSTER, KernelFunction, Shape
 from ..node_kind import NodeKind
-from ..streams import NON_BLOCKING, Capture, Stream
-from ..timeline.operation import nothing
+from ..streams import NON_BLOCKING, Stream, StreamCapture
+from ..timeline.queues import nothing
 from .call import call, pointer_to
 from .execution import host_params, kernel_work
 from .graph import UNCOPIED, copied_graph, forget_graph, release
@@ -89,7 +89,7 @@ _ALLOCATION: Final = struct.Struct("<iiii72xQQQQ")  # CUDA_MEM_ALLOC_NODE_PARAMS
 class GraphNodeCalls(CallRules):
     """Nodes of graphs, and their edges."""
 
-    @call()
+    @call
     def cuGraphDestroyNode(self, h_node: CUgraphNode, /) -> tuple[CUresult]:
         """Take a node away, with its edges."""
         node = self._node(h_node)
@@ -108,7 +108,7 @@ class GraphNodeCalls(CallRules):
             release(self, each)
         return OK
 
-    @call()
+    @call
     def cuGraphAddDependencies(
         self,
         h_graph: CUgraph,
@@ -128,7 +128,7 @@ class GraphNodeCalls(CallRules):
                 then.after[first] = None
         return OK
 
-    @call()
+    @call
     def cuGraphRemoveDependencies(
         self,
         h_graph: CUgraph,
@@ -161,7 +161,7 @@ class GraphNodeCalls(CallRules):
         (then,) = self._several(graph, to[number : number + 1], 1)
         return first, then
 
-    @call(4)
+    @call
     def cuGraphGetEdges(
         self, h_graph: CUgraph, num_edges: int = 0, /
     ) -> tuple[
@@ -185,12 +185,12 @@ class GraphNodeCalls(CallRules):
             len(edges),
         )
 
-    @call(1)
+    @call
     def cuGraphNodeGetType(self, h_node: CUgraphNode, /) -> tuple[CUresult, CUgraphNodeType]:
         """The type of a node."""
         return SUCCESS, TYPES[self._node(h_node).kind]
 
-    @call()
+    @call
     def cuGraphNodeSetEnabled(
         self, h_graph_exec: CUgraphExec, h_node: CUgraphNode, is_enabled: int, /
     ) -> tuple[CUresult]:
@@ -201,7 +201,7 @@ class GraphNodeCalls(CallRules):
         step.is_enabled = bool(is_enabled)
         return OK
 
-    @call(1)
+    @call
     def cuGraphNodeGetEnabled(
         self, h_graph_exec: CUgraphExec, h_node: CUgraphNode, /
     ) -> tuple[CUresult, int]:
@@ -209,7 +209,7 @@ class GraphNodeCalls(CallRules):
         step = self._executable(h_graph_exec).step_of(self._node(h_node))
         return SUCCESS, int(step.is_enabled)
 
-    @call(1)
+    @call
     def cuGraphAddNode(
         self,
         h_graph: CUgraph,
@@ -241,7 +241,7 @@ class GraphNodeCalls(CallRules):
             node = graph.add(work, after)
         return SUCCESS, self._handle_of(node)
 
-    @call()
+    @call
     def cuGraphNodeSetParams(
         self, h_node: CUgraphNode, node_params: CUgraphNodeParams | None, /
     ) -> tuple[CUresult]:
@@ -250,7 +250,7 @@ class GraphNodeCalls(CallRules):
         node.work = self._changed(node.work, node_params)
         return OK
 
-    @call()
+    @call
     def cuGraphExecNodeSetParams(
         self,
         h_graph_exec: CUgraphExec,
@@ -264,7 +264,7 @@ class GraphNodeCalls(CallRules):
         step.work = self._changed(step.work, node_params)
         return OK
 
-    @call()
+    @call
     def cuGraphKernelNodeSetAttribute(
         self,
         h_node: CUgraphNode,
@@ -286,7 +286,7 @@ class GraphNodeCalls(CallRules):
         node.work = kernel_work(self, launch.function, shape, launch.parameters)
         return OK
 
-    @call(1)
+    @call
     def cuGraphConditionalHandleCreate(
         self, h_graph: CUgraph, ctx: CUcontext, default_launch_value: int, flags: int, /
     ) -> tuple[CUresult, CUgraphConditionalHandle]:
@@ -355,7 +355,7 @@ class GraphNodeCalls(CallRules):
     def _recorded(context: Context, operate: Callable[[Stream], object]) -> Work:
         """Run `operate` on a private capturing stream and return the work that it recorded."""
         stream = Stream(0, context, NON_BLOCKING, 0)
-        capture = Capture(stream, CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED, 0)
+        capture = StreamCapture(stream, CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED, 0)
         capture.join(stream, frozenset())
         operate(stream)
         recorded = [node.work for node in capture.nodes]
@@ -399,7 +399,7 @@ class GraphNodeCalls(CallRules):
         device = self._device_at(int(props.location.id))
         if int(params.alloc.bytesize) <= 0:
             raise invalid_value("an allocation node of no bytes")
-        memory = GraphMemory(device, int(params.alloc.bytesize))
+        memory = GraphAllocation(device, int(params.alloc.bytesize))
         params.alloc.dptr = memory.piece.address
         return Work(NodeKind.ALLOC, memory.allocate, memory)
 
@@ -435,7 +435,7 @@ class GraphNodeCalls(CallRules):
         condition.handles = handles
         return Work(NodeKind.CONDITIONAL, nothing, condition=condition, bodies=bodies)
 
-    @call(1)
+    @call
     def cuGraphNodeGetParams(self, h_node: CUgraphNode, /) -> tuple[CUresult, CUgraphNodeParams]:
         """The parameters of a node; what they point to is the node's, until they are changed."""
         node = self._node(h_node)
@@ -445,14 +445,14 @@ class GraphNodeCalls(CallRules):
         ctypes.memmove(pointer_to(found) + _UNION, told, len(told))
         return SUCCESS, found
 
-    @call(3)
+    @call
     def cuGraphNodeGetDependencies(
         self, h_node: CUgraphNode, num_dependencies: int = 0, /
     ) -> tuple[CUresult, list[CUgraphNode] | None, list[CUgraphEdgeData] | None, int]:
         """Up to so many nodes that a node comes after, and how many; for 0, only how many."""
         return self._listed(list(self._node(h_node).after), num_dependencies)
 
-    @call(3)
+    @call
     def cuGraphNodeGetDependentNodes(
         self, h_node: CUgraphNode, num_dependent_nodes: int = 0, /
     ) -> tuple[CUresult, list[CUgraphNode] | None, list[CUgraphEdgeData] | None, int]:
@@ -460,7 +460,7 @@ class GraphNodeCalls(CallRules):
         node = self._node(h_node)
         return self._listed([n for n in node.graph.nodes if node in n.after], num_dependent_nodes)
 
-    @call(2)
+    @call
     def cuGraphGetRootNodes(
         self, h_graph: CUgraph, num_root_nodes: int = 0, /
     ) -> tuple[CUresult, list[CUgraphNode] | None, int]:
@@ -477,7 +477,7 @@ class GraphNodeCalls(CallRules):
         found = [self._handle_of(node) for node in nodes[:room]]
         return SUCCESS, found, [CUgraphEdgeData() for _ in found], len(found)
 
-    @call(1)
+    @call
     def cuGraphChildGraphNodeGetGraph(self, h_node: CUgraphNode, /) -> tuple[CUresult, CUgraph]:
         """The graph of a node that is a child graph; it goes with the node."""
         child = self._node(h_node).work.child
@@ -489,7 +489,7 @@ class GraphNodeCalls(CallRules):
         child.is_child = True
         return self._handle_of_graph(child)
 
-    @call(1)
+    @call
     def cuGraphNodeFindInClone(
         self, h_original_node: CUgraphNode, h_cloned_graph: CUgraph, /
     ) -> tuple[CUresult, CUgraphNode]:
@@ -501,7 +501,7 @@ class GraphNodeCalls(CallRules):
                     return SUCCESS, self._handle_of(node)
         raise invalid_value("the graph is no clone of the one that the node is of")
 
-    @call(1)
+    @call
     def cuGraphKernelNodeGetAttribute(
         self, h_node: CUgraphNode, attr: CUkernelNodeAttrID, /
     ) -> tuple[CUresult, CUkernelNodeAttrValue]:
@@ -516,7 +516,7 @@ class GraphNodeCalls(CallRules):
             extents.x, extents.y, extents.z = cluster
         return SUCCESS, found
 
-    @call()
+    @call
     def cuGraphKernelNodeCopyAttributes(
         self, dst: CUgraphNode, src: CUgraphNode, /
     ) -> tuple[CUresult]:
@@ -575,7 +575,7 @@ class GraphNodeCalls(CallRules):
             function.module.context.handle,
         )  # fmt: skip
 
-    def _kernel_of(self, function: Function) -> int:
+    def _kernel_of(self, function: KernelFunction) -> int:
         """The kernel of a library that a function is in its context; 0 if of none."""
         module = function.module
         for kernel in list(self._kernels.values()):

@@ -24,8 +24,7 @@ from ...driver._api import (
 )
 from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
-from ..contexts import Context
-from ..sm_resources import SmRange, steps, together
+from ..contexts import Context, SmRange, steps, together
 from ..streams import NON_BLOCKING
 from .call import call
 from .context import end_context, release_primary, retain_primary
@@ -50,7 +49,7 @@ class GroupParams(Protocol):
 class GreenContextCalls(CallRules):
     """Green contexts, and the multiprocessors that they are made of."""
 
-    @call(1)
+    @call
     def cuDeviceGetDevResource(
         self, device: CUdevice, kind: CUdevResourceType, /
     ) -> tuple[CUresult, CUdevResource]:
@@ -59,7 +58,7 @@ class GreenContextCalls(CallRules):
         _require_sm(kind)
         return SUCCESS, SmRange.of(state).native(state)
 
-    @call(1)
+    @call
     def cuCtxGetDevResource(
         self, h_ctx: CUcontext, kind: CUdevResourceType, /
     ) -> tuple[CUresult, CUdevResource]:
@@ -68,7 +67,7 @@ class GreenContextCalls(CallRules):
         _require_sm(kind)
         return SUCCESS, _of_context(context)
 
-    @call(3)
+    @call
     def cuDevSmResourceSplitByCount(
         self, nb_groups: int, input: CUdevResource | None, flags: int, min_count: int, /
     ) -> tuple[CUresult, list[CUdevResource], int, CUdevResource]:
@@ -99,7 +98,7 @@ class GreenContextCalls(CallRules):
         found += [CUdevResource() for _ in range(nb_groups - len(found))]
         return SUCCESS, found, len(parts), rest.native(device)
 
-    @call(1)
+    @call
     def cuDevResourceGenerateDesc(
         self, resources: Sequence[CUdevResource] | None, nb_resources: int, /
     ) -> tuple[CUresult, CUdevResourceDesc]:
@@ -113,7 +112,7 @@ class GreenContextCalls(CallRules):
         self._descriptions[handle] = found
         return SUCCESS, CUdevResourceDesc(handle)
 
-    @call(1)
+    @call
     def cuGreenCtxCreate(
         self, desc: CUdevResourceDesc, dev: CUdevice, flags: int, /
     ) -> tuple[CUresult, CUgreenCtx]:
@@ -134,7 +133,7 @@ class GreenContextCalls(CallRules):
             self._green[handle] = context
         return SUCCESS, CUgreenCtx(handle)
 
-    @call()
+    @call
     def cuGreenCtxDestroy(self, h_ctx: CUgreenCtx, /) -> tuple[CUresult]:
         """Destroy a green context, and release the primary one."""
         context = self._green_context(h_ctx)
@@ -144,12 +143,12 @@ class GreenContextCalls(CallRules):
             release_primary(self, context.device)
         return OK
 
-    @call(1)
+    @call
     def cuCtxFromGreenCtx(self, h_ctx: CUgreenCtx, /) -> tuple[CUresult, CUcontext]:
         """The context that may be made current."""
         return SUCCESS, CUcontext(self._green_context(h_ctx).handle)
 
-    @call(1)
+    @call
     def cuGreenCtxGetDevResource(
         self, h_ctx: CUgreenCtx, kind: CUdevResourceType, /
     ) -> tuple[CUresult, CUdevResource]:
@@ -158,7 +157,7 @@ class GreenContextCalls(CallRules):
         _require_sm(kind)
         return SUCCESS, _of_context(context)
 
-    @call(1)
+    @call
     def cuGreenCtxStreamCreate(
         self, green_ctx: CUgreenCtx, flags: int, priority: int, /
     ) -> tuple[CUresult, CUstream]:
@@ -185,7 +184,7 @@ class GreenContextCalls(CallRules):
             raise invalid_handle(f"invalid resource handle: {int(handle):#x} is no green context")
         return self._usable(context)
 
-    @call(2)
+    @call
     def cuDevSmResourceSplit(
         self,
         nb_groups: int,
@@ -204,7 +203,7 @@ class GreenContextCalls(CallRules):
         device = self._device_at(rest.ordinal)
         return SUCCESS, [each.native(device) for each in groups], rest.native(device)
 
-    @call()
+    @call
     def _look_at_groups(
         self,
         nb_groups: int,

@@ -110,7 +110,7 @@ class PoolPointer:
 class InterprocessCalls(CallRules):
     """Memory, pools and events of other processes."""
 
-    @call(1)
+    @call
     def cuIpcGetMemHandle(self, dptr: CUdeviceptr, /) -> tuple[CUresult, CUipcMemHandle]:
         """A handle of the allocation of cuMemAlloc that holds an address."""
         device, piece = self._piece_at(int(dptr))
@@ -133,7 +133,7 @@ class InterprocessCalls(CallRules):
         )
         return SUCCESS, of_opaque_bytes(CUipcMemHandle, made.packed)
 
-    @call(1)
+    @call
     def cuIpcOpenMemHandle(
         self, handle: CUipcMemHandle, flags: int, /
     ) -> tuple[CUresult, CUdeviceptr]:
@@ -158,7 +158,7 @@ class InterprocessCalls(CallRules):
             device.opened[key] = address, count + 1
         return SUCCESS, CUdeviceptr(address)
 
-    @call()
+    @call
     def cuIpcCloseMemHandle(self, dptr: CUdeviceptr, /) -> tuple[CUresult]:
         """Have memory of another process no more, once it was closed as often as opened."""
         device, piece = self._piece_at(int(dptr))
@@ -174,7 +174,7 @@ class InterprocessCalls(CallRules):
                     device.free(piece)
         return OK
 
-    @call(1)
+    @call
     def cuIpcGetEventHandle(self, event: CUevent, /) -> tuple[CUresult, CUipcEventHandle]:
         """A handle of an event that was made for several processes."""
         found = self._event(event)
@@ -194,7 +194,7 @@ class InterprocessCalls(CallRules):
         made = ProcessHandle(os.getpid(), file.number, file.name.token, device.uuid)
         return SUCCESS, of_opaque_bytes(CUipcEventHandle, made.packed)
 
-    @call(1)
+    @call
     def cuIpcOpenEventHandle(self, handle: CUipcEventHandle, /) -> tuple[CUresult, CUevent]:
         """An event of another process: what is before its records is done."""
         context = self._current()
@@ -204,7 +204,7 @@ class InterprocessCalls(CallRules):
         self._events[event.handle] = event
         return SUCCESS, CUevent(event.handle)
 
-    @call(1)
+    @call
     def cuMemPoolExportToShareableHandle(
         self, pool: CUmemoryPool, handle_type: CUmemAllocationHandleType, flags: int, /
     ) -> tuple[CUresult, int]:
@@ -214,7 +214,7 @@ class InterprocessCalls(CallRules):
             raise invalid_value("the pool was not made to be shared by file descriptors")
         return SUCCESS, found.file.duplicate()
 
-    @call(1)
+    @call
     def cuMemPoolImportFromShareableHandle(
         self, handle: int, handle_type: CUmemAllocationHandleType, flags: int, /
     ) -> tuple[CUresult, CUmemoryPool]:
@@ -230,7 +230,7 @@ class InterprocessCalls(CallRules):
             device.account.pools[pool.handle] = pool
         return SUCCESS, CUmemoryPool(pool.handle)
 
-    @call(1)
+    @call
     def cuMemPoolExportPointer(
         self, ptr: CUdeviceptr, /
     ) -> tuple[CUresult, CUmemPoolPtrExportData]:
@@ -244,7 +244,7 @@ class InterprocessCalls(CallRules):
         made = PoolPointer(file.name.token, offset, piece.nbytes)
         return SUCCESS, of_opaque_bytes(CUmemPoolPtrExportData, made.packed)
 
-    @call(1)
+    @call
     def cuMemPoolImportPointer(
         self, pool: CUmemoryPool, share_data: CUmemPoolPtrExportData | None, /
     ) -> tuple[CUresult, CUdeviceptr]:

@@ -12,16 +12,23 @@ from ...driver._api import CUdeviceptr, CUfunction, CUfunction_attribute, CUmodu
 from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
 from ..contexts import Context
-from ..functions import attribute_of, parameter_of, set_attribute
-from ..modules import Function, Library, LibraryKernel, Module, read_image
+from ..modules import (
+    KernelFunction,
+    Library,
+    LibraryKernel,
+    Module,
+    attribute_of,
+    parameter_of,
+    set_attribute,
+)
 from .call import call
-from .module import forget_module, place_module
+from .module import forget_module
 
 
 class LibraryCalls(CallRules):
     """Libraries, and kernels that no context owns."""
 
-    @call(1)
+    @call
     def cuLibraryLoadData(
         self,
         code: bytes,
@@ -34,6 +41,8 @@ class LibraryCalls(CallRules):
         /,
     ) -> tuple[CUresult, int]:
         """Read an image. What is wrong with it shows here, but for what a device refuses."""
+        from ..module_loading import read_image  # as in `ModuleCalls`
+
         library = Library(next(self._handles), read_image(bytes(code)))
         for entry in library.image.entries:
             if entry.span is not None:
@@ -45,7 +54,7 @@ class LibraryCalls(CallRules):
             _loaded(self, library, self._current())
         return SUCCESS, library.handle
 
-    @call()
+    @call
     def cuLibraryUnload(self, library: int, /) -> tuple[CUresult]:
         """Unload it in every context."""
         found = self._library(library)
@@ -66,7 +75,7 @@ class LibraryCalls(CallRules):
                 module.close()
         return OK
 
-    @call(1)
+    @call
     def cuLibraryGetKernel(self, library: int, name: bytes, /) -> tuple[CUresult, int]:
         """The kernel of a name."""
         text = bytes(name).decode(errors="replace")
@@ -75,12 +84,12 @@ class LibraryCalls(CallRules):
             raise _not_found(f"no kernel is {text!r}")
         return SUCCESS, kernel.handle
 
-    @call(1)
+    @call
     def cuLibraryGetKernelCount(self, library: int, /) -> tuple[CUresult, int]:
         """How many kernels it has."""
         return SUCCESS, len(self._library(library).kernels)
 
-    @call(1)
+    @call
     def cuLibraryEnumerateKernels(
         self, num_kernels: int, library: int, /
     ) -> tuple[CUresult, list[int]]:
@@ -89,41 +98,41 @@ class LibraryCalls(CallRules):
         found = [kernel.handle for kernel in kernels] + [0] * num_kernels
         return SUCCESS, found[:num_kernels]
 
-    @call(1)
+    @call
     def cuLibraryGetModule(self, library: int, /) -> tuple[CUresult, CUmodule]:
         """Its counterpart in the current context."""
         module = _loaded(self, self._library(library), self._current())
         return SUCCESS, CUmodule(module.handle)
 
-    @call(2)
+    @call
     def cuLibraryGetGlobal(self, library: int, name: bytes, /) -> tuple[CUresult, CUdeviceptr, int]:
         """Address and size of a variable in the current context."""
         module = _loaded(self, self._library(library), self._current())
         address, nbytes = module.variable(name)
         return SUCCESS, CUdeviceptr(address), nbytes
 
-    @call(1)
+    @call
     def cuKernelGetLibrary(self, kernel: int, /) -> tuple[CUresult, int]:
         """The library that it is of."""
         return SUCCESS, self._kernel(kernel).library.handle
 
-    @call(1)
+    @call
     def cuKernelGetName(self, kernel: int, /) -> tuple[CUresult, bytes]:
         """Its name in the PTX."""
         return SUCCESS, self._kernel(kernel).name.encode()
 
-    @call(1)
+    @call
     def cuKernelGetFunction(self, kernel: int, /) -> tuple[CUresult, CUfunction]:
         """Its counterpart in the current context."""
         return SUCCESS, CUfunction(_in_context(self, self._kernel(kernel), self._current()).handle)
 
-    @call(2)
+    @call
     def cuKernelGetParamInfo(self, kernel: int, param_index: int, /) -> tuple[CUresult, int, int]:
         """Offset and size of a parameter."""
         function = _in_context(self, self._kernel(kernel), self._current())
         return SUCCESS, *parameter_of(function, param_index)
 
-    @call(1)
+    @call
     def cuKernelGetAttribute(
         self, attrib: CUfunction_attribute, kernel: int, dev: int, /
     ) -> tuple[CUresult, int]:
@@ -132,7 +141,7 @@ class LibraryCalls(CallRules):
         function = _in_context(self, found, self._context_on(int(dev)))
         return SUCCESS, attribute_of(function, int(attrib))
 
-    @call()
+    @call
     def cuKernelSetAttribute(
         self, attrib: CUfunction_attribute, val: int, kernel: int, dev: int, /
     ) -> tuple[CUresult]:
@@ -149,7 +158,7 @@ class LibraryCalls(CallRules):
         found.attributes[device, int(attrib)] = val
         return OK
 
-    @call()
+    @call
     def cuKernelSetCacheConfig(self, kernel: int, config: int, dev: int, /) -> tuple[CUresult]:
         """Which memory a kernel prefers; without effect."""
         self._kernel(kernel)
@@ -186,7 +195,9 @@ class LibraryCalls(CallRules):
         return self._usable(primary)
 
 
-def function_of(driver: CallRules, handle: CUfunction, context: Context | None = None) -> Function:
+def function_of(
+    driver: CallRules, handle: CUfunction, context: Context | None = None
+) -> KernelFunction:
     """The function of a handle; a kernel of a library is one in the context of its stream."""
     kernel = driver._kernels.get(int(handle)) if driver._kernels else None
     if kernel is None:
@@ -200,7 +211,7 @@ def function_of(driver: CallRules, handle: CUfunction, context: Context | None =
     return _in_context(driver, kernel, context or driver._current())
 
 
-def _in_context(driver: CallRules, kernel: LibraryKernel, context: Context) -> Function:
+def _in_context(driver: CallRules, kernel: LibraryKernel, context: Context) -> KernelFunction:
     return _loaded(driver, kernel.library, context).functions[kernel.name]
 
 
@@ -211,6 +222,8 @@ def _loaded(driver: CallRules, library: Library, context: Context) -> Module:
         with context.device.lock:
             module = library.modules.get(context)
             if module is None:
+                from ..module_loading import place_module
+
                 module = place_module(driver, library.image, context)
                 ordinal = context.device.ordinal
                 for kernel in library.kernels.values():

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...driver._api import CUdeviceptr, CUresult
-from ..call_error import OK, SUCCESS, CallError, invalid_value
+from ...driver._api import CUDA_ARRAY3D_DESCRIPTOR, CUarray, CUdeviceptr, CUmipmappedArray, CUresult
+from ..arrays import Array, ArrayLayout, MipmappedArray, read_layout
+from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
+from ..contexts import Context
 from ..device_state import Owner
 from .call import call
 from .stream_ordered_memory import free_device_memory, free_of_host_pool
@@ -23,14 +25,14 @@ _REGISTER_FLAGS: Final = 15  # CU_MEMHOSTREGISTER_PORTABLE, _DEVICEMAP, _IOMEMOR
 class MemoryCalls(CallRules):
     """Device memory, pinned and managed memory."""
 
-    @call(2)
+    @call
     def cuMemGetInfo(self) -> tuple[CUresult, int, int]:
         """Free and total bytes; what a pool reserves is not free."""
         device = self._current().device
         with device.lock:
             return SUCCESS, device.account.free_bytes, device.profile.total_memory
 
-    @call(1)
+    @call
     def cuMemAlloc(self, bytesize: int, /) -> tuple[CUresult, CUdeviceptr]:
         """Memory of the current context."""
         context = self._current()
@@ -41,7 +43,7 @@ class MemoryCalls(CallRules):
             piece = context.device.allocate(bytesize, Owner.PLAIN, context=context.handle)
         return SUCCESS, CUdeviceptr(piece.address)
 
-    @call()
+    @call
     def cuMemFree(self, dptr: CUdeviceptr, /) -> tuple[CUresult]:
         """Free what cuMemAlloc, cuMemAllocManaged or a pool gave; null is fine."""
         address = int(dptr)
@@ -63,7 +65,7 @@ class MemoryCalls(CallRules):
         if not managed:
             free_device_memory(self, address)
 
-    @call(1)
+    @call
     def cuMemAllocManaged(self, bytesize: int, flags: int, /) -> tuple[CUresult, CUdeviceptr]:
         """Memory of host and devices alike, at one address."""
         if flags not in _ATTACH:
@@ -72,7 +74,7 @@ class MemoryCalls(CallRules):
             raise invalid_value("cuMemAllocManaged was asked for no bytes")
         return SUCCESS, CUdeviceptr(self._allocate_host(bytesize, managed=True))
 
-    @call(1)
+    @call
     def cuMemHostAlloc(self, bytesize: int, flags: int, /) -> tuple[CUresult, int]:
         """Pinned host memory, which kernels reach at its address; no bytes give null."""
         if flags & ~_HOST_FLAGS:
@@ -96,7 +98,7 @@ class MemoryCalls(CallRules):
             ) from error
         return piece.address
 
-    @call()
+    @call
     def cuMemFreeHost(self, p: int, /) -> tuple[CUresult]:
         """Free pinned host memory; null is fine."""
         if not p:
@@ -112,12 +114,12 @@ class MemoryCalls(CallRules):
                 raise invalid_value(f"cannot free {p:#x}: no pinned memory starts there")
         return OK
 
-    @call(1)
+    @call
     def cuMemAllocHost(self, bytesize: int, /) -> tuple[CUresult, int]:
         """Pinned host memory."""
         return self.cuMemHostAlloc(bytesize, 0)
 
-    @call()
+    @call
     def cuMemHostRegister(self, p: int, bytesize: int, flags: int, /) -> tuple[CUresult]:
         """Page-lock memory of the caller's, which stays his."""
         context = self._current()
@@ -135,7 +137,7 @@ class MemoryCalls(CallRules):
             self._accesses.born(p)
         return OK
 
-    @call()
+    @call
     def cuMemHostUnregister(self, p: int, /) -> tuple[CUresult]:
         """Undo that, when the work of its context is done."""
         self._current()
@@ -155,7 +157,7 @@ class MemoryCalls(CallRules):
                 )
         return OK
 
-    @call(1)
+    @call
     def cuMemHostGetDevicePointer(self, p: int, flags: int, /) -> tuple[CUresult, CUdeviceptr]:
         """Where a device finds page-locked memory: at its own address."""
         self._current()
@@ -163,7 +165,7 @@ class MemoryCalls(CallRules):
             raise invalid_value(f"{p:#x} is no page-locked memory")
         return SUCCESS, CUdeviceptr(p)
 
-    @call(1)
+    @call
     def cuMemHostGetFlags(self, p: int, /) -> tuple[CUresult, int]:
         """The flags that it was allocated or registered with; all of it is mapped."""
         self._current()
@@ -172,7 +174,7 @@ class MemoryCalls(CallRules):
             raise invalid_value(f"{p:#x} is no page-locked memory")
         return SUCCESS, piece.flags | 2  # CU_MEMHOSTALLOC_DEVICEMAP
 
-    @call(2)
+    @call
     def cuMemGetAddressRange(self, dptr: CUdeviceptr, /) -> tuple[CUresult, CUdeviceptr, int]:
         """Where the allocation that holds an address begins, and its size."""
         self._current()
@@ -189,3 +191,120 @@ class MemoryCalls(CallRules):
         raise CallError(
             CUresult.CUDA_ERROR_NOT_FOUND, f"named symbol not found: {address:#x} is no memory"
         )
+
+
+class ArrayCalls(CallRules):
+    """CUDA arrays and mipmapped arrays."""
+
+    @call
+    def cuArray3DCreate(
+        self, allocate_array: CUDA_ARRAY3D_DESCRIPTOR | None, /
+    ) -> tuple[CUresult, CUarray]:
+        """An array of the current context; packed here, so smaller than a GPU's."""
+        context = self._current()
+        layout = read_layout(allocate_array, context.device)
+        self._refuse_unsafe()
+        with context.device.lock:
+            piece = context.device.allocate(layout.nbytes, Owner.ARRAY, context=context.handle)
+        array = Array(next(self._handles), context, layout, piece.address, piece)
+        self._arrays[array.handle] = array
+        return SUCCESS, CUarray(array.handle)
+
+    @call
+    def cuArrayDestroy(self, h_array: CUarray, /) -> tuple[CUresult]:
+        """Free an array, whichever context is current; a level of another is left as it is."""
+        array = self._array(h_array)
+        self._refuse_unsafe()
+        if array.piece is not None:
+            self._finish_context(array.context)
+            with array.context.device.lock:
+                self._array(h_array)  # another thread may have destroyed it
+                del self._arrays[array.handle]
+                array.destroyed = True
+                array.context.device.free(array.piece)
+        return OK
+
+    @call
+    def cuArray3DGetDescriptor(
+        self, h_array: CUarray, /
+    ) -> tuple[CUresult, CUDA_ARRAY3D_DESCRIPTOR]:
+        """The descriptor that the array was made of, or that of a level."""
+        return SUCCESS, self._array(h_array).layout.descriptor()
+
+    @call
+    def cuMipmappedArrayCreate(
+        self, mipmapped_array_desc: CUDA_ARRAY3D_DESCRIPTOR | None, num_mipmap_levels: int, /
+    ) -> tuple[CUresult, CUmipmappedArray]:
+        """A mipmapped array of as many levels as asked for, as far as there are so many."""
+        context = self._current()
+        layout = read_layout(mipmapped_array_desc, context.device)
+        self._check_mipmaps(layout, context)
+        self._refuse_unsafe()
+        largest = max(layout.width, layout.height, 0 if layout.is_layered else layout.depth)
+        layouts = [layout]
+        for _ in range(1, min(num_mipmap_levels, largest.bit_length())):
+            layouts.append(layouts[-1].halved())
+        starts = [0]
+        for level in layouts:
+            starts.append(starts[-1] + -(-level.nbytes // 512) * 512)
+        with context.device.lock:
+            piece = context.device.allocate(starts[-1], Owner.MIPMAP, context=context.handle)
+        levels = tuple(
+            Array(next(self._handles), context, level, piece.address + start, None)
+            for level, start in zip(layouts, starts, strict=False)
+        )
+        self._arrays |= {level.handle: level for level in levels}
+        mipmapped = MipmappedArray(next(self._handles), context, levels, piece)
+        self._mipmapped_arrays[mipmapped.handle] = mipmapped
+        return SUCCESS, CUmipmappedArray(mipmapped.handle)
+
+    @staticmethod
+    def _check_mipmaps(layout: ArrayLayout, context: Context) -> None:
+        """One- and two-dimensional mipmaps have limits of their own."""
+        # CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH, 2D_MIPMAPPED_WIDTH, _HEIGHT
+        attributes = context.device.attributes
+        if layout.depth:
+            return
+        most = (attributes[73], attributes[74]) if layout.height else (attributes[77], 0)
+        if layout.width > most[0] or layout.height > most[1]:
+            raise invalid_value(
+                f"a mipmapped array of {layout.width}, {layout.height} is above the limit of {most}"
+            )
+
+    @call
+    def cuMipmappedArrayGetLevel(
+        self, h_mipmapped_array: CUmipmappedArray, level: int, /
+    ) -> tuple[CUresult, CUarray]:
+        """A level, always with the same handle."""
+        levels = self._mipmapped_array(h_mipmapped_array).levels
+        if level >= len(levels):
+            raise invalid_value(f"level {level} of a mipmapped array of {len(levels)}")
+        return SUCCESS, CUarray(levels[level].handle)
+
+    @call
+    def cuMipmappedArrayDestroy(self, h_mipmapped_array: CUmipmappedArray, /) -> tuple[CUresult]:
+        """Free a mipmapped array with its levels."""
+        mipmapped = self._mipmapped_array(h_mipmapped_array)
+        self._refuse_unsafe()
+        self._finish_context(mipmapped.context)
+        with mipmapped.context.device.lock:
+            self._mipmapped_array(h_mipmapped_array)  # another thread may have destroyed it
+            del self._mipmapped_arrays[mipmapped.handle]
+            for level in mipmapped.levels:
+                del self._arrays[level.handle]
+                level.destroyed = True
+            mipmapped.context.device.free(mipmapped.piece)
+        return OK
+
+    def _mipmapped_array(self, handle: CUmipmappedArray) -> MipmappedArray:
+        number = int(handle)
+        if not number:
+            raise invalid_handle("invalid resource handle: the mipmapped array is null")
+        found = self._mipmapped_arrays.get(number)
+        if found is None:
+            raise CallError(
+                CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED,
+                f"{number:#x} is no live mipmapped array",
+            )
+        self._usable(found.context)
+        return found

@@ -31,7 +31,7 @@ from ..copies import (
     Box,
     BoxCopy,
     BoxSide,
-    Move,
+    ReadyCopy,
     copy_boxes,
     copy_bytes,
     host_side,
@@ -53,7 +53,7 @@ _FLAGS: Final = 1  # CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE
 class CopyCalls(CallRules):
     """Copies."""
 
-    @call()
+    @call
     def cuMemcpyHtoDAsync(
         self, dst_device: CUdeviceptr, src_host: int, byte_count: int, h_stream: CUstream, /
     ) -> tuple[CUresult]:
@@ -62,7 +62,7 @@ class CopyCalls(CallRules):
         copy_bytes(self, int(dst_device), src_host, byte_count, h_stream, from_host=True)
         return OK
 
-    @call()
+    @call
     def cuMemcpyDtoHAsync(
         self, dst_host: int, src_device: CUdeviceptr, byte_count: int, h_stream: CUstream, /
     ) -> tuple[CUresult]:
@@ -71,7 +71,7 @@ class CopyCalls(CallRules):
         copy_bytes(self, dst_host, int(src_device), byte_count, h_stream, to_host=True)
         return OK
 
-    @call()
+    @call
     def cuMemcpyDtoDAsync(
         self,
         dst_device: CUdeviceptr,
@@ -85,7 +85,7 @@ class CopyCalls(CallRules):
         copy_bytes(self, int(dst_device), int(src_device), byte_count, h_stream)
         return OK
 
-    @call()
+    @call
     def cuMemcpyPeerAsync(
         self,
         dst_device: CUdeviceptr,
@@ -107,13 +107,13 @@ class CopyCalls(CallRules):
             if int(context):
                 self._usable(self._context(context))
 
-    @call()
+    @call
     def cuMemcpy3DAsync(self, copy: CUDA_MEMCPY3D | None, h_stream: CUstream, /) -> tuple[CUresult]:
         """Copy `WidthInBytes` of `Height` rows of `Depth` slices; an empty box copies nothing."""
         self._submit_box(copy, h_stream)
         return OK
 
-    @call()
+    @call
     def cuMemcpy3DPeerAsync(
         self, copy: CUDA_MEMCPY3D_PEER | None, h_stream: CUstream, /
     ) -> tuple[CUresult]:
@@ -158,7 +158,7 @@ class CopyCalls(CallRules):
                     f"device {own.ordinal} is current, which cannot reach it"
                 )
 
-    @call()
+    @call
     def cuMemcpyHtoD(
         self, dst_device: CUdeviceptr, src_host: int, byte_count: int, /
     ) -> tuple[CUresult]:
@@ -167,7 +167,7 @@ class CopyCalls(CallRules):
         self._copy_and_wait(int(dst_device), src_host, byte_count, from_host=True)
         return OK
 
-    @call()
+    @call
     def cuMemcpyDtoH(
         self, dst_host: int, src_device: CUdeviceptr, byte_count: int, /
     ) -> tuple[CUresult]:
@@ -176,7 +176,7 @@ class CopyCalls(CallRules):
         self._copy_and_wait(dst_host, int(src_device), byte_count, to_host=True)
         return OK
 
-    @call()
+    @call
     def cuMemcpyDtoD(
         self, dst_device: CUdeviceptr, src_device: CUdeviceptr, byte_count: int, /
     ) -> tuple[CUresult]:
@@ -185,7 +185,7 @@ class CopyCalls(CallRules):
         copy_bytes(self, int(dst_device), int(src_device), byte_count, LEGACY)
         return OK
 
-    @call()
+    @call
     def cuMemcpyPeer(
         self,
         dst_device: CUdeviceptr,
@@ -200,7 +200,7 @@ class CopyCalls(CallRules):
         copy_bytes(self, int(dst_device), int(src_device), byte_count, LEGACY)
         return OK
 
-    @call()
+    @call
     def cuMemcpy3D(self, copy: CUDA_MEMCPY3D | None, /) -> tuple[CUresult]:
         """A box of bytes."""
         self._queued.refuse_to_wait(self._stream(LEGACY))
@@ -208,7 +208,7 @@ class CopyCalls(CallRules):
         self._wait_for_stream(self._stream(LEGACY))
         return OK
 
-    @call()
+    @call
     def cuMemcpyAsync(
         self, dst: CUdeviceptr, src: CUdeviceptr, byte_count: int, h_stream: CUstream, /
     ) -> tuple[CUresult]:
@@ -216,7 +216,7 @@ class CopyCalls(CallRules):
         copy_bytes(self, int(dst), int(src), byte_count, h_stream, to_host=True, from_host=True)
         return OK
 
-    @call()
+    @call
     def cuMemcpy(self, dst: CUdeviceptr, src: CUdeviceptr, byte_count: int, /) -> tuple[CUresult]:
         """The same, and the host waits for it."""
         self._copy_and_wait(int(dst), int(src), byte_count, to_host=True, from_host=True)
@@ -232,7 +232,7 @@ class CopyCalls(CallRules):
         if nbytes > 0:
             self._wait_for_stream(self._stream(LEGACY))
 
-    @call()
+    @call
     def cuMemcpyBatchAsync(
         self,
         dsts: Sequence[CUdeviceptr] | None,
@@ -262,7 +262,7 @@ class CopyCalls(CallRules):
         self._submit_batch(stream, moves)
         return OK
 
-    @call()
+    @call
     def cuMemcpyWithAttributesAsync(
         self, dst: CUdeviceptr, src: CUdeviceptr, size: int, attr: CUmemcpyAttributes | None,
         h_stream: CUstream, /,
@@ -277,7 +277,7 @@ class CopyCalls(CallRules):
             self._submit_ordered(stream, move, order)
         return OK
 
-    @call()
+    @call
     def cuMemcpy3DBatchAsync(
         self,
         num_ops: int,
@@ -294,7 +294,7 @@ class CopyCalls(CallRules):
         self._submit_batch(stream, moves)
         return OK
 
-    @call()
+    @call
     def cuMemcpy3DWithAttributesAsync(
         self, op: CUDA_MEMCPY3D_BATCH_OP | None, flags: int, h_stream: CUstream, /
     ) -> tuple[CUresult]:
@@ -317,13 +317,13 @@ class CopyCalls(CallRules):
             )
         return stream
 
-    def _submit_batch(self, stream: Stream, moves: Sequence[tuple[Move, int]]) -> None:
+    def _submit_batch(self, stream: Stream, moves: Sequence[tuple[ReadyCopy, int]]) -> None:
         for move, _ in moves:
             look_at(move, later=False)
         for move, order in reversed(moves):
             self._submit_ordered(stream, move, order)
 
-    def _submit_ordered(self, stream: Stream, move: Move, order: int) -> None:
+    def _submit_ordered(self, stream: Stream, move: ReadyCopy, order: int) -> None:
         """Queue a copy whose source may be read as `order` says, and wait for nothing.
 
         What may be read before its stream gets there is read at the call, so that a missing wait is
@@ -343,7 +343,7 @@ class CopyCalls(CallRules):
         used = tuple(each for each in (read, to.range) if each is not None)
         self._submit(stream, NodeKind.COPY, partial(move.run, True, staged), used)
 
-    def _box_of(self, op: CUDA_MEMCPY3D_BATCH_OP) -> Move:
+    def _box_of(self, op: CUDA_MEMCPY3D_BATCH_OP) -> ReadyCopy:
         """A copy of a box, whose extents are elements: of an array's size, else bytes."""
         extent = int(op.extent.width), int(op.extent.height), int(op.extent.depth)
         if 0 in extent:

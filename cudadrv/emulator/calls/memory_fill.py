@@ -38,25 +38,25 @@ class Rows(NamedTuple):
 class FillCalls(CallRules):
     """Fills; those without a stream run in the legacy stream."""
 
-    @call()
+    @call
     def cuMemsetD8(self, dst_device: CUdeviceptr, uc: int, n: int, /) -> tuple[CUresult]:
         """Set `n` bytes; the host does not wait for device memory."""
         fill_rows(self, int(dst_device), uc, 1, Rows(n), self._stream(LEGACY))
         return OK
 
-    @call()
+    @call
     def cuMemsetD16(self, dst_device: CUdeviceptr, us: int, n: int, /) -> tuple[CUresult]:
         """Set `n` 16-bit values."""
         fill_rows(self, int(dst_device), us, 2, Rows(n), self._stream(LEGACY))
         return OK
 
-    @call()
+    @call
     def cuMemsetD32(self, dst_device: CUdeviceptr, ui: int, n: int, /) -> tuple[CUresult]:
         """Set `n` 32-bit values."""
         fill_rows(self, int(dst_device), ui, 4, Rows(n), self._stream(LEGACY))
         return OK
 
-    @call()
+    @call
     def cuMemsetD8Async(
         self, dst_device: CUdeviceptr, uc: int, n: int, h_stream: CUstream, /
     ) -> tuple[CUresult]:
@@ -64,7 +64,7 @@ class FillCalls(CallRules):
         fill_rows(self, int(dst_device), uc, 1, Rows(n), self._stream(h_stream))
         return OK
 
-    @call()
+    @call
     def cuMemsetD16Async(
         self, dst_device: CUdeviceptr, us: int, n: int, h_stream: CUstream, /
     ) -> tuple[CUresult]:
@@ -72,7 +72,7 @@ class FillCalls(CallRules):
         fill_rows(self, int(dst_device), us, 2, Rows(n), self._stream(h_stream))
         return OK
 
-    @call()
+    @call
     def cuMemsetD32Async(
         self, dst_device: CUdeviceptr, ui: int, n: int, h_stream: CUstream, /
     ) -> tuple[CUresult]:
@@ -80,7 +80,7 @@ class FillCalls(CallRules):
         fill_rows(self, int(dst_device), ui, 4, Rows(n), self._stream(h_stream))
         return OK
 
-    @call()
+    @call
     def cuMemsetD2D8Async(
         self,
         dst_device: CUdeviceptr,
@@ -97,7 +97,7 @@ class FillCalls(CallRules):
         )
         return OK
 
-    @call()
+    @call
     def cuMemsetD2D16Async(
         self,
         dst_device: CUdeviceptr,
@@ -114,7 +114,7 @@ class FillCalls(CallRules):
         )
         return OK
 
-    @call()
+    @call
     def cuMemsetD2D32Async(
         self,
         dst_device: CUdeviceptr,

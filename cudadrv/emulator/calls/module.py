@@ -11,9 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ptx.errors import PtxError
-from ptx.isa import PtxModule
-from ptx.isa.linked_text import link_texts, undefined_in
-from ptx.isa.register_limit import with_register_limit
 
 from ...border import instance, text
 from ...driver._api import (
@@ -27,16 +24,7 @@ from ...driver._api import (
 )
 from ..call_error import OK, SUCCESS, CallError, invalid_handle, invalid_value
 from ..call_rules import CallRules
-from ..contexts import Context
-from ..modules import (
-    Module,
-    PendingLink,
-    check_target,
-    checked_signatures,
-    load_program,
-    new_function,
-    read_image,
-)
+from ..modules import Module, PendingLink
 from .call import call
 
 _LAZY: Final = 2  # CU_MODULE_LAZY_LOADING
@@ -50,17 +38,17 @@ _MAX_REGISTERS: Final = int(CUjit_option.CU_JIT_MAX_REGISTERS)
 class ModuleCalls(CallRules):
     """Modules, their functions and their variables, and the driver's linker."""
 
-    @call(1)
+    @call
     def cuModuleGetLoadingMode(self) -> tuple[CUresult, int]:
         """Kernels are made ready when they are needed."""
         return SUCCESS, _LAZY
 
-    @call(1)
+    @call
     def cuModuleLoadData(self, image: bytes, /) -> tuple[CUresult, CUmodule]:
         """Load a PTX text into the current context."""
         return SUCCESS, CUmodule(self._load(image).handle)
 
-    @call(1)
+    @call
     def cuModuleLoadDataEx(
         self,
         image: bytes,
@@ -78,10 +66,13 @@ class ModuleCalls(CallRules):
             raise
 
     def _load(self, image: bytes) -> Module:
+        # With the first module: saves 120 ms of an emulator that loads none.
+        from ..module_loading import place_module, read_image
+
         context = self._current()
         return place_module(self, read_image(bytes(image)), context)
 
-    @call()
+    @call
     def cuModuleUnload(self, hmod: CUmodule, /) -> tuple[CUresult]:
         """Free the module's variables and functions."""
         module = self._module(hmod)
@@ -109,7 +100,7 @@ class ModuleCalls(CallRules):
         if found is not None:
             found.program.shown.update(expressions)
 
-    @call(1)
+    @call
     def cuModuleGetFunction(self, hmod: CUmodule, name: bytes, /) -> tuple[CUresult, CUfunction]:
         """The kernel of a name, always with the same handle; it is made ready to run here."""
         module = self._module(hmod)
@@ -124,7 +115,7 @@ class ModuleCalls(CallRules):
         function.kernel()
         return SUCCESS, CUfunction(function.handle)
 
-    @call(2)
+    @call
     def cuModuleGetGlobal(
         self, hmod: CUmodule, name: bytes, /
     ) -> tuple[CUresult, CUdeviceptr, int]:
@@ -132,12 +123,12 @@ class ModuleCalls(CallRules):
         address, nbytes = self._module(hmod).variable(name)
         return SUCCESS, CUdeviceptr(address), nbytes
 
-    @call(1)
+    @call
     def cuModuleGetFunctionCount(self, mod: CUmodule, /) -> tuple[CUresult, int]:
         """How many kernels the module has."""
         return SUCCESS, len(self._module(mod).functions)
 
-    @call(1)
+    @call
     def cuModuleEnumerateFunctions(
         self, num_functions: int, mod: CUmodule, /
     ) -> tuple[CUresult, list[CUfunction]]:
@@ -158,7 +149,7 @@ class ModuleCalls(CallRules):
         self._usable(module.context)
         return module
 
-    @call(1)
+    @call
     def cuLinkCreate(
         self,
         num_options: int,
@@ -173,7 +164,7 @@ class ModuleCalls(CallRules):
         self._links[handle] = PendingLink({int(option): value for option, value in given})
         return SUCCESS, CUlinkState(handle)
 
-    @call()
+    @call
     def cuLinkAddData(
         self,
         state: CUlinkState,
@@ -199,9 +190,12 @@ class ModuleCalls(CallRules):
         link.inputs.append((bytes(name).decode(errors="replace"), text))
         return OK
 
-    @call(2)
+    @call
     def cuLinkComplete(self, state: CUlinkState, /) -> tuple[CUresult, int, int]:
         """Link; the image is there until the link is destroyed."""
+        from ptx.isa.linked_text import link_texts, undefined_in  # 5 ms: few programs link
+        from ptx.isa.register_limit import with_register_limit
+
         link = self._link(state)
         try:
             text = link_texts(link.inputs) if link.inputs else ""
@@ -225,7 +219,7 @@ class ModuleCalls(CallRules):
         write_log(link.options, text)
         return CallError(code, text, cause)
 
-    @call()
+    @call
     def cuLinkDestroy(self, state: CUlinkState, /) -> tuple[CUresult]:
         """Forget a link and its image."""
         self._link(state)
@@ -237,26 +231,6 @@ class ModuleCalls(CallRules):
         if link is None:
             raise invalid_handle(f"invalid resource handle: {int(handle):#x} is no link")
         return link
-
-
-def place_module(driver: CallRules, parsed: PtxModule, context: Context) -> Module:
-    """Load a module into a context.
-
-    Raises:
-        CallError: with what is wrong with it.
-    """
-    check_target(parsed, context.device.profile.compute_capability, driver._driver_version)
-    signatures = checked_signatures(parsed)
-    handle = next(driver._handles)
-    module = Module(handle, context, load_program(parsed, context, f"module {handle:#x}"))
-    for signature in signatures:
-        function = new_function(next(driver._handles), module, signature)
-        module.functions[signature.name] = function
-        driver._functions[function.handle] = function
-    driver._modules[handle] = module
-    if driver.checks.assembly is not None:
-        driver.checks.assembly.look_at(parsed, context.device.profile.compute_capability)
-    return module
 
 
 def forget_module(driver: CallRules, module: Module) -> None:

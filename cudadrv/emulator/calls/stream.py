@@ -32,8 +32,8 @@ from ..contexts import Context
 from ..events import Event
 from ..graphs import Graph, Tip
 from ..node_kind import NodeKind
-from ..streams import NON_BLOCKING, Capture, Stream
-from ..timeline.operation import nothing
+from ..streams import NON_BLOCKING, Stream, StreamCapture
+from ..timeline.queues import nothing
 from .call import call, pointer_to
 from .event import INTERPROCESS
 
@@ -51,17 +51,17 @@ _AUTO: Final = 1  # CU_SYNC_POLICY_AUTO
 class StreamCalls(CallRules):
     """Streams and stream capture."""
 
-    @call(1)
+    @call
     def cuStreamCreate(self, flags: int, /) -> tuple[CUresult, CUstream]:
         """A stream of the current context."""
         return self.cuStreamCreateWithPriority(flags, 0)
 
-    @call(1)
+    @call
     def cuStreamGetFlags(self, h_stream: CUstream, /) -> tuple[CUresult, int]:
         """The flags that it was made with."""
         return SUCCESS, self._stream(h_stream).flags
 
-    @call(1)
+    @call
     def cuStreamGetId(self, h_stream: CUstream, /) -> tuple[CUresult, int]:
         """A number that no other stream has."""
         stream = self._stream(h_stream)
@@ -69,12 +69,12 @@ class StreamCalls(CallRules):
             stream.identity = stream.identity or next(self._handles)
         return SUCCESS, stream.identity
 
-    @call(1)
+    @call
     def cuStreamGetDevice(self, h_stream: CUstream, /) -> tuple[CUresult, CUdevice]:
         """The device of its context."""
         return SUCCESS, CUdevice(self._stream(h_stream).context.device.ordinal)
 
-    @call()
+    @call
     def cuStreamAddCallback(
         self, h_stream: CUstream, callback: int, user_data: int, flags: int, /
     ) -> tuple[CUresult]:
@@ -97,7 +97,7 @@ class StreamCalls(CallRules):
         )
         return OK
 
-    @call(1)
+    @call
     def cuStreamCreateWithPriority(self, flags: int, priority: int, /) -> tuple[CUresult, CUstream]:
         """A stream of the current context; a priority outside the range is clamped to it."""
         context = self._current()
@@ -105,7 +105,7 @@ class StreamCalls(CallRules):
             raise invalid_value(f"invalid stream flags {flags:#x}")
         return SUCCESS, new_stream(self, context, flags, priority)
 
-    @call()
+    @call
     def cuStreamDestroy(self, h_stream: CUstream, /) -> tuple[CUresult]:
         """Destroy a stream; its capture, if it is capturing, is given up."""
         if int(h_stream) <= 2:
@@ -117,7 +117,7 @@ class StreamCalls(CallRules):
         self._drop_capture(stream)
         return OK
 
-    @call()
+    @call
     def cuStreamSynchronize(self, h_stream: CUstream, /) -> tuple[CUresult]:
         """Let all that is queued end; unused memory above the pool's threshold goes back."""
         stream = self._stream(h_stream)
@@ -125,7 +125,7 @@ class StreamCalls(CallRules):
         self._wait_for_stream(stream)
         return OK
 
-    @call()
+    @call
     def cuStreamQuery(self, h_stream: CUstream, /) -> tuple[CUresult]:
         """Whether all that is queued is done."""
         stream = self._stream(h_stream)
@@ -142,17 +142,17 @@ class StreamCalls(CallRules):
             self._refuse_in_capture(stream)
             self._refuse_unsafe()
 
-    @call(1)
+    @call
     def cuStreamGetPriority(self, h_stream: CUstream, /) -> tuple[CUresult, int]:
         """The priority that the stream has."""
         return SUCCESS, self._stream(h_stream).priority
 
-    @call(1)
+    @call
     def cuStreamGetCtx(self, h_stream: CUstream, /) -> tuple[CUresult, CUcontext]:
         """The context that the stream was made in."""
         return SUCCESS, CUcontext(self._stream(h_stream).context.handle)
 
-    @call()
+    @call
     def cuStreamWaitEvent(
         self, h_stream: CUstream, h_event: CUevent, flags: int, /
     ) -> tuple[CUresult]:
@@ -192,7 +192,7 @@ class StreamCalls(CallRules):
             self._queued.submit(stream, NodeKind.WAIT, nothing, after=(record,), is_marker=True)
         return OK
 
-    def _join(self, stream: Stream, event: Event, capture: Capture) -> None:
+    def _join(self, stream: Stream, event: Event, capture: StreamCapture) -> None:
         """Order a stream after an event that was recorded in a capture; `_lock` is held."""
         if capture.ended:
             raise invalid_value("the event was recorded in a capture that has ended")
@@ -211,7 +211,7 @@ class StreamCalls(CallRules):
         self._refuse_if_invalid(capture)
         capture.join(stream, event.tip)
 
-    @call()
+    @call
     def cuStreamBeginCapture(
         self, h_stream: CUstream, mode: CUstreamCaptureMode, /
     ) -> tuple[CUresult]:
@@ -219,7 +219,7 @@ class StreamCalls(CallRules):
         self._begin_capture(self._stream(h_stream), mode)
         return OK
 
-    @call()
+    @call
     def cuStreamBeginCaptureToGraph(
         self,
         h_stream: CUstream,
@@ -259,14 +259,14 @@ class StreamCalls(CallRules):
                 raise CallError(
                     CUresult.CUDA_ERROR_ILLEGAL_STATE, "the stream is capturing already"
                 )
-            capture = Capture(
+            capture = StreamCapture(
                 stream, mode, threading.get_ident(), graph or Graph(), graph is not None
             )
             capture.number = next(self._handles)
             capture.join(stream, after)
             self._captures.add(capture)
 
-    @call(6)
+    @call
     def cuStreamGetCaptureInfo(
         self, h_stream: CUstream, /
     ) -> tuple[
@@ -303,7 +303,7 @@ class StreamCalls(CallRules):
             len(tip),
         )
 
-    @call()
+    @call
     def cuStreamUpdateCaptureDependencies(
         self,
         h_stream: CUstream,
@@ -328,7 +328,7 @@ class StreamCalls(CallRules):
             capture.nodes += [node for node in known if node not in capture.nodes]
         return OK
 
-    @call(1)
+    @call
     def cuStreamEndCapture(self, h_stream: CUstream, /) -> tuple[CUresult, CUgraph]:
         """End a capture in the stream where it began, joined, and get its graph."""
         stream = self._stream(h_stream)
@@ -351,7 +351,7 @@ class StreamCalls(CallRules):
             raise
         return SUCCESS, self._handle_of_graph(capture.graph)
 
-    def _refuse_end(self, capture: Capture, joined: bool) -> None:
+    def _refuse_end(self, capture: StreamCapture, joined: bool) -> None:
         """Refuse the graph of a capture that did not end as it must."""
         self._refuse_if_invalid(capture)
         relaxed = capture.mode == CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
@@ -367,7 +367,7 @@ class StreamCalls(CallRules):
                 "wait for an event recorded after it",
             )
 
-    @call(1)
+    @call
     def cuStreamIsCapturing(self, h_stream: CUstream, /) -> tuple[CUresult, CUstreamCaptureStatus]:
         """Whether the stream takes part in a capture, and whether that is still valid.
 
@@ -384,7 +384,7 @@ class StreamCalls(CallRules):
             return SUCCESS, CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_INVALIDATED
         return SUCCESS, CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE
 
-    @call(1)
+    @call
     def cuStreamGetAttribute(
         self, h_stream: CUstream, attr: int, /
     ) -> tuple[CUresult, AttributeValue]:
@@ -395,7 +395,7 @@ class StreamCalls(CallRules):
         ctypes.memmove(pointer_to(value), told, len(told))
         return SUCCESS, value
 
-    @call()
+    @call
     def cuStreamSetAttribute(
         self, h_stream: CUstream, attr: int, value: AttributeValue | None, /
     ) -> tuple[CUresult]:
@@ -407,7 +407,7 @@ class StreamCalls(CallRules):
         self._set_attribute(stream, int(attr), given)
         return OK
 
-    @call()
+    @call
     def cuStreamCopyAttributes(self, dst: CUstream, src: CUstream, /) -> tuple[CUresult]:
         """Let a stream have the attributes of another one of its context."""
         target, source = self._stream(dst), self._stream(src)
@@ -434,7 +434,7 @@ class StreamCalls(CallRules):
         else:
             stream.attributes[number] = value
 
-    @call(1)
+    @call
     def cuThreadExchangeStreamCaptureMode(
         self, mode: CUstreamCaptureMode, /
     ) -> tuple[CUresult, CUstreamCaptureMode]:

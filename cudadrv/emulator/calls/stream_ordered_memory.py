@@ -26,7 +26,7 @@ from ...driver._api import (
 )
 from ..call_error import OK, SUCCESS, CallError, invalid_value, not_supported
 from ..call_rules import CallRules
-from ..device_state import DeviceState, GraphMemory, Owner, Piece
+from ..device_state import DeviceState, GraphAllocation, Owner, Piece
 from ..host_memory import HostPiece
 from ..node_kind import NodeKind
 from ..pools import (
@@ -40,7 +40,7 @@ from ..pools import (
     PoolProperties,
 )
 from ..shared_file import DESCRIPTORS, new_shared_file
-from ..streams import Capture, Stream
+from ..streams import Stream, StreamCapture
 from ..timeline.freed_memory import FreedMemory
 from .call import call
 
@@ -63,7 +63,7 @@ _THE_HOST: Final = -1  # among the ordinals of who may access a pool
 class StreamOrderedMemoryCalls(CallRules):
     """Stream-ordered memory, and memory pools."""
 
-    @call(1)
+    @call
     def cuMemAllocAsync(self, bytesize: int, h_stream: CUstream, /) -> tuple[CUresult, CUdeviceptr]:
         """Memory of the pool in use on the stream's device; no bytes give null (measured).
 
@@ -73,7 +73,7 @@ class StreamOrderedMemoryCalls(CallRules):
         device = stream.context.device
         return SUCCESS, self._allocate_of(device, device.pool_in_use, stream, bytesize)
 
-    @call(1)
+    @call
     def cuMemAllocFromPoolAsync(
         self, bytesize: int, pool: CUmemoryPool, h_stream: CUstream, /
     ) -> tuple[CUresult, CUdeviceptr]:
@@ -105,11 +105,11 @@ class StreamOrderedMemoryCalls(CallRules):
             self._accesses.allocated(stream, piece.address, bytesize)
         return CUdeviceptr(piece.address)
 
-    def _allocate_in(self, capture: Capture, stream: Stream, nbytes: int) -> int:
+    def _allocate_in(self, capture: StreamCapture, stream: Stream, nbytes: int) -> int:
         self._refuse_if_invalid(capture)
         if nbytes <= 0:
             return 0
-        memory = GraphMemory(stream.context.device, nbytes)
+        memory = GraphAllocation(stream.context.device, nbytes)
         try:
             with self._lock:
                 self._refuse_if_invalid(capture)
@@ -119,7 +119,7 @@ class StreamOrderedMemoryCalls(CallRules):
             raise
         return memory.piece.address
 
-    @call()
+    @call
     def cuMemFreeAsync(self, dptr: CUdeviceptr, h_stream: CUstream, /) -> tuple[CUresult]:
         """Free memory; in a capture, only what the same capture allocated.
 
@@ -147,7 +147,7 @@ class StreamOrderedMemoryCalls(CallRules):
             free_device_memory(self, address, stream)
         return OK
 
-    def _free_in(self, capture: Capture, stream: Stream, address: int) -> None:
+    def _free_in(self, capture: StreamCapture, stream: Stream, address: int) -> None:
         with self._lock:
             self._refuse_if_invalid(capture)
             freed = {id(n.memory) for n in capture.graph.nodes if n.kind is NodeKind.FREE}
@@ -166,7 +166,7 @@ class StreamOrderedMemoryCalls(CallRules):
                 f"{address:#x} was not allocated in this capture, so the graph cannot free it"
             )
 
-    @call(1)
+    @call
     def cuMemPoolCreate(
         self, pool_props: PoolProperties | None, /
     ) -> tuple[CUresult, CUmemoryPool]:
@@ -209,7 +209,7 @@ class StreamOrderedMemoryCalls(CallRules):
         with self._lock:
             return self._host_pools.made(place, most)
 
-    @call()
+    @call
     def cuMemPoolDestroy(self, pool: CUmemoryPool, /) -> tuple[CUresult]:
         """Destroy a pool; what it gave stays until it is freed. Those of the beginning stay."""
         device, found = self._pool(pool)
@@ -228,7 +228,7 @@ class StreamOrderedMemoryCalls(CallRules):
             device.account.destroy(found)
         return OK
 
-    @call(1)
+    @call
     def cuMemPoolGetAccess(
         self, mem_pool: CUmemoryPool, location: Location | None, /
     ) -> tuple[CUresult, CUmemAccess_flags]:
@@ -249,7 +249,7 @@ class StreamOrderedMemoryCalls(CallRules):
             is_open = device is owner or device.ordinal in pool.peers
         return SUCCESS, CUmemAccess_flags(_READ_AND_WRITE if is_open else _NO_ACCESS)
 
-    @call()
+    @call
     def cuMemPoolTrimTo(self, pool: CUmemoryPool, min_bytes_to_keep: int, /) -> tuple[CUresult]:
         """Give unused memory back, down to `min_bytes_to_keep`."""
         device, account = self._pool(pool)
@@ -258,7 +258,7 @@ class StreamOrderedMemoryCalls(CallRules):
             account.trim(min_bytes_to_keep)
         return OK
 
-    @call()
+    @call
     def cuMemPoolSetAttribute(
         self, pool: CUmemoryPool, attr: CUmemPool_attribute, value: cuuint64_t, /
     ) -> tuple[CUresult]:
@@ -278,7 +278,7 @@ class StreamOrderedMemoryCalls(CallRules):
                 raise invalid_value(f"pool attribute {number} cannot be set to {new}")
         return OK
 
-    @call(1)
+    @call
     def cuMemPoolGetAttribute(
         self, pool: CUmemoryPool, attr: CUmemPool_attribute | int, /
     ) -> tuple[CUresult, cuuint64_t]:
@@ -304,7 +304,7 @@ class StreamOrderedMemoryCalls(CallRules):
             raise invalid_value(f"the emulator keeps no pool attribute {int(attr)}")
         return SUCCESS, cuuint64_t(value)
 
-    @call()
+    @call
     def cuMemPoolSetAccess(
         self, pool: CUmemoryPool, map: Sequence[CUmemAccessDesc], count: int, /
     ) -> tuple[CUresult]:
@@ -395,23 +395,23 @@ class StreamOrderedMemoryCalls(CallRules):
         assert pool.place is not None
         return pool.place
 
-    @call(1)
+    @call
     def cuDeviceGetDefaultMemPool(self, dev: CUdevice, /) -> tuple[CUresult, CUmemoryPool]:
         """The pool that a device has from the beginning."""
         return SUCCESS, CUmemoryPool(self._device(dev).pool.handle)
 
-    @call(1)
+    @call
     def cuDeviceGetMemPool(self, dev: CUdevice, /) -> tuple[CUresult, CUmemoryPool]:
         """The pool that cuMemAllocAsync takes from."""
         return SUCCESS, CUmemoryPool(self._device(dev).pool_in_use.handle)
 
-    @call()
+    @call
     def cuDeviceSetMemPool(self, dev: CUdevice, pool: CUmemoryPool, /) -> tuple[CUresult]:
         """Let cuMemAllocAsync take from another pool of the device."""
         self._use_pool(PoolPlace(DEVICE, self._device(dev).ordinal), pool)
         return OK
 
-    @call(1)
+    @call
     def cuMemGetDefaultMemPool(
         self, location: Location | None, typename: int, /
     ) -> tuple[CUresult, CUmemoryPool]:
@@ -422,7 +422,7 @@ class StreamOrderedMemoryCalls(CallRules):
         with self._lock:
             return SUCCESS, CUmemoryPool(self._host_pools.default(place).handle)
 
-    @call(1)
+    @call
     def cuMemGetMemPool(
         self, location: Location | None, typename: int, /
     ) -> tuple[CUresult, CUmemoryPool]:
@@ -430,7 +430,7 @@ class StreamOrderedMemoryCalls(CallRules):
         place = self._place_of_chosen_pools(location, typename)
         return SUCCESS, CUmemoryPool(self._pool_in_use(place).handle)
 
-    @call()
+    @call
     def cuMemSetMemPool(
         self, location: Location | None, typename: int, pool: CUmemoryPool, /
     ) -> tuple[CUresult]:

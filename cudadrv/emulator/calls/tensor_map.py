@@ -11,10 +11,11 @@ CUDA Driver API, "Tensor Map Object Management". The 128 bytes are the emulator'
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias
+from weakref import ref
 
 from ptx.emulate.model.tensor_map import (
     ELEMENT_TYPES,
@@ -28,10 +29,13 @@ from ptx.emulate.model.tensor_map import (
 )
 
 from ...driver._api import CUdriverProcAddressQueryResult, CUresult, CUtensorMap
+from ...driver.functions import forms
 from ..call_error import OK, SUCCESS, CallError, invalid_value
 from ..call_rules import CallRules
-from ..tensor_map_functions import TensorMapFunctions
 from .call import call
+
+if TYPE_CHECKING:
+    from _ctypes import CFuncPtr
 
 _SINCE: Final = (9, 0)
 _WIDE_SINCE: Final = (10, 0)
@@ -70,7 +74,7 @@ class Modes(NamedTuple):
         return cls(*map(int, given))
 
 
-class Extents(NamedTuple):
+class TensorExtents(NamedTuple):
     """Where a tensor lies; innermost dimension first."""
 
     element: int
@@ -81,7 +85,7 @@ class Extents(NamedTuple):
     steps: Numbers
 
     @classmethod
-    def of(cls, element: int, rank: int, address: int, *sequences: Numbers) -> Extents:
+    def of(cls, element: int, rank: int, address: int, *sequences: Numbers) -> TensorExtents:
         """Of numbers, as Python's or as the bindings have them."""
         return cls(int(element), int(rank), int(address), *sequences)
 
@@ -89,7 +93,7 @@ class Extents(NamedTuple):
 class TensorMapCalls(CallRules):
     """Tensor maps."""
 
-    @call(1)
+    @call
     def cuTensorMapEncodeTiled(
         self, tensor_data_type: int, tensor_rank: int, global_address: int, global_dim: Numbers,
         global_strides: Numbers, box_dim: Numbers, element_strides: Numbers, interleave: int,
@@ -97,13 +101,13 @@ class TensorMapCalls(CallRules):
     ) -> tuple[CUresult, CUtensorMap]:  # fmt: skip
         """The map of a tensor that is copied by tiles."""
         modes = self._modes(interleave, swizzle, l2_promotion, oob_fill)
-        tensor = Extents.of(
+        tensor = TensorExtents.of(
             tensor_data_type, tensor_rank, global_address, global_dim, global_strides,
             element_strides,
         )  # fmt: skip
         return SUCCESS, _encoded(tiled(tensor, box_dim, modes))
 
-    @call(1)
+    @call
     def cuTensorMapEncodeIm2col(
         self, tensor_data_type: int, tensor_rank: int, global_address: int, global_dim: Numbers,
         global_strides: Numbers, pixel_box_lower_corner: Numbers, pixel_box_upper_corner: Numbers,
@@ -112,7 +116,7 @@ class TensorMapCalls(CallRules):
     ) -> tuple[CUresult, CUtensorMap]:  # fmt: skip
         """The map of images that are copied by the pixels under a filter."""
         modes = self._modes(interleave, swizzle, l2_promotion, oob_fill)
-        tensor = Extents.of(
+        tensor = TensorExtents.of(
             tensor_data_type, tensor_rank, global_address, global_dim, global_strides,
             element_strides,
         )  # fmt: skip
@@ -122,7 +126,7 @@ class TensorMapCalls(CallRules):
         )  # fmt: skip
         return SUCCESS, _encoded(layout)
 
-    @call(1)
+    @call
     def cuTensorMapEncodeIm2colWide(
         self, tensor_data_type: int, tensor_rank: int, global_address: int, global_dim: Numbers,
         global_strides: Numbers, pixel_box_lower_corner_width: int,
@@ -138,7 +142,7 @@ class TensorMapCalls(CallRules):
         self._refuse_older_than(_SINCE)
         if self._capability < _WIDE_SINCE:  # as an H200's driver
             raise invalid_value(f"no im2col::w on compute capability {self._capability}")
-        tensor = Extents.of(
+        tensor = TensorExtents.of(
             tensor_data_type, tensor_rank, global_address, global_dim, global_strides,
             element_strides,
         )  # fmt: skip
@@ -148,7 +152,7 @@ class TensorMapCalls(CallRules):
             Modes.of(interleave, swizzle, l2_promotion, oob_fill),
         )  # fmt: skip
 
-    @call()
+    @call
     def cuTensorMapReplaceAddress(
         self, tensor_map: CUtensorMap | None, global_address: int, /
     ) -> tuple[CUresult]:
@@ -164,7 +168,7 @@ class TensorMapCalls(CallRules):
         ctypes.c_uint64.from_address(address + 8).value = int(global_address)
         return OK
 
-    @call(2)
+    @call
     def cuGetProcAddress(
         self, symbol: bytes, cuda_version: int, flags: int, /
     ) -> tuple[CUresult, int, CUdriverProcAddressQueryResult]:
@@ -207,7 +211,7 @@ def _encoded(layout: TensorLayout) -> CUtensorMap:
     return found
 
 
-def tiled(tensor: Extents, box: Numbers, modes: Modes) -> TensorLayout:
+def tiled(tensor: TensorExtents, box: Numbers, modes: Modes) -> TensorLayout:
     """The tensor map of `cuTensorMapEncodeTiled`.
 
     Raises:
@@ -224,7 +228,7 @@ def tiled(tensor: Extents, box: Numbers, modes: Modes) -> TensorLayout:
 
 
 def im2col(
-    tensor: Extents, lower: Numbers, upper: Numbers, channels: int,
+    tensor: TensorExtents, lower: Numbers, upper: Numbers, channels: int,
     pixels: int, modes: Modes,
 ) -> TensorLayout:  # fmt: skip
     """The tensor map of `cuTensorMapEncodeIm2col`.
@@ -245,7 +249,13 @@ def im2col(
 
 
 def refuse_im2col_wide(
-    tensor: Extents, lower: int, upper: int, channels: int, pixels: int, mode: int, modes: Modes
+    tensor: TensorExtents,
+    lower: int,
+    upper: int,
+    channels: int,
+    pixels: int,
+    mode: int,
+    modes: Modes,
 ) -> NoReturn:
     """Refuse what `cuTensorMapEncodeIm2colWide` would make.
 
@@ -295,7 +305,7 @@ def check_address(address: int, interleave: int) -> None:
         raise invalid_value(f"globalAddress {address:#x} is no multiple of {alignment}")
 
 
-def _layout(tensor: Extents, modes: Modes, least: int) -> TensorLayout:
+def _layout(tensor: TensorExtents, modes: Modes, least: int) -> TensorLayout:
     """The tensor without what is copied of it."""
     element, rank, address, *sequences = tensor
     if not 0 <= element < _TYPES or modes.swizzle not in _SPANS:
@@ -338,7 +348,7 @@ def _check_row(layout: TensorLayout, count: int, modes: Modes) -> None:
         raise invalid_value(f"a row of the box is {row} bytes, but the swizzle takes {span}")
 
 
-def _check_emulated(tensor: Extents, modes: Modes, layout: TensorLayout) -> None:
+def _check_emulated(tensor: TensorExtents, modes: Modes, layout: TensorLayout) -> None:
     what = not_copied(layout)
     if tensor.element not in _ELEMENTS:
         what = f"tensors of CUtensorMapDataType {tensor.element}, of fewer than 8 bits an element"
@@ -357,3 +367,125 @@ def _numbers(name: str, values: Numbers, count: int) -> tuple[int, ...]:
     if len(found) < count:
         raise invalid_value(f"{name} has {len(found)} numbers instead of {count}")
     return found[:count]
+
+
+_INVALID_VALUE: Final = int(CUresult.CUDA_ERROR_INVALID_VALUE)
+_GONE: Final = int(CUresult.CUDA_ERROR_DEINITIALIZED)
+_UNKNOWN: Final = int(CUresult.CUDA_ERROR_UNKNOWN)
+_C_TYPES: Final = {"size": ctypes.c_size_t, "uint": ctypes.c_uint, "int": ctypes.c_int}
+
+
+def encode_tiled(
+    api: TensorMapCalls, result: int, element: int, rank: int, address: int, extents: int,
+    strides: int, box: int, steps: int, *modes: int,
+) -> int:  # fmt: skip
+    """`cuTensorMapEncodeTiled`."""
+    count = min(rank, MOST_DIMENSIONS)
+    code, found = api.cuTensorMapEncodeTiled(
+        element, rank, address, _sizes(extents, count), _sizes(strides, count - 1),
+        _words(box, count), _words(steps, count), *modes,
+    )  # fmt: skip
+    return _put(result, code, found)
+
+
+def encode_im2col(
+    api: TensorMapCalls, result: int, element: int, rank: int, address: int, extents: int,
+    strides: int, lower: int, upper: int, channels: int, pixels: int, steps: int, *modes: int,
+) -> int:  # fmt: skip
+    """`cuTensorMapEncodeIm2col`."""
+    count = min(rank, MOST_DIMENSIONS)
+    code, found = api.cuTensorMapEncodeIm2col(
+        element, rank, address, _sizes(extents, count), _sizes(strides, count - 1),
+        _signed(lower, count - 2), _signed(upper, count - 2), channels, pixels,
+        _words(steps, count), *modes,
+    )  # fmt: skip
+    return _put(result, code, found)
+
+
+def replace_address(api: TensorMapCalls, tensor_map: int, address: int) -> int:
+    """`cuTensorMapReplaceAddress`."""
+    if not tensor_map:
+        return _INVALID_VALUE
+    (code,) = api.cuTensorMapReplaceAddress(CUtensorMap(_ptr=tensor_map), address)
+    return int(code)
+
+
+def encode_im2col_wide(
+    api: TensorMapCalls, result: int, element: int, rank: int, address: int, extents: int,
+    strides: int, lower: int, upper: int, channels: int, pixels: int, steps: int, *modes: int,
+) -> int:  # fmt: skip
+    """`cuTensorMapEncodeIm2colWide`."""
+    count = min(rank, MOST_DIMENSIONS)
+    code, found = api.cuTensorMapEncodeIm2colWide(
+        element, rank, address, _sizes(extents, count), _sizes(strides, count - 1), lower, upper,
+        channels, pixels, _words(steps, count), *modes,
+    )  # fmt: skip
+    return _put(result, code, found)
+
+
+FUNCTIONS: Final[dict[str, Callable[..., int]]] = {
+    "cuTensorMapEncodeTiled": encode_tiled,
+    "cuTensorMapEncodeIm2col": encode_im2col,
+    "cuTensorMapEncodeIm2colWide": encode_im2col_wide,
+    "cuTensorMapReplaceAddress": replace_address,
+}
+"""The functions by symbol."""
+
+
+class TensorMapFunctions:
+    """C functions that call an emulator while it exists."""
+
+    def __init__(self, api: TensorMapCalls) -> None:
+        self._api = ref(api)
+        self._callbacks: dict[str, CFuncPtr] = {}
+
+    def address(self, name: str) -> int:
+        """Where a function is; 0 for one that is not here."""
+        if name not in FUNCTIONS:
+            return 0
+        made = self._callbacks.get(name)
+        if made is None:
+            (words,) = (form.parameters for form in forms() if form.symbol == name)
+            prototype = ctypes.CFUNCTYPE(ctypes.c_int, *(_C_TYPES[word] for word in words))
+            made = self._callbacks.setdefault(name, prototype(self._answering(FUNCTIONS[name])))
+        return ctypes.cast(made, ctypes.c_void_p).value or 0
+
+    def _answering(self, function: Callable[..., int]) -> Callable[..., int]:
+        # Not the emulator itself, which would keep itself alive.
+        api_of = self._api
+
+        def answer(*given: int) -> int:
+            api = api_of()
+            try:
+                return _GONE if api is None else function(api, *given)
+            except Exception:
+                return _UNKNOWN  # an exception cannot leave a function of C
+
+        return answer
+
+
+def _put(result: int, code: CUresult, found: CUtensorMap | None) -> int:
+    if found is not None:
+        if not result:
+            return _INVALID_VALUE
+        ctypes.memmove(result, found.getPtr(), NBYTES)
+    return int(code)
+
+
+def _sizes(address: int, count: int) -> list[int] | None:
+    return _array(ctypes.c_uint64, address, count)
+
+
+def _words(address: int, count: int) -> list[int] | None:
+    return _array(ctypes.c_uint32, address, count)
+
+
+def _signed(address: int, count: int) -> list[int] | None:
+    return _array(ctypes.c_int, address, count)
+
+
+# The type of ctypes' numbers has no public name.
+def _array(kind: Any, address: int, count: int) -> list[int] | None:
+    if count <= 0:
+        return []
+    return list((kind * count).from_address(address)) if address else None

@@ -47,7 +47,7 @@ _MOST_LINEAR_BYTES: Final = 1 << 36  # more no texture unit counts
 class TextureCalls(CallRules):
     """Texture and surface objects."""
 
-    @call(1)
+    @call
     def cuTexObjectCreate(
         self,
         res_desc: CUDA_RESOURCE_DESC | None,
@@ -69,13 +69,13 @@ class TextureCalls(CallRules):
         self._texture_owners[handle] = context
         return SUCCESS, CUtexObject(handle)
 
-    @call()
+    @call
     def cuTexObjectDestroy(self, tex_object: CUtexObject, /) -> tuple[CUresult]:
         """Destroy a texture of the current context; its memory stays."""
         self._destroy_object(int(tex_object), "texture")
         return OK
 
-    @call(1)
+    @call
     def cuSurfObjectCreate(
         self, res_desc: CUDA_RESOURCE_DESC | None, /
     ) -> tuple[CUresult, CUsurfObject]:
@@ -95,7 +95,7 @@ class TextureCalls(CallRules):
         self._texture_owners[handle] = context
         return SUCCESS, CUsurfObject(handle)
 
-    @call()
+    @call
     def cuSurfObjectDestroy(self, surf_object: CUsurfObject, /) -> tuple[CUresult]:
         """Destroy a surface of the current context; its memory stays."""
         self._destroy_object(int(surf_object), "surface")

@@ -75,7 +75,7 @@ _INT_BYTES: Final = 4
 class UnifiedAddressingCalls(CallRules):
     """Attributes of pointers; moving managed memory, and advice for it."""
 
-    @call(1)
+    @call
     def cuPointerGetAttributes(
         self, num_attributes: int, attributes: Sequence[CUpointer_attribute], ptr: int, /
     ) -> tuple[CUresult, list[object]]:
@@ -139,7 +139,7 @@ class UnifiedAddressingCalls(CallRules):
                 return module.context.handle
         return 0
 
-    @call()
+    @call
     def cuMemPrefetchAsync(
         self, dev_ptr: CUdeviceptr, count: int, location: Location, flags: int, h_stream: CUstream,
         /,
@@ -153,7 +153,7 @@ class UnifiedAddressingCalls(CallRules):
         self._tell(found, lambda told: replace(told, prefetched=place))
         return OK
 
-    @call()
+    @call
     def cuMemPrefetchBatchAsync(
         self, dptrs: Sequence[CUdeviceptr] | None, sizes: Sequence[int], count: int,
         prefetch_locs: Sequence[Location] | None, prefetch_loc_idxs: Sequence[int],
@@ -165,7 +165,7 @@ class UnifiedAddressingCalls(CallRules):
         self._tell_of_places(ranges, places)
         return OK
 
-    @call()
+    @call
     def cuMemDiscardBatchAsync(
         self, dptrs: Sequence[CUdeviceptr] | None, sizes: Sequence[int], count: int, flags: int,
         h_stream: CUstream, /,
@@ -175,7 +175,7 @@ class UnifiedAddressingCalls(CallRules):
         self._discard(stream, ranges)
         return OK
 
-    @call()
+    @call
     def cuMemDiscardAndPrefetchBatchAsync(
         self, dptrs: Sequence[CUdeviceptr] | None, sizes: Sequence[int], count: int,
         prefetch_locs: Sequence[Location] | None, prefetch_loc_idxs: Sequence[int],
@@ -188,7 +188,7 @@ class UnifiedAddressingCalls(CallRules):
         self._tell_of_places(ranges, places)
         return OK
 
-    @call()
+    @call
     def cuMemAdvise(
         self, dev_ptr: CUdeviceptr, count: int, advice: CUmem_advise | int, location: Location, /
     ) -> tuple[CUresult]:
@@ -218,7 +218,7 @@ class UnifiedAddressingCalls(CallRules):
             return lambda told: replace(told, accessed_by=told.accessed_by | by)
         return lambda told: replace(told, accessed_by=told.accessed_by - by)
 
-    @call()
+    @call
     def cuStreamAttachMemAsync(
         self, h_stream: CUstream, dptr: CUdeviceptr, length: int, flags: int, /
     ) -> tuple[CUresult]:
@@ -314,14 +314,14 @@ class UnifiedAddressingCalls(CallRules):
             raise invalid_value(f"managed memory is on a device or the host, not at type {kind}")
         return MemoryLocation(kind, 0)
 
-    @call(1)
+    @call
     def cuMemRangeGetAttribute(
         self, data_size: int, attribute: int, dev_ptr: CUdeviceptr, count: int, /
     ) -> tuple[CUresult, int | list[int]]:
         """The advice for a range, as far as all of the range has it."""
         return SUCCESS, self._attribute_of_range(data_size, int(attribute), dev_ptr, count)
 
-    @call(1)
+    @call
     def cuMemRangeGetAttributes(
         self, data_sizes: Sequence[int], attributes: Sequence[int] | None, num_attributes: int,
         dev_ptr: CUdeviceptr, count: int, /,

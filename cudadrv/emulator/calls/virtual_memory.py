@@ -40,7 +40,7 @@ _READ_AND_WRITE: Final = int(CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRIT
 class VirtualMemoryCalls(CallRules):
     """Reserved ranges, and memory that is mapped into them."""
 
-    @call(1)
+    @call
     def cuMemGetAllocationGranularity(
         self, prop: CUmemAllocationProp | None, option: CUmemAllocationGranularity_flags, /
     ) -> tuple[CUresult, int]:
@@ -48,7 +48,7 @@ class VirtualMemoryCalls(CallRules):
         self._device_of_properties(prop)
         return SUCCESS, _GRANULARITY
 
-    @call(1)
+    @call
     def cuMemAddressReserve(
         self, size: int, alignment: int, addr: int, flags: int, /
     ) -> tuple[CUresult, CUdeviceptr]:
@@ -67,7 +67,7 @@ class VirtualMemoryCalls(CallRules):
             device.reservations[found.address] = found
         return SUCCESS, CUdeviceptr(found.address)
 
-    @call()
+    @call
     def cuMemAddressFree(self, ptr: CUdeviceptr, size: int, /) -> tuple[CUresult]:
         """Give a range back, in which nothing is mapped any more."""
         device, found = self._reservation(int(ptr), size)
@@ -78,7 +78,7 @@ class VirtualMemoryCalls(CallRules):
             found.free()
         return OK
 
-    @call(1)
+    @call
     def cuMemCreate(
         self, size: int, prop: CUmemAllocationProp | None, flags: int, /
     ) -> tuple[CUresult, CUmemGenericAllocationHandle]:
@@ -100,7 +100,7 @@ class VirtualMemoryCalls(CallRules):
             device.physical[handle] = PhysicalMemory(size, file=file)
         return SUCCESS, CUmemGenericAllocationHandle(handle)
 
-    @call(1)
+    @call
     def cuMemExportToShareableHandle(
         self,
         handle: CUmemGenericAllocationHandle,
@@ -114,7 +114,7 @@ class VirtualMemoryCalls(CallRules):
             raise invalid_value("the memory was not made to be shared by file descriptors")
         return SUCCESS, found.file.duplicate()
 
-    @call(1)
+    @call
     def cuMemImportFromShareableHandle(
         self, os_handle: int, sh_handle_type: CUmemAllocationHandleType, /
     ) -> tuple[CUresult, CUmemGenericAllocationHandle]:
@@ -130,7 +130,7 @@ class VirtualMemoryCalls(CallRules):
             device.physical[handle] = PhysicalMemory(file.nbytes, file=file, is_foreign=True)
         return SUCCESS, CUmemGenericAllocationHandle(handle)
 
-    @call()
+    @call
     def cuMemRelease(self, handle: CUmemGenericAllocationHandle, /) -> tuple[CUresult]:
         """Give a handle back; the memory stays as long as it is mapped."""
         device, found = self._physical(handle)
@@ -140,7 +140,7 @@ class VirtualMemoryCalls(CallRules):
                 del device.physical[int(handle)]
         return OK
 
-    @call(1)
+    @call
     def cuMemRetainAllocationHandle(
         self, addr: CUdeviceptr, /
     ) -> tuple[CUresult, CUmemGenericAllocationHandle]:
@@ -154,7 +154,7 @@ class VirtualMemoryCalls(CallRules):
                         return SUCCESS, CUmemGenericAllocationHandle(handle)
         raise invalid_value(f"nothing is mapped at {int(addr):#x}")
 
-    @call()
+    @call
     def cuMemMap(
         self,
         ptr: CUdeviceptr,
@@ -183,7 +183,7 @@ class VirtualMemoryCalls(CallRules):
             memory.map(device.memory, int(ptr))
         return OK
 
-    @call()
+    @call
     def cuMemSetAccess(
         self, ptr: CUdeviceptr, size: int, desc: Sequence[CUmemAccessDesc], count: int, /
     ) -> tuple[CUresult]:
@@ -209,7 +209,7 @@ class VirtualMemoryCalls(CallRules):
                 found.open(pieces, is_open=flags == _READ_AND_WRITE)
         return OK
 
-    @call()
+    @call
     def cuMemUnmap(self, ptr: CUdeviceptr, size: int, /) -> tuple[CUresult]:
         """Take whole mappings away; who does it has waited for their uses."""
         device, found = self._reservation(int(ptr), size)

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
-from ...driver._api import CUgraphNodeParams, CUgraphNodeType, CUkernelNodeAttrValue
+from ...driver._api import CUgraphNodeParams, CUgraphNodeType
 from ..emulator import Emulator
 from .handlers import (
     INVALID_VALUE,
@@ -27,10 +27,9 @@ _ADDRESS_OFFSET: Final = 112  # of dptr in CUDA_MEM_ALLOC_NODE_PARAMS
 _EDGE_BYTES: Final = 8  # sizeof(CUgraphEdgeData); all edges are ordinary ones, zeros
 _Type = CUgraphNodeType
 _UNION: Final = 16
-_VALUE_BYTES: Final = 64  # sizeof(CUkernelNodeAttrValue)
 
 
-@GRAPHS("cuGraphAddNode 12020 >size size size size size")
+@GRAPHS("cuGraphAddNode")
 def add_node(api: Emulator, result: int, graph: int, after: int, count: int, params: int) -> int:
     """Add a node of any kind; what it allocates or runs is put into the parameters."""
     seen = CUgraphNodeParams(_ptr=params) if params else None
@@ -38,7 +37,7 @@ def add_node(api: Emulator, result: int, graph: int, after: int, count: int, par
     return passed_on(api, "cuGraphAddNode", given, result)
 
 
-@GRAPHS("cuGraphAddNode_v2 12030 >size size size size size size")
+@GRAPHS("cuGraphAddNode_v2")
 def add_node_with_edges(
     api: Emulator, result: int, graph: int, after: int, edges: int, count: int, params: int
 ) -> int:
@@ -46,25 +45,18 @@ def add_node_with_edges(
     return add_node(api, result, graph, after, count, params)
 
 
-@GRAPHS("cuGraphNodeSetParams 12020 size size")
+@GRAPHS("cuGraphNodeSetParams")
 def change_node(api: Emulator, node: int, params: int) -> int:
     """Let a node do the same kind of thing with other parameters."""
     seen = CUgraphNodeParams(_ptr=params) if params else None
     return int(call(api, "cuGraphNodeSetParams", node, seen)[0])
 
 
-@GRAPHS("cuGraphExecNodeSetParams 12020 size size size")
+@GRAPHS("cuGraphExecNodeSetParams")
 def change_step(api: Emulator, executable: int, node: int, params: int) -> int:
     """The same in an executable."""
     seen = CUgraphNodeParams(_ptr=params) if params else None
     return int(call(api, "cuGraphExecNodeSetParams", executable, node, seen)[0])
-
-
-@GRAPHS("cuGraphKernelNodeSetAttribute 11000 size int size")
-def set_node_attribute(api: Emulator, node: int, attribute: int, value: int) -> int:
-    """Let a kernel's node launch cooperatively, or in clusters."""
-    seen = CUkernelNodeAttrValue(_ptr=value) if value else None
-    return int(call(api, "cuGraphKernelNodeSetAttribute", node, attribute, seen)[0])
 
 
 def _kernel(params: int) -> bytes:
@@ -137,35 +129,35 @@ _RECORD: Final = _Kind(_Type.CU_GRAPH_NODE_TYPE_EVENT_RECORD, _handle)
 _WAIT: Final = _Kind(_Type.CU_GRAPH_NODE_TYPE_WAIT_EVENT, _handle)
 _FREE: Final = _Kind(_Type.CU_GRAPH_NODE_TYPE_MEM_FREE, _handle)
 
-for _line, _function in (
-    ("cuGraphAddKernelNode_v2 12000 >size size size size size", _KERNEL.add),
-    ("cuGraphKernelNodeSetParams_v2 12000 size size", _KERNEL.change),
-    ("cuGraphExecKernelNodeSetParams_v2 12000 size size size", _KERNEL.change_step),
-    ("cuGraphAddMemcpyNode 10000 >size size size size size size", _COPY.add),
-    ("cuGraphMemcpyNodeSetParams 10000 size size", _COPY.change),
-    ("cuGraphExecMemcpyNodeSetParams 10020 size size size size", _COPY.change_step),
-    ("cuGraphAddMemsetNode 10000 >size size size size size size", _FILL.add),
-    ("cuGraphMemsetNodeSetParams 10000 size size", _FILL.change),
-    ("cuGraphExecMemsetNodeSetParams 10020 size size size size", _FILL.change_step),
-    ("cuGraphAddHostNode 10000 >size size size size size", _HOST.add),
-    ("cuGraphHostNodeSetParams 10000 size size", _HOST.change),
-    ("cuGraphExecHostNodeSetParams 10020 size size size", _HOST.change_step),
-    ("cuGraphAddChildGraphNode 10000 >size size size size size", _CHILD.add),
-    ("cuGraphAddEventRecordNode 11010 >size size size size size", _RECORD.add),
-    ("cuGraphAddEventWaitNode 11010 >size size size size size", _WAIT.add),
-    ("cuGraphAddMemFreeNode 11040 >size size size size size", _FREE.add),
+for _symbol, _function in (
+    ("cuGraphAddKernelNode_v2", _KERNEL.add),
+    ("cuGraphKernelNodeSetParams_v2", _KERNEL.change),
+    ("cuGraphExecKernelNodeSetParams_v2", _KERNEL.change_step),
+    ("cuGraphAddMemcpyNode", _COPY.add),
+    ("cuGraphMemcpyNodeSetParams", _COPY.change),
+    ("cuGraphExecMemcpyNodeSetParams", _COPY.change_step),
+    ("cuGraphAddMemsetNode", _FILL.add),
+    ("cuGraphMemsetNodeSetParams", _FILL.change),
+    ("cuGraphExecMemsetNodeSetParams", _FILL.change_step),
+    ("cuGraphAddHostNode", _HOST.add),
+    ("cuGraphHostNodeSetParams", _HOST.change),
+    ("cuGraphExecHostNodeSetParams", _HOST.change_step),
+    ("cuGraphAddChildGraphNode", _CHILD.add),
+    ("cuGraphAddEventRecordNode", _RECORD.add),
+    ("cuGraphAddEventWaitNode", _WAIT.add),
+    ("cuGraphAddMemFreeNode", _FREE.add),
 ):
-    GRAPHS(_line)(_function)
+    GRAPHS(_symbol)(_function)
 
 
-@GRAPHS("cuGraphAddEmptyNode 10000 >size size size size")
+@GRAPHS("cuGraphAddEmptyNode")
 def add_empty_node(api: Emulator, result: int, graph: int, after: int, count: int) -> int:
     """Add a node that does nothing."""
     kind = _Kind(_Type.CU_GRAPH_NODE_TYPE_EMPTY, bytes)
     return kind.add(api, result, graph, after, count)
 
 
-@GRAPHS("cuGraphAddMemAllocNode 11040 >size size size size &byte")
+@GRAPHS("cuGraphAddMemAllocNode")
 def add_allocation(
     api: Emulator, result: int, graph: int, after: int, count: int, params: int
 ) -> int:
@@ -180,14 +172,14 @@ def add_allocation(
     return code
 
 
-@GRAPHS("cuGraphAddDependencies 10000 size size size size")
+@GRAPHS("cuGraphAddDependencies")
 def add_edges(api: Emulator, graph: int, first: int, then: int, count: int) -> int:
     """Let nodes come after others."""
     pairs = sizes_at(first, count), sizes_at(then, count)
     return int(call(api, "cuGraphAddDependencies", graph, *pairs, None, count)[0])
 
 
-@GRAPHS("cuGraphAddDependencies_v2 12030 size size size size size")
+@GRAPHS("cuGraphAddDependencies_v2")
 def add_ordinary_edges(
     api: Emulator, graph: int, first: int, then: int, edges: int, count: int
 ) -> int:
@@ -195,14 +187,14 @@ def add_ordinary_edges(
     return add_edges(api, graph, first, then, count)
 
 
-@GRAPHS("cuGraphRemoveDependencies 10000 size size size size")
+@GRAPHS("cuGraphRemoveDependencies")
 def remove_edges(api: Emulator, graph: int, first: int, then: int, count: int) -> int:
     """Let nodes come after others no more."""
     pairs = sizes_at(first, count), sizes_at(then, count)
     return int(call(api, "cuGraphRemoveDependencies", graph, *pairs, None, count)[0])
 
 
-@GRAPHS("cuGraphRemoveDependencies_v2 12030 size size size size size")
+@GRAPHS("cuGraphRemoveDependencies_v2")
 def remove_ordinary_edges(
     api: Emulator, graph: int, first: int, then: int, edges: int, count: int
 ) -> int:
@@ -210,13 +202,13 @@ def remove_ordinary_edges(
     return remove_edges(api, graph, first, then, count)
 
 
-@GRAPHS("cuGraphGetEdges 10000 size size size &size")
+@GRAPHS("cuGraphGetEdges")
 def edges(api: Emulator, graph: int, first: int, then: int, count: int) -> int:
     """The edges of a graph as far as there is room for them, or how many there are."""
     return edges_with_data(api, graph, first, then, 0, count)
 
 
-@GRAPHS("cuGraphGetEdges_v2 12030 size size size size &size")
+@GRAPHS("cuGraphGetEdges_v2")
 def edges_with_data(api: Emulator, graph: int, first: int, then: int, data: int, count: int) -> int:
     """The same; what lies behind the last edge becomes zeros (manual)."""
     room = ctypes.c_size_t.from_address(count).value if first or then else 0
@@ -230,7 +222,7 @@ def edges_with_data(api: Emulator, graph: int, first: int, then: int, data: int,
     return int(code)
 
 
-@GRAPHS("cuStreamBeginCaptureToGraph 12030 stream size size size size int")
+@GRAPHS("cuStreamBeginCaptureToGraph")
 def capture_to_graph(
     api: Emulator, stream: int, graph: int, after: int, edges: int, count: int, mode: int
 ) -> int:
@@ -240,25 +232,19 @@ def capture_to_graph(
     return int(call(api, "cuStreamBeginCaptureToGraph", *given)[0])
 
 
-@GRAPHS("cuStreamUpdateCaptureDependencies 11030 stream size size uint")
+@GRAPHS("cuStreamUpdateCaptureDependencies")
 def change_tip(api: Emulator, stream: int, after: int, count: int, flags: int) -> int:
     """Say after which nodes the next operation of a capture comes."""
     given = (stream, sizes_at(after, count), None, count, flags)
     return int(call(api, "cuStreamUpdateCaptureDependencies", *given)[0])
 
 
-@GRAPHS("cuStreamUpdateCaptureDependencies_v2 12030 stream size size size uint")
+@GRAPHS("cuStreamUpdateCaptureDependencies_v2")
 def change_tip_with_edges(
     api: Emulator, stream: int, after: int, edges: int, count: int, flags: int
 ) -> int:
     """The same; edges are ordinary ones."""
     return change_tip(api, stream, after, count, flags)
-
-
-@GRAPHS("cuGraphNodeGetParams 13020 size >byte")
-def node_params(api: Emulator, node: int, result: int) -> int:
-    """The parameters of a node of any kind."""
-    return _put_params(api, node, result, 0, _PARAMS_BYTES)
 
 
 def _put_params(api: Emulator, node: int, result: int, first: int, nbytes: int) -> int:
@@ -281,30 +267,18 @@ def _of_kind(kind: CUgraphNodeType, first: int, nbytes: int) -> Handler:
     return answer
 
 
-for _line, _kind, _first, _nbytes in (
-    ("cuGraphKernelNodeGetParams 10000", _Type.CU_GRAPH_NODE_TYPE_KERNEL, _UNION, 56),
-    ("cuGraphKernelNodeGetParams_v2 12000", _Type.CU_GRAPH_NODE_TYPE_KERNEL, _UNION, 72),
-    ("cuGraphMemcpyNodeGetParams 10000", _Type.CU_GRAPH_NODE_TYPE_MEMCPY, _UNION + 16, 200),
-    ("cuGraphMemsetNodeGetParams 10000", _Type.CU_GRAPH_NODE_TYPE_MEMSET, _UNION, 40),
-    ("cuGraphHostNodeGetParams 10000", _Type.CU_GRAPH_NODE_TYPE_HOST, _UNION, 16),
-    ("cuGraphMemAllocNodeGetParams 11040", _Type.CU_GRAPH_NODE_TYPE_MEM_ALLOC, _UNION, 120),
-    ("cuGraphMemFreeNodeGetParams 11040", _Type.CU_GRAPH_NODE_TYPE_MEM_FREE, _UNION, 8),
-    ("cuGraphEventRecordNodeGetEvent 11010", _Type.CU_GRAPH_NODE_TYPE_EVENT_RECORD, _UNION, 8),
-    ("cuGraphEventWaitNodeGetEvent 11010", _Type.CU_GRAPH_NODE_TYPE_WAIT_EVENT, _UNION, 8),
+for _symbol, _kind, _first, _nbytes in (
+    ("cuGraphKernelNodeGetParams", _Type.CU_GRAPH_NODE_TYPE_KERNEL, _UNION, 56),
+    ("cuGraphKernelNodeGetParams_v2", _Type.CU_GRAPH_NODE_TYPE_KERNEL, _UNION, 72),
+    ("cuGraphMemcpyNodeGetParams", _Type.CU_GRAPH_NODE_TYPE_MEMCPY, _UNION + 16, 200),
+    ("cuGraphMemsetNodeGetParams", _Type.CU_GRAPH_NODE_TYPE_MEMSET, _UNION, 40),
+    ("cuGraphHostNodeGetParams", _Type.CU_GRAPH_NODE_TYPE_HOST, _UNION, 16),
+    ("cuGraphMemAllocNodeGetParams", _Type.CU_GRAPH_NODE_TYPE_MEM_ALLOC, _UNION, 120),
+    ("cuGraphMemFreeNodeGetParams", _Type.CU_GRAPH_NODE_TYPE_MEM_FREE, _UNION, 8),
+    ("cuGraphEventRecordNodeGetEvent", _Type.CU_GRAPH_NODE_TYPE_EVENT_RECORD, _UNION, 8),
+    ("cuGraphEventWaitNodeGetEvent", _Type.CU_GRAPH_NODE_TYPE_WAIT_EVENT, _UNION, 8),
 ):
-    GRAPHS(f"{_line} size >byte")(_of_kind(_kind, _first, _nbytes))
-
-
-@GRAPHS("cuGraphChildGraphNodeGetGraph 10000 size >size")
-def child_graph(api: Emulator, node: int, result: int) -> int:
-    """The graph of a node that is a child graph."""
-    return passed_on(api, "cuGraphChildGraphNodeGetGraph", (node,), result)
-
-
-@GRAPHS("cuGraphNodeFindInClone 10000 >size size size")
-def find_in_clone(api: Emulator, result: int, node: int, clone: int) -> int:
-    """The node of a clone that was made of a node."""
-    return passed_on(api, "cuGraphNodeFindInClone", (node, clone), result)
+    GRAPHS(_symbol)(_of_kind(_kind, _first, _nbytes))
 
 
 def _list(
@@ -328,25 +302,25 @@ def _neighbours(name: str, api: Emulator, node: int, result: int, count: int) ->
     return _list(ask, result, count)
 
 
-@GRAPHS("cuGraphNodeGetDependencies 10000 size size &size")
+@GRAPHS("cuGraphNodeGetDependencies")
 def dependencies(api: Emulator, node: int, result: int, count: int) -> int:
     """The nodes that one comes after."""
     return _neighbours("cuGraphNodeGetDependencies", api, node, result, count)
 
 
-@GRAPHS("cuGraphNodeGetDependencies_v2 12030 size size size &size")
+@GRAPHS("cuGraphNodeGetDependencies_v2")
 def dependencies_with_edges(api: Emulator, node: int, result: int, edges: int, count: int) -> int:
     """The same; edges are ordinary ones."""
     return _with_edges(dependencies(api, node, result, count), edges, count)
 
 
-@GRAPHS("cuGraphNodeGetDependentNodes 10000 size size &size")
+@GRAPHS("cuGraphNodeGetDependentNodes")
 def dependents(api: Emulator, node: int, result: int, count: int) -> int:
     """The nodes that come after one."""
     return _neighbours("cuGraphNodeGetDependentNodes", api, node, result, count)
 
 
-@GRAPHS("cuGraphNodeGetDependentNodes_v2 12030 size size size &size")
+@GRAPHS("cuGraphNodeGetDependentNodes_v2")
 def dependents_with_edges(api: Emulator, node: int, result: int, edges: int, count: int) -> int:
     """The same; edges are ordinary ones."""
     return _with_edges(dependents(api, node, result, count), edges, count)
@@ -358,7 +332,7 @@ def _with_edges(code: int, edges: int, count: int) -> int:
     return code
 
 
-@GRAPHS("cuGraphGetRootNodes 10000 size size &size")
+@GRAPHS("cuGraphGetRootNodes")
 def roots(api: Emulator, graph: int, result: int, count: int) -> int:
     """The nodes of a graph that come after none."""
 
@@ -369,28 +343,7 @@ def roots(api: Emulator, graph: int, result: int, count: int) -> int:
     return _list(ask, result, count)
 
 
-@GRAPHS("cuGraphKernelNodeGetAttribute 11000 size int >byte")
-def node_attribute(api: Emulator, node: int, attribute: int, result: int) -> int:
-    """How a kernel's node launches."""
-    code, value = call(api, "cuGraphKernelNodeGetAttribute", node, attribute)
-    if not code:
-        put_bytes(result, ctypes.string_at(int(value.getPtr()), _VALUE_BYTES))
-    return int(code)
-
-
-@GRAPHS("cuGraphKernelNodeCopyAttributes 11000 size size")
-def copy_attributes(api: Emulator, target: int, source: int) -> int:
-    """Let a kernel's node launch as another one does."""
-    return int(call(api, "cuGraphKernelNodeCopyAttributes", target, source)[0])
-
-
-@GRAPHS("cuDeviceGetGraphMemAttribute 11040 int int >size")
-def graph_memory(api: Emulator, device: int, attribute: int, result: int) -> int:
-    """Bytes that graphs take."""
-    return passed_on(api, "cuDeviceGetGraphMemAttribute", (device, attribute), result)
-
-
-@GRAPHS("cuDeviceSetGraphMemAttribute 11040 int int &size")
+@GRAPHS("cuDeviceSetGraphMemAttribute")
 def reset_graph_memory(api: Emulator, device: int, attribute: int, value: int) -> int:
     """Reset a high-water mark."""
     number = ctypes.c_size_t.from_address(value).value

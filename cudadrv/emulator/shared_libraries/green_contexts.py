@@ -36,32 +36,7 @@ def _put(address: int, resource: CUdevResource) -> None:
     put_bytes(address, ctypes.string_at(int(resource.getPtr()), _BYTES))
 
 
-def _get(api: Emulator, name: str, owner: int, result: int, kind: int) -> int:
-    code, resource = call(api, name, owner, kind)
-    if not code:
-        _put(result, resource)
-    return int(code)
-
-
-@GREEN_CONTEXTS("cuDeviceGetDevResource 12040 int >byte int")
-def of_device(api: Emulator, device: int, result: int, kind: int) -> int:
-    """The multiprocessors of a device."""
-    return _get(api, "cuDeviceGetDevResource", device, result, kind)
-
-
-@GREEN_CONTEXTS("cuCtxGetDevResource 12040 size >byte int")
-def of_context(api: Emulator, context: int, result: int, kind: int) -> int:
-    """Those of a context."""
-    return _get(api, "cuCtxGetDevResource", context, result, kind)
-
-
-@GREEN_CONTEXTS("cuGreenCtxGetDevResource 12040 size >byte int")
-def of_green_context(api: Emulator, context: int, result: int, kind: int) -> int:
-    """Those of a green context."""
-    return _get(api, "cuGreenCtxGetDevResource", context, result, kind)
-
-
-@GREEN_CONTEXTS("cuDevSmResourceSplitByCount 12040 size &int &byte size uint uint")
+@GREEN_CONTEXTS("cuDevSmResourceSplitByCount")
 def split(
     api: Emulator, result: int, count: int, given: int, remainder: int, flags: int, least: int
 ) -> int:
@@ -80,7 +55,7 @@ def split(
     return int(code)
 
 
-@GREEN_CONTEXTS("cuDevSmResourceSplit 13010 size uint &byte size uint &byte")
+@GREEN_CONTEXTS("cuDevSmResourceSplit")
 def split_into_groups(
     api: Emulator, result: int, count: int, given: int, remainder: int, flags: int, params: int
 ) -> int:
@@ -98,7 +73,7 @@ def split_into_groups(
     return int(code)
 
 
-@GREEN_CONTEXTS("cuDevResourceGenerateDesc 12040 >size size uint")
+@GREEN_CONTEXTS("cuDevResourceGenerateDesc")
 def describe(api: Emulator, result: int, resources: int, count: int) -> int:
     """A description of the multiprocessors that a green context is to have."""
     if count and not resources:
@@ -107,7 +82,7 @@ def describe(api: Emulator, result: int, resources: int, count: int) -> int:
     return passed_on(api, "cuDevResourceGenerateDesc", (given, count), result)
 
 
-@GREEN_CONTEXTS("cuStreamGetCtx_v2 12050 stream >size >size")
+@GREEN_CONTEXTS("cuStreamGetCtx_v2")
 def contexts_of_stream(api: Emulator, stream: int, result: int, green: int) -> int:
     """The regular context of a stream, and the green one, if it is of one."""
     code, context = call(api, "cuStreamGetCtx", stream)

@@ -8,7 +8,6 @@ from typing import Any, Final, TypeVar
 
 from ...driver._api import CUresult
 from ..emulator import Emulator
-from .signature import Signature, signature
 
 _ArrayT = TypeVar("_ArrayT", bound=ctypes.Array[Any])
 Handler = Callable[..., int]
@@ -21,16 +20,16 @@ class NullArrayError(Exception):
 
 
 class Handlers:
-    """A table of handlers, filled by a file of them."""
+    """The handlers of a file, by the symbols that they answer."""
 
     def __init__(self) -> None:
-        self.by_signature: dict[Signature, Handler] = {}
+        self.by_symbol: dict[str, Handler] = {}
 
-    def __call__(self, line: str) -> Callable[[Handler], Handler]:
-        """Say what a handler is for, in the words of `signature.py`."""
+    def __call__(self, symbol: str) -> Callable[[Handler], Handler]:
+        """Let a handler answer a symbol of the table."""
 
         def add(handler: Handler) -> Handler:
-            self.by_signature[signature(line)] = handler
+            self.by_symbol[symbol] = handler
             return handler
 
         return add

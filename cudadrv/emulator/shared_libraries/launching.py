@@ -6,16 +6,15 @@ import ctypes
 from types import SimpleNamespace
 from typing import Final
 
-from ...driver._api import CUkernelNodeAttrValue, CUlaunchAttribute
+from ...driver._api import CUlaunchAttribute
 from ..emulator import Emulator
-from .handlers import Handlers, call, passed_on, put_bytes, put_size, put_uint
+from .handlers import Handlers, call, passed_on, put_size, put_uint
 
 LAUNCHING: Final = Handlers()
 # The nodes and edges that cuStreamGetCaptureInfo told of, by stream.
 _NODES: Final[dict[int, ctypes.Array[ctypes.c_size_t]]] = {}
 _EDGES: Final[dict[int, ctypes.Array[ctypes.c_size_t]]] = {}
 _ATTRIBUTE_BYTES: Final = 72  # sizeof(CUlaunchAttribute)
-_VALUE_BYTES: Final = 64  # sizeof(CUstreamAttrValue)
 
 
 class _LaunchConfig(ctypes.Structure):
@@ -46,19 +45,19 @@ def _configuration(address: int) -> SimpleNamespace:
     )  # fmt: skip
 
 
-@LAUNCHING("cuLaunchKernelEx 11060 &size size size size")
+@LAUNCHING("cuLaunchKernelEx")
 def launch_with_config(api: Emulator, config: int, function: int, params: int, extra: int) -> int:
     """Launch a kernel, with its attributes."""
     return int(call(api, "cuLaunchKernelEx", _configuration(config), function, params, extra)[0])
 
 
-@LAUNCHING("cuOccupancyMaxActiveClusters 11070 >int size &size")
+@LAUNCHING("cuOccupancyMaxActiveClusters")
 def active_clusters(api: Emulator, result: int, function: int, config: int) -> int:
     """How many clusters of a configuration fit on the device."""
     return _of_clusters(api, "cuOccupancyMaxActiveClusters", result, function, config)
 
 
-@LAUNCHING("cuOccupancyMaxPotentialClusterSize 11070 >int size &size")
+@LAUNCHING("cuOccupancyMaxPotentialClusterSize")
 def largest_cluster(api: Emulator, result: int, function: int, config: int) -> int:
     """The most blocks of a cluster."""
     return _of_clusters(api, "cuOccupancyMaxPotentialClusterSize", result, function, config)
@@ -71,7 +70,7 @@ def _of_clusters(api: Emulator, name: str, result: int, function: int, config: i
     return int(code)
 
 
-@LAUNCHING("cuLaunchHostFunc_v2 13010 stream size size uint")
+@LAUNCHING("cuLaunchHostFunc_v2")
 def launch_host_function(
     api: Emulator, stream: int, function: int, argument: int, mode: int
 ) -> int:
@@ -79,14 +78,14 @@ def launch_host_function(
     return int(call(api, "cuLaunchHostFunc", stream, function, argument)[0])
 
 
-@LAUNCHING("cuCtxCreate 2000 >size uint int")
-@LAUNCHING("cuCtxCreate_v2 3020 >size uint int")
+@LAUNCHING("cuCtxCreate")
+@LAUNCHING("cuCtxCreate_v2")
 def create_context(api: Emulator, result: int, flags: int, device: int) -> int:
     """A context."""
     return passed_on(api, "cuCtxCreate", (None, flags, device), result)
 
 
-@LAUNCHING("cuCtxCreate_v3 11040 >size size int uint int")
+@LAUNCHING("cuCtxCreate_v3")
 def create_context_with_affinity(
     api: Emulator, result: int, params: int, count: int, flags: int, device: int
 ) -> int:
@@ -94,7 +93,7 @@ def create_context_with_affinity(
     return passed_on(api, "cuCtxCreate", (object() if count else None, flags, device), result)
 
 
-@LAUNCHING("cuCtxCreate_v4 12050 >size size uint int")
+@LAUNCHING("cuCtxCreate_v4")
 def create_context_with_parameters(
     api: Emulator, result: int, params: int, flags: int, device: int
 ) -> int:
@@ -102,7 +101,7 @@ def create_context_with_parameters(
     return passed_on(api, "cuCtxCreate", (object() if params else None, flags, device), result)
 
 
-@LAUNCHING("cuCtxSynchronize_v2 13000 size")
+@LAUNCHING("cuCtxSynchronize_v2")
 def synchronize_context(api: Emulator, context: int) -> int:
     """Wait for a context; for null the current one."""
     if not context:
@@ -116,7 +115,7 @@ def synchronize_context(api: Emulator, context: int) -> int:
         api.cuCtxPopCurrent()
 
 
-@LAUNCHING("cuStreamGetCaptureInfo_v2 11030 stream >int >?size >?size >?size >?size")
+@LAUNCHING("cuStreamGetCaptureInfo_v2")
 def capture_info(
     api: Emulator, stream: int, status: int, identity: int, graph: int, after: int, count: int
 ) -> int:
@@ -133,7 +132,7 @@ def capture_info(
     return int(code)
 
 
-@LAUNCHING("cuStreamGetCaptureInfo_v3 12030 stream >int >?size >?size >?size >?size >?size")
+@LAUNCHING("cuStreamGetCaptureInfo_v3")
 def capture_info_with_edges(
     api: Emulator, stream: int, status: int, identity: int, graph: int, after: int, edges: int,
     count: int,
@@ -146,23 +145,7 @@ def capture_info_with_edges(
     return code
 
 
-@LAUNCHING("cuStreamGetAttribute 11000 stream int >byte")
-def stream_attribute(api: Emulator, stream: int, attribute: int, result: int) -> int:
-    """An attribute of a stream."""
-    code, value = call(api, "cuStreamGetAttribute", stream, attribute)
-    if not code:
-        put_bytes(result, ctypes.string_at(int(value.getPtr()), _VALUE_BYTES))
-    return int(code)
-
-
-@LAUNCHING("cuStreamSetAttribute 11000 stream int size")
-def set_stream_attribute(api: Emulator, stream: int, attribute: int, value: int) -> int:
-    """Set it."""
-    seen = CUkernelNodeAttrValue(_ptr=value) if value else None
-    return int(call(api, "cuStreamSetAttribute", stream, attribute, seen)[0])
-
-
-@LAUNCHING("cuThreadExchangeStreamCaptureMode 10010 &int")
+@LAUNCHING("cuThreadExchangeStreamCaptureMode")
 def exchange_capture_mode(api: Emulator, mode: int) -> int:
     """Say which captures a thread minds, and be told what was said before."""
     place = ctypes.c_int.from_address(mode)
@@ -172,16 +155,10 @@ def exchange_capture_mode(api: Emulator, mode: int) -> int:
     return int(code)
 
 
-@LAUNCHING("cuGraphExecUpdate_v2 12000 size size size")
+@LAUNCHING("cuGraphExecUpdate_v2")
 def update_executable(api: Emulator, executable: int, graph: int, result: int) -> int:
     """Put a graph into an executable; CUgraphExecUpdateResultInfo begins with how it went."""
     code, info = call(api, "cuGraphExecUpdate", executable, graph)
     if result and info is not None:
         put_uint(result, int(info.result))
     return int(code)
-
-
-@LAUNCHING("cuGraphInstantiateWithFlags 11040 >size size size")
-def instantiate(api: Emulator, result: int, graph: int, flags: int) -> int:
-    """Make a graph executable."""
-    return passed_on(api, "cuGraphInstantiate", (graph, flags), result)

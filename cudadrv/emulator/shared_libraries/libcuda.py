@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from ...driver._api import CUresult
+from ...driver.functions import forms, without_version
+from ..calls.tensor_map import FUNCTIONS
 from ..emulator import Emulator
-from ..tensor_map_functions import FUNCTIONS
-from .driver_table import PLAIN
 from .graphs import GRAPHS
 from .green_contexts import GREEN_CONTEXTS
 from .handlers import INVALID_VALUE, Handler, NullArrayError, put_size, put_uint
@@ -19,7 +19,7 @@ from .loading import LOADING
 from .memory import MEMORY
 from .queries import QUERIES
 from .shared_object import SharedObject, guarded
-from .signature import Argument, Signature, signature, without_version
+from .signature import Argument, Signature, signature
 
 SONAME: Final = "libcuda.so.1"
 _UNKNOWN: Final = int(CUresult.CUDA_ERROR_UNKNOWN)
@@ -27,11 +27,10 @@ _NOT_FOUND: Final = int(CUresult.CUDA_ERROR_NOT_FOUND)
 _GONE: Final = int(CUresult.CUDA_ERROR_DEINITIALIZED)
 _PER_THREAD_FLAG: Final = 2  # CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
 _FOUND, _NO_SYMBOL, _TOO_OLD = 0, 1, 2  # CUdriverProcAddressQueryResult
-_TABLES: Final = (QUERIES, LOADING, LAUNCHING, MEMORY, GRAPHS, GREEN_CONTEXTS)
-_PROC_ADDRESS: Final = (
-    signature("cuGetProcAddress 11030 text >size int size"),
-    signature("cuGetProcAddress_v2 12000 text >size int size >?int"),
-)
+HANDLERS: Final[dict[str, Handler]] = {**FUNCTIONS}
+"""By symbol; the other functions of the table need nothing but their arguments passed on."""
+for _table in (QUERIES, LOADING, LAUNCHING, MEMORY, GRAPHS, GREEN_CONTEXTS):
+    HANDLERS.update(_table.by_symbol)
 
 
 class Libcuda:
@@ -45,21 +44,10 @@ class Libcuda:
         self.api: Emulator | None = None
         self._told: Exception | None = None
         functions: dict[str, tuple[Signature, Callable[..., int]]] = {}
-        for each in PLAIN:
-            functions[each.name] = each, self._plain(each, per_thread=False)
+        for each in map(signature, forms()):
+            functions[each.symbol] = each, self._function(each, per_thread=False)
             if each.has_stream:
-                functions[each.name + "_ptsz"] = each, self._plain(each, per_thread=True)
-        for table in _TABLES:
-            for each, handler in table.by_signature.items():
-                functions[each.name] = each, self._special(each, handler, per_thread=False)
-                if each.has_stream:
-                    name = each.name + "_ptsz"
-                    functions[name] = each, self._special(each, handler, per_thread=True)
-        for name, (words, handler) in FUNCTIONS.items():
-            each = signature(f"{name} {words}")
-            functions[name] = each, self._special(each, handler, per_thread=False)
-        for each in _PROC_ADDRESS:
-            functions[each.name] = each, self._proc_address
+                functions[each.symbol + "_ptsz"] = each, self._function(each, per_thread=True)
         self._forms = _by_base_name(each for each, _ in functions.values())
         self._library = SharedObject(SONAME, list(functions))
         # ctypes frees a callback with its object, and callers may be in it at any time.
@@ -108,9 +96,17 @@ class Libcuda:
             self._told = fault
             print(f"cudadrv: {fault}", file=sys.stderr)
 
+    def _function(self, form: Signature, *, per_thread: bool) -> Callable[..., int]:
+        if form.name == "cuGetProcAddress":
+            return self._proc_address
+        handler = HANDLERS.get(form.symbol)
+        if handler is None:
+            return self._plain(form, per_thread=per_thread)
+        return self._special(form, handler, per_thread=per_thread)
+
     def _plain(self, form: Signature, *, per_thread: bool) -> Callable[..., int]:
         """Return a function that reads the arguments, calls the emulator and writes its results."""
-        name, parameters = form.base_name, form.parameters
+        name, parameters = form.name, form.parameters
         inputs = [(at, p) for at, p in enumerate(parameters) if not p.is_result]
         results = [(at, p) for at, p in enumerate(parameters) if p.is_result]
 
@@ -145,12 +141,12 @@ class Libcuda:
         """The function of a name, in the newest form that a version of CUDA has."""
         put_size(result, 0)
         known = self._forms.get(name.decode(errors="replace"), [])
-        forms = [form for form in known if form.since <= version]
-        if not forms:
+        found = [form for form in known if form.since <= version]
+        if not found:
             put_uint(status, _TOO_OLD if known else _NO_SYMBOL)
             return 0 if known else _NOT_FOUND  # as driver 580
-        symbol = forms[-1].name
-        if flags & _PER_THREAD_FLAG and forms[-1].has_stream:
+        symbol = found[-1].symbol
+        if flags & _PER_THREAD_FLAG and found[-1].has_stream:
             symbol += "_ptsz"
         put_size(result, self._library.address(symbol))
         put_uint(status, _FOUND)
@@ -161,5 +157,5 @@ def _by_base_name(forms: Iterable[Signature]) -> dict[str, list[Signature]]:
     """The forms of each function, oldest first."""
     found: dict[str, list[Signature]] = {}
     for form in sorted(set(forms), key=lambda form: form.since):
-        found.setdefault(without_version(form.name), []).append(form)
+        found.setdefault(without_version(form.symbol), []).append(form)
     return found

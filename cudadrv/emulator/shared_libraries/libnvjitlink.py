@@ -25,9 +25,10 @@ from ptx.errors import PtxError
 from ptx.isa.linked_text import link_texts
 from ptx.isa.register_limit import with_register_limit
 
+from ...driver.functions import read_table
 from .handlers import put_bytes, put_size, put_uint, sizes_at
 from .shared_object import SharedObject, guarded
-from .signature import Signature, signatures
+from .signature import Signature, signature
 
 # What `libcudadevrt` brings to a link, as far as kernels of Numba need it: a grid's barrier. It is
 # NVRTC's own of cooperative groups (`cooperative_groups/details/sync.h`): a word of the launch's
@@ -76,7 +77,7 @@ _NULL_INPUT = 10
 _PTX, _LTOIR, _LIBRARY, _ANY = 2, 3, 6, 10  # nvJitLinkInputType
 _KINDS: Final = {1: "a cubin", 4: "a fatbin", 5: "an object file", 6: "a library"}
 _LTO_MAGIC: Final = b"\xed\x43\x4e\x7f"
-_FUNCTIONS: Final = signatures("""
+_FUNCTIONS: Final = read_table("""
 nvJitLinkVersion 12000 >uint >uint
 nvJitLinkCreate 12000 >size uint size
 nvJitLinkDestroy 12000 &size
@@ -260,11 +261,11 @@ class LibnvJitLink:
         self._links: dict[int, Link] = {}
         self._next = 1
         self._library = SharedObject(
-            f"libnvJitLink.so.{_major()}", [each.name for each in _FUNCTIONS]
+            f"libnvJitLink.so.{_major()}", [each.symbol for each in _FUNCTIONS]
         )
         self._callbacks: Final = {
-            each.name: each.c_function(guarded(self._answering(each), _INTERNAL))
-            for each in _FUNCTIONS
+            each.symbol: each.c_function(guarded(self._answering(each), _INTERNAL))
+            for each in map(signature, _FUNCTIONS)
         }
         atexit.register(self._library.clear)
 

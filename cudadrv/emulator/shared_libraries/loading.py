@@ -26,19 +26,14 @@ def image_at(address: int) -> bytes:
     return head if head in (_ELF, _FATBIN) else ctypes.string_at(address)
 
 
-@LOADING("cuModuleLoadData 2000 >size &byte")
+@LOADING("cuModuleLoadData")
+@LOADING("cuModuleLoadFatBinary")
 def load_data(api: Emulator, result: int, image: int) -> int:
     """Load a module."""
     return passed_on(api, "cuModuleLoadData", (image_at(image),), result)
 
 
-@LOADING("cuModuleLoadFatBinary 2000 >size &byte")
-def load_fat_binary(api: Emulator, result: int, image: int) -> int:
-    """Load a module."""
-    return passed_on(api, "cuModuleLoadData", (image_at(image),), result)
-
-
-@LOADING("cuModuleLoadDataEx 2010 >size &byte uint size size")
+@LOADING("cuModuleLoadDataEx")
 def load_data_with_options(
     api: Emulator, result: int, image: int, count: int, options: int, values: int
 ) -> int:
@@ -47,7 +42,7 @@ def load_data_with_options(
     return passed_on(api, "cuModuleLoadDataEx", given, result)
 
 
-@LOADING("cuModuleLoad 2000 >size text")
+@LOADING("cuModuleLoad")
 def load_file(api: Emulator, result: int, path: bytes) -> int:
     """Load a module from a file."""
     try:
@@ -57,13 +52,13 @@ def load_file(api: Emulator, result: int, path: bytes) -> int:
     return passed_on(api, "cuModuleLoadData", (image,), result)
 
 
-@LOADING("cuModuleEnumerateFunctions 12040 >size uint size")
+@LOADING("cuModuleEnumerateFunctions")
 def enumerate_functions(api: Emulator, results: int, count: int, module: int) -> int:
     """The first functions of a module."""
     return _put_handles(api, "cuModuleEnumerateFunctions", results, count, module)
 
 
-@LOADING("cuLibraryLoadData 12000 >size &byte size size uint size size uint")
+@LOADING("cuLibraryLoadData")
 def load_library(
     api: Emulator, result: int, image: int, options: int, values: int, count: int,
     library_options: int, library_values: int, library_count: int,
@@ -75,7 +70,7 @@ def load_library(
     return passed_on(api, "cuLibraryLoadData", given, result)
 
 
-@LOADING("cuLibraryLoadFromFile 12000 >size text size size uint size size uint")
+@LOADING("cuLibraryLoadFromFile")
 def load_library_file(api: Emulator, result: int, path: bytes, *given: int) -> int:
     """Load a library from a file."""
     try:
@@ -86,7 +81,7 @@ def load_library_file(api: Emulator, result: int, path: bytes, *given: int) -> i
     return load_library(api, result, ctypes.addressof(kept), *given)
 
 
-@LOADING("cuLibraryEnumerateKernels 12040 >size uint size")
+@LOADING("cuLibraryEnumerateKernels")
 def enumerate_kernels(api: Emulator, results: int, count: int, library: int) -> int:
     """The first kernels of a library."""
     return _put_handles(api, "cuLibraryEnumerateKernels", results, count, library)
@@ -100,13 +95,13 @@ def _put_handles(api: Emulator, name: str, results: int, count: int, owner: int)
     return int(code)
 
 
-@LOADING("cuFuncGetName 12030 >size size")
+@LOADING("cuFuncGetName")
 def function_name(api: Emulator, result: int, function: int) -> int:
     """The name of a kernel, which stays."""
     return _put_name(api, "cuFuncGetName", result, function)
 
 
-@LOADING("cuKernelGetName 12030 >size size")
+@LOADING("cuKernelGetName")
 def kernel_name(api: Emulator, result: int, kernel: int) -> int:
     """The name of a kernel, which stays."""
     return _put_name(api, "cuKernelGetName", result, kernel)
@@ -119,14 +114,14 @@ def _put_name(api: Emulator, name: str, result: int, handle: int) -> int:
     return int(code)
 
 
-@LOADING("cuLinkCreate_v2 6050 uint size size >size")
+@LOADING("cuLinkCreate_v2")
 def link_create(api: Emulator, count: int, options: int, values: int, result: int) -> int:
     """Begin a link."""
     given = (count, ints_at(options, count), sizes_at(values, count))
     return passed_on(api, "cuLinkCreate", given, result)
 
 
-@LOADING("cuLinkAddData_v2 6050 size int &byte size ?text uint size size")
+@LOADING("cuLinkAddData_v2")
 def link_add_data(
     api: Emulator, link: int, kind: int, data: int, nbytes: int, name: bytes | None, *rest: int
 ) -> int:
@@ -135,7 +130,7 @@ def link_add_data(
     return int(call(api, "cuLinkAddData", link, kind, image, nbytes, name or b"", 0, (), ())[0])
 
 
-@LOADING("cuLinkAddFile_v2 6050 size int text uint size size")
+@LOADING("cuLinkAddFile_v2")
 def link_add_file(api: Emulator, link: int, kind: int, path: bytes, *rest: int) -> int:
     """Add an input from a file."""
     try:
@@ -145,7 +140,7 @@ def link_add_file(api: Emulator, link: int, kind: int, path: bytes, *rest: int) 
     return int(call(api, "cuLinkAddData", link, kind, image, len(image), path, 0, (), ())[0])
 
 
-@LOADING("cuLinkComplete 5050 size >size >?size")
+@LOADING("cuLinkComplete")
 def link_complete(api: Emulator, link: int, image: int, nbytes: int) -> int:
     """End a link; the image is there until the link is destroyed."""
     code, address, size = call(api, "cuLinkComplete", link)
@@ -155,13 +150,7 @@ def link_complete(api: Emulator, link: int, image: int, nbytes: int) -> int:
     return int(code)
 
 
-@LOADING("cuLinkDestroy 5050 size")
-def link_destroy(api: Emulator, link: int) -> int:
-    """Forget a link."""
-    return int(call(api, "cuLinkDestroy", link)[0])
-
-
-@LOADING("cuGraphGetNodes 10000 size size &size")
+@LOADING("cuGraphGetNodes")
 def graph_nodes(api: Emulator, graph: int, results: int, count: int) -> int:
     """The nodes of a graph, or how many there are."""
     room = ctypes.c_size_t.from_address(count).value if results else 0
@@ -173,7 +162,7 @@ def graph_nodes(api: Emulator, graph: int, results: int, count: int) -> int:
     return int(code)
 
 
-@LOADING("cuGraphInstantiateWithParams 12000 >size size &size")
+@LOADING("cuGraphInstantiateWithParams")
 def instantiate_with_parameters(api: Emulator, result: int, graph: int, params: int) -> int:
     """CUDA_GRAPH_INSTANTIATE_PARAMS: flags, the stream of an upload, the node of an error, how."""
     flags, stream = sizes_at(params, 2)

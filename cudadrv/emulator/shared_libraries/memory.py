@@ -10,7 +10,6 @@ from typing import Any, Final
 from ...driver._api import (
     CUDA_MEMCPY3D,
     CUDA_MEMCPY3D_BATCH_OP,
-    CUDA_MEMCPY3D_PEER,
     CUmemcpyAttributes,
     CUmemPool_attribute,
     cuuint64_t,
@@ -48,19 +47,14 @@ _LOCATION_BYTES: Final = 8  # sizeof(CUmemLocation)
 _NO_COPY: Final = (1 << 64) - 1  # SIZE_MAX: by the manual the error is of no copy
 
 
-@MEMORY("cuMemcpy2D_v2 3020 size")
+@MEMORY("cuMemcpy2D_v2")
+@MEMORY("cuMemcpy2DUnaligned_v2")
 def copy_rows(api: Emulator, copy: int) -> int:
     """Copy rows of memory or of arrays."""
     return _copied(api, "cuMemcpy3D", copy)
 
 
-@MEMORY("cuMemcpy2DUnaligned_v2 3020 size")
-def copy_any_rows(api: Emulator, copy: int) -> int:
-    """The same with any pitch, as the emulator always does it."""
-    return _copied(api, "cuMemcpy3D", copy)
-
-
-@MEMORY("cuMemcpy2DAsync_v2 3020 size stream")
+@MEMORY("cuMemcpy2DAsync_v2")
 def queue_copy_of_rows(api: Emulator, copy: int, stream: int) -> int:
     """The same in the order of a stream."""
     return _copied(api, "cuMemcpy3DAsync", copy, stream)
@@ -79,14 +73,7 @@ def _copied(api: Emulator, name: str, copy: int, *stream: int) -> int:
     return int(call(api, name, seen, *stream)[0])
 
 
-@MEMORY("cuMemcpy3DPeerAsync 4000 size stream")
-def queue_copy_to_peer(api: Emulator, copy: int, stream: int) -> int:
-    """Copy a box between two contexts."""
-    seen = CUDA_MEMCPY3D_PEER(_ptr=copy) if copy else None
-    return int(call(api, "cuMemcpy3DPeerAsync", seen, stream)[0])
-
-
-@MEMORY("cuArray3DGetDescriptor_v2 3020 >byte size")
+@MEMORY("cuArray3DGetDescriptor_v2")
 def array_descriptor(api: Emulator, result: int, array: int) -> int:
     """The descriptor of an array."""
     code, found = call(api, "cuArray3DGetDescriptor", array)
@@ -95,7 +82,7 @@ def array_descriptor(api: Emulator, result: int, array: int) -> int:
     return int(code)
 
 
-@MEMORY("cuArrayGetDescriptor_v2 3020 >byte size")
+@MEMORY("cuArrayGetDescriptor_v2")
 def flat_array_descriptor(api: Emulator, result: int, array: int) -> int:
     """The same of an array of two dimensions."""
     code, found = call(api, "cuArray3DGetDescriptor", array)
@@ -115,25 +102,25 @@ def _described(
     return struct.pack(f"<{len(extents)}Q{len(words)}I", *map(int, (*extents, *words)))
 
 
-@MEMORY("cuMemAdvise 8000 size size int int")
+@MEMORY("cuMemAdvise")
 def advise_device(api: Emulator, address: int, nbytes: int, advice: int, device: int) -> int:
     """Say how managed memory is used, by a device or by the host."""
     return int(call(api, "cuMemAdvise", address, nbytes, advice, _place(device))[0])
 
 
-@MEMORY("cuMemAdvise_v2 12020 size size int size")
+@MEMORY("cuMemAdvise_v2")
 def advise_place(api: Emulator, address: int, nbytes: int, advice: int, place: int) -> int:
     """The same with a CUmemLocation, which is passed as one number of 8 bytes."""
     return int(call(api, "cuMemAdvise", address, nbytes, advice, _location(place))[0])
 
 
-@MEMORY("cuMemPrefetchAsync 8000 size size int stream")
+@MEMORY("cuMemPrefetchAsync")
 def prefetch_to_device(api: Emulator, address: int, nbytes: int, device: int, stream: int) -> int:
     """Say where managed memory is used next: on a device or on the host."""
     return int(call(api, "cuMemPrefetchAsync", address, nbytes, _place(device), 0, stream)[0])
 
 
-@MEMORY("cuMemPrefetchAsync_v2 12020 size size size uint stream")
+@MEMORY("cuMemPrefetchAsync_v2")
 def prefetch_to_place(
     api: Emulator, address: int, nbytes: int, place: int, flags: int, stream: int
 ) -> int:
@@ -151,7 +138,7 @@ def _location(passed: int) -> SimpleNamespace:
     return SimpleNamespace(type=kind, id=number)
 
 
-@MEMORY("cuMemSetAccess 10020 size size size size")
+@MEMORY("cuMemSetAccess")
 def set_memory_access(
     api: Emulator, address: int, nbytes: int, descriptions: int, count: int
 ) -> int:
@@ -160,7 +147,7 @@ def set_memory_access(
     return int(call(api, "cuMemSetAccess", address, nbytes, seen, count)[0])
 
 
-@MEMORY("cuMemPoolGetAttribute 11020 size int >byte")
+@MEMORY("cuMemPoolGetAttribute")
 def pool_attribute(api: Emulator, pool: int, attribute: int, result: int) -> int:
     """A switch of 4 bytes, or a number of 8."""
     code, value = call(api, "cuMemPoolGetAttribute", pool, attribute)
@@ -169,7 +156,7 @@ def pool_attribute(api: Emulator, pool: int, attribute: int, result: int) -> int
     return int(code)
 
 
-@MEMORY("cuMemPoolSetAttribute 11020 size int &byte")
+@MEMORY("cuMemPoolSetAttribute")
 def set_pool_attribute(api: Emulator, pool: int, attribute: int, value: int) -> int:
     """A switch of 4 bytes, or a number of 8."""
     c_type = ctypes.c_uint if _is_switch(attribute) else ctypes.c_size_t
@@ -182,7 +169,7 @@ def _is_switch(attribute: int) -> bool:
     return attribute not in _SIZES
 
 
-@MEMORY("cuMemPoolSetAccess 11020 size size size")
+@MEMORY("cuMemPoolSetAccess")
 def set_pool_access(api: Emulator, pool: int, descriptions: int, count: int) -> int:
     """Set which devices reach a pool; CUmemAccessDesc is three numbers."""
     seen = _descriptions(descriptions, count)
@@ -199,7 +186,7 @@ def _descriptions(address: int, count: int) -> list[SimpleNamespace]:
     return seen
 
 
-@MEMORY("cuMemPoolGetAccess 11020 >int size size")
+@MEMORY("cuMemPoolGetAccess")
 def pool_access(api: Emulator, result: int, pool: int, location: int) -> int:
     """The access to a pool, as cuMemPoolSetAccess set it."""
     code, flags = call(api, "cuMemPoolGetAccess", pool, location_at(location))
@@ -208,19 +195,19 @@ def pool_access(api: Emulator, result: int, pool: int, location: int) -> int:
     return int(code)
 
 
-@MEMORY("cuMemGetMemPool 13000 >size size int")
+@MEMORY("cuMemGetMemPool")
 def pool_in_use(api: Emulator, result: int, location: int, kind: int) -> int:
     """The pool in use for a place."""
     return passed_on(api, "cuMemGetMemPool", (location_at(location), kind), result)
 
 
-@MEMORY("cuMemGetDefaultMemPool 13000 >size size int")
+@MEMORY("cuMemGetDefaultMemPool")
 def default_pool(api: Emulator, result: int, location: int, kind: int) -> int:
     """The pool that a place has from the beginning."""
     return passed_on(api, "cuMemGetDefaultMemPool", (location_at(location), kind), result)
 
 
-@MEMORY("cuMemSetMemPool 13000 size int size")
+@MEMORY("cuMemSetMemPool")
 def use_pool(api: Emulator, location: int, kind: int, pool: int) -> int:
     """Choose a pool for a place."""
     return int(call(api, "cuMemSetMemPool", location_at(location), kind, pool)[0])
@@ -234,7 +221,7 @@ def location_at(address: int) -> SimpleNamespace | None:
     return SimpleNamespace(type=kind, id=number)
 
 
-@MEMORY("cuMemcpyBatchAsync_v2 13000 size size size size size size size stream")
+@MEMORY("cuMemcpyBatchAsync_v2")
 def copy_batch(
     api: Emulator, targets: int, sources: int, sizes: int, count: int, attributes: int,
     starts: int, attribute_count: int, stream: int,
@@ -251,7 +238,7 @@ def copy_batch(
     return int(call(api, "cuMemcpyBatchAsync", *given)[0])
 
 
-@MEMORY("cuMemcpyBatchAsync 12080 size size size size size size size size stream")
+@MEMORY("cuMemcpyBatchAsync")
 def copy_batch_of_old(
     api: Emulator, targets: int, sources: int, sizes: int, count: int, attributes: int,
     starts: int, attribute_count: int, failed: int, stream: int,
@@ -264,14 +251,14 @@ def copy_batch_of_old(
     return code
 
 
-@MEMORY("cuMemcpy3DBatchAsync_v2 13000 size size size stream")
+@MEMORY("cuMemcpy3DBatchAsync_v2")
 def copy_boxes(api: Emulator, count: int, boxes: int, flags: int, stream: int) -> int:
     """Copy several boxes."""
     seen = [CUDA_MEMCPY3D_BATCH_OP(_ptr=boxes + _BOX_BYTES * at) for at in range(count) if boxes]
     return int(call(api, "cuMemcpy3DBatchAsync", count, seen, flags, stream)[0])
 
 
-@MEMORY("cuMemcpy3DBatchAsync 12080 size size size size stream")
+@MEMORY("cuMemcpy3DBatchAsync")
 def copy_boxes_of_old(
     api: Emulator, count: int, boxes: int, failed: int, flags: int, stream: int
 ) -> int:
@@ -282,24 +269,7 @@ def copy_boxes_of_old(
     return code
 
 
-@MEMORY("cuMemcpyWithAttributesAsync 13020 size size size size stream")
-def copy_one(
-    api: Emulator, target: int, source: int, nbytes: int, attributes: int, stream: int
-) -> int:
-    """Copy one range, with attributes."""
-    seen = CUmemcpyAttributes(_ptr=attributes) if attributes else None
-    given = (target, source, nbytes, seen, stream)
-    return int(call(api, "cuMemcpyWithAttributesAsync", *given)[0])
-
-
-@MEMORY("cuMemcpy3DWithAttributesAsync 13020 size size stream")
-def copy_one_box(api: Emulator, box: int, flags: int, stream: int) -> int:
-    """Copy one box, with attributes."""
-    seen = CUDA_MEMCPY3D_BATCH_OP(_ptr=box) if box else None
-    return int(call(api, "cuMemcpy3DWithAttributesAsync", seen, flags, stream)[0])
-
-
-@MEMORY("cuMemPrefetchBatchAsync 12080 size size size size size size size stream")
+@MEMORY("cuMemPrefetchBatchAsync")
 def prefetch_batch(
     api: Emulator, addresses: int, sizes: int, count: int, places: int, starts: int,
     place_count: int, flags: int, stream: int,
@@ -309,7 +279,7 @@ def prefetch_batch(
     return _moved(api, "cuMemPrefetchBatchAsync", *given)
 
 
-@MEMORY("cuMemDiscardAndPrefetchBatchAsync 13000 size size size size size size size stream")
+@MEMORY("cuMemDiscardAndPrefetchBatchAsync")
 def discard_and_prefetch_batch(
     api: Emulator, addresses: int, sizes: int, count: int, places: int, starts: int,
     place_count: int, flags: int, stream: int,
@@ -333,7 +303,7 @@ def _moved(
     return int(call(api, name, *given, *where, flags, stream)[0])
 
 
-@MEMORY("cuMemDiscardBatchAsync 13000 size size size size stream")
+@MEMORY("cuMemDiscardBatchAsync")
 def discard_batch(
     api: Emulator, addresses: int, sizes: int, count: int, flags: int, stream: int
 ) -> int:
@@ -344,7 +314,7 @@ def discard_batch(
     return int(call(api, "cuMemDiscardBatchAsync", *given)[0])
 
 
-@MEMORY("cuMemRangeGetAttribute 8000 >byte size int size size")
+@MEMORY("cuMemRangeGetAttribute")
 def range_attribute(
     api: Emulator, result: int, nbytes: int, attribute: int, address: int, count: int
 ) -> int:
@@ -355,7 +325,7 @@ def range_attribute(
     return int(code)
 
 
-@MEMORY("cuMemRangeGetAttributes 8000 &size &size &int size size size")
+@MEMORY("cuMemRangeGetAttributes")
 def range_attributes(
     api: Emulator, results: int, sizes: int, attributes: int, number: int, address: int, count: int
 ) -> int:

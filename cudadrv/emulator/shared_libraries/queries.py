@@ -52,7 +52,7 @@ _NARROW: Final = {
 }
 
 
-@QUERIES("cuGetErrorName 6000 int >size")
+@QUERIES("cuGetErrorName")
 def error_name(api: Emulator, code: int, result: int) -> int:
     """The name of a result, null for none."""
     name = _NAMES.get(code)
@@ -60,7 +60,7 @@ def error_name(api: Emulator, code: int, result: int) -> int:
     return 0 if name else INVALID_VALUE
 
 
-@QUERIES("cuGetErrorString 6000 int >size")
+@QUERIES("cuGetErrorString")
 def error_string(api: Emulator, code: int, result: int) -> int:
     """What the emulator says of a result: of this thread's last failed call, all it knows."""
     if code not in _NAMES:
@@ -71,7 +71,7 @@ def error_string(api: Emulator, code: int, result: int) -> int:
     return int(answer)
 
 
-@QUERIES("cuGetExportTable 3000 >size &size")
+@QUERIES("cuGetExportTable")
 def export_table(api: Emulator, result: int, uuid: int) -> int:
     """NVRTC asks for tables of functions that have no names, and goes on without.
 
@@ -84,13 +84,13 @@ def export_table(api: Emulator, result: int, uuid: int) -> int:
     return int(CUresult.CUDA_ERROR_NOT_FOUND)
 
 
-@QUERIES("cuDeviceGetName 2000 >byte int int")
+@QUERIES("cuDeviceGetName")
 def device_name(api: Emulator, result: int, length: int, device: int) -> int:
     """The device's name."""
     return _put_text(api, "cuDeviceGetName", result, length, device)
 
 
-@QUERIES("cuDeviceGetPCIBusId 4010 >byte int int")
+@QUERIES("cuDeviceGetPCIBusId")
 def device_bus_id(api: Emulator, result: int, length: int, device: int) -> int:
     """The device's PCI address."""
     return _put_text(api, "cuDeviceGetPCIBusId", result, length, device)
@@ -103,22 +103,7 @@ def _put_text(api: Emulator, name: str, result: int, length: int, device: int) -
     return int(code)
 
 
-@QUERIES("cuDeviceGetUuid_v2 11040 >byte int")
-def device_uuid(api: Emulator, result: int, device: int) -> int:
-    """The device's UUID, 16 bytes."""
-    code, uuid = call(api, "cuDeviceGetUuid", device)
-    if not code:
-        put_bytes(result, uuid.bytes)
-    return int(code)
-
-
-@QUERIES("cuDeviceGetUuid 9020 >byte int")
-def device_uuid_of_old(api: Emulator, result: int, device: int) -> int:
-    """The same under the name of before."""
-    return device_uuid(api, result, device)
-
-
-@QUERIES("cuPointerGetAttribute 4000 >byte int size")
+@QUERIES("cuPointerGetAttribute")
 def pointer_attribute(api: Emulator, result: int, attribute: int, address: int) -> int:
     """One attribute; of what is no memory of the driver's an error (measured)."""
     kind = CUpointer_attribute.CU_POINTER_ATTRIBUTE_RANGE_SIZE
@@ -131,7 +116,7 @@ def pointer_attribute(api: Emulator, result: int, attribute: int, address: int) 
     return int(code)
 
 
-@QUERIES("cuPointerGetAttributes 7000 uint &int &size size")
+@QUERIES("cuPointerGetAttributes")
 def pointer_attributes(
     api: Emulator, count: int, attributes: int, results: int, address: int
 ) -> int:
@@ -154,7 +139,7 @@ def _put_attribute(result: int, attribute: int, value: Any) -> None:  # a number
         narrow.from_address(result).value = int(value)
 
 
-@QUERIES("cuCtxGetDevice_v2 13000 >int size")
+@QUERIES("cuCtxGetDevice_v2")
 def context_device(api: Emulator, result: int, context: int) -> int:
     """The device of a context."""
     code, device = call(api, "cuCtxGetDevice", context) if context else api.cuCtxGetDevice()
@@ -163,7 +148,7 @@ def context_device(api: Emulator, result: int, context: int) -> int:
     return int(code)
 
 
-@QUERIES("cuOccupancyMaxPotentialBlockSize 6050 >int >int size size size int")
+@QUERIES("cuOccupancyMaxPotentialBlockSize")
 def block_of_most_threads(
     api: Emulator, grid: int, block: int, function: int, shared_of: int, shared: int, limit: int
 ) -> int:
@@ -192,7 +177,7 @@ def block_of_most_threads(
     return 0
 
 
-@QUERIES("cuOccupancyMaxPotentialBlockSizeWithFlags 7000 >int >int size size size int uint")
+@QUERIES("cuOccupancyMaxPotentialBlockSizeWithFlags")
 def flagged_block_of_most_threads(
     api: Emulator,
     grid: int,

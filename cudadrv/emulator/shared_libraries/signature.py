@@ -1,35 +1,15 @@
-"""Signatures of C functions: from the words of a table to the types of ctypes.
-
-Words: `int`, `uint`, `short`, `byte`; `size` for what has 8 bytes (sizes, handles, addresses);
-`text`, which ends with a NUL; `stream`, a handle of a stream; `*NAME`, a structure of the bindings;
-`@NAME`, one of 64 bytes that is passed as they are. A `>` before a word is a pointer to where the
-result goes, an `&` one to what is read there. Neither of them and no text may be null, but after a
-`?`, as in `>?size`.
-"""
+"""Signatures of C functions: from the words of a table (`driver/functions.py`) to ctypes."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from ...driver._api import (
-    CUDA_ARRAY3D_DESCRIPTOR,
-    CUDA_MEMCPY3D,
-    CUDA_RESOURCE_DESC,
-    CUDA_RESOURCE_VIEW_DESC,
-    CUDA_TEXTURE_DESC,
-    OPAQUE_BYTES,
-    CUipcEventHandle,
-    CUipcMemHandle,
-    CUmemAllocationProp,
-    CUmemPoolProps,
-    CUmemPoolPtrExportData,
-    of_opaque_bytes,
-    opaque_bytes,
-)
+from ...driver._api import OPAQUE_BYTES, driver, of_opaque_bytes
+from ...driver.functions import FunctionForm
 
 if TYPE_CHECKING:
     from _ctypes import CFuncPtr
@@ -48,19 +28,13 @@ _TYPES: Final[dict[str, Simple]] = {
     "int": ctypes.c_int,
     "uint": ctypes.c_uint,
     "size": ctypes.c_size_t,
+    "bytes": ctypes.c_size_t,
     "stream": ctypes.c_size_t,
     "float": ctypes.c_float,
     "short": ctypes.c_ushort,
     "byte": ctypes.c_ubyte,
     "text": ctypes.c_char_p,
 }
-_STRUCTURES: Final[dict[str, Callable[..., object]]] = {
-    each.__name__: each
-    for each in (
-        CUDA_ARRAY3D_DESCRIPTOR, CUDA_MEMCPY3D, CUDA_RESOURCE_DESC, CUDA_RESOURCE_VIEW_DESC,
-        CUDA_TEXTURE_DESC, CUmemAllocationProp, CUmemPoolProps, CUmemPoolPtrExportData,
-    )
-}  # fmt: skip
 
 
 class _Opaque(ctypes.Structure):
@@ -69,10 +43,6 @@ class _Opaque(ctypes.Structure):
     _fields_ = (("content", ctypes.c_ubyte * OPAQUE_BYTES),)
 
 
-_OF_BYTES: Final[dict[str, Callable[[bytes], object]]] = {
-    "CUipcEventHandle": partial(of_opaque_bytes, CUipcEventHandle),
-    "CUipcMemHandle": partial(of_opaque_bytes, CUipcMemHandle),
-}
 _PER_THREAD: Final = 2  # CU_STREAM_PER_THREAD
 Argument = int | bytes | None
 """What ctypes hands on: a number, a text, or nothing for the null text."""
@@ -112,18 +82,18 @@ class Parameter:
     def read(self, given: Argument | ctypes.Structure, per_thread: bool) -> object:
         """The value that the emulator takes for the argument."""
         if isinstance(given, ctypes.Structure):
-            return _OF_BYTES[self.word[1:]](bytes(given))
+            return of_opaque_bytes(getattr(driver, self.word[1:]), bytes(given))
         if self.word.startswith("*"):
             # The bindings' own view of the structure that the caller has.
-            return _STRUCTURES[self.word[1:]](_ptr=given) if given else None
+            return getattr(driver, self.word[1:])(_ptr=given) if given else None
         if self.word == "stream" and per_thread and not given:
             return _PER_THREAD
         return given
 
     def write(self, address: int, value: Any) -> None:  # a number, or a handle of the bindings
         """Put a result where the caller wants it; nowhere, if it does not."""
-        if address and self.word.startswith("@"):
-            ctypes.memmove(address, opaque_bytes(value), OPAQUE_BYTES)
+        if address and self.word.startswith("="):
+            ctypes.memmove(address, value.getPtr(), int(self.word[1:]))
         elif address:
             c_type = _TYPES[self.word]
             number = value if c_type is ctypes.c_float else int(value)
@@ -135,19 +105,16 @@ class Signature:
     """A C function that returns a CUresult, or a number like it.
 
     Attributes:
-        name: of the symbol, with its suffix.
+        symbol: its name in the library, with its suffix.
+        name: its name on the emulator.
         since: the version of CUDA that brought it, as cuGetProcAddress counts.
         parameters: in their order.
     """
 
+    symbol: str
     name: str
     since: int
     parameters: tuple[Parameter, ...]
-
-    @property
-    def base_name(self) -> str:
-        """The name without its suffix."""
-        return without_version(self.name)
 
     @cached_property
     def c_function(self) -> Callable[[Callable[..., int]], CFuncPtr]:
@@ -169,28 +136,12 @@ class Signature:
         return any(p.word == "stream" for p in self.parameters)
 
 
-def without_version(name: str) -> str:
-    """The name of a function without `_v2` and its like."""
-    base, _, suffix = name.rpartition("_v")
-    return base if base and suffix.isdecimal() else name
-
-
-def signature(line: str) -> Signature:
-    """Read a line of a table: the symbol, the version, the parameters."""
-    name, since, *words = line.split()
-    return Signature(
-        name,
-        int(since),
-        tuple(map(_parameter, words)),
-    )
+def signature(form: FunctionForm) -> Signature:
+    """Return the signature of a line of a table."""
+    return Signature(form.symbol, form.name, form.since, tuple(map(_parameter, form.parameters)))
 
 
 def _parameter(text: str) -> Parameter:
     word = text.lstrip(">&?")
     marks = text.removesuffix(word)
     return Parameter(word, marks.removesuffix("?"), "?" in marks)
-
-
-def signatures(table: str) -> tuple[Signature, ...]:
-    """Read a table, a function a line."""
-    return tuple(signature(line) for line in table.splitlines() if line.strip())

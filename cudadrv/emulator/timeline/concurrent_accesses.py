@@ -9,11 +9,15 @@ there for it. It is taken to do so by accesses that kernels may meet with atomic
 
 from __future__ import annotations
 
+import itertools
+import sys
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.check.accessed_bytes import AccessedBytes, LaunchAccesses, merged
@@ -22,8 +26,6 @@ from ptx.emulate.check.findings import Access, Findings
 from ..call_site import user_call_site
 from ..node_kind import NodeKind, Run
 from ..streams import Stream
-from .host_writes import HostWrites
-from .logical_time import LogicalTime
 from .past_accesses import (
     Doer,
     Numbers,
@@ -37,7 +39,8 @@ from .past_accesses import (
     ranges_of,
     touches,
 )
-from .timestamp import Clock, Timestamp
+from .queues import wait_for_each_other
+from .timestamp import Clock, Timestamp, Track
 
 if TYPE_CHECKING:
     from ptx.emulate.exec.order.ordered_launch import Turns
@@ -46,7 +49,270 @@ if TYPE_CHECKING:
     from ..device_state import DeviceState
     from ..events import Event
     from ..executables import Executable
-    from ..host_memory import HostMemory, HostRange
+    from ..host_memory import HostMemory, HostPiece, HostRange
+
+Bytes = NDArray[np.uint8]
+# Of one range: to compare this much takes some milliseconds, at every call.
+_MOST_BYTES: Final = 64 << 20
+_MOST_RANGES: Final = 64  # before an allocation is watched as a whole
+_NOTHING: Final[Numbers] = np.empty((0, 2), np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class _WatchedPart:
+    """A part of an allocation, as it is and as it was."""
+
+    piece: HostPiece
+    start: int
+    now: Bytes
+    before: Bytes
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.now)
+
+    def changed(self) -> Numbers:
+        """(n, 2) addresses and sizes of what has changed, which is taken over."""
+        if _are_equal(self.now, self.before):
+            return _NOTHING
+        places = np.flatnonzero(self.now != self.before)
+        self.before[places] = self.now[places]
+        parts = np.flatnonzero(np.diff(places) > 1)
+        firsts, lasts = places[np.r_[0, parts + 1]], places[np.r_[parts, len(places) - 1]]
+        return np.stack([self.start + firsts, lasts - firsts + 1], axis=1).astype(np.int64)
+
+
+def _are_equal(one: Bytes, other: Bytes) -> bool:
+    """Whether two parts are; eight bytes at a time."""
+    whole = len(one) // 8 * 8
+    words = one[:whole].view(np.uint64) == other[:whole].view(np.uint64)
+    return bool(words.all()) and bool((one[whole:] == other[whole:]).all())
+
+
+class HostWrites:
+    """The memory that operations use. Its owner's lock is held.
+
+    Args:
+        memory: all allocations that there are.
+    """
+
+    def __init__(self, memory: HostMemory) -> None:
+        self._memory = memory
+        self._watched: list[_WatchedPart] = []
+        self._running = 0
+        self._is_alone = True
+        self._has_missed = False
+        self._seen_at = ""
+        self._spare: Bytes = np.empty(0, np.uint8)
+
+    def watch(self, start: int, end: int) -> None:
+        """Watch the bytes from one address to another, of one allocation, from now on."""
+        piece = self._memory.find(start)
+        # Memory of the caller's own may be gone by the time of the next look.
+        if piece is None or piece.pages is None or end - start > _MOST_BYTES:
+            return
+        if any(each.start <= start and end <= each.end for each in self._watched):
+            return
+        if not self._watched:
+            self._seen_at = user_call_site()
+        if len(self._watched) >= _MOST_RANGES and piece.nbytes <= _MOST_BYTES:
+            start, end = piece.address, piece.address + piece.nbytes
+            self._watched = [each for each in self._watched if each.piece is not piece]
+        now: Bytes = np.frombuffer(piece.pages, np.uint8)[
+            start - piece.address : end - piece.address
+        ]
+        before = self._buffer(end - start)
+        before[:] = now
+        self._watched.append(_WatchedPart(piece, start, now, before))
+
+    def _buffer(self, nbytes: int) -> Bytes:
+        """A used one where there is one: fresh pages take as long as several copies."""
+        spare = self._spare
+        if nbytes <= len(spare) <= 2 * nbytes:
+            self._spare = spare[:0]
+            return spare[:nbytes]
+        return np.empty(nbytes, np.uint8)
+
+    def watch_used(self, part: AccessedBytes) -> None:
+        """Watch what an operation has accessed: in each allocation from the first byte on."""
+        for piece in list(self._memory.pieces.values()):
+            end = piece.address + piece.nbytes
+            first = int(np.searchsorted(part.ends, piece.address, side="right"))
+            behind = int(np.searchsorted(part.starts, end, side="left"))
+            if first < behind:
+                start = max(int(part.starts[first]), piece.address)
+                self.watch(start, min(int(part.ends[behind - 1]), end))
+
+    def keep(self, is_used: Callable[[int, int], bool]) -> None:
+        """Watch no more what is not used, of which the start and the end are given."""
+        if self._watched:
+            former = self._watched
+            self._watched = [each for each in former if is_used(each.start, each.end)]
+            if not self._watched:
+                self._spare = former[-1].before
+
+    def look(self) -> tuple[Numbers, str]:
+        """Find writes of the host since the last call, and between which calls they were.
+
+        While other threads run operations, nobody knows who writes, nor afterwards when it was:
+        what comes in that time is left out.
+        """
+        if self._running:
+            self._has_missed = True
+        if not self._watched or self._running:
+            return _NOTHING, ""
+        if self._has_missed:
+            self._has_missed = False
+            self.take_over()
+        found, since, now = self._changed(), self._seen_at, user_call_site()
+        self._seen_at = now
+        return found, f"after {since or 'an unknown place'}, before {now or 'an unknown place'}"
+
+    def begin(self) -> None:
+        """An operation begins, or goes on."""
+        self._is_alone = not self._running
+        self._running += 1
+
+    def end(self) -> None:
+        """It has ended, or pauses."""
+        self._running -= 1
+
+    def take_over(self, start: int = 0, end: int = sys.maxsize) -> None:
+        """An operation has written from one address to another."""
+        for each in self._watched:
+            if each.start < end and start < each.end:
+                part = slice(max(start - each.start, 0), min(end, each.end) - each.start)
+                each.before[part] = each.now[part]
+
+    def written_alone(self) -> Numbers:
+        """What an operation has written, which is taken over; nothing if others run as well."""
+        found = self._changed()
+        return found if self._is_alone else _NOTHING
+
+    def _changed(self) -> Numbers:
+        """(n, 2) addresses and sizes of what has changed since the last look, in any order."""
+        if not self._watched:
+            return _NOTHING
+        pieces = self._memory.pieces
+        self._watched = [e for e in self._watched if pieces.get(e.piece.address) is e.piece]
+        found = [changed for each in self._watched if len(changed := each.changed())]
+        return np.concatenate(found) if found else _NOTHING
+
+
+class LogicalTime:
+    """The tracks of an emulator. Its owner's lock is held."""
+
+    def __init__(self) -> None:
+        self._tracks: dict[Stream, Track] = {}
+        self._track_numbers = itertools.count(1)
+        self._moments = itertools.count(1)
+        self._host: Clock = {}
+        self._host_track = Track(next(self._track_numbers))
+
+    def next_number(self) -> int:
+        """A number for something that is no moment, in the same order."""
+        return next(self._moments)
+
+    def moment(self, stream: Stream, kind: NodeKind, place: str) -> Timestamp:
+        """An operation is put into a stream."""
+        after = self.now(stream)
+        track = self._tracks.get(stream)
+        if track is None:
+            track = self._tracks[stream] = Track(next(self._track_numbers))
+        return self._add(track, after, kind, place)
+
+    def moment_of_host(self, place: str, kind: NodeKind) -> Timestamp:
+        """The host itself does something."""
+        found = self._add(self._host_track, dict(self._host), kind, place)
+        self._host = self._host_track.clock
+        return found
+
+    def moments_of_graph(
+        self, executable: Executable, stream: Stream, place: str, events: Mapping[int, Event]
+    ) -> list[Timestamp]:
+        """A graph is launched: one for each of its nodes."""
+        start = self.now(stream)
+        _join(start, executable.clock)
+        end, clocks, found = dict(start), list[Clock](), list[Timestamp]()
+        ends_of_chains: dict[int, Track] = {}  # by the node that is the last of its chain
+        free = list(executable.tracks)
+        for number, node in enumerate(executable.steps):
+            after = dict(start)
+            for each in node.after:
+                _join(after, clocks[each])
+            event = events.get(node.work.event)
+            if event is not None and node.kind is NodeKind.WAIT:
+                _join(after, event.clock or {})
+            chain = next((ends_of_chains.pop(e) for e in node.after if e in ends_of_chains), None)
+            if chain is None:
+                chain = free.pop() if free else Track(next(self._track_numbers))
+                if chain not in executable.tracks:
+                    executable.tracks.append(chain)
+            ends_of_chains[number] = chain
+            found.append(self._add(chain, after, node.kind, place))
+            clocks.append(chain.clock)
+            if event is not None and node.kind is NodeKind.RECORD:
+                event.clock = dict(chain.clock)
+            _join(end, chain.clock)
+        executable.clock = end
+        self.wait(stream, end)
+        return found
+
+    def _add(self, track: Track, after: Clock, kind: NodeKind, place: str) -> Timestamp:
+        track.last += 1
+        track.clock = {**after, track.number: track.last}
+        return Timestamp(next(self._moments), track.number, track.last, after, kind, place)
+
+    def now(self, stream: Stream) -> Clock:
+        """What is over once all is that a stream has, or would wait for, now."""
+        found = dict(self._host)
+        for other, track in self._tracks.items():
+            if other is stream or wait_for_each_other(stream, other):
+                _join(found, track.clock)
+        return found
+
+    def wait(self, stream: Stream, clock: Clock) -> None:
+        """What comes next in a stream comes after this."""
+        track = self._tracks.get(stream)
+        if track is None:
+            track = self._tracks[stream] = Track(next(self._track_numbers))
+        track.clock = dict(track.clock)
+        _join(track.clock, clock)
+
+    def of(self, owner: Context | DeviceState) -> Clock:
+        """What is over once all work of a context or a device is."""
+        found: Clock = {}
+        for stream, track in self._tracks.items():
+            if owner in (stream.context, stream.context.device):
+                _join(found, track.clock)
+        return found
+
+    def all(self) -> Clock:
+        """What is over once everything is that was called."""
+        found: Clock = {}
+        for track in self._tracks.values():
+            _join(found, track.clock)
+        return found
+
+    def host_waits(self, clock: Clock, *, forgets: bool) -> Clock:
+        """The host has waited for this; gives all that is over for it, and so for what comes.
+
+        `forgets`: nothing of it is compared any more, so that no clock has to tell of it.
+        """
+        over = dict(self._host)
+        _join(over, clock)
+        for stream, track in list(self._tracks.items()):
+            track.clock = {n: index for n, index in track.clock.items() if over.get(n, 0) < index}
+            if not track.clock:
+                del self._tracks[stream]
+        self._host = {} if forgets else over
+        return over
+
+
+def _join(into: Clock, more: Clock) -> None:
+    for track, index in more.items():
+        if into.get(track, 0) < index:
+            into[track] = index
 
 
 _MOST: Final = 64  # allocations at one address that are told apart

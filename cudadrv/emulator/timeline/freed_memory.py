@@ -17,10 +17,10 @@ from ..memory_patterns import FREED, FRESH
 from ..node_kind import NodeKind
 
 if TYPE_CHECKING:
-    from ..device_state import DeviceState, GraphMemory, Piece
+    from ..device_state import DeviceState, GraphAllocation, Piece
     from ..pools import Pool
     from ..streams import Stream
-    from .operation import Operation
+    from .queues import QueuedOperation
     from .timeline import Timeline
 
 # CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES and _ALLOW_INTERNAL_DEPENDENCIES. What has been
@@ -40,7 +40,7 @@ class FreedPiece:
 
     device: DeviceState
     piece: Piece
-    operation: Operation | None = None
+    operation: QueuedOperation | None = None
     is_taken: bool = False
 
 
@@ -59,7 +59,7 @@ class FreedMemory:
             stream, NodeKind.FREE, partial(self._free_now, freed), always=True
         )
 
-    def free_of_graph(self, memory: GraphMemory, stream: Stream) -> None:
+    def free_of_graph(self, memory: GraphAllocation, stream: Stream) -> None:
         """The same of a graph's memory."""
         self._timeline.submit(stream, NodeKind.FREE, memory.freed, always=True)
 
@@ -79,7 +79,7 @@ class FreedMemory:
         """
         freed = self._reusable(device, stream, nbytes, pool)
         piece: Piece | None = None
-        after: tuple[Operation, ...] = ()
+        after: tuple[QueuedOperation, ...] = ()
         if freed is not None and freed.operation is not None:
             with device.lock:
                 if freed in self._freed and not freed.is_taken:
@@ -106,13 +106,13 @@ class FreedMemory:
     def _reusable(
         self, device: DeviceState, stream: Stream, nbytes: int, pool: Pool
     ) -> FreedPiece | None:
-        choice, reuse = self._timeline.choice, pool.reuse
+        scheduler, reuse = self._timeline.scheduler, pool.reuse
         fitting = [
             each
             for each in list(self._freed)
             if each.piece.pool is pool and each.piece.nbytes == nbytes and not each.is_taken
         ]
-        if not fitting or self._timeline.is_nested or not choice.flips():
+        if not fitting or self._timeline.is_nested or not scheduler.flips():
             return None
         for freed in fitting:
             operation = freed.operation
@@ -121,7 +121,7 @@ class FreedMemory:
                 or (reuse[_FOLLOW_EVENTS] and self._timeline.comes_after(stream, operation))
             ):
                 return freed
-        return fitting[0] if reuse[_INTERNAL] and choice.widens() else None
+        return fitting[0] if reuse[_INTERNAL] and scheduler.widens() else None
 
 
 def _fill(device: DeviceState, piece: Piece) -> None:

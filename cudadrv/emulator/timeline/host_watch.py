@@ -22,7 +22,7 @@ from .past_accesses import Numbers
 
 if TYPE_CHECKING:
     from ..host_memory import HostRange
-    from .operation import Operation
+    from .queues import QueuedOperation
 
 # More than this is not watched: a checksum of it costs tens of milliseconds.
 _MOST_BYTES: Final = 64 << 20
@@ -133,7 +133,7 @@ OrderFinding: TypeAlias = HostChange | EarlyRead
 
 
 def early_read(
-    copy: Operation, ranges: Numbers, place: str, repeated_by: str, *, is_queued: bool
+    copy: QueuedOperation, ranges: Numbers, place: str, repeated_by: str, *, is_queued: bool
 ) -> EarlyRead | None:
     """What is told where bytes are read that a copy is still to write; None where it is not.
 
@@ -153,7 +153,7 @@ def early_read(
 
 
 @dataclass(slots=True)
-class _Watched:
+class _WatchedRange:
     """A range, with the checksum that it had, and the call at which it was last seen so."""
 
     range: HostRange
@@ -177,32 +177,34 @@ class HostWatch:
 
     def __init__(self, repeated_by: str) -> None:
         self._repeated_by = repeated_by
-        self._watched: dict[Operation, list[_Watched]] = {}
+        self._watched: dict[QueuedOperation, list[_WatchedRange]] = {}
         self._nbytes = 0
-        self._writers: list[Operation] = []
+        self._writers: list[QueuedOperation] = []
 
     @property
     def is_watching(self) -> bool:
         """Whether any range is watched."""
         return bool(self._watched)
 
-    def is_needed(self, operation: Operation) -> bool:
+    def is_needed(self, operation: QueuedOperation) -> bool:
         """Whether `run` has anything to do."""
         return bool(self._watched) or _writes_host(operation)
 
-    def begin(self, operation: Operation) -> None:
+    def begin(self, operation: QueuedOperation) -> None:
         """Watch what a new operation uses."""
         ranges = [e for e in operation.host if e.is_watched and e.nbytes <= _MOST_BYTES]
         if ranges:
             place = operation.place
-            self._watched[operation] = [_Watched(each, _checksum(each), place) for each in ranges]
+            self._watched[operation] = [
+                _WatchedRange(each, _checksum(each), place) for each in ranges
+            ]
             self._nbytes += sum(each.nbytes for each in ranges)
 
     def look_often(self, place: str) -> list[HostChange]:
         """Look at all ranges, if they are few, so that a finding names a short time."""
         return list(self._look(place)) if 0 < self._nbytes <= _OFTEN_BYTES else []
 
-    def run(self, operation: Operation, place: str) -> list[HostChange]:
+    def run(self, operation: QueuedOperation, place: str) -> list[HostChange]:
         """An operation runs now: what changed of its ranges; of all, if it may write to them."""
         writes = _writes_host(operation)
         found: list[HostChange] = []
@@ -214,7 +216,7 @@ class HostWatch:
             self._writers.append(operation)
         return found
 
-    def end(self, operation: Operation) -> None:
+    def end(self, operation: QueuedOperation) -> None:
         """It has ended: take over what it wrote."""
         watched = self._watched.pop(operation, ())  # where it did not run at all
         self._nbytes -= sum(each.range.nbytes for each in watched)
@@ -224,12 +226,12 @@ class HostWatch:
                 if _may_write(operation, each.range):
                     each.renew()
 
-    def _all(self) -> Iterator[_Watched]:
+    def _all(self) -> Iterator[_WatchedRange]:
         for watched in self._watched.values():
             yield from watched
 
     def _look(
-        self, place: str, operations: Sequence[Operation] | None = None
+        self, place: str, operations: Sequence[QueuedOperation] | None = None
     ) -> Iterator[HostChange]:
         for operation in list(self._watched) if operations is None else operations:
             for each in self._watched.get(operation, ()):
@@ -244,11 +246,11 @@ class HostWatch:
                 each.seen_at = place
 
 
-def _may_write(operation: Operation, range: HostRange) -> bool:
+def _may_write(operation: QueuedOperation, range: HostRange) -> bool:
     return operation.kind in _WRITERS or any(
         written.is_written and written.overlaps(range) for written in operation.host
     )
 
 
-def _writes_host(operation: Operation) -> bool:
+def _writes_host(operation: QueuedOperation) -> bool:
     return operation.kind in _WRITERS or any(each.is_written for each in operation.host)

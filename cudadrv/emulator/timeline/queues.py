@@ -5,17 +5,106 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
+from ..node_kind import NodeKind
 from ..streams import Stream
-from .operation import Operation, nothing
 
 if TYPE_CHECKING:
+    from ptx.emulate.exec.order.ordered_launch import Turns
     from ptx.emulate.model.grid_dependency import GridDependency
 
     from ..contexts import Context
     from ..device_state import DeviceState
+    from ..host_memory import HostRange
+    from ..node_kind import Run
+
+_MANY_TURNS: Final = 8
+
+
+class State(Enum):
+    """How far an operation is."""
+
+    QUEUED = 0
+    RUNNING = 1
+    DONE = 2
+
+
+@dataclass(eq=False, slots=True)
+class QueuedOperation:
+    """An operation that a call put into the queue of a stream.
+
+    Attributes:
+        number: counts the operations of an emulator in their order; 0 before it is in its queue.
+        place: file and line of the call.
+        before: what it waits for; empty once it is done, so that no chain of the past stays.
+        after: what waits for it.
+        missing: how many of `before` are not done.
+        is_marker: it only says that others are done, and so runs as soon as they are.
+        always: it runs on a broken device too.
+        host: the host memory that it reads and writes, as far as that is known.
+        thread: who runs it.
+        turns: what is left of it, where it is done turn by turn.
+        depth: of how many calls of its thread it was begun in.
+        waits: how many of its turns have left blocks that may wait for what others write.
+        ended_ns: host clock when it was done.
+        dependency: of a kernel: what it and the launches beside it tell each other.
+        early_behind: the kernel that it may begin before the end of, once that lets it go.
+    """
+
+    kind: NodeKind
+    stream: Stream
+    run: Run
+    place: str
+    is_marker: bool = False
+    always: bool = False
+    host: tuple[HostRange, ...] = ()
+    number: int = 0
+    state: State = State.QUEUED
+    missing: int = 0
+    thread: int = 0
+    turns: Turns | None = None
+    depth: int = 0
+    waits: int = 0
+    ended_ns: int | None = None
+    before: tuple[QueuedOperation, ...] = ()
+    after: list[QueuedOperation] = field(default_factory=list)
+    dependency: GridDependency | None = None
+    early_behind: QueuedOperation | None = None
+
+    def __str__(self) -> str:
+        where = f", queued at {self.place}" if self.place else ""
+        return f"{self.kind.value} {self.number}{where}"
+
+    @property
+    def text(self) -> str:
+        """The same, and what the host's memory holds that it is still to write."""
+        lines = [str(self)]
+        lines += [
+            f"  its destination, {each.nbytes} bytes of host memory at {each.address:#x}, still "
+            f"holds\n  {each.contents}"
+            for each in self.host
+            if each.is_written and each.piece is not None
+        ]
+        return "\n".join(lines)
+
+    @property
+    def seems_to_wait(self) -> bool:
+        """Whether it has had many turns and still has blocks that may wait for others."""
+        return self.waits >= _MANY_TURNS
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it ran, or was given up on a broken device."""
+        return self.state is State.DONE
+
+
+def nothing() -> None:
+    """Do nothing: the function of a marker, and of an operation that is done."""
+
 
 # A queue that is full makes the call wait that puts more into it, as the driver's do.
 QUEUE_LENGTH: Final = 1024
@@ -32,16 +121,16 @@ class Queues:
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
         self._stream_numbers = itertools.count(1)
-        self._of: dict[Stream, deque[Operation]] = {}
-        self.ready: list[Operation] = []
-        self.markers: deque[Operation] = deque()
+        self._of: dict[Stream, deque[QueuedOperation]] = {}
+        self.ready: list[QueuedOperation] = []
+        self.markers: deque[QueuedOperation] = deque()
 
     @property
     def is_empty(self) -> bool:
         """Whether all operations are done; it needs no lock."""
         return not self._of
 
-    def add(self, new: Operation, before: Iterable[Operation]) -> None:
+    def add(self, new: QueuedOperation, before: Iterable[QueuedOperation]) -> None:
         """Put an operation into the queue of its stream, after `before`."""
         stream = new.stream
         new.number = next(self._numbers)
@@ -55,10 +144,12 @@ class Queues:
         if not new.missing:
             self._make_ready(new)
 
-    def _make_ready(self, operation: Operation) -> None:
+    def _make_ready(self, operation: QueuedOperation) -> None:
         (self.markers if operation.is_marker else self.ready).append(operation)
 
-    def depend(self, operation: Operation, dependency: GridDependency, *, is_early: bool) -> None:
+    def depend(
+        self, operation: QueuedOperation, dependency: GridDependency, *, is_early: bool
+    ) -> None:
         """A kernel that was added; `is_early`: it may begin before the end of the one ahead."""
         operation.dependency = dependency
         queue = self._of[operation.stream]
@@ -67,7 +158,7 @@ class Queues:
             operation.early_behind = ahead
             dependency.ahead = ahead.dependency
 
-    def let_go(self, operation: Operation) -> bool:
+    def let_go(self, operation: QueuedOperation) -> bool:
         """What a kernel lets begin waits for it no longer; whether there was anything."""
         early = [each for each in operation.after if each.early_behind is operation]
         for each in early:
@@ -77,7 +168,7 @@ class Queues:
                 self._make_ready(each)
         return bool(early)
 
-    def retire(self, operation: Operation) -> None:
+    def retire(self, operation: QueuedOperation) -> None:
         """Take out an operation that is done; what waited for it alone is ready."""
         for each in operation.after:
             each.missing -= 1
@@ -92,24 +183,24 @@ class Queues:
         if not queue:  # it is None for what ran at its call
             self._of.pop(operation.stream, None)
 
-    def first_if_full(self, stream: Stream) -> list[Operation]:
+    def first_if_full(self, stream: Stream) -> list[QueuedOperation]:
         """The operation that must be done before a full stream takes more; needs no lock."""
         queue = self._of.get(stream)
         return [queue[0]] if queue is not None and len(queue) > QUEUE_LENGTH else []
 
-    def pending(self) -> list[Operation]:
+    def pending(self) -> list[QueuedOperation]:
         """Operations that are not done, in their order, without markers."""
         found = [each for queue in list(self._of.values()) for each in queue]
         found = [each for each in found if not (each.is_marker or each.is_done)]
         return sorted(found, key=attrgetter("number"))
 
-    def tails(self, stream: Stream) -> list[Operation]:
+    def tails(self, stream: Stream) -> list[QueuedOperation]:
         """What comes last before anything new in a stream, of each queue that counts."""
         return [
             queue[-1] for other, queue in list(self._of.items()) if queue and orders(stream, other)
         ]
 
-    def tails_of(self, owner: Context | DeviceState) -> list[Operation]:
+    def tails_of(self, owner: Context | DeviceState) -> list[QueuedOperation]:
         """The last operation of each queue of a context or a device."""
         return [
             queue[-1] for stream, queue in list(self._of.items()) if queue and is_of(stream, owner)

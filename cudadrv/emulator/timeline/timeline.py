@@ -32,16 +32,15 @@ from numpy.typing import NDArray
 from ptx.emulate.exec.collection import collection_paused
 
 from ...driver._api import CUresult
-from ..call_error import CallError
+from ..call_error import CallError, Failure
 from ..call_site import user_call_site
 from ..node_kind import NodeKind, Run
 from ..streams import NON_BLOCKING, Stream
 from ..thread import CallingThread
-from .choice import Choice, Order, choice_of, with_what_it_waits_for
 from .host_watch import EarlyRead, HostWatch, OrderFinding, OrderWarning, early_read
-from .operation import Operation, State, nothing
 from .past_accesses import Numbers, dense_parts_of
-from .queues import Queues, is_of, orders
+from .queues import QueuedOperation, Queues, State, is_of, nothing, orders
+from .schedule import OperationScheduler, Schedule, scheduler_of, with_what_it_waits_for
 
 if TYPE_CHECKING:
     from ptx.emulate.model.grid_dependency import GridDependency
@@ -49,7 +48,57 @@ if TYPE_CHECKING:
     from ..contexts import Context
     from ..device_state import DeviceState
     from ..host_memory import HostRange
-    from .late_errors import LateErrors
+
+# The emulator could not do it; the device is as good as before.
+_HARMLESS: Final = (CUresult.CUDA_ERROR_NOT_SUPPORTED, CUresult.CUDA_ERROR_OUT_OF_MEMORY)
+_QUEUED: Final = "\n  it was queued at "
+_CALLS: Final = {
+    NodeKind.KERNEL: "cuLaunchKernel",
+    NodeKind.COPY: "cuMemcpyAsync",
+    NodeKind.SET: "cuMemsetD8Async",
+    NodeKind.HOST: "cuLaunchHostFunc",
+}
+
+
+class LateErrors:
+    """Faults that break a device, as on a GPU, and refusals for the next call that waits."""
+
+    def __init__(self, order: Schedule) -> None:
+        self._order = order
+        self._kept: dict[Context, CallError] = {}
+
+    @staticmethod
+    def lets_run(operation: QueuedOperation) -> bool:
+        """Whether the device still runs anything."""
+        return operation.stream.context.device.fault is None
+
+    def keep(self, operation: QueuedOperation, refusal: CallError) -> None:
+        """Let a later call say what went wrong, and where it was queued."""
+        context = operation.stream.context
+        if _QUEUED in refusal.text:
+            return  # another operation's, told already
+        text = f"{refusal.text}{_QUEUED}{operation.place or 'an unknown place'}"
+        if self._order.name == "random":
+            text += f"\n  {self._order.repeated_by}"
+        if refusal.code in _HARMLESS:
+            self._kept.setdefault(context, CallError(refusal.code, text, refusal.cause))
+            return
+        code = refusal.code
+        if refusal.cause is None:
+            # What a call would refuse; queued, it is an access to memory that is gone by now.
+            code = CUresult.CUDA_ERROR_ILLEGAL_ADDRESS
+        call = _CALLS.get(operation.kind, "a queued operation")
+        context.device.fault = Failure(call, code, text, refusal.cause)
+
+    def raise_kept(self, context: Context) -> None:
+        """Raise, once, the stored error of a context's work.
+
+        Raises:
+            CallError: an operation was not executed.
+        """
+        kept = self._kept.pop(context, None)
+        if kept is not None:
+            raise kept
 
 
 _REMEMBERED: Final = 4096
@@ -57,7 +106,7 @@ TRACE_VARIABLE: Final = "CUDADRV_EMULATOR_TRACE"
 """The environment variable that names a file, to which each operation that ran adds a line."""
 # The end of an operation may come before the wait for it begins.
 _LOOK_AGAIN_S: Final = 0.02
-Arrivals: TypeAlias = deque[tuple[Operation, Callable[[], None]]]
+Arrivals: TypeAlias = deque[tuple[QueuedOperation, Callable[[], None]]]
 """What nested calls queue in the middle of a change, with what puts it into its queue."""
 
 
@@ -76,7 +125,7 @@ class RunRecord:
         self._trace = os.environ.get(TRACE_VARIABLE, "")
         self.last: deque[str] = deque(maxlen=_REMEMBERED)
 
-    def add(self, operation: Operation) -> None:
+    def add(self, operation: QueuedOperation) -> None:
         """An operation has run."""
         what = f"{operation.number} {operation.kind.value} on stream {operation.stream.number}"
         self.last.append(what)
@@ -96,16 +145,16 @@ class UnderWay:
     def __init__(self, lock: threading.RLock, thread: CallingThread) -> None:
         self._changed = threading.Condition(lock)
         self._thread = thread
-        self._operations: list[Operation] = []
+        self._operations: list[QueuedOperation] = []
 
-    def begin(self, operation: Operation, depth: int = 0) -> Operation:
+    def begin(self, operation: QueuedOperation, depth: int = 0) -> QueuedOperation:
         """The calling thread runs an operation from now on, or has begun it at a `depth`."""
         operation.state, operation.thread = State.RUNNING, threading.get_ident()
         operation.depth = depth or self._thread.depth
         self._operations.append(operation)
         return operation
 
-    def end(self, operation: Operation, state: State) -> None:
+    def end(self, operation: QueuedOperation, state: State) -> None:
         """It is done, or waits for its next turn."""
         operation.state = state
         self._operations.remove(operation)
@@ -121,12 +170,12 @@ class UnderWay:
         self._changed.wait(_LOOK_AGAIN_S)
         return True
 
-    def interrupted(self) -> list[Operation]:
+    def interrupted(self) -> list[QueuedOperation]:
         """Operations of this thread that an interrupt ended; not those still running below."""
         depth = self._thread.depth
         return [each for each in self.of_this_thread() if depth <= each.depth]
 
-    def of_this_thread(self) -> list[Operation]:
+    def of_this_thread(self) -> list[QueuedOperation]:
         """Operations that the calling thread runs, or was to run when an interrupt came."""
         own = threading.get_ident()
         return [each for each in self._operations if each.thread == own]
@@ -165,7 +214,7 @@ class _Changes:
             self._depth = 0
 
     @staticmethod
-    def _admit(new: Operation, add: Callable[[], None]) -> None:
+    def _admit(new: QueuedOperation, add: Callable[[], None]) -> None:
         try:
             add()
         except BaseException:
@@ -183,18 +232,18 @@ class Timeline:
         thread: what the driver keeps for the calling thread.
 
     Attributes:
-        choice: which operation is next.
+        scheduler: picks the operation that runs next.
         findings: what the host did to memory in use.
         executed: the last operations that ran, in their order: number, kind, stream.
     """
 
     _indices: ClassVar[Iterator[int]] = itertools.count()
 
-    def __init__(self, order: Order, errors: LateErrors, thread: CallingThread) -> None:
+    def __init__(self, order: Schedule, errors: LateErrors, thread: CallingThread) -> None:
         self.order = order
         self._is_eager = order.name == "immediate"
         index = -1 if self._is_eager else next(self._indices)
-        self.choice: Choice = choice_of(order, index)
+        self.scheduler: OperationScheduler = scheduler_of(order, index)
         self._record = RunRecord(index)
         self.findings: list[OrderFinding] = []
         self.executed: deque[str] = self._record.last
@@ -225,19 +274,19 @@ class Timeline:
         kind: NodeKind,
         run: Run,
         *,
-        after: Iterable[Operation] = (),
+        after: Iterable[QueuedOperation] = (),
         host: tuple[HostRange, ...] = (),
         is_marker: bool = False,
         always: bool = False,
         dependency: GridDependency | None = None,
         is_early: bool = False,
-    ) -> Operation:
+    ) -> QueuedOperation:
         """Queue an operation; `after` is what it waits for beside what its stream says.
 
         A kernel has a `dependency`, and `is_early` where it may begin before the end of the kernel
         ahead of it.
         """
-        new = Operation(kind, stream, run, user_call_site(), is_marker, always, host)
+        new = QueuedOperation(kind, stream, run, user_call_site(), is_marker, always, host)
         findings: list[OrderFinding] = []
 
         def add() -> None:
@@ -257,11 +306,11 @@ class Timeline:
     def submit_together(
         self,
         stream: Stream,
-        parts: Callable[[Callable[..., Operation]], None],
-        after: Iterable[Operation],
+        parts: Callable[[Callable[..., QueuedOperation]], None],
+        after: Iterable[QueuedOperation],
         end: Run,
         begin: Run = nothing,
-    ) -> Operation:
+    ) -> QueuedOperation:
         """Queue operations with an order of their own, such as a graph's, as one of the stream.
 
         `parts` calls what it is given for each: kind, function, what it waits for, host memory.
@@ -270,7 +319,7 @@ class Timeline:
         """
         place = user_call_site()
         start, last = (
-            Operation(NodeKind.LAUNCH, stream, run, place, is_marker=True, always=True)
+            QueuedOperation(NodeKind.LAUNCH, stream, run, place, is_marker=True, always=True)
             for run in (begin, end)
         )
 
@@ -281,10 +330,10 @@ class Timeline:
             def add(
                 kind: NodeKind,
                 run: Run,
-                waits: tuple[Operation, ...],
+                waits: tuple[QueuedOperation, ...],
                 host: tuple[HostRange, ...] = (),
-            ) -> Operation:
-                new = Operation(kind, stream, run, place, host=host)
+            ) -> QueuedOperation:
+                new = QueuedOperation(kind, stream, run, place, host=host)
                 self._add(new, (start, *waits))
                 added.append(new)
                 return new
@@ -296,25 +345,25 @@ class Timeline:
         self.proceed(stream)
         return last
 
-    def _add(self, new: Operation, before: Iterable[Operation]) -> None:
+    def _add(self, new: QueuedOperation, before: Iterable[QueuedOperation]) -> None:
         """Put an operation into its queue, within a change."""
         self._queues.add(new, before)
         self._watch.begin(new)
 
-    def tails(self, stream: Stream) -> list[Operation]:
+    def tails(self, stream: Stream) -> list[QueuedOperation]:
         """What comes last before anything new in a stream, of each queue that counts."""
         with self._lock:
             arrived = [each for each, _ in list(self._arrivals) if orders(stream, each.stream)]
             return self._queued_last(stream) + arrived
 
-    def tails_of(self, owner: Context | DeviceState) -> list[Operation]:
+    def tails_of(self, owner: Context | DeviceState) -> list[QueuedOperation]:
         """The last operation of each queue of a context or a device."""
         with self._lock:
             below = self._below()
             others = [each for each, _ in list(self._arrivals)] + ([] if below is None else [below])
             return self._queues.tails_of(owner) + [e for e in others if is_of(e.stream, owner)]
 
-    def comes_after(self, stream: Stream, operation: Operation) -> bool:
+    def comes_after(self, stream: Stream, operation: QueuedOperation) -> bool:
         """Whether all that a stream does from now on waits for an operation."""
         with self._lock:
             return operation.is_done or operation in with_what_it_waits_for(self.tails(stream))
@@ -322,13 +371,13 @@ class Timeline:
     def submit_after_all(self, context: Context, run: Run) -> None:
         """Do something for a device once all that is queued on it now is done."""
         apart = Stream(0, context, NON_BLOCKING, 0)
-        new = Operation(NodeKind.LAUNCH, apart, run, "", is_marker=True, always=True)
+        new = QueuedOperation(NodeKind.LAUNCH, apart, run, "", is_marker=True, always=True)
         self._admit(new, lambda: self._add(new, self._queues.tails_of(context.device)))
         self.proceed()
 
     # What is queued.
 
-    def pending(self) -> list[Operation]:
+    def pending(self) -> list[QueuedOperation]:
         """The operations that have not run, in the order of their calls; no markers."""
         with self._lock:
             return self._queues.pending()
@@ -341,7 +390,7 @@ class Timeline:
         found = [self._early_read(copy, ranges, place) for copy in self.pending()]
         self._tell([each for each in found if each is not None])
 
-    def _early_reads_of(self, new: Operation) -> Iterator[OrderFinding]:
+    def _early_reads_of(self, new: QueuedOperation) -> Iterator[OrderFinding]:
         """What a new operation reads of the host that nothing orders after the copy to there."""
         read = [e for e in new.host if not e.is_written and e.is_watched]
         if not read:
@@ -354,13 +403,13 @@ class Timeline:
                 yield early
 
     def _early_read(
-        self, copy: Operation, ranges: Numbers, place: str, *, is_queued: bool = False
+        self, copy: QueuedOperation, ranges: Numbers, place: str, *, is_queued: bool = False
     ) -> EarlyRead | None:
         return early_read(copy, ranges, place, self.order.repeated_by, is_queued=is_queued)
 
     # What comes in the middle of something.
 
-    def _admit(self, new: Operation, add: Callable[[], None]) -> None:
+    def _admit(self, new: QueuedOperation, add: Callable[[], None]) -> None:
         """Let `add` put something new into its queue, after what has arrived."""
         with self._lock:
             self._forget_interrupted_change()
@@ -376,19 +425,19 @@ class Timeline:
         if not self.is_nested:
             self._changes.forget()
 
-    def _queued_last(self, stream: Stream) -> list[Operation]:
+    def _queued_last(self, stream: Stream) -> list[QueuedOperation]:
         """What comes last before anything that is put into a queue now; the lock is held."""
         found, below = self._queues.tails(stream), self._below()
         return found if below is None or not orders(stream, below.stream) else [*found, below]
 
-    def _below(self) -> Operation | None:
+    def _below(self) -> QueuedOperation | None:
         """What this thread executes at its call, below a nested one; the lock is held."""
         thread = self._thread
         stream = thread.executing
         if stream is None or not thread.is_nested:
             return None
         if thread.below is None or thread.below.is_done:
-            thread.below = Operation(NodeKind.LAUNCH, stream, nothing, "", is_marker=True)
+            thread.below = QueuedOperation(NodeKind.LAUNCH, stream, nothing, "", is_marker=True)
             self._under_way.begin(thread.below, depth=1)
         return thread.below
 
@@ -417,7 +466,7 @@ class Timeline:
         if stream is not None:
             self.need(self._queues.first_if_full(stream))
 
-    def need(self, wanted: Iterable[Operation]) -> None:
+    def need(self, wanted: Iterable[QueuedOperation]) -> None:
         """Run what these need, and them; wait for what another thread is running.
 
         Raises:
@@ -429,7 +478,7 @@ class Timeline:
         needed = self._needed(pending)
         if needed is None:
             raise _nested_wait()
-        widens = not self.is_nested and self.choice.widens()
+        widens = not self.is_nested and self.scheduler.widens()
         while (operation := self._next(pending, needed, widens)) is not None:
             self._run(operation)
         if not all(each.is_done for each in pending):
@@ -444,7 +493,7 @@ class Timeline:
         if self.is_nested and self._needed(self.tails(stream)) is None:
             raise _nested_wait()
 
-    def _needed(self, pending: list[Operation]) -> set[Operation] | None:
+    def _needed(self, pending: list[QueuedOperation]) -> set[QueuedOperation] | None:
         """What is to run for these; None where that is what a nested call is in the middle of."""
         with self._lock:
             self._forget_interrupted_change()
@@ -455,7 +504,7 @@ class Timeline:
             own = self._under_way.of_this_thread()
             return None if self.is_nested and needed.intersection(own) else needed
 
-    def query(self, wanted: Iterable[Operation]) -> bool:
+    def query(self, wanted: Iterable[QueuedOperation]) -> bool:
         """Whether these are done; something that they need runs before or after the look.
 
         So a query of pending work may say no, and a loop of queries ends.
@@ -466,15 +515,15 @@ class Timeline:
         needed = self._needed(pending)
         if needed is None:
             return False
-        runs_first = self.choice.queries()
+        runs_first = self.scheduler.queries()
         operation = self._take(needed, False)
         if operation is not None:
             self._run(operation)
         return runs_first and all(each.is_done for each in pending)
 
     def _next(
-        self, pending: list[Operation], needed: set[Operation], widens: bool
-    ) -> Operation | None:
+        self, pending: list[QueuedOperation], needed: set[QueuedOperation], widens: bool
+    ) -> QueuedOperation | None:
         """What to run next, taken; None once the pending ones are done, or cannot be from here."""
         while not all(each.is_done for each in pending):
             operation = self._take(needed, widens)
@@ -485,7 +534,7 @@ class Timeline:
                     return None
         return None
 
-    def _take(self, needed: set[Operation], widens: bool) -> Operation | None:
+    def _take(self, needed: set[QueuedOperation], widens: bool) -> QueuedOperation | None:
         """An operation that may run now, among those needed unless it `widens`.
 
         Kernels that seem to wait for what others write let all others run as well.
@@ -501,32 +550,32 @@ class Timeline:
                 return None
             if all(each.seems_to_wait for each in ready):
                 ready = self._queues.ready
-            operation = self.choice.pick(ready, needed)
+            operation = self.scheduler.pick(ready, needed)
             self._queues.ready.remove(operation)
             return self._under_way.begin(operation)
 
-    def _take_unneeded(self) -> Operation | None:
-        """Take an operation that nothing needs, if the choice picks one."""
+    def _take_unneeded(self) -> QueuedOperation | None:
+        """Take an operation that nothing needs, if the scheduler picks one."""
         with collection_paused(), self._lock, self._changes:
             marker = self._take_marker()
             if marker is not None:
                 return marker
             operation = (
-                self.choice.pick_unneeded(self._queues.ready) if self._queues.ready else None
+                self.scheduler.pick_unneeded(self._queues.ready) if self._queues.ready else None
             )
             if operation is None:
                 return None
             self._queues.ready.remove(operation)
             return self._under_way.begin(operation)
 
-    def _take_marker(self) -> Operation | None:
+    def _take_marker(self) -> QueuedOperation | None:
         with collection_paused(), self._lock, self._changes:
             markers = self._queues.markers
             return self._under_way.begin(markers.popleft()) if markers else None
 
     # How one runs.
 
-    def _run(self, operation: Operation) -> None:
+    def _run(self, operation: QueuedOperation) -> None:
         """Run an operation to its end, or turns of it until others may go on."""
         findings: list[OrderFinding] = []
         is_over = True
@@ -548,32 +597,32 @@ class Timeline:
         if findings:
             self._tell(findings)
 
-    def _goes_on_to_its_end(self, operation: Operation) -> bool:
+    def _goes_on_to_its_end(self, operation: QueuedOperation) -> bool:
         """Run the turns that are left, unless others are to go on before the last one."""
         for waits in operation.turns or ():
             operation.waits += waits
             if self._gives_way_to_dependents(operation):
                 return False
             with self._lock:
-                if self.choice.may_preempt(operation, self._queues.ready):
+                if self.scheduler.may_preempt(operation, self._queues.ready):
                     return False
         return True
 
-    def _gives_way_to_dependents(self, operation: Operation) -> bool:
+    def _gives_way_to_dependents(self, operation: QueuedOperation) -> bool:
         """Whether it has let the next launch begin, which is to go on instead."""
         dependency = operation.dependency
         if dependency is None or not dependency.lets_go:
             return False
         with collection_paused(), self._lock, self._changes:
-            return self._queues.let_go(operation) and self.choice.flips()
+            return self._queues.let_go(operation) and self.scheduler.flips()
 
-    def _pause(self, operation: Operation) -> None:
+    def _pause(self, operation: QueuedOperation) -> None:
         """Its next turn comes when it is chosen again."""
         with collection_paused(), self._lock, self._changes:
             self._under_way.end(operation, State.QUEUED)
             self._queues.ready.append(operation)
 
-    def _end(self, operation: Operation) -> None:
+    def _end(self, operation: QueuedOperation) -> None:
         """An operation is done, and what waited for it alone is ready."""
         with collection_paused(), self._lock, self._changes:
             if operation.is_done:

@@ -10,17 +10,95 @@ from typing import Final
 
 from ... import border
 from ...driver._api import CUdeviceptr
-from ...driver.handle import Uncopied
-from ...driver.in_use import failure
+from ...driver.driver_selection import failure
+from ...driver.handle import NotCopyable
 from ...driver.registry import Registry
-from ...driver.stream_box import StreamBox
-from ...driver.stream_core import StreamCore
+from ...driver.stream import BaseStream, require_stream
+from ...driver.stream_handle import StreamHandle
 from ...errors import CudadrvError, InvalidValueError, OutOfMemoryError
+from ..buffer import PoolMemory
 from ..driver_pool import out_of_memory, trim_pool
-from ..release import PoolMemory
-from .bump import BumpArena
+from .bounds_hooks import WatchedBlocks
 from .free_lists import FreeList, FreeLists
-from .watched import WatchedBlocks
+
+ALIGNMENT: Final = 256  # what cuMemAllocAsync gives, and what every vector access is content with
+
+
+class BumpArena:
+    """A pointer that only moves up, over `nbytes` bytes at `base`.
+
+    Args:
+        base: the first address; addresses handed out are multiples of 256.
+        nbytes: how many bytes there are.
+
+    Attributes:
+        given: how many addresses were given back.
+    """
+
+    __slots__ = ("_lock", "_next", "base", "given", "nbytes")
+
+    def __init__(self, base: int, nbytes: int) -> None:
+        if base <= 0 or nbytes < 0:
+            raise InvalidValueError(f"an arena of {nbytes} bytes at {base:#x}: both are positive")
+        self.base: int = base
+        self.nbytes: int = nbytes
+        self.given: int = 0
+        self._next = _aligned(base)
+        self._lock = threading.RLock()
+
+    def __contains__(self, address: int) -> bool:
+        return self.base <= address < self.base + self.nbytes
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes that are gone, alignment included."""
+        return min(self._next - self.base, self.nbytes)
+
+    @property
+    def remaining_bytes(self) -> int:
+        """The largest request that still fits."""
+        return max(self.base + self.nbytes - self._next, 0)
+
+    def take(self, nbytes: int) -> int:
+        """The address of `nbytes` bytes that nobody had before and nobody gets again.
+
+        Raises:
+            OutOfMemoryError: they do not fit what is left.
+        """
+        end = self.base + self.nbytes
+        size = _aligned(max(nbytes, 1))  # a request of no bytes moves on too: no two are equal
+        with self._lock:
+            fits = self._next + nbytes <= end
+            if fits:
+                # In one step, as a finalizer may take some between two.
+                address, self._next = self._next, self._next + size
+                fits = address + nbytes <= end
+            if not fits:
+                raise OutOfMemoryError(
+                    f"allocating {nbytes} bytes from the capture arena of {self.nbytes} bytes, "
+                    f"which has {self.remaining_bytes} left; give the capture a larger arena"
+                )
+        return address
+
+    def give(self, address: int) -> None:
+        """Note that an address is no longer used; it is not handed out again.
+
+        Raises:
+            InvalidValueError: it was never handed out.
+        """
+        with self._lock:
+            if not _aligned(self.base) <= address < self._next:
+                raise InvalidValueError(f"the capture arena never handed out {address:#x}")
+            self.given += 1
+
+    def overlaps(self, other: BumpArena) -> bool:
+        """Whether the two share an address."""
+        return self.base < other.base + other.nbytes and other.base < self.base + self.nbytes
+
+
+def _aligned(address: int) -> int:
+    return -(-address // ALIGNMENT) * ALIGNMENT
+
 
 # Captures whose addresses may still be given back when their arenas are taken out.
 _MOST_ARENAS: Final = 8
@@ -120,7 +198,7 @@ allocators: Final[Registry[CudaAllocator]] = Registry()
 """The allocators that live, for a reset of their context."""
 
 
-class CudaAllocator(Uncopied):
+class CudaAllocator(NotCopyable):
     """A stream-ordered allocator with free lists by exact size, safe to use from any thread.
 
     Blocks are reused oldest first, at most 64 are kept a size (the oldest makes way), and over the
@@ -135,8 +213,8 @@ class CudaAllocator(Uncopied):
         cap_bytes: the most that free blocks may take.
     """
 
-    def __init__(self, stream: StreamCore, *, cap_bytes: int = DEFAULT_CAP_BYTES) -> None:
-        border.instance("CudaAllocator: stream", stream, StreamCore)
+    def __init__(self, stream: BaseStream, *, cap_bytes: int = DEFAULT_CAP_BYTES) -> None:
+        require_stream("CudaAllocator: stream", stream)
         cap_bytes = border.integer("CudaAllocator: cap_bytes", cap_bytes)
         if cap_bytes < 0:
             raise InvalidValueError(f"an allocator's cap of {cap_bytes} bytes: 0 or more")
@@ -151,7 +229,7 @@ class CudaAllocator(Uncopied):
         self._captures = CaptureMemory()
         self._lock = threading.RLock()
         # What it has cached is freed on the stream, closed or not.
-        self._queue: StreamBox = stream._box
+        self._queue: StreamHandle = stream._handle
         allocators.add(self)
         weakref.finalize(self, _abandon, self._queue, self._lists).atexit = False
 
@@ -316,7 +394,7 @@ class CudaAllocator(Uncopied):
                 raise InvalidValueError(f"allocating {nbytes} bytes: a size is 0 or more")
             return 0
         stream = self.stream
-        box = stream._box
+        box = stream._handle
         api = box.api
         if nbytes > border.LARGEST:
             raise out_of_memory(stream.context, nbytes, "")
@@ -414,18 +492,18 @@ class CudaAllocator(Uncopied):
             raise faults[0]
 
     def _free_now(self, address: int) -> None:
-        box = self._queue if self.stream.closed else self.stream._box
+        box = self._queue if self.stream.closed else self.stream._handle
         (code,) = box.api.cuMemFreeAsync(CUdeviceptr(address), box.raw)
         if code:
             raise failure(box.api, code, "cuMemFreeAsync", f"freeing the block at {address:#x}")
 
 
-def _give_back(stream: StreamBox, address: int) -> None:
+def _give_back(stream: StreamHandle, address: int) -> None:
     """Free a block as any memory of the stream, which is after a capture that is under way."""
     PoolMemory(stream.context, CUdeviceptr(address), stream)  # goes at once
 
 
-def _abandon(stream: StreamBox, lists: FreeLists[int]) -> None:
+def _abandon(stream: StreamHandle, lists: FreeLists[int]) -> None:
     """Give back what a dropped allocator has cached, whether its stream was closed or not."""
     for address in lists.drain():
         _give_back(stream, address)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.check.access_step import AccessStep
 from ptx.emulate.check.findings import Access
-from ptx.emulate.check.race_check import RaceCheck
 from ptx.emulate.check.stamps import Bools, sites_of
+
+if TYPE_CHECKING:
+    from ptx.emulate.check.race_check import RaceCheck
 
 Sites = NDArray[np.uint16]  # 1 + the number of the site that accessed a unit last; 0 for none
 Units = NDArray[np.int64]

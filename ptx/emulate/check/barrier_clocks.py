@@ -190,7 +190,7 @@ class BarrierClocks:
         """Advance all threads to one epoch, and return it."""
         latest = self._common
         if latest is None:
-            latest = int(epochs_of(self.now).max())
+            latest = int(np.max(epochs_of(self.now)))
         if latest + 1 >= MOST_EPOCHS:
             raise EpochsExhausted
         self._common = latest + 1
@@ -263,7 +263,7 @@ class BarrierClocks:
         self._set(lanes, after)
 
     def _set(self, lanes: Index, epochs: Stamps) -> None:
-        if len(epochs) and int(epochs.max()) >= MOST_EPOCHS:
+        if len(epochs) and np.max(epochs) >= MOST_EPOCHS:
             raise EpochsExhausted
         now = self.now.copy()  # stored steps have the former array
         now[lanes] = self._threads[lanes] | epochs << EPOCH_SHIFT

@@ -13,16 +13,11 @@ from ptx.emulate.check.access_step import AccessStep
 from ptx.emulate.check.async_copies import AsyncCopies, Kind
 from ptx.emulate.check.data_races import DataRaces, MemoryAccess, VolatileAccesses
 from ptx.emulate.check.happens_before import HappensBefore
-from ptx.emulate.check.memory_model import ASYNC, NARROW, READ_ONLY, TENSOR_MAP
 from ptx.emulate.check.race_check import RaceCheck
 from ptx.emulate.check.shadow_memory import ShadowMemory, in_memory
 from ptx.emulate.check.stamps import Stamps
-from ptx.emulate.check.tensor_cores import (
-    PendingRegisters,
-    TensorMemoryRaces,
-    TensorWorkers,
-    WorkerKind,
-)
+from ptx.emulate.check.tensor_cores import PendingRegisters, TensorMemoryRaces, TensorWorkers
+from ptx.emulate.kernel_facts import WorkerKind
 from ptx.emulate.memory.cluster_shared import owners
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.late_stores import LateStores
@@ -31,6 +26,7 @@ from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.errors import Where
 from ptx.emulate.model.geometry import Geometry, Value
 from ptx.emulate.model.threads import Threads
+from ptx.isa.instruction_facts import ASYNC, NARROW, READ_ONLY, TENSOR_MAP
 
 _FEWEST_IN_SHARED: Final = 1 << 23  # bytes of listed addresses; a barrier soon forgets them
 
@@ -202,7 +198,7 @@ class ChunkRaces:
             self._read(access)
             access.shadow.reads.add(step.units, step.stamps)
         if objects is None:
-            copies = self._bulk if "bulk" in site.instruction.modifiers else self._copies
+            copies = self._bulk if "bulk" in site.facts.words else self._copies
             copies.issue(kind, access.shadow, step)
         else:
             self._store_as(kind, access, self._counted(step.threads, objects, number))

@@ -2,7 +2,8 @@
 
 PTX ISA, chapter "Memory Consistency Model", by its sections:
 
-- "Operation Types", "Scope", "Proxies": `AccessRole`, what an instruction is by its words.
+- "Operation Types", "Scope", "Proxies": `AccessRole`, what an instruction is by its words
+  (`ptx/isa/instruction_facts.py`).
 - "Conflict and Data-races": `do_conflict`, and `data_races.py`, which compares two accesses.
 - "Morally Strong Operations": `are_strong`, and a scope that includes the other thread
   (`happens_before.py::HappensBefore.reaches`).
@@ -22,25 +23,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from ptx.emulate.kernel_facts import Update
+from ptx.isa.instruction_facts import GENERIC, InstructionKind, facts_of
 from ptx.isa.model import Instruction
-
-_STRONG: Final = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"})
-_SCOPES: Final = frozenset({"cta", "cluster", "gpu", "sys"})
-NARROW: Final = ("cta", "cluster")
-"""The scopes that do not reach all blocks."""
-_NARROW: Final = frozenset(NARROW)
-_FENCES: Final = ("fence", "membar", "tensormap")
-_COPIES: Final = ("cp", "st", "red")
-_TENSOR_CORES: Final = ("mma", "cp")  # those of tcgen05 that access shared memory
-GENERIC: Final = "generic"
-ASYNC: Final = "async"
-"""The proxy of bulk copies and of matrix products by `wgmma` and `tcgen05`."""
-TEXTURE: Final = "texture"
-CONSTANT: Final = "constant"
-READ_ONLY: Final = (TEXTURE, CONSTANT)
-"""Proxies that see nothing of what their launch writes, because no fence helps."""
-TENSOR_MAP: Final = "tensormap"
-"""The proxy by which tensor maps are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,30 +66,7 @@ _INITIALISES: Final = AccessRole(False, True, False, "sys", False, False)
 _USES: Final = AccessRole(True, False, True, "sys", False, False)
 
 
-def is_atomic_or_volatile(instruction: Instruction) -> bool:
-    """Return whether an access is strong by its words: volatile, relaxed, or a fence as well."""
-    return not _STRONG.isdisjoint(instruction.modifiers)
-
-
-def is_narrow_fence(instruction: Instruction) -> bool:
-    """Return whether an instruction is a fence of a scope that does not reach all blocks."""
-    words = instruction.modifiers
-    return instruction.opcode in _FENCES and not _NARROW.isdisjoint(words)
-
-
-def proxy_of(instruction: Instruction) -> str:
-    """Return the proxy by which an instruction accesses memory. PTX ISA, "Proxies".
-
-    Other asynchronous copies (`cp.async`, `st.async`, `red.async`) are of the generic proxy.
-    """
-    opcode, words = instruction.opcode, instruction.modifiers
-    bulk = opcode == "cp" and "bulk" in words
-    tensor = opcode == "tcgen05" and words[0] in _TENSOR_CORES
-    if bulk or tensor or opcode == "wgmma":
-        return ASYNC
-    if opcode != "ld":
-        return GENERIC
-    return TEXTURE if "nc" in words else CONSTANT if "const" in words else GENERIC
+_INITIALISERS: Final = ("mbarrier.init", "mbarrier.inval")
 
 
 def role_of(
@@ -117,27 +78,22 @@ def role_of(
     update: Update | None = None,
 ) -> AccessRole:
     """Return what an access by an instruction is for the memory model."""
-    opcode, words = instruction.opcode, instruction.modifiers
-    if opcode == "mbarrier":
-        return _INITIALISES if words[0] in ("init", "inval") else _USES
-    atomic = writes and (opcode in ("atom", "red") or "reduce" in words)
-    # A volatile access is a relaxed one of the whole system (PTX ISA, "volatile operation").
-    scope = "sys" if "volatile" in words else "gpu"
-    for word in reversed(words):
-        scope = word if word in _SCOPES else scope
-    proxy = proxy_of(instruction)
+    facts = facts_of(instruction)
+    if facts.kind is InstructionKind.MBARRIER:
+        return _INITIALISES if facts.name in _INITIALISERS else _USES
+    atomic = writes and (facts.is_atomic or "reduce" in facts.words)
     return AccessRole(
         reads=atomic or not writes,
         writes=writes,
-        strong=atomic or is_atomic_or_volatile(instruction),
-        scope=scope,
-        acquires="acquire" in words or "acq_rel" in words,
-        releases="release" in words or "acq_rel" in words,
-        is_copy=(opcode in _COPIES and "async" in words) or proxy == ASYNC,
-        proxy=proxy,
+        strong=atomic or facts.is_strong,
+        scope=facts.scope,
+        acquires=facts.acquires,
+        releases=facts.releases,
+        is_copy=facts.is_asynchronous,
+        proxy=facts.proxy,
         is_guess=is_guess,
         update=update,
-        is_volatile=opcode in ("ld", "st") and "volatile" in words and not is_poll,
+        is_volatile=facts.is_volatile and not is_poll,
     )
 
 

@@ -19,15 +19,7 @@ from ptx.emulate.check.access_step import AccessStep
 from ptx.emulate.check.async_copies import VirtualThreads
 from ptx.emulate.check.findings import Access, Finding, Findings, demangled
 from ptx.emulate.check.lazy_shadow_memory import FEWEST_LISTED, LazyShadowMemory
-from ptx.emulate.check.memory_model import (
-    ASYNC,
-    CONSTANT,
-    NARROW,
-    TENSOR_MAP,
-    TEXTURE,
-    AccessRole,
-    role_of,
-)
+from ptx.emulate.check.memory_model import AccessRole, role_of
 from ptx.emulate.check.proxy_fences import ProxyFenceLog
 from ptx.emulate.check.shadow_memory import ShadowMemory
 from ptx.emulate.check.stamps import (
@@ -46,6 +38,15 @@ from ptx.emulate.memory.late_stores import LateStores
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.errors import Where
 from ptx.emulate.model.geometry import Dim3, coordinates
+from ptx.isa.instruction_facts import (
+    ASYNC,
+    CONSTANT,
+    NARROW,
+    TENSOR_MAP,
+    TEXTURE,
+    InstructionKind,
+    facts_of,
+)
 from ptx.isa.model import Instruction
 from ptx.isa.source_place import source_place
 
@@ -96,8 +97,8 @@ def _reserved(units: int) -> Stamps:
 
 def _work_of(instruction: Instruction) -> str:
     """Return the name of an instruction for tensor cores."""
-    words = (instruction.opcode, *instruction.modifiers[:1])
-    return ".".join(words if instruction.opcode == "tcgen05" else words[:1])
+    facts = facts_of(instruction)
+    return facts.name if facts.opcode == "tcgen05" else facts.opcode
 
 
 class RaceCheck:
@@ -150,10 +151,9 @@ class RaceCheck:
         self.reads_by_async: bool = False
         least = {"global": 4, "shared": 4}  # bytes of the smallest element
         for site in code.sites:
-            role = role_of(site.instruction, writes=site.writes)
-            self.has_narrow |= role.scope in NARROW
-            in_shared = site.space == "shared"
-            self.reads_by_async |= in_shared and not site.writes and role.proxy == ASYNC
+            self.has_narrow |= role_of(site.instruction, writes=site.writes).scope in NARROW
+            if site.space == "shared" and not site.writes:
+                self.reads_by_async |= site.facts.proxy == ASYNC
             for space in least:
                 if site.space in (space, "generic"):
                     least[space] = min(site.nbytes, least[space])
@@ -301,7 +301,7 @@ class RaceCheck:
         both = np.array([old, new], dtype=np.int64)
         first, second = sites_of(both).tolist()
         self._unfenced.add((first, second))
-        is_copy = proxy == ASYNC and self._sites[first][0].instruction.opcode == "cp"
+        is_copy = proxy == ASYNC and self._sites[first][0].facts.kind is InstructionKind.COPY
         self._report_pair(
             both, space, address, owner, benign=UNFENCED_COPY if is_copy else "",
             missing=_FENCES_OF[proxy], kind=PROXY_FENCE,

@@ -15,9 +15,7 @@ A worker is a virtual thread (`async_copies.py`), whose epoch is the group that 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
-from enum import Enum, auto
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,14 +33,13 @@ from ptx.emulate.check.stamps import (
     key_of_thread,
     threads_of,
 )
+from ptx.emulate.kernel_facts import Action, PendingUse, WorkerKind
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.tensor_memory import COLUMNS, HALF, LANES
 from ptx.emulate.model.addresses import Index, addresses_in
 from ptx.emulate.model.geometry import WARP, Geometry
 from ptx.emulate.model.threads import Threads
-from ptx.isa.model import Instruction
 
-WorkerKind = Literal["products", "work", "loads", "stores"]
 _THREADS_OF_ONE: Final = {"products": 4 * WARP, "work": 1, "loads": WARP, "stores": WARP}
 _LATEST: Final = MOST_EPOCHS - 1
 
@@ -185,36 +182,6 @@ def _of_others(old: Stamps, stamps: Stamps) -> Stamps:
 
 
 _Key = tuple[int, int, int]  # how many calls the thread is in, the function, and the register
-
-
-class Action(Enum):
-    """What an instruction does with registers whose results may be pending.
-
-    BEGINS: a product or a load that has them as results. PASSES_ON: a copy, whose results are
-    pending as long as its operands. READS: anything else.
-    """
-
-    BEGINS = auto()
-    PASSES_ON = auto()
-    READS = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class PendingUse:
-    """An instruction with such registers.
-
-    Attributes:
-        kind: which work it begins.
-        reads: the registers that it reads, by their numbers, with their `names`.
-        writes: those that it writes.
-    """
-
-    instruction: Instruction
-    action: Action
-    kind: WorkerKind
-    reads: tuple[int, ...]
-    writes: tuple[int, ...]
-    names: tuple[str, ...]
 
 
 class _Begun:

@@ -22,11 +22,11 @@ from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import Where
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.threads import Threads
+from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Instruction
 
 COPY_KERNEL: Final = "cudadrv_copy_elements"
 """A kernel of this name does what a copy by the driver does, which reads whatever is there."""
-_READ_FIRST: Final = ("atom", "red")
 _WIDEST: Final = 8  # bytes of the flags of one element
 _MOST_COPIED: Final = 64  # values that were loaded to be copied, and may still be stored
 
@@ -74,7 +74,7 @@ class UnwrittenReads:
         if written is None:
             return
         elements = _Elements(written, first, index, site)
-        reads_first = site.instruction.opcode in _READ_FIRST
+        reads_first = site.facts.is_atomic
         if (reads_first or not site.writes) and elements.lack_after_a_look():
             found = elements.flags()
             if not reads_first:
@@ -148,7 +148,7 @@ class UnwrittenReads:
             if used[k] is Use.USED:
                 wrong |= _lacks(flags)
         if Use.COPIED in used and site.total >= WORD:
-            wrong |= np.logical_and.reduce([_is_empty(flags) for flags in found.values()])
+            wrong |= np.all([_is_empty(flags) for flags in found.values()], axis=0)
         if not wrong.any():
             return
         self._reported.add(site)
@@ -174,10 +174,10 @@ class UnwrittenReads:
 
     def _used(self, site: Site) -> tuple[Use, ...] | None:
         """What becomes of each element; None where all of it is copied to memory at once."""
-        instruction = site.instruction
-        if instruction.opcode == "cp" and "reduce" not in instruction.modifiers:
+        instruction, facts = site.instruction, site.facts
+        if facts.kind is InstructionKind.COPY and "reduce" not in facts.words:
             return None
-        if instruction.opcode in _READ_FIRST and "exch" not in instruction.modifiers:
+        if facts.is_atomic and "exch" not in facts.words:
             return (Use.USED,) * site.count
         found = self._uses.get(instruction)
         if found is None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from ptx.emulate.codegen.registers import CARRY, registers_in
 from ptx.emulate.codegen.table import Effect, Operation, find_operation, in_table_order
 from ptx.emulate.model.errors import UnsupportedInstruction
+from ptx.isa.instruction_facts import InstructionKind, facts_of
 from ptx.isa.model import (
     Address,
     Arguments,
@@ -35,8 +36,6 @@ _NOT_HERE = {
     "with dense matrices: no .cta_group::2, .sp, .ashift, ld.red nor shift, no zero columns "
     "of .ws, and no copies of the shapes .4x256b and .64x128b or from other formats",
 }
-# All warps of a group execute it before any of them goes on.
-_BY_WARP_GROUPS = "wgmma.mma_async."
 _WITHOUT_REGISTERS = (Immediate, FloatImmediate, Symbol, SpecialRegister)
 
 
@@ -84,7 +83,9 @@ class Block:
         yield from self.targets
 
 
-_NEVER_RETURN = frozenset({"ret", "exit", "trap", "brx"})
+_NEVER_RETURN = frozenset({
+    InstructionKind.RETURN, InstructionKind.EXIT, InstructionKind.TRAP, InstructionKind.BRANCH,
+})  # fmt: skip
 
 
 class CfgBuilder:
@@ -176,8 +177,8 @@ class CfgBuilder:
         if operation.effect is Effect.ENDS:
             if instruction.opcode == "brx":
                 self._indexed.append((self._last, instruction))
-            self._next(falls=instruction.opcode not in _NEVER_RETURN)
-        elif skip is not None or operation.name.startswith(_BY_WARP_GROUPS):
+            self._next(falls=facts_of(instruction).kind not in _NEVER_RETURN)
+        elif skip is not None or facts_of(instruction).is_warp_group:
             self._next()
         if skip is not None:
             skip.target = self._last.index
@@ -195,11 +196,11 @@ class CfgBuilder:
 
 def _why_not_here(instruction: Instruction) -> str:
     """Why the table lacks an instruction, with what to write instead; "" where nothing is known."""
-    opcode, words = instruction.opcode, instruction.modifiers
-    if opcode in ("shfl", "vote") and "sync" not in words:
+    opcode, facts = instruction.opcode, facts_of(instruction)
+    if facts.kind is InstructionKind.EXCHANGE and "sync" not in facts.words:
         return (
             f"{opcode} without .sync is not part of PTX for sm_70 and newer: use"
-            f" {'.'.join((opcode, 'sync', *words))} with a membermask"
+            f" {'.'.join((opcode, 'sync', *instruction.modifiers))} with a membermask"
         )
     return _NOT_HERE.get(opcode, "")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from ptx.emulate.check.memory_model import is_narrow_fence
 from ptx.emulate.codegen.analysis.block_invariant import invariant_definitions
 from ptx.emulate.codegen.analysis.lateness import may_be_late
 from ptx.emulate.codegen.analysis.pointer_origins import KernelOrigins
@@ -29,6 +28,7 @@ from ptx.emulate.memory.layout import (
     frame_layout,
 )
 from ptx.emulate.model.errors import UnsupportedInstruction
+from ptx.isa.instruction_facts import facts_of
 from ptx.isa.model import Body, Instruction, SpecialRegister
 from ptx.isa.signature import shared_layout, shared_variables
 
@@ -225,7 +225,7 @@ class _KernelWriter:
             code.is_pure.append(block.pure)
             instructions = [step.instruction for step in block.steps]
             code.reads_clock |= any(map(_reads_clock, instructions))
-            code.fences_narrowly |= any(map(is_narrow_fence, instructions))
+            code.fences_narrowly |= any(facts_of(each).is_narrow_fence for each in instructions)
             code.first.append(instructions[0] if instructions else None)
             code.last.append(instructions[-1] if instructions else None)
         code.zeros.append(unit.scope.zeros())

@@ -18,6 +18,7 @@ from ptx.emulate.model.addresses import addresses_in
 from ptx.emulate.model.errors import UndefinedSymbol, UnsupportedInstruction
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import NUMPY, kind_of, unsigned, width_of
+from ptx.isa.instruction_facts import facts_of
 from ptx.isa.model import TYPE_BYTES, Body, Function, Instruction, Register
 from ptx.isa.signature import kernel_params
 
@@ -119,7 +120,7 @@ class FunctionScope:
             if not isinstance(target, Register):
                 continue
             number = self.number(target)
-            kinds = [word for word in statement.modifiers if word in TYPE_BYTES]
+            kinds = facts_of(statement).types
             if number in seen or not kinds or target.ptx_type == "pred":
                 continue
             seen.add(number)

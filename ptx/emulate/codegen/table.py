@@ -14,7 +14,8 @@ from enum import Enum
 from functools import lru_cache
 
 from ptx.emulate.codegen.emitter import Emitter
-from ptx.isa.model import TYPE_BYTES, Instruction, Symbol
+from ptx.isa.instruction_facts import facts_of, facts_of_words, known_opcodes
+from ptx.isa.model import Instruction, Symbol
 
 EmitExternal = Callable[[Emitter, tuple[Symbol, ...], tuple[Symbol, ...]], None]
 EmitFunction = Callable[[Emitter, Instruction], None]
@@ -68,7 +69,6 @@ class Operation:
 
 
 _OPERATIONS: dict[tuple[str, str], Operation] = {}
-_TWO_WORDS = ("bar", "barrier", "cp", "fence", "mbarrier", "wmma")
 _IN_SEQUENCE = (("row", "col"), ("global", "shared", "shared::cta", "shared::cluster"))
 
 
@@ -89,7 +89,7 @@ def operation(
     """Add a record to the table.
 
     Raises:
-        ValueError: another record has the same name and type.
+        ValueError: another record has the same name and type, or the opcode has no facts.
     """
     record = Operation(
         name=name,
@@ -104,6 +104,8 @@ def operation(
         reads_carry=reads_carry,
         writes_carry=writes_carry,
     )
+    if name.partition(".")[0] not in known_opcodes():
+        raise ValueError(f"{name} has no facts: ptx/isa/instruction_facts.py needs its opcode")
     for suffix in record.types:
         if (name, suffix) in _OPERATIONS:
             raise ValueError(f"operation {name} of type {suffix or '(none)'} is defined twice")
@@ -137,12 +139,7 @@ def find_external(name: str) -> tuple[int, EmitExternal] | None:
 
 def type_suffix(instruction: Instruction) -> str:
     """The type modifiers of an instruction, as written: "s32", "f32.s32", ""."""
-    return _types_among(instruction.modifiers)
-
-
-@lru_cache(maxsize=4096)  # by modifiers, of which a text has few
-def _types_among(modifiers: tuple[str, ...]) -> str:
-    return ".".join(word for word in modifiers if word in TYPE_BYTES)
+    return facts_of(instruction).type_suffix
 
 
 def find_operation(instruction: Instruction) -> Operation | None:
@@ -156,8 +153,8 @@ def find_operation(instruction: Instruction) -> Operation | None:
 
 @lru_cache(maxsize=4096)  # by opcode and modifiers; the table is full once `ops` is imported
 def _record(opcode: str, modifiers: tuple[str, ...]) -> Operation | None:
-    suffix = _types_among(modifiers)
-    words = [word for word in modifiers if word not in TYPE_BYTES]
+    facts = facts_of_words(opcode, modifiers)
+    words, suffix = facts.words, facts.type_suffix
     for length in range(len(words), -1, -1):
         record = _OPERATIONS.get((".".join((opcode, *words[:length])), suffix))
         if record is not None:
@@ -181,14 +178,14 @@ def in_table_order(instruction: Instruction) -> Instruction:
 
 @lru_cache(maxsize=4096)  # by opcode and modifiers, as `_record`
 def _in_table_order(opcode: str, modifiers: tuple[str, ...]) -> tuple[str, ...] | None:
-    record = _record(opcode, modifiers)
+    record, facts = _record(opcode, modifiers), facts_of_words(opcode, modifiers)
     names = {record.name} if record else {name for name, _ in _OPERATIONS}
     for name in sorted(names, key=lambda name: (-len(name), name)):
         first, *named = name.split(".")
         rest = list(modifiers)
         if first != opcode or Counter(named) - Counter(rest):
             continue
-        if (first in _TWO_WORDS or "async" in named[:1]) and named[:1] != rest[:1]:
+        if (facts.has_two_words or "async" in named[:1]) and named[:1] != rest[:1]:
             continue
         for word in named:
             rest.remove(word)

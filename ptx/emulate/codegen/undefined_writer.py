@@ -11,10 +11,10 @@ from ptx.emulate.codegen.registers import CARRY, registers_in
 from ptx.emulate.codegen.table import Effect, type_suffix
 from ptx.emulate.memory.undefined_values import RegisterUse
 from ptx.emulate.model.types import kind_of
+from ptx.isa.instruction_facts import InstructionKind, facts_of
 from ptx.isa.model import Address, Instruction, Operand, Vector
 
 _COMBINES = ("and", "or")
-_EXCHANGES = ("shfl", "vote", "match", "redux")
 BROUGHT = "undefined"
 """The name by which lanes of a warp bring the reads that their values depend on."""
 
@@ -40,14 +40,15 @@ def follow_step(e: Emitter, step: BlockStep) -> None:
     if not e.scope.follows_undefined:
         return
     i = step.instruction
-    if i.opcode in ("ld", "ldu"):
+    facts = facts_of(i)
+    if facts.kind is InstructionKind.LOAD:
         _line(e, "loads", _use(e, step, ()), "")
-    elif i.opcode == "st":
+    elif facts.kind is InstructionKind.STORE:
         value = i.operands[1]
         elements = value.items if isinstance(value, Vector) else (value,)
-        outside = bool({"global", "shared::cluster"} & set(i.modifiers))
+        outside = facts.space == "global" or facts.reaches_cluster
         _line(e, "stores", _use(e, step, elements), f", outside={outside}")
-    elif i.opcode in _EXCHANGES:
+    elif facts.kind is InstructionKind.EXCHANGE:
         lanes = tuple(e.scope.number(register) for register in registers_in(i.operands[-1]))
         _line(e, "meets", RegisterUse(i, (), (), lanes), "")
     elif step.operation.effect is not Effect.PURE:
@@ -92,13 +93,13 @@ def _follow_pure(e: Emitter, step: BlockStep) -> None:
     if i.guard is not None:
         found = e.value(i.guard.register, "pred")
         guard = f", guard={'~' if i.guard.negated else ''}{found}"
-    kind = type_suffix(i)
+    kind, words = type_suffix(i), facts_of(i).words
     if i.opcode in _COMBINES and len(i.operands) == 3:
         sources = i.operands[1:]
         left, right = [_decides(e, i.opcode, each, kind) for each in sources]
         _line(e, "combines", _use(e, step, sources), f", ({left}, {right}){guard}")
-    elif i.opcode == "setp" and len(i.operands) == 4 and set(_COMBINES) & set(i.modifiers):
-        joins = "or" if "or" in i.modifiers else "and"
+    elif i.opcode == "setp" and len(i.operands) == 4 and any(word in words for word in _COMBINES):
+        joins = "or" if "or" in words else "and"
         decided = _decides(e, joins, i.operands[3], "pred")
         _line(e, "compares", _use(e, step, i.operands[1:]), f", {decided}{guard}")
     elif i.opcode == "selp":

@@ -26,11 +26,9 @@ from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.geometry import WARP, Geometry, Value
 from ptx.emulate.model.threads import Threads
-from ptx.isa.model import Instruction
+from ptx.isa.instruction_facts import InstructionKind
 
 Bools = NDArray[np.bool_]
-_ATOMIC = ("atom", "red")
-_MATRICES = ("ldmatrix", "stmatrix")
 _ELSEWHERE = ((LOCAL_WINDOW, "local"), (PARAM_WINDOW, "param"), (SHARED_WINDOW, "shared"))
 
 
@@ -81,7 +79,7 @@ class ChunkCounts:
         self, threads: Threads, chosen: Index | None, where: Rows, site: Site
     ) -> None:
         rows = self._rows(threads, chosen, where)
-        if site.instruction.opcode in _ATOMIC:
+        if site.facts.is_atomic:
             turns = global_atomic_turns(rows)
             self._launch.atomics[site, "global"].add(rows, rows, turns)
         else:
@@ -91,10 +89,10 @@ class ChunkCounts:
         self, threads: Threads, chosen: Index | None, where: Rows, site: Site
     ) -> None:
         rows = self._rows(threads, chosen, where)
-        if site.instruction.opcode in _MATRICES:
-            rows[:, 8 * _matrices(site.instruction) :] = -1
-        if site.instruction.opcode not in _ATOMIC:
-            merges = site.instruction.opcode == "ld"
+        if site.facts.matrices:  # eight threads each give the addresses of one matrix's rows
+            rows[:, 8 * site.facts.matrices :] = -1
+        if not site.facts.is_atomic:
+            merges = site.facts.kind is InstructionKind.LOAD
             self._launch.in_shared[site] += shared_traffic(rows, site.total, merges=merges)
             return
         slots = np.broadcast_to(np.asarray(threads.place("slot"), dtype=np.int64), (threads.n,))
@@ -171,7 +169,7 @@ def _starts(warps: Index) -> Index:
 
 def _by_space(every: Rows, site: Site) -> list[tuple[str, Index | None, Rows]]:
     """The addresses within each space that they lie in, and whose they are; None for everyone's."""
-    if "const" in site.instruction.modifiers:
+    if site.facts.space == "const":
         return []
     if site.space != "generic":
         return [(site.space, None, every)]
@@ -187,8 +185,3 @@ def _by_space(every: Rows, site: Site) -> list[tuple[str, Index | None, Rows]]:
         where = every[chosen] - starts[chosen]
         found.append((space, None if everyone else chosen, where))
     return found
-
-
-def _matrices(instruction: Instruction) -> int:
-    """How many matrices `ldmatrix` loads; eight threads each give the addresses of their rows."""
-    return next(int(word[1]) for word in instruction.modifiers if word in ("x1", "x2", "x4"))

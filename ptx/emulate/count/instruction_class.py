@@ -8,7 +8,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-from ptx.isa.model import TYPE_BYTES, Instruction
+from ptx.isa.instruction_facts import InstructionKind, facts_of
+from ptx.isa.model import Instruction
 
 
 class InstructionClass(Enum):
@@ -62,77 +63,73 @@ class InstructionClass(Enum):
     OTHER = "other"
 
 
-def _opcodes(words: str, kind: InstructionClass) -> dict[str, InstructionClass]:
-    return dict.fromkeys(words.split(), kind)
-
-
-_BY_OPCODE: Final[dict[str, InstructionClass]] = {
-    **_opcodes("rcp sqrt rsqrt sin cos lg2 ex2 tanh", InstructionClass.SPECIAL),
-    **_opcodes(
-        "and or xor not cnot lop3 shl shr shf bfe bfi bfind brev clz popc fns bmsk szext prmt",
-        InstructionClass.BIT,
+_CLASSES: Final[dict[InstructionKind, InstructionClass]] = {
+    **dict.fromkeys(
+        (
+            InstructionKind.ADDITION, InstructionKind.MULTIPLICATION,
+            InstructionKind.MULTIPLY_ADD, InstructionKind.DIVISION,
+            InstructionKind.ARITHMETIC, InstructionKind.CARRY, InstructionKind.VIDEO,
+        ),
+        InstructionClass.INTEGER,
     ),
-    **_opcodes("cvt", InstructionClass.CONVERSION),
-    **_opcodes(
-        "mov selp slct cvta isspacep mapa getctarank createpolicy istypep movmatrix",
-        InstructionClass.MOVE,
+    InstructionKind.SPECIAL: InstructionClass.SPECIAL,
+    InstructionKind.BIT: InstructionClass.BIT,
+    InstructionKind.CONVERSION: InstructionClass.CONVERSION,
+    InstructionKind.MOVE: InstructionClass.MOVE,
+    InstructionKind.COPY: InstructionClass.COPY,
+    InstructionKind.TENSOR_MAP: InstructionClass.COPY,
+    InstructionKind.PREFETCH: InstructionClass.PREFETCH,
+    InstructionKind.TEXTURE: InstructionClass.TEXTURE,
+    InstructionKind.SURFACE: InstructionClass.SURFACE,
+    InstructionKind.LOAD_MATRIX: InstructionClass.LOAD_MATRIX,
+    InstructionKind.STORE_MATRIX: InstructionClass.STORE_MATRIX,
+    InstructionKind.MATRIX: InstructionClass.MATRIX,
+    InstructionKind.BARRIER: InstructionClass.BARRIER,
+    InstructionKind.MBARRIER: InstructionClass.BARRIER,
+    InstructionKind.FENCE: InstructionClass.FENCE,
+    **dict.fromkeys(
+        (
+            InstructionKind.WARP_BARRIER, InstructionKind.EXCHANGE,
+            InstructionKind.ELECTION, InstructionKind.WARP_STATE,
+        ),
+        InstructionClass.WARP,
     ),
-    **_opcodes(
-        "bra brx call ret exit trap brkpt nanosleep griddepcontrol setmaxnreg",
+    **dict.fromkeys(
+        (
+            InstructionKind.BRANCH, InstructionKind.CALL, InstructionKind.RETURN,
+            InstructionKind.EXIT, InstructionKind.TRAP, InstructionKind.CONTROL,
+        ),
         InstructionClass.CONTROL,
     ),
-    **_opcodes("bar barrier mbarrier", InstructionClass.BARRIER),
-    **_opcodes("membar fence", InstructionClass.FENCE),
-    **_opcodes("shfl vote match redux activemask elect", InstructionClass.WARP),
-    **_opcodes("mma wmma wgmma tcgen05", InstructionClass.MATRIX),
-    **_opcodes("ldmatrix", InstructionClass.LOAD_MATRIX),
-    **_opcodes("stmatrix", InstructionClass.STORE_MATRIX),
-    **_opcodes("cp tensormap", InstructionClass.COPY),
-    **_opcodes("prefetch prefetchu applypriority discard", InstructionClass.PREFETCH),
-    **_opcodes("tex tld4 txq", InstructionClass.TEXTURE),
-    **_opcodes("suld sust sured suq", InstructionClass.SURFACE),
-    **_opcodes("ldu", InstructionClass.LOAD_GLOBAL),
-}
+}  # fmt: skip
 _FLOATS: Final = {
     "f16": "fp16", "f16x2": "fp16", "bf16": "fp16", "bf16x2": "fp16",
     "f32": "fp32", "f32x2": "fp32", "f64": "fp64",
 }  # fmt: skip
-_ARITHMETIC: Final = {"add": "add", "sub": "add", "mul": "mul", "fma": "fma", "mad": "fma"}
-_OF_NUMBERS: Final = _opcodes(
-    "add sub mul fma mad div rem neg abs min max set setp copysign testp mul24 mad24 addc subc madc"
-    " dp4a dp2a sad",
-    InstructionClass.INTEGER,
-)
-_SPACES: Final = ("global", "shared", "local", "const", "param")
-_MEMORY: Final = {"ld": "load", "st": "store", "atom": "atomic", "red": "reduction"}
+# The second half of a class's name: after the type, or before the state space.
+_OF_FLOATS: Final = {
+    InstructionKind.ADDITION: "add",
+    InstructionKind.MULTIPLICATION: "mul",
+    InstructionKind.MULTIPLY_ADD: "fma",
+    InstructionKind.ARITHMETIC: "other",
+}
+_OF_SPACES: Final = {
+    InstructionKind.LOAD: "load",
+    InstructionKind.STORE: "store",
+    InstructionKind.ATOMIC: "atomic",
+    InstructionKind.REDUCTION: "reduction",
+}
 
 
 def class_of(instruction: Instruction) -> InstructionClass:
-    """The class of an instruction of PTX."""
-    opcode, words = instruction.opcode, instruction.modifiers
-    if opcode in _MEMORY:
-        names = (word.partition("::")[0] for word in words)
-        space = next((name for name in names if name in _SPACES), "generic")
-        return InstructionClass(f"{_MEMORY[opcode]}.{space}")
-    if opcode == "wmma" and words[:1] in (("load",), ("store",)):
-        return InstructionClass(f"{words[0]}.matrix")
-    if opcode == "bar" and words[:1] == ("warp",):
-        return InstructionClass.WARP
-    found = _BY_OPCODE.get(opcode)
-    if found is not None:
-        return found
-    if opcode in _OF_NUMBERS:
-        return _of_floats(opcode, words) or _OF_NUMBERS[opcode]
-    # `vadd`, `vmax4`…: the video instructions.
-    return InstructionClass.INTEGER if opcode[:1] == "v" else InstructionClass.OTHER
-
-
-def _of_floats(opcode: str, words: tuple[str, ...]) -> InstructionClass | None:
-    """The class by the last type, as a comparison's result may have another; None for integers."""
-    types = [word for word in words if word in TYPE_BYTES]
-    kind = _FLOATS.get(types[-1]) if types else None
-    if kind is None:
-        return None
-    if opcode == "div":
+    """Return the class of an instruction."""
+    facts = facts_of(instruction)
+    if facts.kind in _OF_SPACES:
+        return InstructionClass(f"{_OF_SPACES[facts.kind]}.{facts.space}")
+    # A comparison's result may have another type than its operands, the last one.
+    element = _FLOATS.get(facts.types[-1]) if facts.types else None
+    if element is not None and facts.kind is InstructionKind.DIVISION:
         return InstructionClass.SPECIAL
-    return InstructionClass(f"{kind}.{_ARITHMETIC.get(opcode, 'other')}")
+    if element is not None and facts.kind in _OF_FLOATS:
+        return InstructionClass(f"{element}.{_OF_FLOATS[facts.kind]}")
+    return _CLASSES.get(facts.kind, InstructionClass.OTHER)

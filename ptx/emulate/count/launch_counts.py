@@ -22,6 +22,7 @@ from ptx.emulate.count.instruction_class import InstructionClass, class_of
 from ptx.emulate.count.warp_rows import Rows, most_alike
 from ptx.emulate.kernel_facts import CountedCode
 from ptx.emulate.memory.site import Site
+from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Instruction
 from ptx.isa.source_place import source_place
 
@@ -66,7 +67,7 @@ class Contention:
         self._put_together()
         (times,) = self._times
         return AtomicTraffic(
-            self._requests, self._threads, self._turns, self._ways, len(times), int(times.max())
+            self._requests, self._threads, self._turns, self._ways, len(times), int(np.max(times))
         )
 
 
@@ -128,7 +129,7 @@ def _in_order(classes: Mapping[InstructionClass, Executed]) -> dict[InstructionC
 
 
 def _of_global(traffic: GlobalTraffic, site: Site) -> Counts:
-    if site.instruction.opcode == "cp":
+    if site.facts.kind is InstructionKind.COPY:
         return Counts(global_copies=traffic)
     return Counts(global_stores=traffic) if site.writes else Counts(global_loads=traffic)
 

@@ -16,6 +16,7 @@ from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.threads import Threads
+from ptx.isa.instruction_facts import InstructionKind
 
 OFFSET_BITS = 18  # more than the shared memory of any block
 _OFFSET_MASK = (1 << OFFSET_BITS) - 1
@@ -64,7 +65,7 @@ def owners(
 
 def _reaches_others(site: Site) -> bool:
     """Whether an instruction may name another block's memory; an mbarrier's says itself."""
-    words = site.instruction.modifiers
-    if "shared::cluster" in words or site.instruction.opcode == "mbarrier":
+    facts = site.facts
+    if facts.reaches_cluster or facts.kind is InstructionKind.MBARRIER:
         return True
-    return not ("shared" in words or "shared::cta" in words)
+    return "shared" not in facts.spaces

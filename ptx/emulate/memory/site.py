@@ -8,11 +8,11 @@ from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.host_memory import MappedHostMemory
 from ptx.emulate.memory.peer_memory import PeerMemory
 from ptx.emulate.model.types import NUMPY, Scalar
+from ptx.isa.instruction_facts import InstructionFacts, InstructionKind, facts_of
 from ptx.isa.model import Instruction
 
 Memory = DeviceMemory | PeerMemory | MappedHostMemory
 Window = tuple[int, int, int, int, memoryview, memoryview]
-_MASKED = ("ld", "ldu")
 _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _WIDEST = 8  # bytes of an element that Python has a number for
 _CLOSED: Window = (1, 0, -1, 0, memoryview(b""), memoryview(b""))
@@ -23,7 +23,7 @@ def used_bytes_of(instruction: Instruction, total: int) -> tuple[int, ...]:
 
     PTX ISA, "Pragma Strings: used_bytes_mask": the others of a load may lie in no memory.
     """
-    mask = instruction.used_bytes if instruction.opcode in _MASKED else 0
+    mask = instruction.used_bytes if facts_of(instruction).kind is InstructionKind.LOAD else 0
     used = tuple([byte for byte in range(total) if mask >> byte & 1])
     return used or tuple(range(total))
 
@@ -37,6 +37,7 @@ class Site:
     """One memory instruction: what it accesses, and the bounds of the allocation that it hit last.
 
     Attributes:
+        facts: of the instruction.
         kind: of one element; `nbytes` its size, `total` that of all `count` elements of a vector.
         parts: the elements that are used; `first` and `end` enclose their used bytes.
         space: "global", "shared", "local", "param" or "generic".
@@ -49,14 +50,15 @@ class Site:
     """
 
     __slots__ = (
-        "bounds", "count", "dtype", "end", "first", "instruction", "is_elsewhere", "kind",
-        "nbytes", "parts", "shift", "space", "total", "window", "writes",
+        "bounds", "count", "dtype", "end", "facts", "first", "instruction", "is_elsewhere",
+        "kind", "nbytes", "parts", "shift", "space", "total", "window", "writes",
     )  # fmt: skip
 
     def __init__(
         self, instruction: Instruction, space: str, kind: str, count: int, *, writes: bool
     ) -> None:
         self.instruction: Instruction = instruction
+        self.facts: InstructionFacts = facts_of(instruction)
         self.space: str = space
         self.kind: str = kind
         self.dtype: Scalar = NUMPY[kind]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -22,6 +23,7 @@ from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import UninitialisedRead
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.threads import Threads
+from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Instruction, Register, Vector
 
 _Key = tuple[int, int]  # how many calls the thread is in, and the register
@@ -86,7 +88,7 @@ class UndefinedValues(dict[_Key, _Reads]):
         """
         target = site.instruction.operands[0]
         elements = target.items if isinstance(target, Vector) else (target,)
-        if site.instruction.opcode not in ("ld", "ldu") or len(elements) != wrong.shape[1]:
+        if site.facts.kind is not InstructionKind.LOAD or len(elements) != wrong.shape[1]:
             return False
         lanes = threads.lane_numbers()
         number = self._number_of(site, space)
@@ -318,11 +320,9 @@ def _either(found: Sequence[_Reads | None]) -> _Reads | None:
     known = [reads for reads in found if reads is not None]
     if not known:
         return None
-    combined: _Reads = np.maximum.reduce(known) if len(known) > 1 else known[0]
-    return combined
+    return reduce(np.maximum, known)
 
 
-_READ_FIRST = ("atom", "red")
 _KNOWN, _UNDEFINED = 1, 2  # flags of bytes that were written, the latter with an undefined value
 
 
@@ -369,7 +369,7 @@ class Shadow:
         Raises:
             UninitialisedRead: a thread reads what no thread has written.
         """
-        reads = not site.writes or site.instruction.opcode in _READ_FIRST
+        reads = not site.writes or site.facts.is_atomic
         if self._undefined and site.writes and not reads:
             self._store(threads, start, index, site, space)
             return
@@ -401,13 +401,13 @@ class Shadow:
         uses: tuple[Use, ...] = ()
         if not site.writes and not known.all():
             uses = self._uses_of(site.instruction)
-            if site.instruction.opcode == "cp":
+            if site.facts.kind is InstructionKind.COPY:
                 uses = (Use.COPIED,) * site.count
         if len(uses) != site.count:
             uses = (Use.USED,) * site.count
         wrong = np.zeros((len(known), site.count), dtype=np.bool_)
         # The padding of a structure that a function takes or gives comes by itself.
-        alone = site.total < WORD or "param" in site.instruction.modifiers
+        alone = site.total < WORD or site.facts.space == "param"
         nothing = (flags == _UNDEFINED).all(axis=1) if alone else ~known.any(axis=1)
         for element, use in enumerate(uses):
             if use is Use.USED:

@@ -2,8 +2,8 @@
 
 How to add an opcode
 --------------------
-Write a file in the folder of its group, import it in that folder's `__init__.py`, and call for each
-opcode
+Add its facts, one line, to the table of `ptx.isa.instruction_facts`. Write a file in the folder of
+its group, import it in that folder's `__init__.py`, and call for each opcode
 
     operation("bfe", ("u32", "s32", "u64", "s64"), 4, _extract, section="bfe")
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ptx.emulate.memory.device_heap import DeviceHeap
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.host_memory import MappedHostMemory
-from ptx.emulate.memory.layout import CodeAddresses
 from ptx.emulate.memory.peer_memory import PeerMemory
-from ptx.emulate.memory.texture import Image, Texture
 from ptx.emulate.model.clock import Clock, CountedClock
+
+if TYPE_CHECKING:
+    from ptx.emulate.memory.layout import CodeAddresses
+    from ptx.emulate.memory.texture import Image, Texture
 
 
 def no_host_memory(address: int) -> MappedHostMemory | None:
@@ -36,7 +39,6 @@ class DeviceModel:
         clock_khz: rate of `%clock` against time.
         set_condition: gives a condition of a graph its value, by handle; False if there is none.
         textures, surfaces: images that kernels access through handles of 64 bits, by handle.
-        code_addresses: those of the functions of all its modules.
         heap: serves `malloc` in kernels.
         clock: counts for its time registers; counted_clock: the same in an ordered launch.
     """
@@ -56,16 +58,25 @@ class DeviceModel:
     set_condition: Callable[[int, int], bool] = no_condition
     textures: dict[int, Texture] = field(default_factory=dict)
     surfaces: dict[int, Image] = field(default_factory=dict)
-    code_addresses: CodeAddresses = field(init=False)
     heap: DeviceHeap = field(init=False)
     clock: Clock = field(init=False)
     counted_clock: CountedClock = field(init=False)
+    _code_addresses: CodeAddresses | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self.code_addresses = CodeAddresses(self.memory.base)
         self.heap = DeviceHeap(self.memory)
         self.clock = Clock(self.clock_khz)
         self.counted_clock = CountedClock(self.clock_khz)
+
+    @property
+    def code_addresses(self) -> CodeAddresses:
+        """The addresses of the functions of all the device's modules."""
+        if self._code_addresses is None:
+            # With the first module: saves 15 ms, most of them the PTX model's.
+            from ptx.emulate.memory.layout import CodeAddresses
+
+            self._code_addresses = CodeAddresses(self.memory.base)
+        return self._code_addresses
 
     def resident_blocks(self, threads: int, shared_bytes: int) -> int:
         """Return how many blocks fit at once, by their threads and shared memory.

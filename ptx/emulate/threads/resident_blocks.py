@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.check.chunk_races import ChunkRaces
-from ptx.emulate.check.unwritten_reads import UnwrittenReads
-from ptx.emulate.count.chunk_counts import ChunkCounts
 from ptx.emulate.kernel_facts import KernelFacts
 from ptx.emulate.memory.tensor_memory import TensorMemory
 from ptx.emulate.memory.undefined_values import Shadow, UndefinedValues
@@ -17,6 +16,11 @@ from ptx.emulate.model.threads import ThreadBlocks
 from ptx.emulate.threads.launch_cache import LaunchCache
 from ptx.emulate.threads.launch_plan import LaunchPlan
 from ptx.emulate.threads.special_registers import special_value
+
+if TYPE_CHECKING:
+    from ptx.emulate.check.chunk_races import ChunkRaces
+    from ptx.emulate.check.unwritten_reads import UnwrittenReads
+    from ptx.emulate.count.chunk_counts import ChunkCounts
 
 
 class ResidentBlocks(ThreadBlocks):

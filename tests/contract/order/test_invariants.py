@@ -22,7 +22,8 @@ LAUNCHES = 10
 """How many late kernels make a stream busy for long."""
 PACKAGE = Path(cudadrv.__file__).parent
 FILES = tuple(
-    str(PACKAGE / name) for name in ("graph/capture.py", "graph/needs.py", "driver/stream_box.py")
+    str(PACKAGE / name)
+    for name in ("graph/capture.py", "graph/needs.py", "driver/stream_handle.py")
 )
 
 

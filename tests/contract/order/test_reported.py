@@ -23,7 +23,7 @@ LARGE_UPLOAD = """
 import numpy as np
 
 import cudadrv
-from cudadrv.driver.in_use import current
+from cudadrv.driver.driver_selection import current
 
 stream = cudadrv.cuda_context_for(1).new_stream()
 array = stream.to_device(np.arange(24 << 20, dtype=np.uint8))

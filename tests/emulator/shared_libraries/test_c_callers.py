@@ -363,27 +363,26 @@ def test_forms_of_older_versions_are_found_where_they_take_the_same() -> None:
 
 def test_null_where_an_address_belongs_is_an_invalid_value_in_every_function() -> None:
     assert _told("""
-        from cudadrv.emulator.shared_libraries.driver_table import PLAIN
-        from cudadrv.emulator.shared_libraries.libcuda import _PROC_ADDRESS, _TABLES
-        special = [form for table in _TABLES for form in table.by_signature]
-        forms = [*PLAIN, *special, *_PROC_ADDRESS]
+        from cudadrv.driver.functions import forms
+        from cudadrv.emulator.shared_libraries.signature import signature
         with stand_in():
             for number in (0, 1):
                 accepted = []
-                for form in forms:
+                for form in map(signature, forms()):
                     cuda = library()
-                    function = getattr(cuda, form.name)
+                    function = getattr(cuda, form.symbol)
                     function.argtypes = [each.c_type for each in form.parameters]
                     given = [
                         each.c_type() if each.word.startswith("@") and not each.mark
                         else None if each.word == "text" and not each.mark
-                        else 0 if each.mark or each.word in ("size", "stream") or "*" in each.word
+                        else 0 if each.mark or "*" in each.word
+                        else 0 if each.word in ("size", "bytes", "stream")
                         else number
                         for each in form.parameters
                     ]
                     code = function(*given)  # a crash would end the process
                     if any(each.is_needed for each in form.parameters) and code != 1:
-                        accepted.append((form.name, code))
+                        accepted.append((form.symbol, code))
                 print(accepted)
     """) == ["[]", "[]"]
 

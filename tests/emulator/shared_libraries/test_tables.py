@@ -6,48 +6,49 @@ import struct
 
 import pytest
 
+from cudadrv.driver.functions import FunctionForm, forms, read_table
 from cudadrv.emulator import Emulator
-from cudadrv.emulator.shared_libraries.driver_table import PLAIN
-from cudadrv.emulator.shared_libraries.graphs import GRAPHS
-from cudadrv.emulator.shared_libraries.green_contexts import GREEN_CONTEXTS
-from cudadrv.emulator.shared_libraries.handlers import Handler
-from cudadrv.emulator.shared_libraries.launching import LAUNCHING
-from cudadrv.emulator.shared_libraries.loading import LOADING
-from cudadrv.emulator.shared_libraries.memory import MEMORY
-from cudadrv.emulator.shared_libraries.queries import QUERIES
+from cudadrv.emulator.calls.call import value_count
+from cudadrv.emulator.shared_libraries.libcuda import HANDLERS
 from cudadrv.emulator.shared_libraries.shared_object import MACHINES, elf_image
 from cudadrv.emulator.shared_libraries.signature import Signature, signature
-from cudadrv.emulator.tensor_map_functions import FUNCTIONS
 
-TABLES = (LAUNCHING, LOADING, QUERIES, MEMORY, GRAPHS, GREEN_CONTEXTS)
-SPECIAL: dict[Signature, Handler] = {
-    signature(f"{name} {words}"): handler for name, (words, handler) in FUNCTIONS.items()
-}
-SPECIAL |= {s: h for table in TABLES for s, h in table.by_signature.items()}
+FORMS = {form.symbol: form for form in forms() if form.name != "cuGetProcAddress"}
+PLAIN = [form for symbol, form in FORMS.items() if symbol not in HANDLERS]
 
 
-@pytest.mark.parametrize("form", PLAIN, ids=lambda form: form.name)
-def test_the_emulator_takes_what_a_line_of_the_table_passes_on(form: Signature) -> None:
-    taken = inspect.signature(getattr(Emulator, form.base_name)).parameters
-    assert len(taken) - 1 == sum(not p.is_result for p in form.parameters)
+def parsed(line: str) -> Signature:
+    return signature(*read_table(line))
 
 
-@pytest.mark.parametrize("form", SPECIAL, ids=lambda form: form.name)
-def test_a_handler_takes_the_emulator_and_the_parameters_of_its_line(form: Signature) -> None:
-    taken = list(inspect.signature(SPECIAL[form]).parameters.values())
+@pytest.mark.parametrize("form", PLAIN, ids=lambda form: form.symbol)
+def test_the_emulator_takes_and_gives_what_a_line_of_the_table_passes_on(
+    form: FunctionForm,
+) -> None:
+    function = getattr(Emulator, form.name)
+    results = sum(word.startswith(">") for word in form.parameters)
+    taken = inspect.signature(function).parameters
+    assert len(taken) - 1 == len(form.parameters) - results
+    assert value_count(function) == results
+
+
+@pytest.mark.parametrize("symbol", HANDLERS)
+def test_a_handler_takes_the_emulator_and_the_parameters_of_its_line(symbol: str) -> None:
+    taken = list(inspect.signature(HANDLERS[symbol]).parameters.values())
+    words = FORMS[symbol].parameters
     if taken[-1].kind is inspect.Parameter.VAR_POSITIONAL:
-        assert len(form.parameters) >= len(taken) - 2
+        assert len(words) >= len(taken) - 2
     else:
-        assert len(taken) - 1 == len(form.parameters)
+        assert len(taken) - 1 == len(words)
 
 
 def test_no_function_is_there_twice() -> None:
-    names = [form.name for form in (*PLAIN, *SPECIAL)]
-    assert len(names) == len(set(names))
+    symbols = [form.symbol for form in forms()]
+    assert len(symbols) == len(set(symbols))
 
 
 def test_a_structure_is_read_where_the_caller_has_it() -> None:
-    form = signature("cuMemPoolCreate 11020 >size *CUmemPoolProps")
+    form = parsed("cuMemPoolCreate 11020 >size *CUmemPoolProps")
     assert form.parameters[1].read(0, per_thread=False) is None
     memory = ctypes.create_string_buffer(256)
     ctypes.c_uint.from_buffer(memory).value = 1
@@ -56,7 +57,7 @@ def test_a_structure_is_read_where_the_caller_has_it() -> None:
 
 
 def test_a_default_stream_is_the_threads_own_only_in_its_variant() -> None:
-    (stream,) = signature("cuStreamSynchronize 2000 stream").parameters
+    (stream,) = parsed("cuStreamSynchronize 2000 stream").parameters
     assert [stream.read(0, per_thread=p) for p in (False, True)] == [0, 2]
     assert [stream.read(7, per_thread=p) for p in (False, True)] == [7, 7]
 
@@ -76,7 +77,5 @@ def test_jumps_of_64_bit_arm_load_their_slots() -> None:
 
 
 def test_callers_of_c_reach_every_function_of_the_emulator() -> None:
-    reached = {form.base_name for form in (*PLAIN, *SPECIAL)}
-    reached.add("cuGraphInstantiate")  # in C by cuGraphInstantiateWithFlags and ...WithParams
-    reached.add("cuGetProcAddress")  # which the library answers by itself
+    reached = {form.name for form in forms()}
     assert {name for name in dir(Emulator) if name.startswith("cu")} - reached == set()

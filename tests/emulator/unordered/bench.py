@@ -12,7 +12,7 @@ import numpy.typing as npt
 import cudadrv
 import ptx
 from cudadrv import emulator
-from cudadrv.emulator.timeline.choice import OrderName
+from cudadrv.emulator.timeline.schedule import OrderName
 from cudadrv.errors import IllegalAddressError
 
 N = 256

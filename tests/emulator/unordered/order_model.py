@@ -19,7 +19,7 @@ from cudadrv.driver._api import (
     CUstreamCaptureMode,
 )
 from cudadrv.emulator import Emulator, Finding
-from cudadrv.emulator.timeline.choice import OrderName
+from cudadrv.emulator.timeline.schedule import OrderName
 
 from ..calls import CAPTURE_RELAXED, LEGACY, Parameters, functions, launch, load, ok
 from ..kernels import FILL

@@ -10,7 +10,7 @@ import pytest
 
 from cudadrv import emulator
 from cudadrv.emulator.node_kind import NodeKind
-from cudadrv.emulator.timeline.choice import OrderName
+from cudadrv.emulator.timeline.schedule import OrderName
 
 from .bench import Bench, Body, N, findings_of
 from .host_programs import (

@@ -11,7 +11,7 @@ from campaigns.order_faults.bench import Bench as OrderBench, Body as OrderBody
 from campaigns.order_faults.programs import PROGRAMS as PROGRAMS_OF_ORDER
 from cudadrv import emulator
 from cudadrv.emulator.node_kind import NodeKind
-from cudadrv.emulator.timeline.choice import OrderName
+from cudadrv.emulator.timeline.schedule import OrderName
 from cudadrv.errors import CudadrvError
 from tests.short_cases import few
 

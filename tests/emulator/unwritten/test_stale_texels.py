@@ -12,7 +12,7 @@ import pytest
 import cudadrv
 import ptx
 from cudadrv import CudaArray, FilterMode, LaunchConfig, Surface, Texture, emulator
-from cudadrv.emulator.timeline.choice import OrderName
+from cudadrv.emulator.timeline.schedule import OrderName
 
 W, H = 16, 4
 SOURCE = """

@@ -8,7 +8,7 @@ import pytest
 import cudadrv
 from cudadrv import emulator
 from cudadrv.driver import _api as driver
-from cudadrv.emulator.timeline.choice import OrderName
+from cudadrv.emulator.timeline.schedule import OrderName
 from cudadrv.errors import CheckError
 from tests.short_cases import few
 

@@ -22,7 +22,7 @@ from cudadrv import (
     Texture,
     emulator,
 )
-from cudadrv.emulator.timeline.choice import OrderName
+from cudadrv.emulator.timeline.schedule import OrderName
 
 W, H = 16, 4
 SOURCE: Final = """

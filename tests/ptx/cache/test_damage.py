@@ -67,7 +67,11 @@ def test_entry_of_another_key_is_a_miss(entry: bytes) -> None:
     assert decode(entry, sealed_key({"source": "t"}).digest) is None
 
 
-@pytest.mark.parametrize("content", [b"", b"\0" * 4096, b"cudadrv cache 1\n", os.urandom(4096)])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\0" * 4096, b"cudadrv cache 1\n", os.urandom(4096)],
+    ids=["empty", "zeros", "header", "random"],
+)
 def test_foreign_file_is_replaced(tmp_path: Path, content: bytes) -> None:
     ImageCache(tmp_path).get_or_compile(SOURCE, PTX80)
     entry_of(tmp_path).write_bytes(content)

@@ -131,7 +131,7 @@ def test_reads_that_fail_cost_one_warning(
 
 @pytest.mark.skipif(os.name == "nt", reason="no RLIMIT_FSIZE")
 def test_write_that_fails_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
-    before = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))"
+    before = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))"
     answer = run(tmp_path / "cache", before)
     assert answer["right"]
     assert answer["origins"] == ["compiled", "compiled", "memory"]

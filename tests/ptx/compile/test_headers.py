@@ -18,7 +18,7 @@ from ptx import CompileError, CompileOptions, HeaderNotFoundError, Target, _nvrt
 from ptx.cache import toolchain
 from ptx.cache.folder import PrivateFolder
 from ptx.headers import install_command, package_of
-from ptx.request import CompileRequest
+from ptx.options import CompileRequest
 
 from .fake_headers import environment_without_headers, link_bindings, write_runtime, write_toolkit
 

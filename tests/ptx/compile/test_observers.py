@@ -11,7 +11,7 @@ import pytest
 
 import ptx
 from ptx import CompileError, CompileOptions, LinkError, Target
-from ptx.observers import observed
+from ptx.compiling import observed
 from tests.several_threads import all_at_once
 
 KERNEL = 'extern "C" __global__ void k(float* a) { a[0] = 1.0f; }'

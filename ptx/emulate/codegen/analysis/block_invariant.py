@@ -11,6 +11,7 @@ from collections.abc import Collection
 
 from ptx.emulate.codegen.cfg import Block, BlockStep
 from ptx.emulate.codegen.table import Effect
+from ptx.isa.instruction_facts import InstructionKind, facts_of
 from ptx.isa.model import (
     Address,
     FloatImmediate,
@@ -23,11 +24,6 @@ from ptx.isa.model import (
     Symbol,
 )
 
-_OPCODES = frozenset(
-    {"mov", "cvt", "cvta", "add", "sub", "mul", "mad", "shl", "shr", "and", "or", "xor", "not",
-     "neg", "abs", "min", "max", "div", "rem", "selp", "setp", "bfe", "bfi", "lop3", "mul24",
-     "mad24", "sad", "prmt"}
-)  # fmt: skip
 _PLACES = frozenset({"tid", "laneid", "warpid"})
 _COMMON = frozenset({"ntid", "nctaid", "warpsize"})
 _MOST_BLOCKS = 4096  # a larger kernel is not looked into: dominators take quadratic time
@@ -116,17 +112,18 @@ class _Search:
             return False
         if not isinstance(instruction.operands[0], Register):
             return False
-        if instruction.opcode == "ld":
-            return self._reads_parameter(instruction)
-        pure = step.operation.effect is Effect.PURE and instruction.opcode in _OPCODES
+        facts = facts_of(instruction)
+        if facts.kind is InstructionKind.LOAD:
+            return facts.space == "param" and self._reads_parameter(instruction)
+        moves = facts.copies_value or facts.passes_operand
+        pure = step.operation.effect is Effect.PURE and (facts.is_calculation or moves)
         carries = step.operation.reads_carry or step.operation.writes_carry
         return pure and not carries and all(map(_is_fixed, instruction.operands[1:]))
 
     def _reads_parameter(self, instruction: Instruction) -> bool:
         source = instruction.operands[1]
         return (
-            "param" in instruction.modifiers
-            and isinstance(source, Address)
+            isinstance(source, Address)
             and isinstance(source.base, Symbol)
             and source.base.name in self._parameters
         )

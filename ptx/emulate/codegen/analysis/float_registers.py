@@ -11,15 +11,8 @@ On registers that never hold a subnormal number `.ftz` has nothing to do.
 from __future__ import annotations
 
 from ptx.emulate.codegen.registers import registers_in
-from ptx.isa.model import TYPE_BYTES, Body, FloatImmediate, Instruction, Operand, Register
-
-_BLIND = frozenset(
-    {"add", "sub", "mul", "fma", "mad", "div", "rcp", "sqrt", "rsqrt", "sin", "cos", "ex2", "lg2",
-     "tanh", "neg", "abs", "min", "max", "set", "setp", "testp", "cvt"}
-)  # fmt: skip
-"""Opcodes whose results do not depend on which NaN a float32 operand is."""
-_KEEP_PAYLOAD = frozenset({"f32", "f64", "tf32"})
-"""Targets of `cvt` for which it does."""
+from ptx.isa.instruction_facts import InstructionKind, facts_of
+from ptx.isa.model import Body, FloatImmediate, Instruction, Operand, Register
 
 
 def registers_with_visible_bits(body: Body) -> frozenset[str]:
@@ -27,11 +20,14 @@ def registers_with_visible_bits(body: Body) -> frozenset[str]:
     visible: set[str] = set()
     copies: dict[str, list[str]] = {}
     for statement in body.statements:
-        if not isinstance(statement, Instruction) or _is_blind(statement):
+        if not isinstance(statement, Instruction):
+            continue
+        facts = facts_of(statement)
+        if facts.ignores_nan_payload:
             continue
         operands = statement.operands
         target = operands[0] if operands else None
-        if statement.opcode in ("mov", "selp") and isinstance(target, Register):
+        if facts.is_move and isinstance(target, Register):
             sources = copies.setdefault(target.name, [])
             if all(not _is_compound(operand) for operand in operands[1:]):
                 sources += [each.name for each in operands[1:] if isinstance(each, Register)]
@@ -54,19 +50,6 @@ def _is_compound(operand: object) -> bool:
     return hasattr(operand, "items")
 
 
-def _is_blind(instruction: Instruction) -> bool:
-    if instruction.opcode not in _BLIND:
-        return False
-    types = [word for word in instruction.modifiers if word in TYPE_BYTES]
-    if not types or types[-1] != "f32":
-        return False
-    if instruction.opcode == "cvt":
-        return types[0] not in _KEEP_PAYLOAD
-    if "xorsign" in instruction.modifiers:
-        return False  # it takes the sign of a NaN that lost
-    return instruction.opcode == "set" or len(types) == 1
-
-
 _EXPONENT = 0x7F80_0000
 _FRACTION = 0x007F_FFFF
 
@@ -85,12 +68,14 @@ def registers_without_subnormals(body: Body) -> frozenset[str]:
         if not isinstance(statement, Instruction) or not statement.operands:
             continue
         target = statement.operands[0]
-        if not isinstance(target, Register) or statement.opcode == "call":
-            for operand in statement.operands if statement.opcode == "call" else (target,):
+        facts = facts_of(statement)
+        is_call = facts.kind is InstructionKind.CALL
+        if not isinstance(target, Register) or is_call:
+            for operand in statement.operands if is_call else (target,):
                 others.update(register.name for register in registers_in(operand))
-        elif _flushes(statement):
+        elif facts.flushes_result:
             written.add(target.name)
-        elif statement.opcode in ("mov", "selp") and all(map(_is_plain, statement.operands[1:3])):
+        elif facts.is_move and all(map(_is_plain, statement.operands[1:3])):
             written.add(target.name)
             for operand in statement.operands[1:3]:
                 if isinstance(operand, Register):
@@ -105,16 +90,6 @@ def registers_without_subnormals(body: Body) -> frozenset[str]:
                 seen.add(target_name)
                 waiting.append(target_name)
     return frozenset(written - seen)
-
-
-def _flushes(instruction: Instruction) -> bool:
-    words = instruction.modifiers
-    if "ftz" not in words:
-        return False
-    types = [word for word in words if word in TYPE_BYTES]
-    if instruction.opcode == "cvt":
-        return types[:1] == ["f32"]
-    return types == ["f32"] and instruction.opcode != "slct"
 
 
 def _is_plain(operand: Operand) -> bool:

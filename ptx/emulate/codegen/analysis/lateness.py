@@ -11,26 +11,15 @@ from typing import Final
 
 from ptx.emulate.codegen.cfg import Block, BlockStep
 from ptx.emulate.kernel_facts import Late
+from ptx.isa.instruction_facts import GENERIC, InstructionKind, facts_of
 
-_ASYNCHRONOUS: Final = (
-    "cp.async",
-    "cp.reduce.async",
-    "st.async",
-    "red.async",
-    "wgmma.",
-    "tcgen05.",
-)
-_STRONG: Final = frozenset({"volatile", "relaxed", "acquire", "mmio", "cv", "cg"})
-_OWN_SPACES: Final = frozenset({
-    "shared", "shared::cta", "shared::cluster", "local", "const", "param", "param::entry",
-    "param::func",
-})  # fmt: skip
+_OF_ALL_BLOCKS: Final = ("global", GENERIC)
 
 
 def may_be_late(blocks: list[Block], others: Late) -> Late:
     """What may be late in a function, or in `others` of the kernel."""
     steps = [step for block in blocks for step in block.steps]
-    copies = any(step.operation.name.startswith(_ASYNCHRONOUS) for step in steps)
+    copies = any(facts_of(step.instruction).may_be_late for step in steps)
     read = {number for step in steps for number in step.reads}
     return Late(
         copies or others.copies, others.stores or any(_sees_others(step, read) for step in steps)
@@ -39,9 +28,9 @@ def may_be_late(blocks: list[Block], others: Late) -> Late:
 
 def _sees_others(step: BlockStep, read: set[int]) -> bool:
     """Whether an instruction reads what other blocks may write in the same launch."""
-    modifiers = frozenset(step.instruction.modifiers)
-    if modifiers & _OWN_SPACES:
+    facts = facts_of(step.instruction)
+    if facts.space not in _OF_ALL_BLOCKS:
         return False
-    if step.instruction.opcode == "ld":
-        return bool(modifiers & _STRONG)
-    return step.instruction.opcode == "atom" and bool(read.intersection(step.writes))
+    if facts.kind is InstructionKind.LOAD:
+        return facts.is_strong or facts.reads_past_l1
+    return facts.kind is InstructionKind.ATOMIC and bool(read.intersection(step.writes))

@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ptx.emulate.check.tensor_cores import Action, PendingUse, WorkerKind
 from ptx.emulate.codegen.cfg import Block, BlockStep
 from ptx.emulate.codegen.table import Effect
+from ptx.emulate.kernel_facts import Action, PendingUse, WorkerKind
+from ptx.isa.instruction_facts import InstructionKind, facts_of
 from ptx.isa.model import Immediate
 
 _LOADED: Final = -1
@@ -42,7 +43,7 @@ class _Pending(NamedTuple):
     def behind(self, step: BlockStep) -> _Pending:
         """Return what is pending after an instruction."""
         i, ages = step.instruction, self.ages
-        name = f"{i.opcode}.{i.modifiers[0]}" if i.modifiers else i.opcode
+        name = facts_of(i).name
         if name == "wgmma.commit_group":
             return _Pending({
                 each: age if age == _LOADED else min(age + 1, _OLDEST)
@@ -137,8 +138,7 @@ def _blocks_before_waits(blocks: Sequence[Block]) -> set[int]:
 def _comes_to_wait(block: Block, awaited: set[int]) -> bool:
     first = block.steps[0] if block.steps else None
     if first is not None and first.operation.effect is Effect.SYNCS:
-        i = first.instruction
-        return i.opcode == "tcgen05" and i.modifiers[0] == "wait::ld"
+        return facts_of(first.instruction).name == "tcgen05.wait::ld"
     return _ends_before_wait(block, awaited)
 
 
@@ -165,7 +165,7 @@ def _use(
     else:
         action = Action.READS
         reads = tuple([each for each in reads if each in known])
-        if i.opcode == "st" and "local" in i.modifiers:
+        if facts_of(i).kind is InstructionKind.STORE and facts_of(i).space == "local":
             reads = ()  # code for a debugger stores every variable
     kind: WorkerKind = "loads" if i.opcode == "tcgen05" else "products"
     return PendingUse(i, action, kind, reads, step.writes, tuple([names[each] for each in reads]))
@@ -173,10 +173,7 @@ def _use(
 
 def _begins(step: BlockStep) -> bool:
     """Whether it gives registers results that are there later."""
-    i = step.instruction
-    if i.opcode == "wgmma":
-        return i.modifiers[0] == "mma_async"
-    return i.opcode == "tcgen05" and i.modifiers[0] == "ld"
+    return facts_of(step.instruction).name in ("wgmma.mma_async", "tcgen05.ld")
 
 
 def _factors(step: BlockStep) -> Iterator[int]:

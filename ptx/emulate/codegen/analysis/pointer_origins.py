@@ -19,6 +19,7 @@ from ptx.emulate.codegen.scope import FunctionScope
 from ptx.emulate.exec.kernel_code import KernelCode
 from ptx.emulate.memory.extents import Origin
 from ptx.emulate.memory.site import Site
+from ptx.isa.instruction_facts import InstructionKind, facts_of
 from ptx.isa.model import Address, Immediate, Instruction, Operand, Pair, Register, Symbol, Vector
 
 Sum = frozenset[tuple[Origin, int]]
@@ -27,12 +28,6 @@ _PLAIN: Final[Sums] = frozenset({frozenset()})
 _NOTHING: Final[Sums] = frozenset()  # of a register that nothing has written yet
 _MOST_SUMS: Final = 4
 _MOST_OFFSET: Final = 1 << 31
-_SAME: Final = frozenset({"mov", "cvta", "cvt", "min", "max"})
-# Their results are plain numbers, whatever pointers they are given.
-_LOADS: Final = frozenset({
-    "ld", "ldu", "atom", "tex", "tld4", "txq", "suld", "setp", "set", "testp", "call", "vote",
-    "match", "activemask", "elect", "mbarrier", "isspacep",
-})  # fmt: skip
 
 Value = Sums | None  # None: not followed
 
@@ -98,10 +93,10 @@ class PointerOrigins:
 
     def _sums_of_address(self, site: Site) -> Value:
         instruction = site.instruction
-        if "tensor" in instruction.modifiers:
+        if "tensor" in site.facts.words:
             return None  # which of its accesses this is, nothing tells
         places = [each for each in instruction.operands if isinstance(each, Address)]
-        if len(places) == 2 and instruction.opcode == "cp":
+        if len(places) == 2 and site.facts.kind is InstructionKind.COPY:
             place = places[0 if site.writes else 1]
         elif len(places) == 1:
             place = places[0]
@@ -120,10 +115,10 @@ class PointerOrigins:
 
     def _result(self, step: _Step, number: int) -> Value:
         instruction, sources = step.instruction, step.sources
-        opcode = instruction.opcode
-        if opcode == "ld" and any(each.startswith("param") for each in instruction.modifiers):
+        opcode, facts = instruction.opcode, facts_of(instruction)
+        if facts.kind is InstructionKind.LOAD and facts.space == "param":
             return self._parameter(instruction, number)
-        if opcode in _LOADS:
+        if facts.gives_number:
             return _PLAIN
         values = [self._value(each) for each in sources]
         if any(each == _NOTHING for each in values):
@@ -135,11 +130,11 @@ class PointerOrigins:
         if any(each is None for each in values) or len(step.targets) > 1:
             return None
         known = [each for each in values if each is not None]
-        if opcode in _SAME and len(known) <= 2:
+        if facts.passes_operand and len(known) <= 2:
             return frozenset().union(*known)
         if opcode == "selp":
             return known[0] | known[1]
-        if opcode in ("add", "sub") and len(known) == 2:
+        if facts.kind is InstructionKind.ADDITION and len(known) == 2:
             return _added(known[0], known[1], -1 if opcode == "sub" else 1)
         if opcode == "mad" and known[0] == known[1] == _PLAIN:
             return known[2]
@@ -154,7 +149,7 @@ class PointerOrigins:
         place = instruction.operands[1]
         if not isinstance(place, Address) or not isinstance(place.base, Symbol):
             return None  # an array of pointers, by an index
-        if not instruction.modifiers[-1].endswith("64"):
+        if not facts_of(instruction).type_suffix.endswith("64"):
             return _PLAIN
         origin = self._parameter_at(place.base.name, place.base.offset + place.offset + 8 * number)
         return _PLAIN if origin is None else frozenset({frozenset({(origin, 1)})})

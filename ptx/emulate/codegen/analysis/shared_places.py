@@ -15,14 +15,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from ptx.emulate.check.memory_model import is_atomic_or_volatile
 from ptx.emulate.codegen.cfg import Block, BlockStep
 from ptx.emulate.codegen.table import Effect
 from ptx.emulate.kernel_facts import Update
+from ptx.isa.instruction_facts import InstructionKind, facts_of
 from ptx.isa.model import Address, Instruction, Operand, Register
 
-# What gives the same where it is given the same, as an address is computed.
-_ARITHMETIC: Final = frozenset({"add", "sub", "mul", "mad", "shl", "cvt", "and", "or"})
 _MOST_DEEP: Final = 16
 
 Value: TypeAlias = tuple[object, ...]
@@ -80,11 +78,12 @@ class Places:
             return None
         (writer,) = writers
         opcode, sources = writer.opcode, writer.operands[1:]
-        if opcode == "cvta" and "global" in writer.modifiers:
+        facts = facts_of(writer)
+        if opcode == "cvta" and facts.space == "global":
             return self._value(sources[0], depth + 1)
         if opcode == "mov" and len(sources) == 1 and isinstance(sources[0], Register):
             return self._value(sources[0], depth + 1)
-        if opcode not in _ARITHMETIC:
+        if not facts.is_calculation:
             return (register.name,)
         values = [self._value(each, depth + 1) for each in sources]
         if None in values:
@@ -107,7 +106,7 @@ def guessed_reads(blocks: Sequence[Block]) -> set[int]:
         id(step.instruction)
         for block in blocks
         for at, step in enumerate(block.steps)
-        if step.instruction.opcode == "ld"
+        if facts_of(step.instruction).kind is InstructionKind.LOAD
         and (place := places.of(step.instruction)) in swapped
         and _is_checked(blocks, block, at + 1, _Swaps(places, place))
     }
@@ -134,7 +133,7 @@ def _is_checked(blocks: Sequence[Block], block: Block, start: int, swaps: _Swaps
     while waiting:
         here = waiting.pop()
         following = list(here.successors)
-        if not following and here.steps[-1].instruction.opcode != "trap":
+        if not following and facts_of(here.steps[-1].instruction).kind is not InstructionKind.TRAP:
             return False  # the function ends, and nothing was swapped
         for each in following:
             if each not in known and not swaps.any_of(blocks[each].steps):
@@ -144,11 +143,9 @@ def _is_checked(blocks: Sequence[Block], block: Block, start: int, swaps: _Swaps
 
 
 def _is_swap(step: BlockStep) -> bool:
-    return "cas" in step.instruction.modifiers
+    return "cas" in facts_of(step.instruction).words
 
 
-_PASSED_ON: Final = frozenset({"mov", "cvt"})
-_IDEMPOTENT: Final = frozenset({"or", "and", "min", "max", "selp"})
 Writers = dict[int, list[BlockStep]]
 
 
@@ -159,13 +156,13 @@ def updates_of(blocks: Sequence[Block], first: int) -> dict[int, Update]:
     set is none.
     """
     strong = [
-        step
+        (facts_of(step.instruction).kind, step)
         for block in blocks
         for step in block.steps
-        if step.instruction.opcode in ("ld", "st") and is_atomic_or_volatile(step.instruction)
+        if facts_of(step.instruction).is_strong
     ]
-    loads = [step for step in strong if step.instruction.opcode == "ld"]
-    stores = [step for step in strong if step.instruction.opcode == "st"]
+    loads = [step for kind, step in strong if kind is InstructionKind.LOAD]
+    stores = [step for kind, step in strong if kind is InstructionKind.STORE]
     found: dict[int, Update] = {}
     if not loads or not stores:
         return found
@@ -175,11 +172,11 @@ def updates_of(blocks: Sequence[Block], first: int) -> dict[int, Update]:
         place, value = places.of(store.instruction), store.instruction.operands[-1]
         if not isinstance(value, Register):
             continue
-        sources, last = sources_of(writers, store.reads[-1])
+        sources, is_idempotent = sources_of(writers, store.reads[-1])
         used = [s for s in loads if id(s) in sources and places.of(s.instruction) == place]
         if used:
             number = numbers.setdefault(place, first + len(numbers))
-            update = Update(number, is_idempotent=last <= _IDEMPOTENT)
+            update = Update(number, is_idempotent)
             found |= {id(each.instruction): update for each in (*used, store)}
     return found
 
@@ -194,10 +191,13 @@ def writers_of(blocks: Sequence[Block]) -> Writers:
     return found
 
 
-def sources_of(writers: Writers, register: int) -> tuple[set[int], set[str]]:
-    """By what a register's value is made, by identity, as far as loads; the last opcodes of it."""
+def sources_of(writers: Writers, register: int) -> tuple[set[int], bool]:
+    """The steps that make a register's value, by identity, as far as loads.
+
+    Also whether the last of them, moves apart, give the same when they are repeated.
+    """
     found: set[int] = set()
-    last: set[str] = set()
+    is_idempotent = True
     waiting = [(register, True)]
     while waiting:
         each, is_last = waiting.pop()
@@ -205,13 +205,13 @@ def sources_of(writers: Writers, register: int) -> tuple[set[int], set[str]]:
             if id(step) in found:
                 continue
             found.add(id(step))
-            opcode = step.instruction.opcode
-            passes_on = is_last and opcode in _PASSED_ON
+            facts = facts_of(step.instruction)
+            passes_on = is_last and facts.copies_value and facts.passes_operand
             if is_last and not passes_on:
-                last.add(opcode)
+                is_idempotent &= facts.is_idempotent
             if step.operation.effect is Effect.PURE:
                 waiting += [(read, passes_on) for read in step.reads]
-    return found, last
+    return found, is_idempotent
 
 
 def polls_of(blocks: Sequence[Block], numbers: Mapping[str, int]) -> set[int]:
@@ -223,9 +223,9 @@ def polls_of(blocks: Sequence[Block], numbers: Mapping[str, int]) -> set[int]:
         (block, step)
         for block in blocks
         for step in block.steps
-        if step.instruction.opcode == "ld"
-        and "volatile" in step.instruction.modifiers
-        and "global" not in step.instruction.modifiers
+        if (facts := facts_of(step.instruction)).is_volatile
+        and facts.kind is InstructionKind.LOAD
+        and facts.space != "global"
     ]
     if not loads:
         return set()

@@ -7,12 +7,11 @@ without optimisation. What only copies a value is not told of: half of a vector 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
 from ptx.emulate.codegen.cfg import Block, BlockStep, bits
 from ptx.emulate.codegen.registers import CARRY
+from ptx.isa.instruction_facts import facts_of
 
-_COPIES: Final = frozenset({"mov", "selp", "prmt", "bfi", "cvt", "shfl", "st"})
 _Numbers = frozenset[int]
 
 
@@ -91,7 +90,7 @@ def _is_copy(step: BlockStep) -> bool:
 
 def _used(step: BlockStep) -> tuple[int, ...]:
     """The registers whose values an instruction needs."""
-    if step.instruction.guard is not None or step.instruction.opcode in _COPIES:
+    if step.instruction.guard is not None or facts_of(step.instruction).copies_value:
         return ()
     if step.operation.updates:
         return tuple([each for each in step.reads if each not in step.writes])

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ptx.emulate.codegen.registers import registers_in
+from ptx.emulate.codegen.table import find_operation, in_table_order
 from ptx.emulate.memory.written import Use
+from ptx.isa.instruction_facts import InstructionKind, facts_of
 from ptx.isa.model import Address, Body, Instruction, Operand, Register, Vector
-
-_STORES = ("st",)
-_WITHOUT_RESULT = ("st", "red", "call", "bar", "barrier", "suld", "sust", "cp", "mbarrier")
 
 
 def uses_of(bodies: Iterable[Body], instruction: Instruction) -> tuple[Use, ...]:
@@ -17,7 +16,7 @@ def uses_of(bodies: Iterable[Body], instruction: Instruction) -> tuple[Use, ...]
 
     An instruction that is only part of a copy, such as `cp.async`, gives registers nothing.
     """
-    if not instruction.operands or instruction.opcode in ("red", "cp"):
+    if not instruction.operands or not _has_result(instruction):
         return ()
     body = next((b for b in bodies if any(s is instruction for s in b.statements)), None)
     if body is None:
@@ -38,7 +37,7 @@ def _use_of(body: Body, element: Operand) -> Use:
                 results = {each.name for each in registers_in(reader.operands[0])} - known
                 known |= results
                 waiting += results
-            elif reader.opcode in _STORES and not _is_address(reader, name):
+            elif facts_of(reader).kind is InstructionKind.STORE and not _is_address(reader, name):
                 found = max(found, Use.COPIED)
             else:
                 return Use.USED
@@ -54,12 +53,18 @@ def _readers(body: Body, name: str) -> Iterator[Instruction]:
         if guard is not None and guard.register.name == name:
             yield statement
             continue
-        has_result = statement.opcode not in _WITHOUT_RESULT
+        has_result = _has_result(statement)
         for position, operand in enumerate(statement.operands):
             is_result = has_result and position == 0 and isinstance(operand, Register | Vector)
             if not is_result and any(each.name == name for each in registers_in(operand)):
                 yield statement
                 break
+
+
+def _has_result(instruction: Instruction) -> bool:
+    """Whether its first operand is a destination."""
+    operation = find_operation(in_table_order(instruction))
+    return operation is not None and operation.writes > 0
 
 
 def _is_address(store: Instruction, name: str) -> bool:

@@ -9,7 +9,6 @@ from ptx.emulate.codegen.table import Operation, type_suffix
 from ptx.isa.model import Instruction
 
 EmitLane = Callable[[LaneEmitter, Instruction], None]
-LOADS, STORES = frozenset({"ld", "ldu"}), frozenset({"st"})
 _LANE: dict[tuple[str, str], EmitLane] = {}
 
 

@@ -24,16 +24,18 @@ from ptx.emulate.codegen.cfg import Block, BlockStep, bits
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.lane.lane_emitter import LaneEmitter
 from ptx.emulate.codegen.lane.lane_registers import NoLaneCode
-from ptx.emulate.codegen.lane.lane_table import LOADS, STORES, find_lane
+from ptx.emulate.codegen.lane.lane_table import find_lane
 from ptx.emulate.codegen.table import Effect
 from ptx.emulate.exec.kernel_code import KernelCode
 from ptx.emulate.exec.lane.lane_code import GOES_ON, LanePart, Loop, Part, VectorPart
 from ptx.emulate.model.types import NUMPY
 from ptx.emulate.threads.fibre import Fibre
 from ptx.emulate.threads.rows import column, value_of
+from ptx.isa.instruction_facts import InstructionKind, facts_of
 from ptx.isa.model import Symbol
 
-_USE_ALL = frozenset({"call", "ret", "brx"})  # use registers beyond those that they name
+# They use registers beyond those that they name.
+_USE_ALL = frozenset({InstructionKind.CALL, InstructionKind.RETURN, InstructionKind.BRANCH})
 
 
 def vector_part(code: KernelCode, unit: Unit, block: Block, first: int, end: int) -> VectorPart:
@@ -47,7 +49,7 @@ def vector_part(code: KernelCode, unit: Unit, block: Block, first: int, end: int
     emitter.live_out = unit.live_behind(block)
     reads: dict[int, None] = {}
     writes: set[int] = set()
-    opcode = ""
+    kind: InstructionKind | None = None
     for step, live in zip(block.steps[first:end], lives[first:end], strict=True):
         emitter.start(step.instruction)
         emitter.live_results = frozenset(each for each in step.writes if live >> each & 1)
@@ -55,14 +57,14 @@ def vector_part(code: KernelCode, unit: Unit, block: Block, first: int, end: int
             continue
         reads.update(dict.fromkeys(each for each in step.reads if each not in writes))
         writes.update(step.writes)
-        opcode = step.instruction.opcode
+        kind = facts_of(step.instruction).kind
         step.operation.emit(emitter, step.instruction)
     behind = lives[end - 1]
     if block.steps[end - 1].operation.effect is not Effect.ENDS:
         emitter.flush(behind)
         emitter.line(f"return {GOES_ON}")
     needs = None
-    if opcode in _USE_ALL:
+    if kind in _USE_ALL:
         needs = tuple({**reads, **dict.fromkeys(bits(emitter.live_out))})
     names: dict[str, object] = code.blocks.names
     source = "def part(f, R):\n    " + "\n    ".join(emitter.lines)
@@ -72,7 +74,7 @@ def vector_part(code: KernelCode, unit: Unit, block: Block, first: int, end: int
         tuple(reads),
         tuple(each for each in bits(behind) if each in writes),
         needs,
-        opcode == "ret",
+        kind is InstructionKind.RETURN,
         tuple(code.sites[sites:]),
     )
 
@@ -197,7 +199,7 @@ def _may_be_inside(block: Block, alone: bool) -> bool:
     for step in block.steps:
         if step.operation.effect in (Effect.ENDS, Effect.SYNCS):
             return False
-        if step.instruction.opcode in STORES and not alone:
+        if facts_of(step.instruction).kind is InstructionKind.STORE and not alone:
             return False
         if not find_lane(step.operation, step.instruction) and not (alone and may_be_called(step)):
             return False
@@ -267,8 +269,11 @@ def _function(
     return "def loop(f, rows, N, start, room):\n    " + "\n    ".join(body)
 
 
-_IN_NO_ORDER = frozenset({"ld", "ldu", "st", "ret", "exit", "trap", "brx", "bar", "barrier"})
-_STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio", "red"})
+_IN_NO_ORDER = frozenset({
+    InstructionKind.LOAD, InstructionKind.STORE, InstructionKind.RETURN, InstructionKind.EXIT,
+    InstructionKind.TRAP, InstructionKind.BRANCH, InstructionKind.BARRIER,
+    InstructionKind.WARP_BARRIER,
+})  # fmt: skip
 
 
 def _shows_order(step: BlockStep, unit: Unit) -> bool:
@@ -276,11 +281,12 @@ def _shows_order(step: BlockStep, unit: Unit) -> bool:
     instruction = step.instruction
     if step.operation.effect is Effect.PURE:
         return any("clock" in repr(each) or "timer" in repr(each) for each in instruction.operands)
-    if instruction.opcode == "call":
+    facts = facts_of(instruction)
+    if facts.kind is InstructionKind.CALL:
         target = call_target(instruction)
         named = isinstance(target, Symbol) and unit.scope.real_name(target.name) in unit.functions
         return not named
-    return instruction.opcode not in _IN_NO_ORDER or not _STRONG.isdisjoint(instruction.modifiers)
+    return facts.kind not in _IN_NO_ORDER or facts.is_strong or "red" in facts.words
 
 
 class LaneWriter:
@@ -378,10 +384,9 @@ class _LaneBlockWriter:
         emit = find_lane(step.operation, step.instruction)
         if emit is None:
             return self._inline(at)
-        opcode = step.instruction.opcode
-        if not self._alone and (
-            (opcode in STORES and self._accesses) or (opcode in LOADS and self._stored)
-        ):
+        kind = facts_of(step.instruction).kind
+        loads, stores = kind is InstructionKind.LOAD, kind is InstructionKind.STORE
+        if not self._alone and ((stores and self._accesses) or (loads and self._stored)):
             self._end_part(at)
             self._begin(at)
         emitter = self._emitter
@@ -391,8 +396,8 @@ class _LaneBlockWriter:
         except NoLaneCode:  # what it loaded stays; no name is read of what it began to compute
             return self._inline(at)
         self._emitted += 1
-        self._accesses += opcode in LOADS or opcode in STORES
-        self._stored |= opcode in STORES
+        self._accesses += loads or stores
+        self._stored |= stores
         return True
 
     def _inline(self, at: int) -> bool:

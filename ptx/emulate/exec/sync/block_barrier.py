@@ -13,18 +13,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.check.chunk_races import ChunkRaces
 from ptx.emulate.exec.merge import merge
 from ptx.emulate.exec.sync.skipped_barriers import SkippedBarriers
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import WARP, Geometry, Value
 from ptx.emulate.threads.fibre import GONE, Fibre, RunQueue
+from ptx.isa.instruction_facts import facts_of
 from ptx.isa.model import Instruction
+
+if TYPE_CHECKING:
+    from ptx.emulate.check.chunk_races import ChunkRaces
 
 Bools = NDArray[np.bool_]
 Counts = NDArray[np.int64]  # (blocks of the chunk,)
@@ -412,7 +416,7 @@ class BlockBarriers:
 def _is_aligned(entry: BarrierWait) -> bool:
     instruction = entry.instruction
     assert instruction is not None
-    return instruction.opcode == "bar" or "aligned" in instruction.modifiers
+    return instruction.opcode == "bar" or "aligned" in facts_of(instruction).words
 
 
 def _check_warps(entries: list[BarrierWait], *, sync: bool) -> None:
@@ -494,7 +498,7 @@ def _check(entries: list[BarrierWait], place: str, size: int, words: str) -> Non
     if len(places) < 2:
         return
     groups: Index = entries[0].fibre.blocks.geometry.index(place) // size
-    came_from = np.zeros(int(groups.max()) + 1, dtype=np.int64)
+    came_from = np.zeros(int(np.max(groups)) + 1, dtype=np.int64)
     for entry in entries:
         here = groups.take(entry.fibre.lane_numbers())
         known = came_from.take(here)

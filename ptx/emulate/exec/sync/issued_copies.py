@@ -6,12 +6,11 @@ What happens of them later, in an ordered launch, is told by the waits for them 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.check.chunk_races import ChunkRaces
-from ptx.emulate.check.tensor_cores import WorkerKind
 from ptx.emulate.exec.sync.bulk_copy import Amounts, Place, copies_to_blocks
 from ptx.emulate.exec.sync.mbarrier import mbarriers_of
 from ptx.emulate.memory.site import Site
@@ -19,6 +18,10 @@ from ptx.emulate.memory.tensor_memory import COLUMNS, HALF, LANES
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.threads.fibre import Fibre
+
+if TYPE_CHECKING:
+    from ptx.emulate.check.chunk_races import ChunkRaces
+    from ptx.emulate.kernel_facts import WorkerKind
 
 
 def note_copy(

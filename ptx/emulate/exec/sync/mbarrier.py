@@ -22,6 +22,7 @@ from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.threads.fibre import Fibre
 from ptx.emulate.threads.resident_blocks import ResidentBlocks
+from ptx.isa.instruction_facts import InstructionKind
 
 Words = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -333,7 +334,7 @@ class Mbarriers:
 
     def _note(self, fibre: Fibre, at: Index, site: Site) -> None:
         """Tell what looks for races of a use of objects."""
-        if self._blocks.races is not None and site.instruction.opcode == "mbarrier":
+        if self._blocks.races is not None and site.facts.kind is InstructionKind.MBARRIER:
             self._blocks.races.use_objects(fibre, at, site)
 
     def _put(self, at: Index, words: Words) -> None:

@@ -24,9 +24,9 @@ from ptx.emulate.exec.kernel_code import BlockFunction, KernelCode
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.threads import Registers
 from ptx.emulate.threads.fibre import Fibre
+from ptx.isa.instruction_facts import InstructionKind, facts_of
 
-_MEETINGS: Final = frozenset({"bar", "barrier", "shfl", "vote", "match", "redux", "elect"})
-_ENDS: Final = frozenset({"ret", "exit"})
+_ENDS: Final = (InstructionKind.RETURN, InstructionKind.EXIT)
 _WENT_AROUND: Final = 2
 
 
@@ -73,7 +73,7 @@ class SkippedBarriers:
         visits = self._visits.get(meeting)
         if visits is None or not len(waiting):
             return others[:0]
-        return others[visits[others] >= int(visits[waiting].min()) + _WENT_AROUND]
+        return others[visits[others] >= int(np.min(visits[waiting])) + _WENT_AROUND]
 
 
 def _meetings(code: KernelCode) -> dict[int, int]:
@@ -81,7 +81,7 @@ def _meetings(code: KernelCode) -> dict[int, int]:
     following = _following(code.successors)
     found: dict[int, int] = {}
     for block, (first, last) in enumerate(zip(code.first, code.last, strict=True)):
-        if not any(each is not None and each.opcode in _MEETINGS for each in (first, last)):
+        if not any(each is not None and facts_of(each).is_meeting for each in (first, last)):
             continue
         without = _reached(code, max(e for e in code.entries if e <= block), block)
         behind = following[block]
@@ -97,7 +97,8 @@ def _is_end(code: KernelCode, block: int) -> bool:
     first, last = code.first[block], code.last[block]
     if first is None:
         return False
-    return (first is last and first.opcode in _ENDS) or first.opcode == "mbarrier"
+    kind = facts_of(first).kind
+    return (first is last and kind in _ENDS) or kind is InstructionKind.MBARRIER
 
 
 def _reached(code: KernelCode, entry: int, without: int) -> set[int]:

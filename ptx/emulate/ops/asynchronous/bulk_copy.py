@@ -19,10 +19,10 @@ from ptx.emulate.ops.asynchronous.late_copy import (
 )
 from ptx.emulate.ops.groups import group_operation
 from ptx.emulate.ops.nothing import nothing
+from ptx.isa.instruction_facts import facts_of
 from ptx.isa.model import Immediate, Instruction, Operand
 
 _SECTION = "cp.async.bulk"
-_SPACES = {"global": "global", "shared::cta": "shared", "shared::cluster": "shared"}
 _HINT = "L2::cache_hint"
 SIGNAL = "mbarrier::complete_tx::bytes"
 _MULTICAST = "multicast::cluster"
@@ -52,8 +52,8 @@ def _operands(i: Instruction) -> list[Operand]:
 
 def _ends(e: Emitter, i: Instruction) -> tuple[str, str]:
     """The spaces of the target and the source."""
-    spaces = [_SPACES[word] for word in i.modifiers if word in _SPACES]
-    if len(spaces) != 2 or spaces == ["global", "global"]:
+    spaces = facts_of(i).spaces
+    if len(spaces) != 2 or spaces == ("global", "global"):
         raise e.refuse("it needs the spaces of its target and its source")
     return spaces[0], spaces[1]
 

@@ -24,6 +24,7 @@ from ptx.emulate.ops.asynchronous.bulk_copy import SIGNAL, place, signal
 from ptx.emulate.ops.asynchronous.late_copy import combine_later, store_later
 from ptx.emulate.ops.memory.atomic import atomic
 from ptx.emulate.threads.fibre import Fibre
+from ptx.isa.instruction_facts import facts_of
 from ptx.isa.model import Immediate, Instruction
 
 _SECTION = "cp.reduce.async.bulk"
@@ -91,7 +92,7 @@ def _operation_of(i: Instruction) -> str:
 
 def _reduce(e: Emitter, i: Instruction) -> None:
     ptx_type = type_suffix(i)
-    to = "global" if "global" in i.modifiers else "shared"
+    to = facts_of(i).space
     target, source, nbytes, *rest = i.operands
     if len(rest) != (SIGNAL in i.modifiers) + (_HINT in i.modifiers):
         raise e.refuse("its operands do not fit")
@@ -113,7 +114,7 @@ def _reduce(e: Emitter, i: Instruction) -> None:
 def _store_and_signal(e: Emitter, i: Instruction) -> None:
     ptx_type = type_suffix(i)
     values = e.values(i.operands[1], ptx_type)
-    if len(values) != next((int(w[1:]) for w in i.modifiers if w in ("v2", "v4")), 1):
+    if len(values) != facts_of(i).vector:
         raise e.refuse("its vector does not fit")
     where, offset, _ = e.address(i.operands[0], "shared")
     site = e.site("shared", ptx_type, len(values), writes=True)
@@ -150,8 +151,7 @@ def _clear(e: Emitter, i: Instruction) -> None:
     initial = i.operands[2]
     if not isinstance(initial, Immediate) or initial.value != 0:
         raise e.refuse("it stores only zeros")
-    space = "shared" if "shared::cta" in i.modifiers else "generic"
-    where, offset, space = e.address(i.operands[0], space)
+    where, offset, space = e.address(i.operands[0], facts_of(i).space)
     target = f"{e.helper(Place)}({where}, {offset}, {e.site(space, 'u64', writes=True)})"
     e.line(f"{e.helper(clear_bulk)}(f, {target}, {e.value(i.operands[1], 'u64')})")
 

@@ -10,6 +10,7 @@ from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.sync.issued_copies import note_counted
 from ptx.emulate.exec.sync.mbarrier import mbarriers_of, pending_count
 from ptx.emulate.ops.asynchronous.late_copy import arrive_later
+from ptx.isa.instruction_facts import facts_of
 from ptx.isa.model import Instruction, Operand, Sink
 
 _SECTION = "mbarrier"
@@ -20,8 +21,7 @@ _SCOPES = ("cta", "cluster")
 
 def mbarrier_place(e: Emitter, i: Instruction, operand: Operand) -> str:
     """Where an object is: the addresses, the offset and the site, as arguments."""
-    asked = "shared" if any(word in _ANYWHERE for word in i.modifiers) else "generic"
-    where, offset, space = e.address(operand, asked)
+    where, offset, space = e.address(operand, facts_of(i).space)
     if space not in ("shared", "generic"):
         raise e.refuse("an mbarrier object lies in shared memory")
     return f"{where}, {offset}, {e.site(space, 'u64', writes=True)}"
@@ -48,7 +48,7 @@ def _transaction(e: Emitter, i: Instruction) -> None:
 
 def _arrive(e: Emitter, i: Instruction) -> None:
     target, address, *rest = i.operands
-    if "shared::cluster" in i.modifiers and not isinstance(target, Sink):
+    if facts_of(i).reaches_cluster and not isinstance(target, Sink):
         raise e.refuse("an arrival in another block's memory gives no state")
     place = mbarrier_place(e, i, address)
     last = e.value(rest[0], "u32") if rest else e.constant(1, "u32")

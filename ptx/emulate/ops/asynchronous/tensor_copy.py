@@ -25,6 +25,7 @@ from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.asynchronous.bulk_copy import SIGNAL, place, signal
 from ptx.emulate.threads.fibre import Fibre
+from ptx.isa.instruction_facts import facts_of
 from ptx.isa.model import Address, Bracket, Instruction, Operand, Register, Symbol, Vector
 
 DIMENSIONS = ("1d", "2d", "3d", "4d", "5d")
@@ -131,7 +132,7 @@ def im2col_offsets(e: Emitter, i: Instruction, rest: list[Operand]) -> str:
 
 def _copy(e: Emitter, i: Instruction) -> None:
     """Either way."""
-    spaces = [word for word in i.modifiers if word in ("global", "shared::cta", "shared::cluster")]
+    spaces = facts_of(i).spaces
     if len(spaces) != 2:
         raise e.refuse("it needs the spaces of its target and its source")
     if spaces[0] == "global":

@@ -19,9 +19,9 @@ from ptx.emulate.ops.memory.late_store import publish, store_weak
 from ptx.emulate.ops.nothing import nothing
 from ptx.emulate.ops.warp.barrier import note_fence, note_proxy_fence
 from ptx.emulate.threads.fibre import Fibre
+from ptx.isa.instruction_facts import facts_of
 from ptx.isa.model import Immediate, Instruction
 
-_SPACES = {"global": "global", "shared::cta": "shared"}
 _SCOPES = ("cta", "cluster", "gpu", "sys")
 _PIECE = 16
 
@@ -38,8 +38,7 @@ def copy_map(fibre: Fibre, target: Place, source: Place) -> None:
 
 def _replace(e: Emitter, i: Instruction) -> None:
     field = FIELDS[i.modifiers[2]]
-    space = next((_SPACES[word] for word in i.modifiers if word in _SPACES), "generic")
-    where, offset, space = e.address(i.operands[0], space)
+    where, offset, space = e.address(i.operands[0], facts_of(i).space)
     number = 0
     if len(i.operands) == 3:
         ordinal = i.operands[1]
@@ -66,9 +65,8 @@ def _copy(e: Emitter, i: Instruction) -> None:
     target = place(e, i.operands[0], "global", "u64", 2, writes=True)
     source = place(e, i.operands[1], "shared", "u64", 2, writes=False)
     e.line(f"{e.helper(copy_map)}(f, {target}, {source})")
-    scope = next(word for word in i.modifiers if word in _SCOPES)
     e.line(f"{e.helper(note_proxy_fence)}(f, 'tensormap release')")
-    e.line(f"{e.helper(note_fence)}(f, {scope!r})")
+    e.line(f"{e.helper(note_fence)}(f, {facts_of(i).scope!r})")
     if e.late.stores:
         e.line(f"{e.helper(publish)}(f)")
 
@@ -81,10 +79,9 @@ def _fence(e: Emitter, i: Instruction) -> None:
     size = i.operands[-1] if acquires else Immediate(NBYTES)
     if not isinstance(size, Immediate) or size.value != NBYTES:
         raise e.refuse(f"the size is {NBYTES}")
-    scope = next((word for word in i.modifiers if word in _SCOPES), "gpu")
     if not acquires:
         e.line(f"{e.helper(note_proxy_fence)}(f, 'tensormap release')")
-    e.line(f"{e.helper(note_fence)}(f, {scope!r})")
+    e.line(f"{e.helper(note_fence)}(f, {facts_of(i).scope!r})")
     if "release" not in i.modifiers:  # it knows what the fence has taken over
         e.line(f"{e.helper(note_proxy_fence)}(f, 'tensormap acquire')")
     if e.late.stores and not acquires:

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate import ieee
-from ptx.isa.model import TYPE_BYTES, Instruction
+from ptx.isa.instruction_facts import facts_of
+from ptx.isa.model import Instruction
 
 WIDTHS = {
     "f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "e4m3": 8, "e5m2": 8,
@@ -39,7 +40,7 @@ def held(element: str) -> str:
 
 def plain_words(i: Instruction) -> tuple[str, ...]:
     """The modifiers but for types: as the table's name has them, and then the others."""
-    return tuple(word for word in i.modifiers if word not in TYPE_BYTES)
+    return facts_of(i).words
 
 
 def element_types(i: Instruction) -> tuple[str, ...]:

@@ -19,17 +19,16 @@ from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.memory.combine import Rule, rule, same_bits
 from ptx.emulate.ops.memory.in_order import at, combine_in_order
-from ptx.emulate.ops.memory.late_store import note_write, publish, releases
+from ptx.emulate.ops.memory.late_store import note_write, publish
 from ptx.emulate.threads.fibre import Fibre
+from ptx.isa.instruction_facts import facts_of
 from ptx.isa.model import Immediate, Instruction, Vector
 
-_SPACES = {
-    "global": "global", "shared": "shared", "shared::cta": "shared", "shared::cluster": "shared",
-}  # fmt: skip
+_SPACES = ("global", "shared", "shared::cta", "shared::cluster")
 _ORDERS = ("relaxed", "acquire", "release", "acq_rel")
 _SCOPES = ("cta", "cluster", "gpu", "sys")
 _HINT = "L2::cache_hint"
-_VECTORS = {"v2": 2, "v4": 4, "v8": 8}
+_VECTORS = ("v2", "v4", "v8")
 # What memory holds of the types that NumPy does not calculate with.
 _STORED = {"f16": "b16", "bf16": "b16", "f16x2": "b32", "bf16x2": "b32"}
 
@@ -125,8 +124,8 @@ def _emit(e: Emitter, i: Instruction) -> None:
     name, count = _name_and_count(e, i, ptx_type)
     if len(operands) != (3 if name == "cas" else 2):
         raise e.refuse(f"{len(i.operands)} operands do not fit {name}")
-    spaces = [_SPACES[word] for word in i.modifiers if word in _SPACES]
-    where, offset, space = e.address(operands[0], spaces[0] if spaces else "generic")
+    facts = facts_of(i)
+    where, offset, space = e.address(operands[0], facts.space)
     values = e.values(operands[1], stored)
     if len(values) != count or (target is not None and _width(target) not in (count, 0)):
         raise e.refuse(f"it needs vectors of {count} elements")
@@ -134,7 +133,7 @@ def _emit(e: Emitter, i: Instruction) -> None:
     site = e.site(space, stored, count, writes=True)
     count_access(e, where, offset, site)
     used = target is not None and e.is_used(target)
-    if e.late.stores and releases(i):
+    if e.late.stores and facts.publishes:
         e.line(f"{e.helper(publish)}(f)")
     function = e.helper(atomic_strong if e.late.stores else atomic)
     call = (
@@ -158,19 +157,19 @@ def _width(operand: object) -> int:
 def _name_and_count(e: Emitter, i: Instruction, ptx_type: str) -> tuple[str, int]:
     """The operation, and how many elements the instruction has."""
     names = [word for word in i.modifiers if ptx_type in TYPES.get(word, ())]
-    counts = [word for word in i.modifiers if word in _VECTORS]
-    if len(names) != 1 or len(counts) > 1:
+    count = facts_of(i).vector
+    if len(names) != 1:
         raise e.refuse("it needs one operation")
     is_half = ptx_type in _STORED
     if is_half != ("noftz" in i.modifiers):
         raise e.refuse("halves, and only they, need .noftz")
-    if not counts:
+    if count == 1:
         if is_half and names[0] != "add":
             raise e.refuse(f"{names[0]} of halves needs a vector")
         return names[0], 1
-    if counts[0] not in VECTORS.get(ptx_type, ()):
-        raise e.refuse(f".{counts[0]} does not fit .{ptx_type}")
-    return names[0], _VECTORS[counts[0]]
+    if f"v{count}" not in VECTORS.get(ptx_type, ()):
+        raise e.refuse(f".v{count} does not fit .{ptx_type}")
+    return names[0], count
 
 
 _HALVES = ("f16", "f16x2", "bf16", "bf16x2")

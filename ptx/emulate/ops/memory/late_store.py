@@ -18,24 +18,9 @@ from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, addresses_in
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.threads.fibre import Fibre
-from ptx.isa.model import Instruction
 
-_RELEASING: Final = frozenset({"release", "acq_rel", "sc"})
-_FAR: Final = frozenset({"gpu", "sys", "gl"})
-_STRONG: Final = frozenset({"volatile", "relaxed", "release", "mmio"})
 _MOST_WAYS: Final = 16  # a chunk: each takes its stores away and puts them back
 _GIVE_WAY: Final = 2  # one time in so many another chunk goes on where others may learn something
-
-
-def releases(i: Instruction) -> bool:
-    """Whether an operation shows other blocks what was stored before it; `membar` always does."""
-    words = frozenset(i.modifiers)
-    return bool(words & _FAR) and (i.opcode == "membar" or bool(words & _RELEASING))
-
-
-def is_strong(i: Instruction) -> bool:
-    """Whether a store is seen by others at once."""
-    return bool(_STRONG & frozenset(i.modifiers))
 
 
 def publish(fibre: Fibre) -> None:

@@ -10,16 +10,16 @@ from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
 from ptx.emulate.memory.site import used_bytes_of, used_elements
 from ptx.emulate.model.types import kind_of, width_of
-from ptx.emulate.ops.memory.late_store import is_strong, publish, releases, store_strong, store_weak
+from ptx.emulate.ops.memory.late_store import publish, store_strong, store_weak
 from ptx.emulate.ops.nothing import nothing
+from ptx.isa.instruction_facts import facts_of
 from ptx.isa.model import Address, Instruction, Operand, Symbol, Vector
 
 _TYPES = (*(f"{sign}{bits}" for sign in "bus" for bits in (8, 16, 32, 64)), "f32", "f64", "b128")
-_SPACES = {
-    "global": "global", "const": "global", "local": "local",
-    "shared": "shared", "shared::cta": "shared", "shared::cluster": "shared",
-    "param": "param", "param::entry": "param", "param::func": "param",
-}  # fmt: skip
+_SPACES = (
+    "global", "const", "local", "shared", "shared::cta", "shared::cluster", "param",
+    "param::entry", "param::func",
+)  # fmt: skip
 _EVICTION = ("evict_normal", "evict_unchanged", "evict_first", "evict_last", "no_allocate")
 # What orders or caches an access changes nothing here: every access is done at once, in order.
 _HINTS = (
@@ -33,12 +33,13 @@ _VECTORS = ("v2", "v4", "v8")
 
 def space_of(i: Instruction) -> str:
     """The space that an instruction names: const is global memory, none is generic."""
-    return next((_SPACES[word] for word in i.modifiers if word in _SPACES), "generic")
+    space = facts_of(i).space
+    return "global" if space == "const" else space
 
 
 def _count(e: Emitter, i: Instruction, operand: Operand) -> int:
     """How many elements a load or store moves."""
-    wanted = next((int(word[1:]) for word in i.modifiers if word in _VECTORS), 1)
+    wanted = facts_of(i).vector
     count = len(operand.items) if isinstance(operand, Vector) else 1
     if count != wanted:
         raise e.refuse(f"it moves {wanted} elements and names {count}")
@@ -101,8 +102,8 @@ def _store(e: Emitter, i: Instruction) -> None:
     count_access(e, where, offset, site)
     function: Callable[..., None] = store
     if e.late.stores and space in ("global", "generic"):
-        function = store_strong if is_strong(i) else store_weak
-        if releases(i):
+        function = store_strong if facts_of(i).is_strong else store_weak
+        if facts_of(i).publishes:
             e.line(f"{e.helper(publish)}(f)")
     e.line(f"{e.helper(function)}(f, {where}, {offset}, {site}, {', '.join(values)})")
 

@@ -16,12 +16,12 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.check.tensor_cores import WorkerKind
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.order.ordered_blocks import Stage, ordered_blocks
 from ptx.emulate.exec.sync.issued_copies import note_cells
 from ptx.emulate.exec.sync.warp_group import Group
+from ptx.emulate.kernel_facts import WorkerKind
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.tensor_memory import LANES
 from ptx.emulate.model.addresses import Index

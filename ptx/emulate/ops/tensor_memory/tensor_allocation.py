@@ -19,6 +19,7 @@ from ptx.emulate.model.geometry import WARP, Value
 from ptx.emulate.ops.tensor_memory.tensor_operand import each, require_agreement, slots
 from ptx.emulate.ops.warp.lane_sync import sync_warp
 from ptx.emulate.threads.fibre import Fibre
+from ptx.isa.instruction_facts import facts_of
 from ptx.isa.model import Instruction
 
 _FIRST = ".cta_group::1.sync.aligned"
@@ -88,10 +89,9 @@ def _leaders(group: Group) -> Index:
 
 
 def _allocate(e: Emitter, i: Instruction) -> None:
-    asked = "shared" if "shared::cta" in i.modifiers else "generic"
     columns = e.temporary(e.value(i.operands[1], "u32"))
     group = sync_warp(e, i, {"columns": columns})
-    where, offset, space = e.address(i.operands[0], asked)
+    where, offset, space = e.address(i.operands[0], facts_of(i).space)
     site = e.site(space, "u32", writes=True)
     call = f"{e.helper(allocate)}(f, {group}, {columns}, {where}, {offset}, {site})"
     e.line(f"if not {call}: return {e.here}")

@@ -21,6 +21,7 @@ from ptx.emulate.model.geometry import Value
 from ptx.emulate.ops.asynchronous.mbarrier import mbarrier_place
 from ptx.emulate.ops.nothing import nothing
 from ptx.emulate.threads.fibre import Fibre
+from ptx.isa.instruction_facts import facts_of
 from ptx.isa.model import Instruction
 
 
@@ -76,7 +77,7 @@ def _commit(e: Emitter, i: Instruction) -> None:
     several = "multicast::cluster" in i.modifiers
     if len(i.operands) != 1 + several:
         raise e.refuse("with .multicast::cluster, and only then, it takes a mask of blocks")
-    if several and "shared::cluster" not in i.modifiers:
+    if several and not facts_of(i).reaches_cluster:
         raise e.refuse("it tells several blocks by addresses of .shared::cluster")
     place = mbarrier_place(e, i, i.operands[0])
     ranks = f", {e.temporary(e.value(i.operands[1], 'u16'))}" if several else ""

@@ -9,11 +9,12 @@ from ptx.emulate.codegen.table import Effect, operation, type_suffix
 from ptx.emulate.model.types import NUMPY, kind_of
 from ptx.emulate.ops.texture.texture import items_of, place_of
 from ptx.emulate.texture.surface_access import AXES, SurfaceForm, load, reduce, store
+from ptx.isa.instruction_facts import facts_of
 from ptx.isa.model import Instruction, Operand
 
 _LENGTHS = {"1d": (1,), "2d": (2,), "3d": (4, 3), "a1d": (2,), "a2d": (4, 3)}
 _MODES = ("trap", "clamp", "zero")
-_VECTORS = {"v2": 2, "v4": 4}
+_VECTORS = ("v2", "v4")
 _CACHES = ("ca", "cg", "cs", "cv", "wb", "wt")
 _REDUCTIONS = ("add", "min", "max", "and", "or")
 _MOST_BYTES = 16
@@ -25,7 +26,7 @@ def _form(e: Emitter, i: Instruction, *, writes: bool, reduction: str = "") -> S
     if len(geometries) != 1 or len(modes) > 1:
         raise e.refuse("it needs one geometry and one boundary mode")
     kind = kind_of(type_suffix(i))
-    count = next((_VECTORS[word] for word in i.modifiers if word in _VECTORS), 1)
+    count = facts_of(i).vector
     form = SurfaceForm(
         i, geometries[0], modes[0] if modes else "trap", i.modifiers[0] == "p",
         np.dtype(NUMPY[kind]), count, writes, reduction,

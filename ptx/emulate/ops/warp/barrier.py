@@ -8,8 +8,9 @@ from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.sync.block_barrier import Counts
 from ptx.emulate.model.geometry import Value
-from ptx.emulate.ops.memory.late_store import publish, releases
+from ptx.emulate.ops.memory.late_store import publish
 from ptx.emulate.threads.fibre import Fibre
+from ptx.isa.instruction_facts import facts_of
 from ptx.isa.model import Instruction, Operand
 
 _SECTION = "barrier"
@@ -95,9 +96,9 @@ def _proxy_fence(e: Emitter, i: Instruction) -> None:
 
 
 def _fence(e: Emitter, i: Instruction) -> None:
-    scope = next((word for word in i.modifiers if word in _SCOPES), "gpu")
-    e.line(f"{e.helper(note_fence)}(f, {scope!r})")
-    if e.late.stores and releases(i):
+    facts = facts_of(i)
+    e.line(f"{e.helper(note_fence)}(f, {facts.scope!r})")
+    if e.late.stores and facts.publishes:
         e.line(f"{e.helper(publish)}(f)")
 
 

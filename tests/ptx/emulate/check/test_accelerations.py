@@ -14,10 +14,10 @@ import pytest
 
 from campaigns.happens_before.operations import Kernel, random_kernel
 from campaigns.race_truth import judging
+from ptx.emulate.check import race_check
 from ptx.emulate.check.accelerations import ALL, Accelerations
 from ptx.emulate.check.findings import Finding, Findings
 from ptx.emulate.check.race_check import RaceCheck
-from ptx.emulate.threads import launch_plan
 from ptx.emulate.threads.limits import Limits
 from tests.ptx.emulate.check import test_races, test_sequentially_consistent
 from tests.ptx.emulate.kernel_runner import KernelRunner
@@ -32,7 +32,7 @@ Verdicts = dict[str, list[str]]
 @contextmanager
 def _with(accelerations: Accelerations) -> Iterator[None]:
     changed = partial(RaceCheck, accelerations=accelerations)
-    with mock.patch.object(launch_plan, "RaceCheck", changed):
+    with mock.patch.object(race_check, "RaceCheck", changed):
         yield
 
 

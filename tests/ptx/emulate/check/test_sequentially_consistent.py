@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import ptx
+from ptx.emulate.check import race_check
 from ptx.emulate.check.accelerations import Accelerations
 from ptx.emulate.check.findings import Finding, Findings
 from ptx.emulate.check.race_check import RaceCheck
-from ptx.emulate.threads import launch_plan
 from ptx.emulate.threads.limits import Limits
 from tests.short_cases import few
 
@@ -131,7 +131,7 @@ def test_what_is_put_off_is_told_as_if_it_was_not(
 ) -> None:
     late = [_lines(each) for each in found_in(kernel, 3, 64)]
     at_once = partial(RaceCheck, accelerations=Accelerations(defers=False))
-    monkeypatch.setattr(launch_plan, "RaceCheck", at_once)
+    monkeypatch.setattr(race_check, "RaceCheck", at_once)
     assert [_lines(each) for each in found_in(kernel, 3, 64)] == late
 
 

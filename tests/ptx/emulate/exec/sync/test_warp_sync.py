@@ -35,7 +35,7 @@ def emit(e: Emitter, i: Instruction) -> None:
     e.assign(i.operands[0], "u32", f"{e.helper(warp_sum)}(f, {value})")
 
 
-operation("testsum", ("u32",), 3, emit, effect=Effect.SYNCS, section="this test")
+operation("redux.testsum", ("u32",), 3, emit, effect=Effect.SYNCS, section="this test")
 
 HEAD = """.reg .pred %p<5>; .reg .b32 %r<20>; .reg .b64 %rd<5>; ld.param.u64 %rd1, [out];
     mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2;
@@ -57,18 +57,18 @@ def sums(block: int) -> list[int]:
 
 @pytest.mark.parametrize("block", [32, 64, 40])
 def test_a_whole_warp_passes_at_once(block: int) -> None:
-    assert outcome("testsum.u32 %r4, %r1, -1;", block) == sums(block)
+    assert outcome("redux.testsum.u32 %r4, %r1, -1;", block) == sums(block)
 
 
 @pytest.mark.parametrize("block", [32, 64, 96])
 def test_lanes_at_two_places_exchange_values(block: int) -> None:
-    body = """@%p1 bra EVEN; add.u32 %r6, %r1, 0; testsum.u32 %r4, %r6, -1; bra END;
-        EVEN: testsum.u32 %r4, %r1, -1; bra END;"""
+    body = """@%p1 bra EVEN; add.u32 %r6, %r1, 0; redux.testsum.u32 %r4, %r6, -1; bra END;
+        EVEN: redux.testsum.u32 %r4, %r1, -1; bra END;"""
     assert outcome(body, block) == sums(block)
 
 
 def test_guarded_meetings_wait_for_the_lanes_of_their_mask_only() -> None:
-    body = "@%p1 testsum.u32 %r4, %r1, 0x55555555;"
+    body = "@%p1 redux.testsum.u32 %r4, %r1, 0x55555555;"
     expected = [sum(range(0, 32, 2)) if n % 2 == 0 else 0 for n in range(32)]
     assert outcome(body, 32) == expected
 
@@ -77,15 +77,15 @@ def test_warps_that_are_complete_go_on_while_others_wait() -> None:
     # Warp 1 arrives one lane at a time, warp 0 at once.
     body = """setp.lt.u32 %p2, %r1, 32; @%p2 bra GO; mov.u32 %r7, 0;
         LOOP: setp.ge.u32 %p3, %r7, %r5; @%p3 bra GO; add.u32 %r7, %r7, 1; bra LOOP;
-        GO: testsum.u32 %r4, %r1, -1;"""
+        GO: redux.testsum.u32 %r4, %r1, -1;"""
     assert outcome(body, 64) == sums(64)
 
 
 def test_lanes_that_exited_are_not_waited_for() -> None:
-    body = "setp.ge.u32 %p2, %r5, 20; @%p2 exit; testsum.u32 %r4, %r1, -1;"
+    body = "setp.ge.u32 %p2, %r5, 20; @%p2 exit; redux.testsum.u32 %r4, %r1, -1;"
     assert outcome(body, 32) == [sum(range(20)) if n < 20 else 0 for n in range(32)]
 
 
 def test_lanes_that_wait_elsewhere_are_a_deadlock() -> None:
     with pytest.raises(Deadlock, match="at warp instructions"):
-        outcome("@%p1 bra A; bar.sync 0; bra END; A: testsum.u32 %r4, %r1, -1;", 32)
+        outcome("@%p1 bra A; bar.sync 0; bra END; A: redux.testsum.u32 %r4, %r1, -1;", 32)

@@ -1,1 +1,0 @@
-"""The functions of the driver that are called, by what they are about."""

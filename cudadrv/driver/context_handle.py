@@ -1,0 +1,183 @@
+"""Owning handles of contexts, of what belongs to a context, and of modules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from ._api import CUcontext, CUgreenCtx, CUmodule, CUresult
+from .driver_selection import Driver, call_bound, failure
+from .handle import Handle, check
+from .registry import Registry
+
+_RawT = TypeVar("_RawT")
+_T = TypeVar("_T")
+_P = ParamSpec("_P")
+
+
+class _CreatedContext(Handle[CUcontext]):
+    """Destroys a context that was created; only its `ContextHandle` refers to it."""
+
+    __slots__ = ("_driver", "_green", "_ordinal")
+
+    def __init__(
+        self, driver: Driver, raw: CUcontext, ordinal: int, green: CUgreenCtx | None
+    ) -> None:
+        self._driver = driver
+        self._ordinal = ordinal
+        self._green = green
+        super().__init__(raw)
+
+    @property
+    def driver(self) -> Driver:
+        """The driver that made the context."""
+        return self._driver
+
+    def _destroy(self) -> None:
+        if self._green is not None:
+            (code,) = self.api.cuGreenCtxDestroy(self._green)
+            doing = f"destroying a green context on device {self._ordinal}"
+            check(self, code, "cuGreenCtxDestroy", doing)
+        else:
+            (code,) = self.api.cuCtxDestroy(self.raw)
+            check(self, code, "cuCtxDestroy", f"destroying a context on device {self._ordinal}")
+
+
+class ContextHandle(Handle[CUcontext]):
+    """A context. A created one is destroyed with it; a primary one stays until it is reset.
+
+    Attributes:
+        is_primary: whether it is the device's primary one.
+        ordinal: the device's ordinal.
+        green: of a green context, its handle as such.
+        is_alone: whether copies are right whichever context is current, or none.
+        is_lost: whether it was reset, so that nothing of it is left.
+        peers: contexts of other devices whose memory its kernels may use.
+        known_streams: numbers of streams of other libraries that were this context's when asked.
+    """
+
+    __slots__ = (
+        "_driver", "destroyer", "green", "is_alone", "is_lost", "is_primary", "known_streams",
+        "ordinal", "peers",
+    )  # fmt: skip
+
+    def __init__(
+        self, driver: Driver, raw: CUcontext | None, ordinal: int, *, is_primary: bool
+    ) -> None:
+        super().__init__(raw)
+        self._driver = driver
+        self.ordinal: int = ordinal
+        self.is_primary: bool = is_primary
+        self.green: CUgreenCtx | None = None
+        self.destroyer: _CreatedContext | None = None
+        self.is_lost: bool = False
+        self.is_alone: bool = not (driver.has_several_devices or driver.has_ranges)
+        # Two may be each other's peers: neither keeps the other.
+        self.peers: Registry[ContextHandle] = Registry()
+        self.known_streams: set[int] = set()
+
+    @property
+    def driver(self) -> Driver:
+        """The driver that made the context."""
+        return self._driver
+
+    def own(self, raw: CUcontext) -> None:
+        """Take over a context that the driver has made, and let other threads find it."""
+        self.raw = raw
+        self.destroyer = _CreatedContext(self._driver, raw, self.ordinal, self.green)
+        self._driver.contexts.add(self)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it was reset, or destroyed while something still refers to it."""
+        return self.is_lost or (self.destroyer is not None and self.destroyer.is_destroyed)
+
+    def suits_copies(self) -> bool:
+        """Whether copies work with the thread's current context: this one, or mostly also none.
+
+        Raises:
+            CudaError: the driver refused, or told of the failure of earlier work.
+        """
+        code, now = self._driver.api.cuCtxGetCurrent()
+        if code:
+            doing = "asking which context is current"
+            raise failure(self._driver.api, code, "cuCtxGetCurrent", doing)
+        return int(now) == int(self.raw) if int(now) else not self._driver.has_ranges
+
+    def mind_ranges(self) -> None:
+        """From now on let copies in all contexts ask which context is current."""
+        self._driver.has_ranges = True
+        for box in self._driver.contexts.alive():
+            assert isinstance(box, ContextHandle)
+            box.is_alone = False
+
+    def reaches(self, other: ContextHandle) -> bool:
+        """Whether kernels may use memory of a context: this one, a peer, or one it shares with."""
+        return other is self or self.shares_with(other) or other in self.peers.alive()
+
+    def shares_with(self, other: ContextHandle) -> bool:
+        """Whether both are a device's primary context, or green ones, which stand on it."""
+        is_one = other.ordinal == self.ordinal and other._driver is self._driver
+        return is_one and self._is_of_primary and other._is_of_primary
+
+    @property
+    def _is_of_primary(self) -> bool:
+        return self.is_primary or self.green is not None
+
+    def call(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        """Call a function with the context current, and make the former one current again."""
+        return call_bound(self._driver.api, self.raw, function, *args, **kwargs)
+
+    def _destroy_and_report(self) -> None:
+        """Nothing: a primary context stays, and another one has a `destroyer`."""
+
+
+class ChildHandle(Handle[_RawT]):
+    """Owns what belongs to a context, whose box it holds.
+
+    Attributes:
+        context: the context's box.
+    """
+
+    __slots__ = ("context",)
+
+    context: ContextHandle
+    raw: _RawT
+
+    def __init__(self, context: ContextHandle, raw: _RawT | None = None) -> None:
+        super().__init__(raw)
+        self.context = context
+
+    @property
+    def driver(self) -> Driver:
+        """The driver that made the object."""
+        return self.context._driver
+
+    def make(
+        self, function: Callable[_P, tuple[CUresult, _RawT]], *args: _P.args, **kwargs: _P.kwargs
+    ) -> CUresult:
+        """Have the driver make the object, with the context current; gives its result."""
+        return self.context.call(self._fill, function, args)
+
+    def _fill(
+        self, function: Callable[..., tuple[CUresult, _RawT]], args: tuple[object, ...]
+    ) -> CUresult:
+        code, self.raw = function(*args)
+        return code
+
+    @property
+    def _went_with_parent(self) -> bool:
+        return self.context.is_gone
+
+    def _destroy(self) -> None:
+        raise NotImplementedError
+
+
+class ModuleHandle(ChildHandle[CUmodule]):
+    """Owns a loaded module. Unloading it waits for the device (measured with driver 580)."""
+
+    __slots__ = ()
+
+    def _destroy(self) -> None:
+        (code,) = self.context.call(self.api.cuModuleUnload, self.raw)
+        check(self, code, "cuModuleUnload", f"unloading a module of device {self.context.ordinal}")

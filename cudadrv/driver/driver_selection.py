@@ -1,0 +1,384 @@
+"""The driver in use: the CUDA driver or the emulator, chosen once a process; and failed calls."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    ParamSpec,
+    TypeVar,
+    TypeVarTuple,
+    cast,
+    overload,
+)
+
+from ..errors import (
+    CudadrvError,
+    CudaError,
+    DriverAnswerError,
+    DriverSelectionError,
+    ForkedProcessError,
+)
+from ._api import CUcontext, CUresult, HostAccesses, MemoryWatch, NamesKernels
+from .driver_api import DriverApi
+from .loading import load_cuda
+from .locks import process_lock
+from .registry import Registry
+from .types import Dependent
+
+if TYPE_CHECKING:
+    from ptx.emulate.threads.limits import Limits
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_S = TypeVar("_S")
+_Ts = TypeVarTuple("_Ts")
+
+
+class Ending:
+    """What a driver caches, and what threads have as well: it does not go with its last name."""
+
+    __slots__ = ()
+
+    def end(self) -> None:
+        """Give up what belongs to the driver."""
+        raise NotImplementedError
+
+
+class Driver:
+    """One `DriverApi` in use, with what is cached a device ordinal as long as it is.
+
+    Attributes:
+        api: the functions.
+        keeps_blocks: whether memory that is given back is kept for what comes next: small blocks by
+            their streams, large results on the host. Not on an emulator, which finds uses of memory
+            that was given back.
+        is_emulated: whether `api` is the emulator. Only the choice of image format asks.
+        lock: held while a cached object is made; re-entrant, as a finalizer may come here.
+        contexts: the boxes of its contexts, for who waits for all of them.
+        streams: the streams made on it, for who watches them.
+        launchers: the launchers made on it, which have its functions built in.
+        sharing: public objects whose boxes lead to objects of the user.
+        host_memory: the boxes of host memory that was made by it.
+        is_gone: whether nothing of it is destroyed any more: another process, from which this one
+            was forked, initialised it, or this one ends and the driver goes as a whole.
+        memory_watch: what is told of memory that is kept and lent out again; None nearly always.
+        host_accesses: what is told of arrays that the host itself reads; None nearly always.
+        name_kernels: what is told the name expressions of modules; None for the driver.
+        has_failed: whether an error was raised that leaves a context unusable.
+        has_ranges: whether memory was ever mapped into reserved ranges, which copies mind.
+    """
+
+    __slots__ = (
+        "__weakref__", "_caches", "_has_several_devices", "_pid", "api", "contexts", "has_failed",
+        "has_ranges", "host_accesses", "host_memory", "is_emulated", "is_gone",
+        "keeps_blocks", "launchers", "lock", "memory_watch", "name_kernels", "sharing", "streams",
+    )  # fmt: skip
+
+    def __init__(self, api: DriverApi) -> None:
+        (code,) = api.cuInit(0)
+        if code:
+            raise failure(api, code, "cuInit", "initialising the CUDA driver")
+        self.api: DriverApi = api
+        self.is_emulated: bool = getattr(api, "is_emulated", False)
+        self.keeps_blocks: bool = _keeps_blocks(api)
+        self.memory_watch: MemoryWatch | None = getattr(api, "memory_watch", None)
+        self.host_accesses: HostAccesses | None = getattr(api, "host_accesses", None)
+        self.name_kernels: NamesKernels | None = getattr(api, "name_kernels", None)
+        self.lock: threading.RLock = process_lock()
+        self._pid = os.getpid()
+        self._has_several_devices: bool | None = None
+        self._caches: dict[type, dict[int, object]] = {}
+        self.contexts: Registry[object] = Registry()
+        self.streams: Registry[object] = Registry()
+        self.launchers: Registry[Dependent] = Registry()
+        self.sharing: Registry[object] = Registry()
+        self.host_memory: Registry[object] = Registry()
+        self.is_gone: bool = False
+        self.has_failed: bool = False
+        self.has_ranges: bool = False
+        _drivers.add(self)
+
+    @property
+    def has_several_devices(self) -> bool:
+        """Whether a context of another device may be current; the driver is asked once.
+
+        Raises:
+            CudaError: the driver refused.
+        """
+        if self._has_several_devices is None:
+            self._has_several_devices = device_count(self.api) > 1
+        return self._has_several_devices
+
+    def cache(self, kind: type[_T]) -> dict[int, _T]:
+        """The cache of objects of `kind` by device ordinal; it lives as long as this driver."""
+        # One dict holds caches of several types; the key says which, so the cast is true.
+        return cast(dict[int, _T], self._caches.setdefault(kind, {}))
+
+    def one_of(self, kind: type[_T], ordinal: int = 0) -> _T:
+        """The one object of `kind` for a device, or with 0 for the driver; made when asked for."""
+        # Of the kind, as in `cache`.
+        cache: dict[int, Any] = self._caches.setdefault(kind, {})
+        found: _T | None = cache.get(ordinal)
+        if found is None:
+            made: _T = cache.setdefault(ordinal, kind())  # another thread's, if it was quicker
+            return made
+        return found
+
+    def cached(self) -> dict[type, dict[int, object]]:
+        """All caches, by the type of what they hold."""
+        return self._caches
+
+    def clear_caches(self) -> None:
+        """Empty all caches, as the driver is no longer the one in use.
+
+        What is cached has boxes, and those have this: a collection could not take such a circle
+        apart, as it leaves to boxes what they need.
+
+        Raises:
+            CudaError: the driver refused to destroy something, or told of the failure of earlier
+                work.
+        """
+        try:
+            for cache in tuple(self._caches.values()):
+                for each in tuple(cache.values()):
+                    if isinstance(each, Ending):
+                        each.end()
+        finally:
+            self._caches.clear()
+
+    @property
+    def forked_from(self) -> int | None:
+        """The process that initialised the driver, where this one is a fork of it."""
+        return None if self._pid == os.getpid() else self._pid
+
+
+def _keeps_blocks(api: DriverApi) -> bool:
+    said = os.environ.get("CUDADRV_KEEP_BLOCKS", "").strip()
+    return said == "1" if said in ("0", "1") else getattr(api, "keeps_blocks", True)
+
+
+# Every driver of the process, for a forked child and for the process's end.
+_drivers: Final[Registry[Driver]] = Registry()
+
+
+@atexit.register
+def _leave() -> None:
+    for driver in _drivers.alive():
+        driver.is_gone = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave)
+
+
+class _Selection:
+    """Which driver the process uses.
+
+    Attributes:
+        driver: the one in use; None while none is chosen.
+        standing: what stands in for the CUDA driver of the whole process, whatever CUDADRV_DRIVER
+            says.
+    """
+
+    def __init__(self) -> None:
+        self.lock = process_lock()
+        self.driver: Driver | None = None
+        self.standing: DriverApi | None = None
+
+    def choose(self) -> DriverApi:
+        """The implementation that CUDADRV_DRIVER names: "cuda" (the default), "emulator[:N]"."""
+        if self.standing is not None:
+            return self.standing
+        count = emulated_devices()
+        if count is None:
+            return load_cuda()
+        from ..emulator.emulator import Emulator  # most processes need none: 20 ms
+
+        limits = emulated_limits()
+        try:
+            emulator = Emulator(devices=count, limits=limits)
+        except ValueError as error:  # of CUDADRV_EMULATOR_ORDER
+            raise DriverSelectionError(str(error)) from None
+        emulator.follow_environment()
+        return emulator
+
+
+def emulated_devices() -> int | None:
+    """How many emulated devices CUDADRV_DRIVER asks for; None where it asks for the driver.
+
+    Raises:
+        DriverSelectionError: it asks for something else.
+    """
+    value = os.environ.get("CUDADRV_DRIVER", "cuda").strip() or "cuda"
+    if value == "cuda":
+        return None
+    kind, _, count = value.partition(":")
+    if kind != "emulator" or not (count == "" or (count.isdecimal() and int(count) > 0)):
+        raise DriverSelectionError(
+            f'CUDADRV_DRIVER is {value!r}: use "cuda", "emulator" or "emulator:N" for N devices'
+        )
+    return int(count or 1)
+
+
+def emulated_limits() -> Limits:
+    """Those of the emulator, with the steps that CUDADRV_EMULATOR_STEPS allows a kernel."""
+    from ptx.emulate.threads.limits import DEFAULT_LIMITS  # with the emulator alone
+
+    steps = os.environ.get("CUDADRV_EMULATOR_STEPS", "").strip()
+    if not steps:
+        return DEFAULT_LIMITS
+    if not steps.isdecimal() or not int(steps):
+        raise DriverSelectionError(
+            f"CUDADRV_EMULATOR_STEPS is {steps!r}: use a number of steps such as 50000000"
+        )
+    return replace(DEFAULT_LIMITS, max_steps=int(steps))
+
+
+_MOST_DEVICES: Final = 1 << 16  # more than any machine, and soon counted
+
+_selection: Final = _Selection()
+
+
+def current() -> Driver:
+    """The driver in use, initialised; the first call chooses it.
+
+    Raises:
+        DriverNotFoundError: there is no CUDA driver; asking again is safe and answers the same.
+        CudaError: cuInit failed.
+        ForkedProcessError: it was initialised before this process was forked.
+    """
+    driver = _selection.driver
+    if driver is None:
+        with _selection.lock:
+            driver = _selection.driver
+            if driver is None:
+                driver = _selection.driver = Driver(_selection.choose())
+    return driver
+
+
+def current_or_none() -> Driver | None:
+    """The driver in use, or None while none is chosen."""
+    return _selection.driver
+
+
+def set_current(driver: Driver | None) -> Driver | None:
+    """Put `driver` in the place of the one in use; gives back what was there, None if none yet."""
+    with _selection.lock:
+        former, _selection.driver = _selection.driver, driver
+        return former
+
+
+def set_default(api: DriverApi | None) -> None:
+    """Let `api` be what the first call chooses; None gives the choice back to CUDADRV_DRIVER.
+
+    Nothing initialises it before, so that a process may be forked until it is used.
+    """
+    _selection.standing = api
+
+
+def is_chosen() -> bool:
+    """Whether a driver is in use, or it is settled which one will be."""
+    return _selection.driver is not None or _selection.standing is not None
+
+
+def call_bound(
+    api: DriverApi,
+    context: CUcontext,
+    function: Callable[_P, _T],
+    *args: _P.args,
+    **kwargs: _P.kwargs,
+) -> _T:
+    """Call a function with a context current, and make the former one current again.
+
+    For functions of the driver that take no stream and so work on whichever context is current.
+    """
+    (code,) = api.cuCtxPushCurrent(context)
+    if code:
+        raise failure(api, code, "cuCtxPushCurrent", "binding a context for one call")
+    try:
+        result = function(*args, **kwargs)
+    finally:
+        code, _ = api.cuCtxPopCurrent()
+    if code:
+        raise failure(api, code, "cuCtxPopCurrent", "putting the former context back")
+    return result
+
+
+def device_count(api: DriverApi) -> int:
+    """Return how many devices a driver has.
+
+    Raises:
+        DriverAnswerError: it returned a number that no machine has.
+        CudaError: it failed.
+    """
+    code, count = api.cuDeviceGetCount()
+    if code == CUresult.CUDA_ERROR_NO_DEVICE:
+        return 0
+    if code:
+        raise failure(api, code, "cuDeviceGetCount", "counting devices")
+    if not 0 <= count <= _MOST_DEVICES:
+        raise DriverAnswerError(
+            f"cuDeviceGetCount returned {count} devices: the driver is damaged or no CUDA driver\n"
+            "  update or reinstall the NVIDIA driver, or run on the emulator: set "
+            "CUDADRV_DRIVER=emulator"
+        )
+    return count
+
+
+@overload
+def checked(api: DriverApi, call: str, result: tuple[CUresult], doing: str) -> None: ...
+@overload
+def checked(api: DriverApi, call: str, result: tuple[CUresult, _T], doing: str) -> _T: ...
+@overload
+def checked(
+    api: DriverApi, call: str, result: tuple[CUresult, _T, _S, *_Ts], doing: str
+) -> tuple[_T, _S, *_Ts]: ...
+def checked(api: DriverApi, call: str, result: tuple[Any, ...], doing: str) -> object:
+    """Return what a driver call returned besides its CUresult: None, one value or a tuple.
+
+    For calls where a microsecond does not count, in one line:
+    ``size = checked(api, "cuDeviceTotalMem", api.cuDeviceTotalMem(device), "reading the size")``.
+
+    Raises:
+        CudaError: the call failed while `doing` something.
+    """
+    code, *values = result
+    if code:
+        raise failure(api, code, call, doing)
+    return tuple(values) if len(values) > 1 else values[0] if values else None
+
+
+def failure(api: DriverApi, code: CUresult, call: str, doing: str) -> CudadrvError:
+    """The typed error for a driver call that answered `code` while `doing` something.
+
+    The text is the driver's own; the emulator's names the kernel, thread and address of a fault.
+    """
+    value = int(code)
+    driver = _selection.driver
+    if value == CUresult.CUDA_ERROR_NOT_INITIALIZED and driver is not None:
+        parent = driver.forked_from
+        if parent is not None:
+            return ForkedProcessError(
+                f"{doing}: CUDA was initialised in process {parent} before the fork, and the "
+                'driver refuses the child; start processes with multiprocessing "spawn"'
+            )
+    _, text = api.cuGetErrorString(code)
+    fault: Exception | None = getattr(api, "last_fault", None)
+    error = CudaError.for_code(value)(
+        doing,
+        call=call,
+        code=value,
+        text=text.decode(errors="replace") if text else "",
+        explained=fault is not None,
+    )
+    if error.sticky and driver is not None:
+        driver.has_failed = True
+    error.fault = fault
+    return error

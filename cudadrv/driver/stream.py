@@ -1,0 +1,203 @@
+"""Streams as the layers below the public `Stream` know them.
+
+Memory, launches and graphs take streams, and `Stream` has methods that allocate, copy and capture.
+So they know its base, which only the driver is below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+from weakref import ref
+
+from .. import border
+from ..errors import WrongDeviceError
+from ._api import CUresult, CUstream, CUstream_flags
+from .context import BaseContext
+from .deferred_release import run_deferred
+from .driver_selection import failure
+from .handle import Closeable, ClosedHandle
+from .registry import Registry
+from .stream_handle import CaptureState, StreamHandle, replace
+from .types import Dependent
+
+_NON_BLOCKING: Final = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
+
+
+class BaseStream(Closeable):
+    """A queue of work on one context's device; every instance is a `Stream`.
+
+    Attributes:
+        context: the context, kept alive by the stream.
+        handle: the CUstream; reading it after `close` raises `ClosedError`.
+        capturing: whether a capture records what the stream is given.
+        closed: whether it was closed.
+    """
+
+    __slots__ = ("_is_default", "_launchers", "_resource", "capturing", "context")
+
+    context: BaseContext
+    _handle: StreamHandle
+
+    def __init__(
+        self, context: BaseContext, box: StreamHandle, *, is_default: bool = False
+    ) -> None:
+        self.context = context
+        self.capturing: bool = False
+        self._is_default = is_default
+        # What has the stream's handle built in.
+        self._launchers: Registry[Dependent] = Registry()
+        # Where its new memory comes from, if that was chosen; the room of memory knows the type.
+        self._resource: object | None = None
+        if box.is_foreign:
+            self._own_unrooted(box, box.context)
+        else:
+            self._own(box)
+        context.device.driver.streams.add(self)
+        context._adopt(self)
+
+    def __repr__(self) -> str:
+        where = "closed" if self.closed else f"{int(self.handle):#x}"
+        return f"<Stream {where} on device {self.context.ordinal}>"
+
+    @property
+    def _closed_text(self) -> str:
+        return f"the stream on device {self.context.ordinal} was closed"
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """The protocol of cuda.core: (version 0, CUstream as an int)."""
+        return 0, int(self.handle)
+
+    @property
+    def handle(self) -> CUstream:
+        """The CUstream.
+
+        Raises:
+            ClosedError: it was closed.
+        """
+        return self._handle.raw
+
+    @property
+    def priority(self) -> int:
+        """The priority in force; lower runs first; asks the driver."""
+        box = self._handle
+        code, priority = box.api.cuStreamGetPriority(box.raw)
+        if code:
+            raise failure(box.api, code, "cuStreamGetPriority", f"the priority of {self!r}")
+        return priority
+
+    @property
+    def blocking(self) -> bool:
+        """Whether it and the legacy default stream wait for each other; asks the driver."""
+        box = self._handle
+        code, flags = box.api.cuStreamGetFlags(box.raw)
+        if code:
+            raise failure(box.api, code, "cuStreamGetFlags", f"the flags of {self!r}")
+        return not flags & _NON_BLOCKING
+
+    def close(self) -> None:
+        """Give the stream up; its queued work is done, and this does not wait. Idempotent.
+
+        Memory of the stream stays usable, and is given back after what the stream still does. A
+        context's default stream closes with its context; a stream of another library is let go,
+        not destroyed, and its owner may destroy it from now on.
+
+        Raises:
+            CudaError: the stream was destroyed, and the driver refused.
+        """
+        if not self._is_default:
+            self._close_with_parent()
+
+    def _close_with_parent(self) -> None:
+        box: StreamHandle | ClosedHandle = self._handle
+        if isinstance(box, ClosedHandle):
+            return
+        own = box.own
+        own.is_closed = True
+        own.kept.close()
+        try:
+            own.give_back_kept()
+        finally:
+            needed = None if own.is_owned else ref(own)
+            del box, own
+            for launcher in self._launchers.alive():
+                launcher.on_owner_closed(self)
+            super().close()
+            borrowed = None if needed is None else needed()
+            if borrowed is not None:
+                replace(borrowed)
+
+    def synchronize(self) -> None:
+        """Wait until everything queued is done.
+
+        Raises:
+            CudaError: something that was queued failed.
+        """
+        box = self._handle
+        (code,) = box.api.cuStreamSynchronize(box.raw)
+        if code:
+            raise failure(box.api, code, "cuStreamSynchronize", f"waiting for {self!r}")
+        run_deferred()
+
+    def is_done(self) -> bool:
+        """Whether everything queued is done, without waiting.
+
+        Raises:
+            CudaError: something that was queued failed.
+        """
+        box = self._handle
+        (code,) = box.api.cuStreamQuery(box.raw)
+        if code == CUresult.CUDA_ERROR_NOT_READY:
+            return False
+        if code:
+            raise failure(box.api, code, "cuStreamQuery", f"asking whether {self!r} is done")
+        return True
+
+    @contextmanager
+    def unordered(self) -> Iterator[None]:
+        """``with stream.unordered():`` says that the user orders the stream himself in the block.
+
+        What is queued on it waits for no other stream on account of its memory. That memory is
+        given back after it all the same.
+        """
+        box = self._handle
+        box.unordered += 1
+        try:
+            yield
+        finally:
+            box.unordered -= 1
+
+    def _join_capture(self, capture: CaptureState) -> None:
+        """Have the stream's work recorded by a capture from now on."""
+        capture.join(self._handle, self._use_handle)
+
+    def _use_handle(self, handle: StreamHandle) -> None:
+        """Work with another handle of the same stream: that of a capture, or its own again."""
+        if handle.capture is None:
+            self.capturing = False
+        if self.closed:
+            return
+        self._handle = handle
+        if handle.capture is not None:
+            self.capturing = True
+            for launcher in self._launchers.alive():
+                launcher.reset()
+
+    def _require(self, context: BaseContext, what: str, remedy: str = "") -> None:
+        """Raise `WrongDeviceError` unless the stream belongs to `context`."""
+        if self.context is not context:
+            text = f"{what} belongs to {context!r}, but {self!r} was given"
+            raise WrongDeviceError(f"{text}\n  {remedy}" if remedy else text)
+
+
+def require_stream(where: str, value: object) -> BaseStream:
+    """Return the value, which is a stream of cudadrv.
+
+    Args:
+        where: the name of the argument, for the error.
+        value: the argument.
+    """
+    if isinstance(value, BaseStream):
+        return value
+    raise border.refused(where, value, "give a Stream")

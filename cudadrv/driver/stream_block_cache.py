@@ -1,0 +1,82 @@
+"""Small blocks of device memory that a stream keeps when they are given back, and lends out again.
+
+Memory that only its own stream has used is free, in the order of that stream, once nothing refers
+to it any more: what the stream is given from then on comes after every use. The driver's pool would
+hand it to the same stream at once. So the stream may have it again without a call of the driver,
+which takes longer than all the rest of an allocation.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from ._api import CUdeviceptr
+from .registry import Registry
+
+LARGEST_BYTES: Final = 64 << 10
+"""The largest block that is kept."""
+_MOST_BYTES: Final = 64 << 10  # of one size, but one block in any case
+_MOST_BLOCKS: Final = 16
+_MOST_SIZES: Final = 64
+
+
+class SizeBin(list[CUdeviceptr]):
+    """Blocks of one size.
+
+    Attributes:
+        most: how many may be kept.
+    """
+
+    __slots__ = ("most",)
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most: int = most
+
+
+_all: Final[Registry[StreamBlockCache]] = Registry()
+
+
+class StreamBlockCache(dict[int, SizeBin]):
+    """What a stream keeps, by size. Each step is one of a list or dict, so there is no lock.
+
+    No size is ever left out again: memory in use refers to the list that it will go back to, so
+    that this has all lists until the stream is destroyed, which is after all of its memory.
+
+    Attributes:
+        is_open: whether there may be blocks of a further size.
+    """
+
+    __slots__ = ("__weakref__", "is_open")
+
+    def __init__(self, *, is_open: bool) -> None:
+        self.is_open: bool = is_open
+        if is_open:
+            _all.add(self)
+
+    def of_size(self, nbytes: int) -> SizeBin | None:
+        """Where memory of a size goes when it is given back; None if to the driver's pool."""
+        kept = self.get(nbytes)
+        if kept is None and self.is_open and nbytes <= LARGEST_BYTES and len(self) < _MOST_SIZES:
+            most = max(1, min(_MOST_BLOCKS, _MOST_BYTES // nbytes))
+            kept = self.setdefault(nbytes, SizeBin(most))
+        return kept
+
+    def close(self) -> None:
+        """Keep nothing that is given back from now on."""
+        self.is_open = False
+        for kept in tuple(self.values()):
+            kept.most = 0
+
+
+def _forget() -> None:
+    """In a forked child: the blocks are its parent's."""
+    for memory in _all.alive():
+        memory.close()
+        for kept in memory.values():
+            kept.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,388 @@
+"""The driver's streams and events as boxes, and what a capture knows of both.
+
+A capture records what its streams are given; uses of memory in it are the graph's, not the
+stream's. So a stream that captures has another box meanwhile, its twin, which is no memory's home.
+Then every quick test fails, and each use is noted in the capture.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from .. import errors
+from ._api import CUevent, CUevent_flags, CUresult, CUstream, CUstream_flags, CUstreamCaptureStatus
+from .context_handle import ChildHandle, ContextHandle
+from .driver_selection import Driver, failure
+from .handle import AnyHandle, check
+from .stream_block_cache import StreamBlockCache
+
+UNTIMED: Final = int(CUevent_flags.CU_EVENT_DISABLE_TIMING)
+
+
+class EventHandle(ChildHandle[CUevent]):
+    """Owns an event.
+
+    Attributes:
+        capture: the capture that it was last recorded in, if it was in one.
+    """
+
+    __slots__ = ("capture",)
+
+    def __init__(self, context: ContextHandle, flags: int = UNTIMED) -> None:
+        super().__init__(context)
+        self.capture: CaptureState | None = None
+        code = self.make(context.api.cuEventCreate, flags)
+        if code:
+            raise failure(context.api, code, "cuEventCreate", "making an event")
+
+    def record(self, stream: StreamHandle) -> None:
+        """Set the event to this point of a stream."""
+        (code,) = self.api.cuEventRecord(self.raw, stream.raw)
+        if code:
+            raise failure(self.api, code, "cuEventRecord", f"recording an event on {stream}")
+        self.capture = stream.capture
+
+    def is_done(self) -> bool:
+        """Whether the work before the event is done, without waiting.
+
+        Raises:
+            CudaError: that work failed.
+        """
+        (code,) = self.api.cuEventQuery(self.raw)
+        if code == CUresult.CUDA_ERROR_NOT_READY:
+            return False
+        if code:
+            raise failure(self.api, code, "cuEventQuery", "asking whether an event is done")
+        return True
+
+    def _destroy(self) -> None:
+        (code,) = self.api.cuEventDestroy(self.raw)
+        check(self, code, "cuEventDestroy", f"destroying an event of device {self.context.ordinal}")
+
+
+class StreamHandle(ChildHandle[CUstream]):
+    """Owns a stream, or stands for one of another library, which it keeps.
+
+    Attributes:
+        is_owned: whether the stream is destroyed with the box.
+        keeps: a twin's own stream box, or the other library's object.
+        spare: events for waits, while no thread uses them.
+        capture: of a twin, the capture that records what it is given.
+        captured_by: the capture in which the stream has a twin now.
+        unordered: how many blocks say that their user orders the stream himself.
+        is_closed: whether its owner let go of it, so that nothing new comes.
+        kept: the small blocks that it has for its next allocations; none of a twin.
+        left: a new object each time that memory whose home it is moves or is about to be closed.
+    """
+
+    __slots__ = (
+        "capture", "captured_by", "is_closed", "is_owned", "keeps", "kept", "left", "spare",
+        "unordered",
+    )  # fmt: skip
+
+    def __init__(
+        self, context: ContextHandle, raw: CUstream | None, *, is_owned: bool, keeps: object = None
+    ) -> None:
+        self.is_owned: bool = is_owned
+        self.keeps: object = keeps
+        self.spare: list[EventHandle] = []
+        self.capture: CaptureState | None = None
+        self.captured_by: CaptureState | None = None
+        self.unordered: int = 0
+        self.is_closed: bool = False
+        self.left: object = []
+        self.kept: StreamBlockCache = StreamBlockCache(
+            is_open=is_owned and context.driver.keeps_blocks
+        )
+        super().__init__(context, raw)  # last: a box without a context was never finished
+
+    @property
+    def own(self) -> StreamHandle:
+        """The stream's own box, of which this may be the twin in a capture."""
+        return self.keeps if isinstance(self.keeps, StreamHandle) else self
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it keeps an object of the user: the owner of another library's stream."""
+        return self.keeps is not None and self.capture is None
+
+    def __str__(self) -> str:
+        return f"the stream {int(self.raw):#x} of device {self.context.ordinal}"
+
+    def wait(self, event: EventHandle) -> None:
+        """Let what is queued from now on wait for an event."""
+        (code,) = self.api.cuStreamWaitEvent(self.raw, event.raw, 0)
+        if code:
+            raise failure(self.api, code, "cuStreamWaitEvent", f"letting {self} wait")
+
+    def follow(self, other: StreamHandle) -> None:
+        """Let what is queued from now on wait for what another stream holds now.
+
+        Raises:
+            StreamCaptureIsolationError: that is part of a capture, and this stream is not.
+        """
+        other.precede(self.wait, self.capture)
+
+    def precede(
+        self, wait: Callable[[EventHandle], None], capture: CaptureState | None = None
+    ) -> None:
+        """Let another queue wait for what this stream holds now.
+
+        Of a stream that captures, that is what it was given before.
+
+        Args:
+            wait: lets the other queue wait for an event.
+            capture: what records the other queue.
+
+        Raises:
+            StreamCaptureIsolationError: that is part of a capture, and the other queue is not.
+        """
+        if self.context.is_gone:
+            return
+        if self.is_destroyed:
+            self._wait_for_context()
+            return
+        if self.capture is not None and self.capture is not capture:
+            if self.capture.is_open:
+                raise errors.StreamCaptureIsolationError(
+                    f"waiting for what {self} is given in a capture: use what is allocated in a "
+                    "capture outside of it once it has ended"
+                )
+            self.own.precede(wait, capture)
+            return
+        outer = self.captured_by
+        before = outer.before.get(self) if outer is not None else None
+        if before is not None:
+            wait(before)
+            return
+        if self.is_captured_elsewhere():
+            raise errors.StreamCaptureIsolationError(
+                f"waiting for what {self} is given while another library captures it"
+            )
+        event = self.take_event()
+        try:
+            event.record(self)
+            wait(event)
+        finally:
+            # The wait is for what the event held then: it may be recorded anew at once.
+            self.spare.append(event)
+
+    def take_event(self) -> EventHandle:
+        """An event of the stream's context that nobody uses; it goes back to `spare`."""
+        try:
+            return self.spare.pop()
+        except IndexError:
+            pass  # out of here, as an error keeps the one that it is raised in, with its frames
+        return EventHandle(self.context)
+
+    def synchronize(self) -> None:
+        """Wait on the host until everything queued is done."""
+        if self.is_destroyed:
+            self._wait_for_context()
+            return
+        (code,) = self.api.cuStreamSynchronize(self.raw)
+        if code:
+            raise failure(self.api, code, "cuStreamSynchronize", f"waiting for {self}")
+
+    def is_idle(self) -> bool:
+        """Whether nothing that was queued is left.
+
+        What failed is over as well; of another refusal nothing is known.
+        """
+        if self.context.is_gone:
+            return True
+        if self.is_destroyed:
+            self._wait_for_context()
+            return True
+        (code,) = self.api.cuStreamQuery(self.raw)
+        return not code or errors.CudaError.for_code(int(code)).sticky
+
+    def is_capturing(self) -> bool:
+        """Whether the driver says so, of another library's stream; ours know it themselves."""
+        if self.captured_by is not None or self.capture is not None:
+            return True
+        return self.is_captured_elsewhere()
+
+    def is_captured_elsewhere(self) -> bool:
+        """Whether another library captures its stream; ours it does not capture."""
+        if self.is_owned or self.capture is not None or self.is_destroyed:
+            return False
+        code, status = self.api.cuStreamIsCapturing(self.raw)
+        if code:
+            raise failure(self.api, code, "cuStreamIsCapturing", f"asking {self}")
+        return status != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
+
+    def give_back_kept(self) -> bool:
+        """Give the blocks that it keeps back to the driver's pool; whether there were some.
+
+        Not where a capture would note it.
+
+        Raises:
+            CudaError: the driver refused, or told of the failure of earlier work.
+        """
+        if self.captured_by is not None:
+            return False
+        some = any(self.kept.values())
+        free, stream = self.api.cuMemFreeAsync, self.raw
+        for kept in tuple(self.kept.values()):
+            with suppress(IndexError):  # where none is left
+                while True:
+                    block = kept.pop()
+                    (code,) = free(block, stream)
+                    # A broken context refuses everything, and that was raised already.
+                    if code and not self.driver.has_failed:
+                        doing = f"giving back what {self} keeps"
+                        raise failure(self.api, code, "cuMemFreeAsync", doing)
+        return some
+
+    def _wait_for_context(self) -> None:
+        """Wait for all work of the context, as the stream was destroyed before its memory.
+
+        A collection may do that to objects that a finalizer had saved from an earlier one.
+        """
+        (code,) = self.context.call(self.api.cuCtxSynchronize)
+        if code:
+            raise failure(self.api, code, "cuCtxSynchronize", "waiting for a destroyed stream")
+
+    def _destroy(self) -> None:
+        if self.is_owned:
+            # Memory that goes after its stream is not kept, and asks the slow way.
+            self.is_owned = False
+            self.kept.close()
+            try:
+                self.give_back_kept()
+            finally:
+                (code,) = self.api.cuStreamDestroy(self.raw)
+            doing = f"destroying a stream of device {self.context.ordinal}"
+            check(self, code, "cuStreamDestroy", doing)
+
+
+def give_back_kept(driver: Driver, ordinal: int) -> bool:
+    """Give what the streams of a device keep back to the driver's pool; whether that was anything.
+
+    Raises:
+        CudaError: the driver refused, or told of the failure of earlier work.
+    """
+    some = False
+    for stream in driver.streams.alive():
+        box: object = getattr(stream, "_handle", None)
+        if isinstance(box, StreamHandle) and box.context.ordinal == ordinal:
+            some |= box.own.give_back_kept()
+    return some
+
+
+class CaptureState:
+    """What the capture that is under way concerns.
+
+    Attributes:
+        before: of each stream's box, the event at the point where its capture began.
+        uses: memory that the graph will use, and whether it may write it.
+        order: who in the capture wrote that memory last, and who read it since.
+        keeps: what else the graph needs: host arrays, modules, textures.
+        born: memory that was allocated in the capture, by identity.
+        deferred: memory to be given back once the capture has ended.
+        is_open: whether it is under way.
+    """
+
+    __slots__ = ("_members", "before", "born", "deferred", "is_open", "keeps", "order", "uses")
+
+    def __init__(self) -> None:
+        self._members: list[tuple[Callable[[StreamHandle], None], StreamHandle, StreamHandle]] = []
+        self.before: dict[StreamHandle, EventHandle] = {}
+        self.uses: dict[AnyHandle, bool] = {}
+        self.order: dict[AnyHandle, tuple[StreamHandle, tuple[StreamHandle, ...]]] = {}
+        self.keeps: list[object] = []
+        self.born: dict[int, weakref.ref[AnyHandle]] = {}
+        self.deferred: list[AnyHandle] = []
+        self.is_open: bool = True
+
+    def join(self, own: StreamHandle, use: Callable[[StreamHandle], None]) -> None:
+        """Give a stream its capture handle; before the driver is told, so that no collection in
+        between frees memory into the capture.
+
+        Args:
+            own: the stream's own handle.
+            use: makes the stream work with another handle.
+        """
+        event = own.take_event()
+        event.record(own)
+        self.before[own] = event
+        twin = StreamHandle(own.context, own.raw, is_owned=False, keeps=own)
+        twin.capture = self
+        twin.unordered = own.unordered
+        self._members.append((use, own, twin))
+        own.captured_by = self
+        use(twin)
+
+    def add_born(self, memory: AnyHandle) -> None:
+        """Note memory that was allocated in the capture; it may go again before that ends."""
+        self.born[id(memory)] = weakref.ref(memory)
+
+    def twins(self) -> dict[StreamHandle, StreamHandle]:
+        """Each member's own box by its twin."""
+        return {twin: own for _, own, twin in self._members}
+
+    def dismiss(self, stream: StreamHandle) -> None:
+        """Give a stream its own handle again that did not come to be captured after all."""
+        for member in self._members:
+            use, own, _ = member
+            if own is stream:
+                self._members.remove(member)
+                own.captured_by = None
+                use(own)
+                return
+
+    def leave(self) -> None:
+        """Give every stream its own box again, and what was deferred back. Idempotent."""
+        self.is_open = False
+        for use, own, _ in self._members:
+            own.captured_by = None
+            use(own)
+        while self.before:  # an interrupt in here loses an event, and gives none back twice
+            own, event = self.before.popitem()
+            own.spare.append(event)
+        # The twins refer to the capture: nothing of it refers to them any more.
+        self._members.clear()
+        self.order.clear()
+        self.uses.clear()
+        self.keeps = []
+        self.deferred.clear()
+
+
+_NON_BLOCKING: Final = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
+
+
+def wait_by_way(stream: StreamHandle, event: EventHandle) -> None:
+    """Let a stream wait for an event of several processes, which is another device's.
+
+    A stream of that device waits for it, and this one for that: if this one did itself, the driver
+    of CUDA 13.0 would end the process.
+    """
+    between = private_stream(event.context)
+    between.wait(event)
+    stream.follow(between)
+
+
+def replace(borrowed: StreamHandle) -> None:
+    """Put a stream of our own in the place of another library's, after what that was given.
+
+    For memory that was used there and is needed still: its owner may destroy his stream now.
+    """
+    if borrowed.context.is_lost or borrowed.is_capturing():
+        return  # nothing may wait for it
+    own = private_stream(borrowed.context)
+    own.follow(borrowed)
+    borrowed.raw, own.raw = own.raw, None  # type: ignore[assignment]  # it owns nothing any more
+    borrowed.is_owned, borrowed.keeps = True, None
+
+
+def private_stream(context: ContextHandle) -> StreamHandle:
+    """A stream that goes when its work is done and nothing needs it."""
+    made = StreamHandle(context, None, is_owned=True)
+    code = made.make(context.api.cuStreamCreateWithPriority, _NON_BLOCKING, 0)
+    if code:
+        raise failure(context.api, code, "cuStreamCreateWithPriority", "making a stream")
+    return made

@@ -1,0 +1,182 @@
+"""An image read, checked and loaded as a module in a context.
+
+The first module imports this file, and with it the PTX parser and the emulator's operations.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ptx.emulate.model.errors import OutOfMemory, UnsupportedInstruction
+from ptx.emulate.program import Program
+from ptx.emulate.requirements.check import UnsupportedTarget, check_requirements
+from ptx.emulate.requirements.needs import version_of
+from ptx.emulate.requirements.sizes import check_sizes
+from ptx.errors import PtxError
+from ptx.isa import PtxModule, PtxSyntaxError, parse
+from ptx.isa.signature import signature_of
+from ptx.signature import KernelSignature
+
+from ..driver._api import CUresult
+from .call_error import CallError
+from .modules import KernelFunction, Module, newest_ptx
+
+if TYPE_CHECKING:
+    from .call_rules import CallRules
+    from .contexts import Context
+
+_ELF = b"\x7fELF"
+_FATBIN = b"\x50\xed\x55\xba"
+_LTO_IR = b"\xed\x43\x4e\x7f"
+_STRING = re.compile(r'"[^"]*"')
+_STATIC_DEFAULT = 49152  # shared memory a block may have without asking
+# The last version of each major one that has ended (PTX ISA, "Release Notes").
+_LAST_MINORS = {1: 5, 2: 3, 3: 2, 4: 3, 5: 1, 6: 5, 7: 8, 8: 8}
+
+
+def place_module(driver: CallRules, parsed: PtxModule, context: Context) -> Module:
+    """Load a module into a context.
+
+    Raises:
+        CallError: with what is wrong with it.
+    """
+    check_target(parsed, context.device.profile.compute_capability, driver._driver_version)
+    signatures = checked_signatures(parsed)
+    handle = next(driver._handles)
+    module = Module(handle, context, load_program(parsed, context, f"module {handle:#x}"))
+    for signature in signatures:
+        function = new_function(next(driver._handles), module, signature)
+        module.functions[signature.name] = function
+        driver._functions[function.handle] = function
+    driver._modules[handle] = module
+    if driver.checks.assembly is not None:
+        driver.checks.assembly.look_at(parsed, context.device.profile.compute_capability)
+    return module
+
+
+def new_function(handle: int, module: Module, signature: KernelSignature) -> KernelFunction:
+    """The function of a kernel that the module defines."""
+    entry = module.program.module.functions[signature.name]
+    required = (*entry.directives.get("reqnctapercluster", ()), 1, 1, 1)[:3]
+    has_cluster = "reqnctapercluster" in entry.directives
+    return KernelFunction(
+        handle,
+        module,
+        signature,
+        max_dynamic=max(0, _STATIC_DEFAULT - signature.shared_bytes),
+        cluster=(required[0], required[1], required[2]) if has_cluster else (0, 0, 0),
+    )
+
+
+def read_image(image: bytes) -> PtxModule:
+    """The module of an image.
+
+    Raises:
+        CallError: with the driver's code for an image that is no PTX, or is wrong.
+    """
+    if image.startswith((_ELF, _FATBIN, _LTO_IR)):
+        raise CallError(
+            CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU,
+            "the image is machine code or LTO-IR, and the emulator executes PTX: compile for "
+            'a target such as ptx.Target.ptx("compute_90")',
+        )
+    text = image.rstrip(b"\0").decode(errors="replace")
+    if ".version" not in text:
+        raise CallError(
+            CUresult.CUDA_ERROR_INVALID_IMAGE, "the image is no PTX: it has no .version directive"
+        )
+    if not text.isascii():
+        _refuse_other_characters(text)
+    try:
+        return parse(text)
+    except PtxSyntaxError as error:
+        raise CallError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
+
+
+def _refuse_other_characters(text: str) -> None:
+    """PTX is ASCII text, its comments as well: measured with driver 580. Strings are not looked at.
+
+    Raises:
+        CallError: CUDA_ERROR_INVALID_PTX.
+    """
+    for number, line in enumerate(text.split("\n"), 1):
+        if not _STRING.sub("", line).isascii():
+            raise CallError(
+                CUresult.CUDA_ERROR_INVALID_PTX,
+                f"line {number} has a character that is no ASCII, which PTX may not have even in "
+                "comments",
+            )
+
+
+def check_target(
+    module: PtxModule, capability: tuple[int, int], driver_version: tuple[int, int]
+) -> None:
+    """Refuse PTX that is newer than the driver, for another architecture, or beyond its own target.
+
+    Raises:
+        CallError: CUDA_ERROR_UNSUPPORTED_PTX_VERSION or CUDA_ERROR_INVALID_PTX.
+    """
+    newest, version = newest_ptx(driver_version), version_of(module.version)
+    if version[1] > _LAST_MINORS.get(version[0], version[1] if version[0] else -1):
+        raise CallError(
+            CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+            f"unsupported .version {module.version}: there is no such version of PTX",
+        )
+    if version > newest:
+        raise CallError(
+            CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+            f"unsupported .version {module.version}; the newest that driver "
+            f"{driver_version[0]}.{driver_version[1]} takes is {newest[0]}.{newest[1]}",
+        )
+    if module.address_size != 64:
+        raise CallError(
+            CUresult.CUDA_ERROR_INVALID_PTX,
+            f"unsupported .address_size {module.address_size}: the driver takes 64",
+        )
+    digits = module.target.removeprefix("sm_").rstrip("af")
+    wanted = (int(digits[:-1]), int(digits[-1]))
+    exact = module.target.endswith("a") and wanted != capability
+    family = module.target.endswith("f") and wanted[0] != capability[0]
+    if wanted > capability or exact or family:
+        raise CallError(
+            CUresult.CUDA_ERROR_INVALID_PTX,
+            f"the PTX is for .target {module.target}, the device has compute capability "
+            f"{capability[0]}.{capability[1]}",
+        )
+    try:
+        check_requirements(module)
+    except UnsupportedTarget as error:
+        raise CallError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
+
+
+def checked_signatures(module: PtxModule) -> list[KernelSignature]:
+    """The signatures of the kernels that a module defines, if a GPU has the memory for them.
+
+    Raises:
+        CallError: CUDA_ERROR_INVALID_PTX.
+    """
+    try:
+        found = [signature_of(module, each) for each in module.entries if each.span is not None]
+        check_sizes(module, found)
+    except PtxError as error:
+        raise CallError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None
+    return found
+
+
+def load_program(module: PtxModule, context: Context, name: str) -> Program:
+    """Place the module's variables on the context's device.
+
+    Raises:
+        CallError: CUDA_ERROR_OUT_OF_MEMORY, or CUDA_ERROR_INVALID_PTX for what cannot be placed.
+    """
+    try:
+        with context.device.lock:
+            model = context.device.model
+            return context.device.run_alone(lambda: Program(module, model, name=name))
+    except OutOfMemory as error:
+        raise CallError(CUresult.CUDA_ERROR_OUT_OF_MEMORY, f"out of memory: {error}") from None
+    except UnsupportedInstruction as error:
+        raise CallError(CUresult.CUDA_ERROR_NOT_SUPPORTED, str(error), error) from None
+    except PtxError as error:
+        raise CallError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), error) from None

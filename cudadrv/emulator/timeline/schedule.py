@@ -1,0 +1,259 @@
+"""The schedules of queued operations, and which operation runs next under each.
+
+A scheduler uses nothing but numbers of operations and `random.Random.random`, whose results Python
+promises to keep. So one seed gives one run on every machine.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar, get_args
+
+from ptx.emulate.model.order import LaunchOrder
+
+from ... import border
+from ...errors import ArgumentValueError
+
+if TYPE_CHECKING:
+    from .queues import QueuedOperation
+
+_T = TypeVar("_T")
+OrderName = Literal["immediate", "late", "random"]
+ORDERS: Final[tuple[str, ...]] = get_args(OrderName)
+VARIABLE: Final = "CUDADRV_EMULATOR_ORDER"
+_EAGERNESS: Final = (0.0, 0.2, 0.6)
+_NEW_RANK: Final = 0.1
+_LAUNCH_BITS: Final = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When queued operations run; the public option `order` names it.
+
+    Attributes:
+        seed: of "random".
+        held: of "held", which only the environment can ask for: all runs as soon as it may, but for
+            these operations, which run late. Each is "T.N", the Nth of the Tth timeline.
+    """
+
+    name: OrderName | Literal["held"]
+    seed: int = 0
+    held: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        if self.name == "held":
+            return f"held:{','.join(sorted(self.held))}"
+        return f"random:{self.seed}" if self.name == "random" else self.name
+
+    def of_launch(self, launches: Iterator[int]) -> LaunchOrder | None:
+        """The order inside the next of these launches; None where its threads run together."""
+        if self.name == "random":
+            return LaunchOrder("random", self.seed << _LAUNCH_BITS | next(launches))
+        return LaunchOrder("late") if self.name == "late" else None
+
+    @property
+    def repeated_by(self) -> str:
+        """How to run a program in this order again."""
+        if self.name == "held":
+            return f"repeat with {VARIABLE}={self}"
+        if self.name == "random":
+            return (
+                f"repeat with {VARIABLE}={self}, or "
+                f'emulator.session(order="random", seed={self.seed})'
+            )
+        return f'repeat with {VARIABLE}={self}, or emulator.session(order="{self.name}")'
+
+
+def read_schedule(text: str) -> Schedule:
+    """The order that a text such as "late" or "random:7" names.
+
+    Raises:
+        ArgumentValueError: it names none.
+    """
+    name, colon, seed = text.strip().partition(":")
+    if name == "random" and (seed.isdecimal() or not colon):
+        return Schedule("random", int(seed or 0))
+    if name == "held" and re.fullmatch(r"(\d+\.\d+(,|$))*", seed):
+        return Schedule("held", held=frozenset(filter(None, seed.split(","))))
+    if colon or name not in ORDERS:
+        raise ArgumentValueError(
+            f"{text!r} is no order of operations: use immediate, late, random or random:SEED, in "
+            f"{VARIABLE} too"
+        )
+    return Schedule("late" if name == "late" else "immediate")
+
+
+def chosen_schedule(order: str | None, seed: int | None) -> Schedule:
+    """The order asked for; without one, what the environment says, else "immediate".
+
+    Raises:
+        ArgumentValueError: there is no such order, or it takes no seed.
+    """
+    if seed is not None:
+        seed = border.integer("Emulator: seed", seed)
+    if order is None:
+        if seed is not None:
+            raise ArgumentValueError('a seed goes with order="random"')
+        return read_schedule(os.environ.get(VARIABLE, "") or "immediate")
+    if border.instance("Emulator: order", order, str) not in ORDERS:
+        raise ArgumentValueError(f"{order!r} is no order of operations: one of {', '.join(ORDERS)}")
+    if seed is not None and order != "random":
+        raise ArgumentValueError(f'order="{order}" takes no seed')
+    found = read_schedule(order)
+    return found if seed is None else Schedule("random", seed)
+
+
+class LateScheduler:
+    """Runs only needed operations: the newest first, with only its recorded dependencies before it.
+
+    A missing dependency therefore runs too late.
+    """
+
+    def __init__(self) -> None:
+        self._newest: QueuedOperation | None = None
+        self._leading_there: Set[QueuedOperation] = frozenset()
+
+    def pick(
+        self, ready: Sequence[QueuedOperation], needed: Set[QueuedOperation]
+    ) -> QueuedOperation:
+        """Return what leads to the newest needed operation, or another where threads run that."""
+        newest = self._newest
+        if newest is None or newest.is_done or newest not in needed:
+            pending = [each for each in needed if not each.is_done]
+            newest = self._newest = max(pending, key=_number)
+            self._leading_there = with_what_it_waits_for([newest])
+        if any(each.seems_to_wait for each in ready):
+            return min(ready, key=lambda each: (each.waits * each.seems_to_wait, -each.number))
+        leading = [each for each in ready if each in self._leading_there]
+        return max(leading or ready, key=_number)
+
+    def pick_unneeded(self, ready: Sequence[QueuedOperation]) -> QueuedOperation | None:
+        """Return the operation to run at a call that needs none: never one.
+
+        The timeline calls it again after that operation.
+        """
+        return None
+
+    def may_preempt(self, operation: QueuedOperation, others: Sequence[QueuedOperation]) -> bool:
+        """Whether an operation that has had a turn, and has more, is chosen anew with others.
+
+        Only where it may wait for one of the others.
+        """
+        return operation.seems_to_wait and bool(others)
+
+    def widens(self) -> bool:
+        """Whether a call that needs some operations may run others as well: never."""
+        return False
+
+    def flips(self) -> bool:
+        """Return one of two ways: always True, so memory is reused as soon as streams allow."""
+        return True
+
+    def queries(self) -> bool:
+        """Whether a query runs something before it looks: no, it first reports pending work."""
+        return False
+
+
+class HeldScheduler(LateScheduler):
+    """Runs everything at its call, except some operations, which run late."""
+
+    def __init__(self, numbers: frozenset[int]) -> None:
+        super().__init__()
+        self._held = numbers
+
+    def pick_unneeded(self, ready: Sequence[QueuedOperation]) -> QueuedOperation | None:
+        """Return the oldest operation that is not held back."""
+        free = [each for each in ready if each.number not in self._held]
+        return min(free, key=_number, default=None)
+
+
+class SeededScheduler:
+    """Runs what a seed chooses; the seed also decides how eagerly unneeded work runs.
+
+    Half of the seeds choose among all that is ready. The others give each stream a rank that seldom
+    changes, so that one stream runs far ahead of another: few choices in a row lead there by chance
+    (Burckhardt and others, "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs").
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        self._eagerness = self._among(_EAGERNESS)
+        self._ranks: dict[int, float] | None = {} if self.flips() else None
+
+    def _among(self, values: Sequence[_T]) -> _T:
+        return values[int(self._random.random() * len(values))]
+
+    def pick(
+        self, ready: Sequence[QueuedOperation], needed: Set[QueuedOperation]
+    ) -> QueuedOperation:
+        """Any, or any of the stream that is first."""
+        return self._any(ready)
+
+    def _any(self, ready: Sequence[QueuedOperation]) -> QueuedOperation:
+        ranks = self._ranks
+        if ranks is None or len(ready) == 1 or any(each.seems_to_wait for each in ready):
+            return self._among(ready)
+        for operation in ready:
+            if operation.stream.number not in ranks:
+                ranks[operation.stream.number] = self._random.random()
+        first = max((each.stream.number for each in ready), key=ranks.__getitem__)
+        if self._random.random() < _NEW_RANK:
+            ranks[first] = self._random.random()
+        return self._among([each for each in ready if each.stream.number == first])
+
+    def pick_unneeded(self, ready: Sequence[QueuedOperation]) -> QueuedOperation | None:
+        """Some, seldom many."""
+        return self._any(ready) if self._random.random() < self._eagerness else None
+
+    def may_preempt(self, operation: QueuedOperation, others: Sequence[QueuedOperation]) -> bool:
+        """As often as not."""
+        return self.flips()
+
+    def widens(self) -> bool:
+        """As often as not."""
+        return self.flips()
+
+    def flips(self) -> bool:
+        """As often as not."""
+        return self._random.random() < 0.5
+
+    def queries(self) -> bool:
+        """As often as not."""
+        return self.flips()
+
+
+def _number(operation: QueuedOperation) -> int:
+    return operation.number
+
+
+def with_what_it_waits_for(wanted: Iterable[QueuedOperation]) -> set[QueuedOperation]:
+    """Operations that are not done, and all that they wait for; the timeline's lock is held."""
+    found: set[QueuedOperation] = set()
+    waiting = list(wanted)
+    while waiting:
+        operation = waiting.pop()
+        if operation not in found and not operation.is_done:
+            found.add(operation)
+            waiting += operation.before
+    return found
+
+
+OperationScheduler: TypeAlias = LateScheduler | SeededScheduler
+
+
+def scheduler_of(schedule: Schedule, timeline: int) -> OperationScheduler:
+    """Return the scheduler of a timeline, by the timeline's number in its process from 0."""
+    if schedule.name == "immediate":
+        return HeldScheduler(frozenset())
+    if schedule.name == "random":
+        return SeededScheduler(schedule.seed)
+    if schedule.name == "held":
+        of_it = [each.split(".") for each in schedule.held]
+        return HeldScheduler(
+            frozenset(int(number) for own, number in of_it if int(own) == timeline)
+        )
+    return LateScheduler()

@@ -1,0 +1,762 @@
+"""`Module` and `Kernel`: each gives the other, so they are one file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar, cast, overload
+
+import numpy as np
+
+import ptx
+
+from .. import border, errors
+from ..driver._api import (
+    CUdevice_attribute as _OfDevice,
+    CUfunction,
+    CUfunction_attribute as _OfKernel,
+    CUlaunchConfig,
+    CUmodule,
+    CUresult,
+)
+from ..driver.context import BaseContext
+from ..driver.context_handle import ModuleHandle
+from ..driver.driver_selection import failure
+from ..driver.handle import Closeable, NotCopyable, raise_all
+from ..driver.registry import Registry
+from ..driver.stream import BaseStream
+from ..driver.types import Dim3
+from ..memory.array import AnyDeviceArray, DeviceArray
+from ..memory.buffer import DeviceBuffer
+from ..memory.dtypes import TypedDType, checked_dtype
+from ..memory.layout import Shape
+from .arguments import Parameter
+from .config import LaunchConfig, native_shape
+from .images import ImageLike, bytes_of, given, loaded
+from .jit_options import JitOptions
+from .kernel_attributes import KernelAttributes
+from .kernel_names import names_of, no_kernel, no_variable
+from .launcher import LauncherState
+from .parameters import KernelParameters, ParameterBlock
+from .signatures import WrittenSignatures, asked_signature, check_signature
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_ScalarT = TypeVar("_ScalarT", bound=np.generic)
+# Bounded: a caller may make a configuration a launch, and a launcher keeps its stream.
+_MOST_LAUNCHERS: Final = 64
+_ELSEWHERE: Final = "compile it on the stream's context too, or for each device by PtxModuleCache"
+_DEFAULT_DYNAMIC_SHARED: Final = 48 * 1024
+_GRID_LIMITS = (
+    _OfDevice.CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,
+    _OfDevice.CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
+    _OfDevice.CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z,
+)
+_BLOCK_LIMITS = (
+    _OfDevice.CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X,
+    _OfDevice.CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
+    _OfDevice.CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z,
+)
+
+
+class PotentialBlock(NamedTuple):
+    """The block that keeps most threads resident.
+
+    Attributes:
+        threads: threads of the block; the largest of equally good ones.
+        blocks: the blocks that fill the whole device.
+    """
+
+    threads: int
+    blocks: int
+
+
+class KernelLaunch(Protocol):
+    """``kernel.launch(stream, config, *args)``."""
+
+    def __call__(self, stream: BaseStream, config: LaunchConfig, *args: object) -> None:
+        """Queue the kernel on a stream.
+
+        Memory is waited for, our own and other libraries'. Our own is given back after the
+        kernel, whatever is dropped or closed before; other libraries must keep theirs.
+
+        Args:
+            stream: a stream of the module's context.
+            config: blocks, threads and resources.
+            args: numbers of Python, NumPy or ctypes; device arrays and buffers, those of other
+                libraries, pinned host arrays, other host arrays in `In`, `Out` or `InOut`,
+                addresses, None for a null pointer; and bytes, NumPy
+                or ctypes structures and complex numbers for parameters by value.
+
+        Raises:
+            ArgumentError: an argument has the wrong count, type, range or memory space.
+            LaunchConfigError: the device or the kernel cannot run the configuration.
+            WrongDeviceError: the stream or an argument belongs to another device.
+        """
+
+
+class Launcher(Protocol):
+    """Launches one kernel on one stream with one configuration: ``launcher(*args)``.
+
+    Made by `Kernel.bind`. It may be called from several threads at once. It is a function, which
+    Python calls faster than any other object. Its code is generated for the kinds of arguments it
+    has seen, and again when a new kind comes.
+
+    Attributes:
+        kernel: the kernel.
+        stream: the stream.
+        config: the configuration.
+        kernel_launch: the same as what `Kernel.launch` may be while it is used with this stream
+            and configuration.
+    """
+
+    kernel: Kernel
+    stream: BaseStream
+    config: LaunchConfig
+    kernel_launch: Callable[..., None]
+
+    def __call__(self, *args: object) -> None:
+        """Launch.
+
+        Raises:
+            ArgumentError: an argument has the wrong count, type, range or memory space.
+            WrongDeviceError: an argument belongs to another device.
+            ClosedError: the stream, the module or an argument was closed.
+        """
+
+    # An attribute of the function, which is no method.
+    @property
+    def prepare(self) -> Callable[..., PreparedLaunch]:
+        """``prepare(*args)``: the launch with these arguments packed once.
+
+        Calling the result only calls the driver. The arguments are kept alive by the result.
+
+        Raises:
+            ArgumentError: as a call would.
+        """
+
+
+class PreparedLaunch(Protocol):
+    """A launch whose arguments are packed: ``prepared()``; made by `Launcher.prepare`.
+
+    It is a function, which Python calls faster than any other object; the arguments stay alive
+    as long as it does.
+
+    Attributes:
+        launcher: what it was made by.
+        args_kept: the arguments.
+        block: the packed parameters.
+    """
+
+    launcher: Launcher
+    args_kept: tuple[object, ...]
+    block: ParameterBlock
+
+    def __call__(self) -> None:
+        """Launch.
+
+        Raises:
+            ClosedError: the stream, the module or an array among the arguments was closed.
+        """
+
+
+class Kernel(NotCopyable):
+    """A kernel of a module; made by `Module.kernel`.
+
+    Attributes:
+        launch: queues the kernel: ``launch(stream, config, *args)``; see `KernelLaunch`.
+        name: the name it was asked for.
+        module: the module, kept alive by the kernel.
+        signature: its parameters; None where neither the image nor the driver tells.
+        handle: the CUfunction; reading it after the module's `close` raises `ClosedError`.
+        parameters: what packs each argument.
+        parameter_bytes: size of the parameter block.
+    """
+
+    __slots__ = (
+        "__weakref__", "_attributes", "_function", "_launchers", "_packing", "_shared_allowed",
+        "launch", "module", "name", "parameter_bytes", "parameters", "signature",
+    )  # fmt: skip
+
+    # An attribute, so that it can be a function generated for the stream and configuration that
+    # it was last called with.
+    launch: KernelLaunch
+
+    def __init__(
+        self,
+        module: Module,
+        name: str,
+        function: CUfunction,
+        signature: ptx.KernelSignature | None,
+    ) -> None:
+        self.module: Module = module
+        self.name: str = name
+        self._function = function
+        self.signature: ptx.KernelSignature = signature or asked_signature(
+            module._handle, name, function
+        )
+        self._packing = KernelParameters(name, self.signature)
+        self.parameters: tuple[Parameter, ...] = self._packing.each
+        self.parameter_bytes: int = self._packing.nbytes
+        self._attributes: dict[int, int] = {}
+        self._shared_allowed = _DEFAULT_DYNAMIC_SHARED
+        self._launchers: dict[tuple[BaseStream, LaunchConfig], Launcher] = {}
+        self.launch = self._launch_cached
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.name}({self.describe_parameters()})>"
+
+    def __call__(self, stream: BaseStream, config: LaunchConfig, *args: object) -> None:
+        """Launch it, as `launch` does."""
+        self.launch(stream, config, *args)
+
+    def bind(self, stream: BaseStream, config: LaunchConfig, *, ordered: bool = True) -> Launcher:
+        """A launcher for one stream and configuration, checked here once: ``launcher(*args)``.
+
+        Args:
+            stream: where it launches.
+            config: blocks, threads and resources.
+            ordered: whether a launch waits for what other streams do with the memory among its
+                arguments. Without it the user orders the streams; the memory is given back after
+                the launch all the same.
+
+        Raises:
+            ArgumentError: `stream` is no stream of cudadrv.
+            LaunchConfigError: the device or the kernel cannot run the configuration.
+            WrongDeviceError: the stream belongs to another context than the module.
+        """
+        if not isinstance(stream, BaseStream):
+            raise errors.ArgumentError(
+                f"kernel {self.name!r} is to be launched on {border.shown(stream)}\n"
+                "  give a stream of cudadrv, such as Context.default_stream, or "
+                "Context.external_stream(...)",
+                kernel=self.name,
+            )
+        self.handle, stream.handle  # noqa: B018  # raise if the module or the stream was closed
+        stream._require(self.module.context, f"kernel {self.name!r}", _ELSEWHERE)
+        self._check_config(config)
+        self._allow_shared(config.shared_bytes)
+        state = LauncherState(
+            self._packing,
+            self.module,
+            self._loaded,
+            stream,
+            config,
+            forget=self._forget,
+            launch_elsewhere=self._launch_cached,
+            ordered=ordered,
+        )
+        # For `help`. Given its attributes, the function is what the protocol says.
+        state.function.__doc__ = Launcher.__call__.__doc__
+        state.kernel_launch.__doc__ = KernelLaunch.__call__.__doc__
+        launcher = cast("Launcher", state.function)
+        launcher.kernel = self
+        return launcher
+
+    @property
+    def handle(self) -> CUfunction:
+        """The CUfunction.
+
+        Raises:
+            ClosedError: the module was closed.
+        """
+        return self._loaded()[0]
+
+    @property
+    def attributes(self) -> KernelAttributes:
+        """What the kernel needs, and what it may be told, by name."""
+        return KernelAttributes(self.attribute, self.set_attribute)
+
+    def attribute(self, attribute: int) -> int:
+        """One attribute, which the driver is asked for once.
+
+        Source: CUfunction_attribute in the CUDA Driver API manual.
+        """
+        number = border.integer("Kernel.attribute: attribute", attribute)
+        found = self._attributes.get(number)
+        if found is None:
+            handle, box = self._loaded()  # held until the call is made
+            doing = f"attribute {number} of kernel {self.name!r}"
+            try:
+                known = _OfKernel(number)
+            except ValueError as error:
+                raise errors.InvalidValueError(f"{doing}, which cuda-bindings lacks") from error
+            code, found = box.api.cuFuncGetAttribute(known, handle)
+            if code:
+                raise failure(box.api, code, "cuFuncGetAttribute", doing)
+            self._attributes[number] = found
+        return found
+
+    def set_attribute(self, attribute: int, value: int) -> None:
+        """Set an attribute, for the launches from now on.
+
+        Source: cuFuncSetAttribute in the CUDA Driver API manual.
+
+        Raises:
+            InvalidValueError: it cannot be set, or not to this.
+        """
+        number = border.integer("Kernel.set_attribute: attribute", attribute)
+        value = border.whole("Kernel.set_attribute: value", value, least=-(2**31), most=2**31 - 1)
+        handle, box = self._loaded()  # held until the call is made
+        doing = f"setting attribute {number} of kernel {self.name!r} to {value}"
+        try:
+            known = _OfKernel(number)
+        except ValueError as error:
+            raise errors.InvalidValueError(f"{doing}, which cuda-bindings lacks") from error
+        (code,) = box.api.cuFuncSetAttribute(handle, known, value)
+        if code:
+            raise failure(box.api, code, "cuFuncSetAttribute", doing)
+        if known == _OfKernel.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+            self._shared_allowed = value
+        self._attributes.clear()  # one may depend on another
+
+    def max_active_blocks(self, block_threads: int, shared_bytes: int = 0) -> int:
+        """How many blocks one multiprocessor can hold at once (the occupancy calculator).
+
+        Raises:
+            InvalidValueError: a block cannot have so many threads or so much shared memory.
+        """
+        if type(block_threads) is not int or type(shared_bytes) is not int:
+            block_threads = border.integer("max_active_blocks: block_threads", block_threads)
+            shared_bytes = border.integer("max_active_blocks: shared_bytes", shared_bytes)
+        if not 1 <= block_threads < 1 << 31 or not 0 <= shared_bytes < 1 << 31:
+            raise errors.InvalidValueError(
+                f"the occupancy of kernel {self.name!r} with {block_threads} threads and "
+                f"{shared_bytes} bytes of shared memory a block"
+            )
+        self._allow_shared(shared_bytes)
+        handle, box = self._loaded()
+        ask = box.api.cuOccupancyMaxActiveBlocksPerMultiprocessor
+        code, blocks = box.context.call(ask, handle, block_threads, shared_bytes)
+        if code:
+            call = "cuOccupancyMaxActiveBlocksPerMultiprocessor"
+            raise failure(box.api, code, call, f"the occupancy of kernel {self.name!r}")
+        return blocks
+
+    def describe_parameters(self) -> str:
+        """The parameters' types in words."""
+        return str(self._packing)
+
+    def max_potential_block_size(
+        self, shared_bytes: int | Callable[[int], int] = 0, *, limit: int | None = None
+    ) -> PotentialBlock:
+        """The threads of a block that keep most of a multiprocessor busy.
+
+        Args:
+            shared_bytes: dynamic shared memory of a block, or what gives it for so many threads.
+            limit: the most threads that a block may have, where less than the kernel allows.
+
+        Source: "Occupancy" in the CUDA Driver API manual, cuOccupancyMaxPotentialBlockSize.
+
+        Raises:
+            LaunchConfigError: no block of the kernel fits with so much shared memory.
+        """
+        device = self.module.context.device
+        warp = device.attribute(_OfDevice.CU_DEVICE_ATTRIBUTE_WARP_SIZE)
+        all_threads = device.attribute(_OfDevice.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)
+        optin = _OfDevice.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+        room = device.attribute(optin) - self.attributes.static_shared_bytes
+        most = self.attributes.max_threads_per_block
+        if callable(shared_bytes):
+            border.function("max_potential_block_size: shared_bytes", shared_bytes, takes=1)
+        else:
+            shared_bytes = border.whole("max_potential_block_size: shared_bytes", shared_bytes)
+        if limit is not None:
+            most = min(most, border.integer("max_potential_block_size: limit", limit))
+        best, best_blocks = 0, 0
+        # A most that is no multiple of the warp is a candidate itself.
+        for whole in range(-(-most // warp) * warp, 0, -warp):
+            threads = min(whole, most)
+            nbytes = shared_bytes(threads) if callable(shared_bytes) else shared_bytes
+            nbytes = border.whole("max_potential_block_size: shared_bytes(threads)", nbytes)
+            if nbytes > room:
+                continue
+            blocks = self.max_active_blocks(threads, nbytes)
+            if threads * blocks > best * best_blocks:
+                best, best_blocks = threads, blocks
+            if best * best_blocks >= all_threads:
+                break
+        if not best:
+            raise errors.LaunchConfigError(
+                f"no block of kernel {self.name!r} of at most {most} threads fits {device!r}: "
+                f"{room} bytes of shared memory are left for it"
+            )
+        multiprocessors = device.attribute(_OfDevice.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+        return PotentialBlock(best, best_blocks * multiprocessors)
+
+    def max_active_clusters(self, config: LaunchConfig) -> int:
+        """How many clusters of a configuration the device can hold at once.
+
+        Raises:
+            LaunchConfigError: the device or the kernel cannot run it, or it has no clusters.
+        """
+        self._check_config(config)
+        if config.cluster is None and not self.attributes.cluster_size_must_be_set:
+            raise errors.LaunchConfigError(f"{config} has no clusters, and {self!r} asks for none")
+        query = self.module._handle.api.cuOccupancyMaxActiveClusters
+        return self._clusters(config, query, "cuOccupancyMaxActiveClusters", "the clusters")
+
+    def max_potential_cluster_size(self, config: LaunchConfig) -> int:
+        """The most blocks that a cluster can have, with the threads and memory of a configuration.
+
+        Raises:
+            LaunchConfigError: the device or the kernel cannot run it.
+        """
+        self._check_config(config)
+        query, call = (
+            self.module._handle.api.cuOccupancyMaxPotentialClusterSize,
+            "cuOccupancyMaxPotentialClusterSize",
+        )
+        return self._clusters(config, query, call, "the largest cluster")
+
+    def _clusters(
+        self,
+        config: LaunchConfig,
+        query: Callable[[CUfunction, CUlaunchConfig], tuple[CUresult, int]],
+        call: str,
+        what: str,
+    ) -> int:
+        """Query the driver for a number of a configuration's clusters."""
+        self._allow_shared(config.shared_bytes)
+        handle, module = self._loaded()
+        code, count = module.context.call(query, handle, native_shape(config))
+        if code:
+            doing = f"{what} of kernel {self.name!r} with {config}"
+            raise failure(module.api, code, call, doing)
+        return count
+
+    def _launch_cached(self, stream: BaseStream, config: LaunchConfig, *args: object) -> None:
+        """Launch, and let `launch` be what is generated for this stream and configuration."""
+        try:
+            launcher = self._launchers.get((stream, config))
+        except TypeError:  # what has no hash is no stream or no configuration: `bind` says it
+            launcher = None
+        if launcher is None:
+            launcher = self.bind(stream, config)
+            if len(self._launchers) >= _MOST_LAUNCHERS:
+                self._launchers.clear()
+            self._launchers[stream, config] = launcher
+        launcher(*args)
+        self.launch = launcher.kernel_launch
+
+    # For `help(kernel.launch)`.
+    _launch_cached.__name__ = "launch"
+    _launch_cached.__doc__ = KernelLaunch.__call__.__doc__
+
+    def _forget(self, launcher: object) -> None:
+        """Keep a launcher no longer, as its stream or the module was closed."""
+        self.launch = self._launch_cached
+        for key, kept in self._launchers.copy().items():
+            if kept is launcher:
+                self._launchers.pop(key, None)
+
+    def _loaded(self) -> tuple[CUfunction, ModuleHandle]:
+        """Return the CUfunction, and the handle of the module that it is in.
+
+        Raises:
+            ClosedError: the module was closed.
+        """
+        module = self.module._handle
+        if not isinstance(module, ModuleHandle):
+            raise errors.ClosedError(f"the module of kernel {self.name!r} was closed")
+        return self._function, module
+
+    def _allow_shared(self, nbytes: int) -> None:
+        """Ask the driver for dynamic shared memory above 48 KiB; it must be asked once a kernel."""
+        if nbytes <= self._shared_allowed:
+            return
+        handle, box = self._loaded()  # held until the call is made
+        (code,) = box.api.cuFuncSetAttribute(
+            handle, _OfKernel.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, nbytes
+        )
+        if code:
+            doing = f"allowing kernel {self.name!r} {nbytes} bytes of dynamic shared memory"
+            raise failure(box.api, code, "cuFuncSetAttribute", doing)
+        self._shared_allowed = nbytes
+        self._attributes.clear()  # one of them tells of it
+
+    def _check_config(self, config: LaunchConfig) -> None:
+        """Raise `LaunchConfigError` for what the device or the kernel cannot run, with the limit.
+
+        Limits: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability",
+        queried from the driver.
+        """
+        given: object = config
+        if not isinstance(given, LaunchConfig):
+            raise self._unlaunchable(
+                f"its configuration is {border.shown(given)}\n"
+                "  give a cudadrv.LaunchConfig(grid, block), or LaunchConfig.for_elements(n)"
+            )
+        device = self.module.context.device
+        for what, extents, limits in (
+            ("grid", config.grid, _GRID_LIMITS),
+            ("block", config.block, _BLOCK_LIMITS),
+        ):
+            for axis, extent, attribute in zip("xyz", extents, limits, strict=True):
+                # Each device runs blocks and grids of one thread along an axis.
+                limit = 1 if extent == 1 else device.attribute(attribute)
+                if extent > limit:
+                    raise self._unlaunchable(
+                        f"{what}.{axis} is {extent}; {device!r} allows {limit}"
+                    )
+        most = self.attribute(_OfKernel.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
+        if config.threads > most:
+            raise self._unlaunchable(
+                f"a block of {config.threads} threads; this kernel on {device!r} allows {most} "
+                "(registers and launch bounds count)"
+            )
+        required = self.signature.required_block
+        if required is not None and config.block != required:
+            raise self._unlaunchable(f"block {config.block}, but it was compiled for {required}")
+        self._check_shared(config.shared_bytes)
+        if config.cluster is not None:
+            self._check_cluster(config.grid, config.cluster)
+        if config.programmatic and device.compute_capability < (9, 0):
+            raise self._unlaunchable(
+                f"programmatically; {device!r} cannot (compute capability 9.0 can)"
+            )
+        if config.cooperative:
+            self._check_cooperative(config)
+
+    def _check_shared(self, nbytes: int) -> None:
+        device = self.module.context.device
+        static = self.attribute(_OfKernel.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
+        limit = max(
+            device.attribute(_OfDevice.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
+            device.attribute(_OfDevice.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
+        )
+        if static + nbytes > limit:
+            raise self._unlaunchable(
+                f"{nbytes} bytes of dynamic and {static} of static shared memory\n"
+                f"  {device!r} allows {limit} a block"
+            )
+
+    def _check_cluster(self, grid: Dim3, cluster: Dim3) -> None:
+        context = self.module.context
+        if not context.capability.has_cluster_launch:
+            raise self._unlaunchable(
+                f"a cluster; {context.device!r} has none (compute capability 9.0 does)"
+            )
+        for axis, blocks, extent in zip("xyz", grid, cluster, strict=True):
+            if blocks % extent:
+                raise self._unlaunchable(
+                    f"grid.{axis} {blocks} is no multiple of cluster.{axis} {extent}"
+                )
+
+    def _check_cooperative(self, config: LaunchConfig) -> None:
+        context, device = self.module.context, self.module.context.device
+        if not device.attribute(_OfDevice.CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH):
+            raise self._unlaunchable(f"a cooperative launch, which {device!r} does not offer")
+        each = self.max_active_blocks(config.threads, config.shared_bytes)
+        resident = each * device.attribute(_OfDevice.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+        if context.is_green:
+            resident = each * context.sm_resource.sm_count
+        if config.blocks > resident:
+            where = repr(context if context.is_green else device)
+            raise self._unlaunchable(
+                f"a cooperative grid of {config.blocks} blocks; {resident} fit on {where} at once"
+            )
+
+    def _unlaunchable(self, what: str) -> errors.LaunchConfigError:
+        return errors.LaunchConfigError(f"kernel {self.name!r} cannot be launched: {what}")
+
+
+class Module(Closeable):
+    """An image loaded on a context; made by `Context.load_module`.
+
+    Attributes:
+        context: the context, kept alive by the module.
+        handle: the CUmodule; reading it after `close` raises `ClosedError`.
+        image: the image it was loaded from, where it is a `ptx.Image` or PTX text.
+        closed: whether it was closed.
+    """
+
+    __slots__ = (
+        "_closing",
+        "_default_stream",
+        "_kernels",
+        "_names",
+        "_variables",
+        "_written",
+        "context",
+        "image",
+    )
+
+    _handle: ModuleHandle
+
+    def __init__(
+        self,
+        context: BaseContext,
+        image: ImageLike,
+        default_stream: Callable[[], BaseStream],
+        jit: JitOptions | None = None,
+    ) -> None:
+        image = given(image)
+        self.context: BaseContext = context
+        self.image: ptx.Image | None = image if isinstance(image, ptx.Image) else None
+        self._default_stream = default_stream
+        self._kernels: dict[str, Kernel] = {}
+        self._names: tuple[str, ...] | None = None
+        # The module's own memory, which is closed with it.
+        self._variables: Registry[DeviceBuffer] = Registry()
+        data = bytes_of(image)
+        self._written = WrittenSignatures(data)
+        self._closing: list[Callable[[Module], object]] = []
+        options = border.optional("load_module: jit", jit, JitOptions)
+        self._own(loaded(context._handle, data, options))
+        context._adopt(self)
+        name_kernels = self._handle.driver.name_kernels
+        if name_kernels is not None:
+            name_kernels(self._handle.raw, {v: k for k, v in self._lowered().items()})
+        for function in tuple(context._loading):
+            function(self)
+
+    def __repr__(self) -> str:
+        state = "closed " if self.closed else ""
+        return f"<Module {state}on device {self.context.ordinal}>"
+
+    @property
+    def _closed_text(self) -> str:
+        return f"the module on device {self.context.ordinal} was closed"
+
+    @property
+    def handle(self) -> CUmodule:
+        """The CUmodule.
+
+        Raises:
+            ClosedError: it was closed.
+        """
+        return self._handle.raw
+
+    @property
+    def kernel_names(self) -> tuple[str, ...]:
+        """The names of the kernels, as the image has them; name expressions come in addition."""
+        if self._names is None:
+            self._names = tuple(self.image.signatures) if self.image else ()
+            if not self._names:
+                self._names = self._enumerate()
+        return self._names
+
+    def kernel(self, name: str, signature: ptx.KernelSignature | None = None) -> Kernel:
+        """The kernel of a name, or of a name expression that the image was compiled with.
+
+        Args:
+            name: such as "saxpy" or "scale<float>".
+            signature: its parameters, where the image has no PTX text to read them from.
+
+        Raises:
+            KernelNotFoundError: there is none; the text has the names that there are.
+        """
+        kernel = self._kernels.get(border.instance("Module.kernel: name", name, str))
+        if signature is not None:
+            check_signature(signature)
+        if kernel is None or (signature is not None and kernel.signature != signature):
+            lowered = self._lowered().get(border.text("Module.kernel: name", name), name)
+            if signature is None and self.image is not None:
+                signature = self.image.signatures.get(lowered)
+            if signature is None:
+                signature = self._written.get(lowered)
+            kernel = self._kernels.setdefault(name, self._take(name, lowered, signature))
+        return kernel
+
+    @overload
+    def global_array(
+        self, name: str, shape: Shape | None = None, *, dtype: TypedDType[_ScalarT]
+    ) -> DeviceArray[_ScalarT]: ...
+    @overload
+    def global_array(
+        self, name: str, shape: Shape | None, dtype: TypedDType[_ScalarT]
+    ) -> DeviceArray[_ScalarT]: ...
+    # A dtype given as text says nothing to a type checker.
+    @overload
+    def global_array(
+        self, name: str, shape: Shape | None = None, dtype: npt.DTypeLike = "u1"
+    ) -> AnyDeviceArray: ...
+    def global_array(
+        self, name: str, shape: Shape | None = None, dtype: npt.DTypeLike = "u1"
+    ) -> AnyDeviceArray:
+        """A module variable (``__device__`` or ``__constant__``) as an array over its memory.
+
+        Args:
+            name: the variable's name, or a name expression such as "&table<float>".
+            shape: its extents; None takes as many elements of `dtype` as fit.
+            dtype: the element type.
+
+        Raises:
+            KernelNotFoundError: the module has no such variable.
+            InvalidValueError: the variable is smaller than the shape, or one element, asks for.
+        """
+        lowered = self._lowered().get(border.text("Module.global_array: name", name), name)
+        box = self._handle
+        find = box.api.cuModuleGetGlobal
+        code, pointer, nbytes = box.context.call(find, box.raw, lowered.encode())
+        if code == CUresult.CUDA_ERROR_NOT_FOUND:
+            raise no_variable(name)
+        if code:
+            raise failure(box.api, code, "cuModuleGetGlobal", f"variable {name!r}")
+        kind = checked_dtype(dtype)
+        if shape is None:
+            shape = max(nbytes // kind.itemsize, 1)
+        buffer = DeviceBuffer.borrowed(self._default_stream(), int(pointer), nbytes, box)
+        array: AnyDeviceArray = DeviceArray(buffer, shape, kind)
+        self._variables.add(buffer)
+        return array
+
+    def when_closed(self, function: Callable[[Module], object]) -> None:
+        """Let a function be called with the module when `close` begins, or its context's does.
+
+        The module can be used in it. What it raises, `close` raises when all is closed. A module
+        that is dropped, and not closed, calls nothing.
+        """
+        border.function("Module.when_closed: function", function, takes=1)
+        self._handle.raw  # noqa: B018  # raises once it is closed
+        self._closing.append(function)
+
+    def close(self) -> None:
+        """Give the module up; its kernels and variables raise `ClosedError` then. Idempotent.
+
+        It is unloaded when no graph needs it.
+
+        Raises:
+            CudaError: it was unloaded, and the driver refused or told of failed work.
+            ExceptionGroup: so did several, with functions of `when_closed`.
+        """
+        faults: list[Exception] = []
+        try:
+            while self._closing:  # each is called once
+                try:
+                    self._closing.pop(0)(self)
+                except Exception as fault:
+                    faults.append(fault)
+        finally:
+            self._close_now(faults)
+        raise_all(faults, f"closing {self!r}")
+
+    def _close_now(self, faults: list[Exception]) -> None:
+        for variable in self._variables.alive():
+            variable.close()
+        self._kernels = {}
+        for launcher in self.context.device.driver.launchers.alive():
+            launcher.on_owner_closed(self)
+        try:
+            super().close()
+        except (errors.CudadrvError, ExceptionGroup) as fault:
+            faults.append(fault)
+
+    def _lowered(self) -> Mapping[str, str]:
+        return self.image.lowered_names if self.image is not None else {}
+
+    def _take(self, name: str, lowered: str, signature: ptx.KernelSignature | None) -> Kernel:
+        box = self._handle
+        find = box.api.cuModuleGetFunction
+        code, handle = box.context.call(find, box.raw, lowered.encode())
+        if code == CUresult.CUDA_ERROR_NOT_FOUND:
+            raise no_kernel(name, (*self._lowered(), *self.kernel_names))
+        if code:
+            raise failure(box.api, code, "cuModuleGetFunction", f"taking kernel {name!r}")
+        return Kernel(self, name, handle, signature)
+
+    def _enumerate(self) -> tuple[str, ...]:
+        """The kernel names that the driver knows; drivers before 12.4 know none."""
+        box = self._handle
+        return box.context.call(names_of, box)

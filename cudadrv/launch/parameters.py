@@ -1,0 +1,189 @@
+"""The parameters of a kernel: where those of one launch are packed, and how."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+import ptx
+
+from ..driver._api import CUresult
+from ..driver.context_handle import ModuleHandle
+from ..driver.stream import BaseStream
+from ..driver.stream_handle import StreamHandle
+from ..errors import ArgumentError
+from .arguments import Parameter
+from .kinds import ADDRESSES, Argument, Kind
+
+# An address of the device. It is packed in half the time of a whole number of 64 bits (Q), as it is
+# not checked for a sign: only what cudadrv made is packed so.
+_ADDRESS_CODE: Final = "P"
+
+
+# A driver call with all its arguments, handles among them.
+DriverCall: TypeAlias = Callable[[], tuple[CUresult]]
+
+
+class ParameterBlock:
+    """Memory for one launch's parameters, and behind them the pointers that the driver reads."""
+
+    __slots__ = ("_view", "address", "buffer")
+
+    def __init__(self, offsets: Sequence[int], nbytes: int) -> None:
+        # Of what is loaded anyway, the buffer that struct fills fastest. The view holds its place.
+        start = -(-max(nbytes, 1) // 8) * 8
+        self.buffer: bytearray = bytearray(start + 8 * len(offsets))
+        self._view = ctypes.c_char.from_buffer(self.buffer)
+        base = ctypes.addressof(self._view)
+        pointers = [base + offset for offset in offsets]
+        struct.pack_into(f"={len(offsets)}Q", self.buffer, start, *pointers)
+        self.address: int = base + start if offsets else 0
+
+
+class LaunchSlot:
+    """What one launch at a time uses: where parameters are packed, the call, what lives for it.
+
+    Attributes:
+        buffer: where parameters are packed.
+        call: launches with what is packed.
+        parameters: what has the buffer.
+        stream: where the call launches.
+        module: where the kernel is.
+        packed: of each argument that is packed, the array's address or the number, as objects;
+            None while nothing is known. The same object in its place is the same value, and an
+            address that is not 0 is one object only for arrays of one memory and dtype.
+        left: of the stream, as all arrays in `packed` had their home there.
+        first: the address of the first array at the last launch, as an object.
+        patience: how many launches are to come before something is known again.
+    """
+
+    __slots__ = (
+        "buffer",
+        "call",
+        "first",
+        "left",
+        "module",
+        "packed",
+        "parameters",
+        "patience",
+        "stream",
+    )
+
+    def __init__(
+        self,
+        call: DriverCall,
+        parameters: ParameterBlock,
+        stream: StreamHandle,
+        module: ModuleHandle,
+    ) -> None:
+        self.buffer: bytearray = parameters.buffer
+        self.call: DriverCall = call
+        self.parameters: ParameterBlock = parameters
+        self.stream: StreamHandle = stream
+        self.module: ModuleHandle = module
+        self.packed: tuple[object, ...] | None = None
+        self.first: object = None
+        self.left: object = None
+        self.patience: int = 0
+
+
+def packer(
+    parameters: Sequence[Parameter], kinds: Sequence[Kind], nbytes: int, start: int = 0
+) -> struct.Struct:
+    """The packer of parameters from `start` on: each value at its offset, padding between.
+
+    Args:
+        parameters: those to pack.
+        kinds: how each is read.
+        nbytes: where the last ends, with the padding behind it.
+        start: where the first begins.
+    """
+    # struct aligns native codes itself, and knows only there an address.
+    native = start % 8 == 0 and all(_is_aligned(parameter) for parameter in parameters)
+    text, end = "@" if native else "=", start
+    for parameter, kind in zip(parameters, kinds, strict=True):
+        gap = parameter.param.offset - end
+        code = _ADDRESS_CODE if native and kind in ADDRESSES else parameter.code(kind)
+        text += f"{gap}x" * (gap > 0) + code
+        end = parameter.param.offset + parameter.param.nbytes
+    return struct.Struct(text + f"{nbytes - end}x" * (nbytes > end))
+
+
+def _is_aligned(parameter: Parameter) -> bool:
+    """Whether a parameter lies where struct would put a value of its size."""
+    nbytes = parameter.param.nbytes
+    return nbytes not in (2, 4, 8) or parameter.param.offset % nbytes == 0
+
+
+class KernelParameters:
+    """The parameters of one kernel, which pack the arguments of its launches.
+
+    Attributes:
+        kernel: the kernel's name.
+        each: the parameters.
+        nbytes: the size of all together.
+    """
+
+    __slots__ = ("_offsets", "_packers", "each", "kernel", "nbytes")
+
+    def __init__(self, kernel: str, signature: ptx.KernelSignature) -> None:
+        self.kernel: str = kernel
+        self.each: tuple[Parameter, ...] = tuple(
+            Parameter(kernel, position, param) for position, param in enumerate(signature.params)
+        )
+        self.nbytes: int = signature.nbytes
+        self._offsets = tuple(param.offset for param in signature.params)
+        # By the kinds of the arguments.
+        self._packers: dict[tuple[Kind, ...], struct.Struct] = {}
+
+    def __str__(self) -> str:
+        return ", ".join(parameter.type_name for parameter in self.each) or "none"
+
+    def new_block(self) -> ParameterBlock:
+        """Return memory for the parameters of one launch."""
+        return ParameterBlock(self._offsets, self.nbytes)
+
+    def packer(self, kinds: tuple[Kind, ...]) -> struct.Struct:
+        """Return the packer of arguments of these kinds."""
+        found = self._packers.get(kinds)
+        if found is None:
+            found = self._packers[kinds] = packer(self.each, kinds, self.nbytes)
+        return found
+
+    def pack(
+        self, args: tuple[object, ...], stream: BaseStream
+    ) -> tuple[list[Argument], ParameterBlock]:
+        """Read the arguments of a launch, and pack them into memory of their own.
+
+        Args:
+            args: the arguments.
+            stream: a stream of the kernel's context, which is ordered after the work that memory
+                of other libraries waits for.
+
+        Raises:
+            ArgumentError: an argument has the wrong count, type, range or memory space.
+            WrongDeviceError: an argument belongs to another device.
+        """
+        if len(args) != len(self.each):
+            raise self._wrong_count(args)
+        read = [
+            parameter.read(value, stream) for parameter, value in zip(self.each, args, strict=True)
+        ]
+        block = self.new_block()
+        pack_into = self.packer(tuple([argument.kind for argument in read])).pack_into
+        pack_into(block.buffer, 0, *[argument.value for argument in read])
+        return read, block
+
+    def _wrong_count(self, args: tuple[object, ...]) -> ArgumentError:
+        count = len(self.each)
+        text = (
+            f"kernel {self.kernel!r} takes {count} argument{'' if count == 1 else 's'}, "
+            f"{len(args)} {'was' if len(args) == 1 else 'were'} given"
+        )
+        if count:
+            text += f"\n  they are: {self}"
+        if len(args) == 1 and isinstance(args[0], (tuple, list)):
+            text += "\n  give them one by one, not as one sequence: launch(stream, config, *args)"
+        return ArgumentError(text, kernel=self.kernel)

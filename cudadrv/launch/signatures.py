@@ -1,0 +1,104 @@
+"""Signatures of kernels: as PTX text has them, as the driver reports them, as users give them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import ptx
+
+from .. import border, errors
+from ..driver._api import CUfunction, CUresult
+from ..driver.context_handle import ModuleHandle
+from ..driver.driver_selection import failure
+
+_BINARY: Final = (b"\x7fELF", b"\x50\xed\x55\xba")  # a cubin; a fatbin (its magic, 0xBA55ED50)
+_MOST_PARAMETER_BYTES: Final = 1 << 16  # above what any CUDA version takes
+
+
+def is_binary(data: bytes) -> bool:
+    """Whether an image is a cubin or a fatbin."""
+    return data.startswith(_BINARY)
+
+
+class WrittenSignatures:
+    """What kernels take as the PTX of their image says it, which is read at the first question."""
+
+    __slots__ = ("_found", "_text")
+
+    def __init__(self, data: bytes) -> None:
+        self._text: bytes | None = None if is_binary(data) else data
+        self._found: Mapping[str, ptx.KernelSignature] = {}
+
+    def get(self, name: str) -> ptx.KernelSignature | None:
+        """The signature of a kernel; None where there is no PTX, or our reader does not know it."""
+        text = self._text
+        if text is not None:
+            from ptx.isa.signature import signatures_of  # saves 10 ms where PTX is not read
+
+            try:
+                self._found = signatures_of(text.split(b"\0", 1)[0].decode(errors="replace"))
+            except ptx.PtxError:
+                pass  # the driver knew it, and is asked
+            self._text = None
+        return self._found.get(name)
+
+
+def asked_signature(module: ModuleHandle, name: str, handle: CUfunction) -> ptx.KernelSignature:
+    """Sizes and offsets as the driver knows them, for an image without PTX text.
+
+    A parameter of 1, 2, 4 or 8 bytes is "bits": it takes an integer or a float of that size.
+    """
+    api = module.api
+    count = _asked_count(module, name, handle)
+    params: list[ptx.KernelParam] = []
+    end = 0
+    while len(params) != count:
+        code, offset, nbytes = api.cuFuncGetParamInfo(handle, len(params))
+        if count is None and code == CUresult.CUDA_ERROR_INVALID_VALUE:
+            break
+        if code:
+            raise failure(api, code, "cuFuncGetParamInfo", f"the parameters of kernel {name!r}")
+        scalar = nbytes in (1, 2, 4, 8)
+        params.append(
+            ptx.KernelParam(
+                name=f"{name}_param_{len(params)}",
+                ptx_type=f"b{8 * nbytes}" if scalar else "b8",
+                nbytes=nbytes,
+                align=nbytes if scalar else 1,
+                offset=offset,
+                is_pointer=None if nbytes == 8 else False,
+                count=1 if scalar else nbytes,
+            )
+        )
+        end = offset + nbytes
+    return ptx.KernelSignature(name, tuple(params), end, 0, None, None)
+
+
+def _asked_count(box: ModuleHandle, name: str, handle: CUfunction) -> int | None:
+    """How many parameters a kernel has; None where the driver or its binding cannot be asked.
+
+    They can since CUDA 13.2. Before that the manual gives one way: to ask for one parameter after
+    the other, until cuFuncGetParamInfo answers CUDA_ERROR_INVALID_VALUE.
+    """
+    try:
+        code, count = box.context.call(box.api.cuFuncGetParamCount, handle)
+    except errors.DriverSymbolMissingError:
+        return None
+    if code:
+        raise failure(box.api, code, "cuFuncGetParamCount", f"the parameters of kernel {name!r}")
+    return count
+
+
+def check_signature(signature: ptx.KernelSignature) -> None:
+    """Raise for what is no signature that arguments can be packed by."""
+    where = "Module.kernel: signature"
+    border.instance(where, signature, ptx.KernelSignature)
+    border.whole(f"{where}.nbytes", signature.nbytes)
+    end = 0
+    for param in border.several(f"{where}.params", signature.params, ptx.KernelParam):
+        border.text(f"{where}: ptx_type", param.ptx_type)
+        border.whole(f"{where}: count", param.count, 1)
+        border.whole(f"{where}: offset", param.offset, end)
+        end = param.offset + border.whole(f"{where}: nbytes", param.nbytes, 1)
+    border.whole(f"{where}.nbytes", signature.nbytes, end, _MOST_PARAMETER_BYTES)

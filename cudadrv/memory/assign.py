@@ -1,0 +1,111 @@
+"""Values given to the elements of a device array, by NumPy's rules of shapes: `Stream.assign`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from .. import border
+from ..driver.stream import BaseStream
+from ..errors import CopyError, DTypeError
+from .array import AnyDeviceArray, DeviceArray, empty, view_of
+from .copy import copy
+from .dtypes import AnyArray, AnyDType
+from .fill import fill
+from .host_copy import as_array
+from .resource import without_choices
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+def assign(stream: BaseStream, dst: AnyDeviceArray, value: object) -> None:
+    """Give the elements of an array the values of another, which is broadcast, or of one value.
+
+    Raises:
+        CopyError: the shapes do not fit.
+        DTypeError: the values' dtype does not become the array's without loss of kind.
+        InvalidValueError: one value is none of the array's dtype; elements overlap each other.
+    """
+    border.instance("Stream.assign: dst", dst, DeviceArray)
+    if isinstance(value, DeviceArray):
+        _assign_device(stream, dst, value)
+        return
+    if not (isinstance(value, tuple) and dst.dtype.names):  # which is one structure
+        # It reports what becomes no array.
+        given = as_array(cast("npt.ArrayLike", value))
+        if given.ndim or isinstance(value, np.ndarray):
+            _assign_host(stream, dst, _as_elements(given, dst.dtype))
+            return
+    fill(stream, dst, value)
+
+
+def _assign_device(stream: BaseStream, dst: AnyDeviceArray, value: AnyDeviceArray) -> None:
+    if value.dtype != dst.dtype:
+        raise DTypeError(f"{value!r} is no array of {dst.dtype}: a kernel converts elements")
+    copy(stream, dst, _broadcast(value, dst.shape))
+
+
+def _assign_host(stream: BaseStream, dst: AnyDeviceArray, value: AnyArray) -> None:
+    shape = _trimmed(value.shape, dst.shape)
+    _broadcast_strides(shape, shape, dst.shape)  # its words for what does not fit
+    value = value.reshape(shape)
+    if stream.capturing:
+        value = value.copy(order="C")  # a graph reads it at each replay
+    if shape == dst.shape:
+        copy(stream, dst, value)
+        return
+    with without_choices():
+        small = empty(stream, shape, dst.dtype)
+    copy(stream, small, value)
+    copy(stream, dst, _broadcast(small, dst.shape))
+
+
+def _as_elements(given: AnyArray, dtype: AnyDType) -> AnyArray:
+    """The values as an array of a dtype.
+
+    Raises:
+        DTypeError: they are of another kind, or whole numbers out of range.
+    """
+    if given.dtype == dtype:
+        return given
+    found: AnyArray
+    if not given.size:  # NumPy has floats for an empty list
+        return np.empty(given.shape, dtype)
+    if given.dtype.kind in "iu" and dtype.kind in "iu":
+        found = given.astype(dtype)
+        if np.array_equal(found, given):
+            return found
+        raise DTypeError(f"not all of the values of {given.dtype} are {dtype}")
+    if not np.can_cast(given.dtype, dtype, "same_kind"):
+        raise DTypeError(f"values of {given.dtype} do not become {dtype}: convert them by astype")
+    found = given.astype(dtype)
+    return found
+
+
+def _broadcast(array: AnyDeviceArray, shape: tuple[int, ...]) -> AnyDeviceArray:
+    """A view of a shape, in which elements are repeated.
+
+    Raises:
+        CopyError: the shapes do not fit.
+    """
+    own = _trimmed(array.shape, shape)
+    strides = array.strides[array.ndim - len(own) :]
+    return view_of(array, array.ptr, shape, array.dtype, _broadcast_strides(own, strides, shape))
+
+
+def _trimmed(shape: tuple[int, ...], to: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape without the first axes that are one too many, and of extent 1."""
+    extra = len(shape) - len(to)
+    return shape[extra:] if extra > 0 and set(shape[:extra]) == {1} else shape
+
+
+def _broadcast_strides(
+    shape: tuple[int, ...], strides: tuple[int, ...], to: tuple[int, ...]
+) -> tuple[int, ...]:
+    added = len(to) - len(shape)
+    if added < 0 or any(n not in (1, m) for n, m in zip(shape, to[added:], strict=True)):
+        raise CopyError(f"values of the shape {shape} do not fit an array of {to}")
+    kept = (0 if n == 1 else step for n, step in zip(shape, strides, strict=True))
+    return (*(0,) * added, *kept)

@@ -1,0 +1,540 @@
+"""`IpcMemoryHandle`: names device memory for other processes, through multiprocessing or otherwise.
+
+CUDA Driver API, cuIpcGetMemHandle and cuMemPoolExportPointer.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, cast
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from .. import border
+from ..driver._api import (
+    OPAQUE_BYTES,
+    CUdeviceptr,
+    CUipcMemHandle,
+    CUmemAllocationHandleType,
+    CUmemoryPool,
+    CUmemPoolPtrExportData,
+    CUpointer_attribute,
+    CUresult,
+    of_opaque_bytes,
+    opaque_bytes,
+)
+from ..driver.addresses import known_at
+from ..driver.context import BaseContext
+from ..driver.context_handle import ChildHandle, ContextHandle
+from ..driver.device import Device
+from ..driver.driver_selection import Driver, failure
+from ..driver.handle import Closeable, ClosedHandle, check
+from ..driver.pickling import Reduced, device_named, register_reduction, unshared
+from ..driver.stream import BaseStream
+from ..driver.stream_handle import StreamHandle
+from ..errors import (
+    ArgumentValueError,
+    InvalidValueError,
+    StreamCaptureUnsupportedError,
+    WrongDeviceError,
+)
+from .array import AnyDeviceArray, ArrayView, DeviceArray, StridedArray
+from .buffer import BufferView, DeviceBuffer, DeviceMemory, PoolMemory, alloc, over
+from .order import AnyMemory, Memory
+from .pinned import wait_for_contexts
+from .resource import MemoryResource, ResourceMemory
+
+BY_DESCRIPTOR: Final = CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+_LAZY_PEERS: Final = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only flag, which must be given
+
+_P = ParamSpec("_P")
+
+
+class SharedMemory:
+    """What of one device is shared. Who opens something holds `Driver.lock`.
+
+    Attributes:
+        own: what owns memory of this process, by the handles of that.
+        opened: memory of other processes by what names it; of pools, these know it.
+        pools: pools of this and of other processes by their identity.
+        ranges: memory of growing buffers, of this and of other processes, by their identity.
+    """
+
+    def __init__(self) -> None:
+        self.own: WeakValueDictionary[Hashable, Closeable] = WeakValueDictionary()
+        self.opened: WeakValueDictionary[bytes, OpenedMemory] = WeakValueDictionary()
+        self.ranges: WeakValueDictionary[bytes, AnyMemory] = WeakValueDictionary()
+        self.pools: WeakValueDictionary[bytes, PoolHandle] = WeakValueDictionary()
+
+    @classmethod
+    def of(cls, driver: Driver, ordinal: int) -> SharedMemory:
+        """What is shared of a device; there is one for the process."""
+        return driver.one_of(cls, ordinal)
+
+
+class _Pool(ChildHandle[CUmemoryPool]):
+    """Destroys a pool, for its `PoolHandle`. The driver keeps it until what it gave is freed.
+
+    Attributes:
+        descriptor: as of the `PoolHandle`.
+    """
+
+    __slots__ = ("descriptor",)
+
+    def __init__(self, context: ContextHandle) -> None:
+        super().__init__(context)
+        self.descriptor: int = -1
+
+    def _destroy(self) -> None:
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+        (code,) = self.api.cuMemPoolDestroy(self.raw)
+        doing = f"destroying a memory pool of device {self.context.ordinal}"
+        check(self, code, "cuMemPoolDestroy", doing)
+
+
+class PoolHandle(ChildHandle[CUmemoryPool]):
+    """A pool, destroyed with this.
+
+    Attributes:
+        identity: what names it among processes; none of a pool that is not shared.
+        is_foreign: whether it is another process's.
+    """
+
+    __slots__ = ("_exported", "_opened", "destroyer", "identity", "is_foreign")
+
+    def __init__(self, context: ContextHandle) -> None:
+        self.identity: bytes = b""
+        self.is_foreign: bool = False
+        self.destroyer: _Pool = _Pool(context)
+        self._exported: WeakKeyDictionary[AnyMemory, bytes] = WeakKeyDictionary()
+        self._opened: WeakValueDictionary[bytes, ForeignMemory] = WeakValueDictionary()
+        super().__init__(context)
+
+    @property
+    def descriptor(self) -> int:
+        """The file descriptor by which others have it; -1 of a pool that is not shared."""
+        return self.destroyer.descriptor
+
+    def make(
+        self,
+        function: Callable[_P, tuple[CUresult, CUmemoryPool]],
+        *args: _P.args,
+        **kwargs: _P.kwargs,
+    ) -> CUresult:
+        """Have the driver make the pool; gives its result."""
+        code = super().make(function, *args, **kwargs)
+        self.destroyer.raw = self.raw
+        return code
+
+    def share(self) -> CUresult:
+        """Have a descriptor by which other processes may have the pool; gives the result."""
+        export = self.api.cuMemPoolExportToShareableHandle
+        code, number = export(self.raw, BY_DESCRIPTOR, 0)
+        if not code:
+            self._be_known(int(number), secrets.token_bytes(16))
+        return code
+
+    def _be_known(self, descriptor: int, identity: bytes) -> None:
+        """Have a descriptor, which is the box's from now on."""
+        self.destroyer.descriptor, self.identity = descriptor, identity
+        SharedMemory.of(self.driver, self.context.ordinal).pools[identity] = self
+
+    @classmethod
+    def imported(cls, device: Device, descriptor: int, identity: bytes = b"") -> PoolHandle:
+        """A pool of another process, by a descriptor, which is closed here where it fails.
+
+        Once more it is the same; a pool of this process is itself.
+        """
+        owner = device.driver
+        try:
+            with owner.lock:
+                known = SharedMemory.of(owner, device.ordinal).pools.get(identity)
+                if known is not None:
+                    return known
+                context = ContextHandle(
+                    owner, device.primary_context(), device.ordinal, is_primary=True
+                )
+                box = cls(context)
+                box.is_foreign = True
+                code = box.make(
+                    owner.api.cuMemPoolImportFromShareableHandle, descriptor, BY_DESCRIPTOR, 0
+                )
+                if code:
+                    doing = f"taking a memory pool of another process on {device!r}"
+                    raise failure(owner.api, code, "cuMemPoolImportFromShareableHandle", doing)
+                box._be_known(descriptor, identity or secrets.token_bytes(16))
+                descriptor = -1
+                return box
+        finally:
+            if descriptor >= 0:
+                os.close(descriptor)
+
+    def export(self, memory: AnyMemory) -> bytes:
+        """What names memory of the pool to whoever has that; always the same."""
+        found = self._exported.get(memory)
+        if found is None:
+            export = self.api.cuMemPoolExportPointer
+            code, made = self.context.call(export, CUdeviceptr(int(memory.raw)))
+            if code:
+                raise failure(self.api, code, "cuMemPoolExportPointer", "sharing memory of a pool")
+            found = self._exported.setdefault(memory, opaque_bytes(made))
+        return found
+
+    def open(self, payload: bytes, stream: StreamHandle) -> ForeignMemory:
+        """Memory of the pool that another process has allocated."""
+        with self.driver.lock:
+            found = self._opened.get(payload)
+            if found is None:
+                found = ForeignMemory(self, payload, stream)
+                code = found.open()
+                if code:
+                    doing = "opening memory of another process's pool"
+                    raise failure(self.api, code, "cuMemPoolImportPointer", doing)
+                self._opened[payload] = found
+            return found
+
+
+class _Opening(ChildHandle[CUdeviceptr]):
+    """Closes memory of another process, for what is found in `SharedMemory`.
+
+    Closeable waits for the work of all contexts. The driver counts no openings: it would take a new
+    opening away with a free that is still queued.
+
+    Attributes:
+        pool: the pool that the memory is of, which is destroyed later; None if it is of none.
+    """
+
+    __slots__ = ("pool",)
+
+    def __init__(self, context: ContextHandle, pool: PoolHandle | None = None) -> None:
+        self.pool: PoolHandle | None = pool
+        super().__init__(context)
+
+    def _destroy(self) -> None:
+        wait_for_contexts(self.driver)
+        call, close = "cuMemFree", self.api.cuMemFree
+        if self.pool is None:
+            call, close = "cuIpcCloseMemHandle", self.api.cuIpcCloseMemHandle
+        (code,) = self.context.call(close, self.raw)
+        doing = f"closing memory of another process on device {self.context.ordinal}"
+        check(self, code, call, doing)
+
+
+class ForeignMemory(PoolMemory):
+    """Memory of another process's pool: given back here, it is still that one's.
+
+    Attributes:
+        payload: what names it.
+        pool: the pool.
+    """
+
+    __slots__ = ("destroyer", "payload", "pool")
+
+    raw: CUdeviceptr
+
+    def __init__(self, pool: PoolHandle, payload: bytes, stream: StreamHandle) -> None:
+        self.pool: PoolHandle = pool
+        self.payload: bytes = payload
+        self.destroyer: _Opening = _Opening(stream.context, pool)
+        super().__init__(stream.context, None, stream.own)
+
+    def open(self) -> CUresult:
+        """Have the driver open it; gives its result."""
+        made = of_opaque_bytes(CUmemPoolPtrExportData, self.payload)
+        code = self.destroyer.make(self.api.cuMemPoolImportPointer, self.pool.raw, made)
+        self.raw = self.destroyer.raw
+        return code
+
+    def __del__(self) -> None:
+        """Nothing: what closes the memory goes with this."""
+
+
+class OpenedMemory(Memory[CUdeviceptr]):
+    """An allocation of another process, which may be used anywhere here.
+
+    Attributes:
+        payload: what names it.
+    """
+
+    __slots__ = ("destroyer", "payload")
+
+    raw: CUdeviceptr
+
+    def __init__(self, stream: StreamHandle, payload: bytes) -> None:
+        super().__init__(stream.context, None, stream.own)
+        self.payload: bytes = payload
+        self.destroyer: _Opening = _Opening(stream.context)
+
+    @classmethod
+    def open(cls, payload: bytes, stream: StreamHandle) -> OpenedMemory:
+        """The whole allocation that a handle names."""
+        context = stream.context
+        with context.driver.lock:
+            known = SharedMemory.of(context.driver, context.ordinal).opened
+            found = known.get(payload)
+            if found is None:
+                found = cls(stream, payload)
+                made = of_opaque_bytes(CUipcMemHandle, payload)
+                code = found.destroyer.make(context.api.cuIpcOpenMemHandle, made, _LAZY_PEERS)
+                found.raw = found.destroyer.raw
+                if code:
+                    doing = "opening memory of another process"
+                    raise failure(context.api, code, "cuIpcOpenMemHandle", doing)
+                known[payload] = found
+            return found
+
+
+def reduced_pool(box: PoolHandle) -> Reduced:
+    """A pool for multiprocessing.
+
+    Raises:
+        ExportError: it was not made to be shared.
+    """
+    # As that asks to be used: within the start of a process, or over a connection.
+    from multiprocessing.reduction import DupFd
+
+    if box.descriptor < 0:
+        raise unshared("a memory pool", "make it with shareable=True")
+    uuid = Device.get(box.context.ordinal).uuid.bytes
+    return _received_pool, (uuid, box.identity, DupFd(box.descriptor))
+
+
+# What `DupFd` gives has no public type; it has `detach`.
+def _received_pool(uuid: bytes, identity: bytes, descriptor: Any) -> PoolHandle:
+    number = descriptor.detach()  # first: it waits for it in the other process
+    try:
+        device = device_named(uuid, "a memory pool")
+    except BaseException:
+        os.close(number)
+        raise
+    return PoolHandle.imported(device, number, identity)
+
+
+_ASKED: Final = (
+    CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
+    CUpointer_attribute.CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+)
+REMEDY: Final = (
+    "allocate it in a `with using_memory(...)` block of MemoryPool(shareable=True) or "
+    "UnpooledMemory()"
+)
+
+if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
+
+    class HasStream(Protocol):
+        """What a context has; its room is above this one."""
+
+        @property
+        def default_stream(self) -> BaseStream:
+            """The context's own stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class IpcMemoryHandle:
+    """Names device memory for other processes of the host; `of` makes it.
+
+    It is plain bytes, to be sent in any way. Who opens it believes who made it, as with a pickle.
+
+    Attributes:
+        payload: what the driver gave; of no bytes, nothing.
+        device: the UUID of the device.
+        nbytes: the size.
+        offset: where it begins in what the driver named.
+        pool: the identity of the pool that it is of; nothing where it is of none.
+    """
+
+    payload: bytes
+    device: bytes
+    nbytes: int
+    offset: int = 0
+    pool: bytes = b""
+
+    @classmethod
+    def of(cls, memory: DeviceMemory) -> IpcMemoryHandle:
+        """What names the memory of a buffer or an array; of a view, all that it is a part of.
+
+        The work on it is waited for. It must live until every process that opens it has closed it:
+        the driver keeps it for none of them.
+
+        Raises:
+            ExportError: no other process can have it: it is neither of a `MemoryPool` that is
+                shareable nor of cuMemAlloc.
+            StreamCaptureUnsupportedError: a stream that uses it is capturing.
+        """
+        root = border.instance("IpcMemoryHandle.of: memory", memory, DeviceMemory)._root
+        box, address, device = root._memory, root._address, root.context.device
+        named = device.uuid.bytes
+        if root.nbytes == 0:
+            return cls(b"", named, 0)
+        finish(box)
+        pool = _pool_of(box)
+        if pool is not None:
+            payload = box.payload if isinstance(box, ForeignMemory) else pool.export(box)
+            start = int(box.raw)
+        elif isinstance(box, OpenedMemory):
+            payload, start = box.payload, int(box.raw)
+        else:
+            payload, start = _by_itself(root, box.context, address)
+        identity = b"" if pool is None else pool.identity
+        handle = cls(payload, named, root.nbytes, address - start, identity)
+        if not isinstance(box, (ForeignMemory, OpenedMemory)):
+            SharedMemory.of(box.driver, device.ordinal).own[handle] = root
+        return handle
+
+    def open(self, stream: BaseStream, pool: MemoryResource | None = None) -> DeviceBuffer:
+        """The memory, here: no copy, each process sees what the others write.
+
+        It is closed when the last buffer and array over it goes. In the process that made the
+        handle it is the memory itself.
+
+        Args:
+            stream: in whose order it is first used. What was done to it before, the process that
+                made the handle has waited for.
+            pool: the pool that it is of, where that came in another way than by multiprocessing.
+
+        Raises:
+            WrongDeviceError: the stream is of another device.
+            InvalidValueError: it is of a pool that this process does not have.
+            CudaError: the process that made it has closed it or has ended.
+        """
+        border.instance("IpcMemoryHandle.open: stream", stream, BaseStream)
+        box = None
+        if pool is not None:
+            box = pool_box(pool)
+            if box is None:
+                raise border.refused("IpcMemoryHandle.open: pool", pool, "give a MemoryPool")
+        return self._open(stream, box)
+
+    def _open(self, stream: BaseStream, pool: PoolHandle | None) -> DeviceBuffer:
+        if stream.context.device.uuid.bytes != self.device:
+            raise WrongDeviceError(f"opening memory of another device for {stream!r}")
+        if not self.payload:
+            return alloc(stream, 0)
+        if len(self.payload) != OPAQUE_BYTES:
+            raise ArgumentValueError(f"{len(self.payload)} bytes are no handle of memory")
+        queue = stream._handle
+        shared = SharedMemory.of(queue.driver, stream.context.ordinal)
+        own = shared.own.get(self)
+        memory = None if own is None else own._handle
+        if isinstance(memory, Memory):
+            return over(stream, memory, int(memory.raw), self.nbytes)
+        if self.pool:
+            pool = pool or shared.pools.get(self.pool)
+            if pool is None or not pool.is_foreign:
+                raise InvalidValueError(
+                    "opening memory of a pool that this process does not have, or no longer: send "
+                    "the MemoryPool as well"
+                )
+            memory = pool.open(self.payload, queue)
+        else:
+            memory = OpenedMemory.open(self.payload, queue)
+        let_memory_go()
+        return over(stream, memory, int(memory.raw) + self.offset, self.nbytes)
+
+
+def finish(memory: AnyMemory) -> None:
+    """Wait for what was done to memory, which another process cannot."""
+    for stream in memory.all_users():
+        if stream.is_capturing():
+            raise StreamCaptureUnsupportedError(
+                "sharing memory that a capture uses: what it does comes with each replay"
+            )
+        (code,) = stream.api.cuStreamSynchronize(stream.raw)
+        if code:
+            raise failure(stream.api, code, "cuStreamSynchronize", "waiting to share memory")
+
+
+def pool_box(resource: object) -> PoolHandle | None:
+    """The pool that a resource is, or takes its memory from."""
+    while resource is not None:
+        box = getattr(resource, "_handle", None)
+        if isinstance(box, ClosedHandle):
+            raise box.error
+        if isinstance(box, PoolHandle):
+            return box
+        resource = getattr(resource, "_resource", None)
+    return None
+
+
+def _pool_of(memory: AnyMemory) -> PoolHandle | None:
+    """The pool that memory is of, if that is shared."""
+    if isinstance(memory, ForeignMemory):
+        return memory.pool
+    box = pool_box(memory.resource) if isinstance(memory, ResourceMemory) else None
+    return box if box is not None and box.identity else None
+
+
+def _by_itself(root: DeviceMemory, context: ContextHandle, address: int) -> tuple[bytes, int]:
+    """What names an allocation of cuMemAlloc, and where that begins."""
+    values = known_at(context, address, _ASKED)
+    if values is None or not values[0]:
+        raise unshared(f"memory of {root!r}", REMEDY)
+    pointer = CUdeviceptr(address)
+    code, made = context.call(context.api.cuIpcGetMemHandle, pointer)
+    if code:
+        raise failure(context.api, code, "cuIpcGetMemHandle", f"sharing memory of {root!r}")
+    start = values[1]
+    return opaque_bytes(made), int(start) if isinstance(start, (int, CUdeviceptr)) else address
+
+
+def let_memory_go() -> None:
+    """Let multiprocessing send arrays and buffers, of this process's and of others' memory."""
+    for array in (DeviceArray, ArrayView, StridedArray):
+        register_reduction(array, _reduced_array)
+    for buffer in (DeviceBuffer, BufferView):
+        register_reduction(buffer, _reduced_buffer)
+    register_reduction(PoolHandle, reduced_pool)
+
+
+class _Whole:
+    """All of a memory, for the pickle of what lies in it.
+
+    Attributes:
+        memory: what has the box.
+    """
+
+    def __init__(self, memory: DeviceMemory) -> None:
+        self.memory: DeviceMemory = memory
+
+    def __reduce__(self) -> Reduced:
+        handle = IpcMemoryHandle.of(self.memory)
+        return _received_whole, (type(self.memory.context), handle, _pool_of(self.memory._memory))
+
+
+def _whole(memory: DeviceMemory) -> DeviceMemory | _Whole:
+    root = memory._root
+    root._memory  # noqa: B018  # raises once it is closed
+    return root if root._is_sent_itself else _Whole(root)
+
+
+def _received_whole(
+    kind: type[BaseContext], handle: IpcMemoryHandle, pool: PoolHandle | None
+) -> DeviceBuffer:
+    """Memory that multiprocessing brought, of the primary context of its device."""
+    let_memory_go()
+    return handle._open(stream_for(kind, handle.device), pool)
+
+
+def _reduced_buffer(buffer: DeviceBuffer) -> Reduced:
+    return _part, (_whole(buffer), buffer.ptr - buffer._root._address, buffer.nbytes)
+
+
+def _part(whole: DeviceBuffer, offset: int, nbytes: int) -> DeviceBuffer:
+    if (offset, nbytes) == (0, whole.nbytes):
+        return whole
+    return BufferView(whole, whole._address + offset, nbytes)
+
+
+def _reduced_array(array: AnyDeviceArray) -> Reduced:
+    offset = array.ptr - array._root._address
+    layout = (array.shape, array.dtype, offset, array.strides)
+    return DeviceArray, (_whole(array), *layout)
+
+
+def stream_for(kind: type[BaseContext], uuid: bytes) -> BaseStream:
+    """The default stream of the primary context of a device, for what comes from elsewhere."""
+    context = kind._primary_of(device_named(uuid, "memory"))
+    return cast("HasStream", context).default_stream

@@ -1,1 +1,0 @@
-"""Device memory that several processes of one host have, and what multiprocessing sends of it."""

@@ -1,1 +1,0 @@
-"""Pools of memory that users make: of a device and of pinned host memory; buffers that grow."""

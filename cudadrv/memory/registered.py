@@ -1,0 +1,110 @@
+"""`RegisteredArray`: memory that the host has already, pinned for as long as it is needed.
+
+CUDA Driver API, cuMemHostRegister.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import border
+from ..driver._api import CUresult
+from ..driver.context_handle import ContextHandle
+from ..driver.driver_selection import failure
+from ..driver.handle import Closeable, check
+from ..errors import CopyError, InvalidValueError, OutOfMemoryError
+from .dtypes import AnyArray
+from .host_copy import host_address, require_plain
+from .pinned import HostHandle, host_context
+
+_PORTABLE, _READ_ONLY = 0x01, 0x08  # CU_MEMHOSTREGISTER_PORTABLE, _READ_ONLY
+
+
+class _RegisteredHandle(HostHandle[int]):
+    """Owns a registration, and keeps the array.
+
+    Attributes:
+        array: whose memory it is.
+    """
+
+    __slots__ = ("array",)
+
+    def __init__(self, context: ContextHandle, array: AnyArray) -> None:
+        super().__init__(context, array.nbytes)
+        self.array: AnyArray = array
+
+    def register(self, flags: int) -> CUresult:
+        """Have the driver pin the memory; gives its result."""
+        # The box has it before the call, so that no interrupt loses it.
+        address = self.raw = host_address(self.array)
+        (code,) = self.context.call(self.api.cuMemHostRegister, address, self.array.nbytes, flags)
+        if code:
+            del self.raw
+        return code
+
+    def _destroy(self) -> None:
+        self._wait_elsewhere()
+        (code,) = self.context.call(self.api.cuMemHostUnregister, self.raw)
+        doing = f"leaving {self.array.nbytes} bytes of registered memory to the host"
+        if code != CUresult.CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED:  # interrupted before it was
+            check(self, code, "cuMemHostUnregister", doing)
+
+
+def registered_in(context: ContextHandle, array: AnyArray) -> HostHandle[int]:
+    """Pin the memory of a host array, for as long as the result is there.
+
+    Args:
+        context: makes it; all may use it.
+        array: C-contiguous, with bytes; one that is read-only is pinned for reading.
+
+    Raises:
+        CudaError: the driver refuses.
+    """
+    box = _RegisteredHandle(context, array)
+    code = box.register(_PORTABLE if array.flags.writeable else _PORTABLE | _READ_ONLY)
+    if code:
+        doing = f"pinning {array.nbytes} bytes of a host array"
+        if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+            raise OutOfMemoryError(doing, call="cuMemHostRegister")
+        raise failure(box.api, code, "cuMemHostRegister", doing)
+    return box
+
+
+class RegisteredArray(Closeable):
+    """``with RegisteredArray(array):`` pins the memory of a host array that is there already.
+
+    In the block copies of the array take no staging, `wait=False` is heeded, and kernels take it as
+    a pointer, as of what `pinned_empty` gives. Pinning costs milliseconds a megabyte: for memory
+    that another library allocates, or that is copied many times. The end of the block waits for the
+    work of every context.
+
+    Args:
+        array: a C-contiguous host array; one that is read-only is pinned for reading.
+
+    Attributes:
+        array: the array, kept alive.
+        closed: whether its memory is the host's alone again.
+    """
+
+    __slots__ = ("array",)
+
+    array: AnyArray
+    _handle: HostHandle[int]
+
+    def __init__(self, array: AnyArray) -> None:
+        require_plain(border.instance("RegisteredArray: array", array, np.ndarray))
+        if not array.flags.c_contiguous:
+            raise CopyError("RegisteredArray: the host array is not C-contiguous")
+        if array.nbytes == 0:
+            raise InvalidValueError("RegisteredArray: the host array has no bytes")
+        self.array = array
+        box = registered_in(host_context(), array)
+        self._own_unrooted(box, box.context)
+
+    def __repr__(self) -> str:
+        state = " closed" if self.closed else ""
+        return f"<RegisteredArray {self.array.shape} {self.array.dtype}{state}>"
+
+    @property
+    def _closed_text(self) -> str:
+        return f"the registration of a host array {self.array.shape} was closed"

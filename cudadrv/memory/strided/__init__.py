@@ -1,1 +1,0 @@
-"""Arrays whose elements do not lie one behind the other: copied, filled, assigned to."""

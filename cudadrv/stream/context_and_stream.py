@@ -1,0 +1,799 @@
+"""`Context`, `Stream` and `StreamPool`: each gives the others, so they are one file.
+
+Below them are only their bases, `BaseContext` and `BaseStream`, which memory and launches know.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+
+import numpy as np
+
+import ptx
+
+from .. import border, errors
+from ..driver._api import CUcontext, CUresult, CUstream, CUstream_flags
+from ..driver.context import BaseContext, require_context
+from ..driver.default_stream import DefaultStream
+from ..driver.device import Device, driver_version
+from ..driver.driver_selection import current, failure
+from ..driver.event import Event
+from ..driver.handle import NotCopyable
+from ..driver.stream import BaseStream
+from ..driver.stream_handle import StreamHandle, wait_by_way
+from ..driver.types import CudaStream
+from ..errors import ArgumentIndexError, ArgumentValueError, CopyError, WrongDeviceError
+from ..memory.array import (
+    C_ORDER,
+    AnyDeviceArray,
+    DeviceArray,
+    empty as new_array,
+    empty_pitched as new_pitched,
+    is_fortran,
+)
+from ..memory.assign import assign
+from ..memory.buffer import DeviceBuffer, alloc
+from ..memory.copy import contiguous as new_contiguous, copy as copy_memory, download_any
+from ..memory.driver_pool import open_pool
+from ..memory.dtypes import TypedDType
+from ..memory.fill import fill
+from ..memory.host_copy import as_array, require_plain, upload
+from ..memory.layout import Shape, checked_shape
+from ..memory.resource import MemoryResource, choose
+from ..memory.reuse.host_results import host_result
+from ..memory.staging import LEAST_STAGED_BYTES
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ..graph.capture import Capture, CaptureMode
+    from ..graph.graph import Graph
+    from ..graph.node import After
+    from ..launch.images import ImageLike
+    from ..launch.jit_options import JitOptions
+    from ..launch.linking import LinkerName
+    from ..launch.module_and_kernel import Kernel, Module
+    from ..memory.managed import Attachment
+
+
+# Imported where they are used: graphs, host functions and other libraries, which many programs do
+# without. Together they take 4 ms.
+
+_ScalarT = TypeVar("_ScalarT", bound=np.generic)
+_MOST_OF_A_POOL: Final = 4096
+_NON_BLOCKING: Final = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
+_BLOCKING: Final = int(CUstream_flags.CU_STREAM_DEFAULT)
+
+
+class Stream(BaseStream):
+    """A queue of work on one context's device; made by `Context.new_stream`.
+
+    Work on a stream with memory of another one runs after what that has queued for the memory;
+    see `unordered` for who orders streams himself.
+
+    Attributes:
+        context: the context, kept alive by the stream.
+        handle: the CUstream; reading it after `close` raises `ClosedError`.
+        capturing: whether a capture records what it is given.
+        closed: whether it was closed.
+    """
+
+    __slots__ = ()
+
+    context: Context
+
+    def record(self, *, timing: bool = True) -> Event:
+        """A new event at this point of the stream."""
+        event = Event(self.context, timing=timing)
+        event.record(self)
+        return event
+
+    def __await__(self) -> Generator[Any, None, None]:
+        """``await stream`` in asyncio: until what is queued now is done.
+
+        Raises:
+            CudaError: something that was queued failed.
+        """
+        return self.record(timing=False).__await__()
+
+    def wait(self, event: Event | BaseStream | DefaultStream | CudaStream) -> None:
+        """Let what is queued from now on wait for an event, or for what a stream holds now.
+
+        The stream may be another library's.
+        """
+        if isinstance(event, Event):
+            self._wait_event(event)
+        elif isinstance(event, (Stream, DefaultStream)):
+            if event is not self:
+                self._wait_event(event.record(timing=False))
+        else:
+            from ..interop.foreign import stream_handle
+            from ..interop.ordering import order_after
+
+            order_after(self, (stream_handle(event),))
+
+    # `alloc`, `empty` and `copy` are the functions themselves: one call less for each array.
+    alloc = alloc
+
+    if TYPE_CHECKING:
+
+        @overload
+        def empty(
+            self, shape: Shape, dtype: TypedDType[_ScalarT], order: str = "C"
+        ) -> DeviceArray[_ScalarT]: ...
+        # A dtype given as text says nothing to a type checker.
+        @overload
+        def empty(
+            self, shape: Shape, dtype: npt.DTypeLike, order: str = "C"
+        ) -> DeviceArray[Any]: ...
+        def empty(self, shape: Shape, dtype: npt.DTypeLike, order: str = "C") -> DeviceArray[Any]:
+            """A device array, not initialised; in the order "F" the first axis is the nearest."""
+
+        @overload
+        def empty_pitched(
+            self, shape: Shape, dtype: TypedDType[_ScalarT]
+        ) -> DeviceArray[_ScalarT]: ...
+        @overload
+        def empty_pitched(self, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray[Any]: ...
+        def empty_pitched(self, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray[Any]:
+            """A device array, not initialised, whose rows begin at multiples of 512 bytes."""
+
+        def contiguous(self, array: DeviceArray[_ScalarT]) -> DeviceArray[_ScalarT]:
+            """The array if its elements lie in C order, one behind the other, else such a copy.
+
+            Raises:
+                WrongDeviceError: the array is of another context.
+            """
+    else:
+        empty, empty_pitched, contiguous = new_array, new_pitched, new_contiguous
+
+    @overload
+    def zeros(
+        self, shape: Shape, dtype: TypedDType[_ScalarT], order: str = "C"
+    ) -> DeviceArray[_ScalarT]: ...
+    @overload
+    def zeros(self, shape: Shape, dtype: npt.DTypeLike, order: str = "C") -> DeviceArray[Any]: ...
+    def zeros(self, shape: Shape, dtype: npt.DTypeLike, order: str = "C") -> DeviceArray[Any]:
+        """A device array of zeros; in the order "F" the first axis is the nearest."""
+        if order is not C_ORDER and is_fortran(order):
+            return self.zeros(checked_shape(shape)[::-1], dtype).T
+        array = self.empty(shape, dtype)
+        if array.nbytes:
+            box, pointer = self._handle, array._pointer or array._make_pointer()
+            (code,) = box.context._driver.api.cuMemsetD8Async(pointer, 0, array.nbytes, box.raw)
+            if code:
+                raise failure(box.api, code, "cuMemsetD8Async", f"zeroing {array.nbytes} bytes")
+        return array
+
+    @overload
+    def to_device(
+        self, array: npt.NDArray[_ScalarT], order: str = "C"
+    ) -> DeviceArray[_ScalarT]: ...
+    @overload
+    def to_device(self, array: npt.ArrayLike, order: str = "C") -> DeviceArray[Any]: ...
+    def to_device(self, array: npt.ArrayLike, order: str = "C") -> DeviceArray[Any]:
+        """A device copy of a host array of any strides, in the order "C" or "F".
+
+        The host array may be changed as soon as this returns.
+
+        Raises:
+            CopyError: it has masked elements.
+            DTypeError: its elements are Python objects.
+        """
+        source = array if type(array) is np.ndarray else as_array(array)
+        if order is not C_ORDER and is_fortran(order):
+            return self.to_device(source.T).T
+        # A graph reads its array at each replay: it gets one of its own.
+        if self.capturing:
+            source = np.array(source, order="C")
+        result = self.empty(source.shape, source.dtype)
+        upload(self, result, source)
+        return result
+
+    def to_host(
+        self,
+        array: DeviceArray[_ScalarT],
+        out: npt.NDArray[_ScalarT] | None = None,
+        *,
+        wait: bool = True,
+    ) -> npt.NDArray[_ScalarT]:
+        """A host copy of a device array, of any strides, in `out` if given; waits for it.
+
+        Args:
+            array: the device array.
+            out: a host array of its shape and dtype, of any strides.
+            wait: whether to wait for a pinned C-contiguous `out`; without it the values are there
+                once the stream is synchronised. Other arrays are always waited for. A capture
+                cannot wait: without it the copy is recorded, and each replay writes the array.
+
+        Raises:
+            CopyError: `out` has another shape or dtype, or is read-only.
+        """
+        if type(array) is not DeviceArray:
+            border.instance("Stream.to_host: array", array, DeviceArray)
+        if out is not None and type(out) is not np.ndarray:
+            require_plain(border.instance("Stream.to_host: out", out, np.ndarray))
+        if out is None:
+            try:
+                if array.nbytes < LEAST_STAGED_BYTES or not self._handle.driver.keeps_blocks:
+                    out = np.empty(array.shape, array.dtype)
+                else:
+                    out = host_result(array.shape, array.dtype, array.nbytes)
+            except ValueError as error:  # NumPy has fewer axes
+                raise CopyError(f"{array!r} has no counterpart on the host: {error}") from None
+        elif out.shape != array.shape or not (out.dtype is array.dtype or out.dtype == array.dtype):
+            raise CopyError(
+                f"out is {out.shape} {out.dtype}, the device array {array.shape} {array.dtype}: "
+                "both must have one shape and dtype"
+            )
+        download_any(self, out, array, wait)
+        return out
+
+    copy = copy_memory
+
+    def assign(self, dst: AnyDeviceArray, value: object) -> None:
+        """Give elements the values of another array, or one value, as `dst[...] = value` does.
+
+        A device or host array is broadcast to the shape, by NumPy's rules. Host values of another
+        dtype are converted where NumPy calls that "same kind", whole numbers where they are in
+        range; one value as by `fill`.
+
+        Raises:
+            CopyError: the shapes do not fit.
+            DTypeError: the values have another dtype, which does not become the array's.
+            InvalidValueError: an element cannot have the value as it is.
+        """
+        assign(self, dst, value)
+
+    def fill(self, dst: AnyDeviceArray | DeviceBuffer, value: object) -> None:
+        """Set every element of an array, or every byte of a buffer, to `value`."""
+        fill(self, dst, value)
+
+    def import_array(self, value: object) -> AnyDeviceArray:
+        """An array over device memory of another library, by DLPack or the CUDA array interface.
+
+        Nothing is copied. This stream is ordered after the work that the memory waits for: by its
+        producer, or after the stream that DLPack's exchange functions name, where its type has
+        them. Let the other library's stream wait for this one before it uses the memory again. The
+        object stays alive as long as the array, and until the work that was queued with it is done.
+
+        Raises:
+            CopyError: it has a mask, or its values are not its bytes, as of a negated view.
+            DTypeError: NumPy has no such dtype, nor ml_dtypes, where that is loaded.
+            TypeError: it is no device array.
+            WrongDeviceError: the memory lies on another device.
+        """
+        from ..interop.foreign import import_array
+
+        return import_array(self, value)
+
+    @overload
+    def in_place(self, array: npt.NDArray[_ScalarT]) -> DeviceArray[_ScalarT]: ...
+    @overload
+    def in_place(self, array: npt.NDArray[Any]) -> DeviceArray[Any]: ...
+    def in_place(self, array: npt.NDArray[Any]) -> DeviceArray[Any]:
+        """A device array over a host array in pinned, registered or managed memory: nothing moves.
+
+        Of any strides. The host array stays alive as long as the device array, and until the work
+        that was queued with it is done; the host must not touch it meanwhile.
+
+        Raises:
+            CopyError: it is in ordinary memory.
+        """
+        from ..memory.managed import on_device
+
+        return on_device(self, array)
+
+    def prefetch(
+        self, array: npt.NDArray[Any] | AnyDeviceArray, to: int | str | None = None
+    ) -> None:
+        """Move managed memory to where it is used next, in the order of the stream.
+
+        Args:
+            array: a C-contiguous array of `managed_empty`, or a part, or `in_place` of it.
+            to: the ordinal of a device, or "host"; None is the stream's device.
+
+        Raises:
+            InvalidValueError: it is no managed memory.
+            InvalidDeviceError: the device moves no memory on request, or there is none.
+        """
+        from ..memory.managed import prefetch
+
+        prefetch(self, array, to)
+
+    def attach(self, array: npt.NDArray[Any], to: Attachment) -> None:
+        """Say who uses managed memory while kernels run, in the order of the stream.
+
+        For devices without `CONCURRENT_MANAGED_ACCESS`, where the host may touch managed memory
+        only while no kernel may use it.
+
+        Args:
+            array: an array of `managed_empty`, as a whole.
+            to: everybody, the host, or this stream alone.
+        """
+        from ..memory.managed import attach
+
+        attach(self, array, to)
+
+    def call_on_host(self, function: Callable[..., object], *args: object) -> None:
+        """Call ``function(*args)`` at this point of the stream, in a thread of the driver.
+
+        What follows in the stream waits for it. It must make no CUDA call, of no library, and must
+        not wait for what does. What it raises is reported by `sys.unraisablehook`.
+        In a capture it is a node of the graph, and called at each replay.
+        """
+        border.function("Stream.call_on_host: function", function)
+        from ..graph.host_function import call_on_host
+
+        call_on_host(self, function, args)
+
+    def use_memory(self, resource: MemoryResource | None) -> None:
+        """Let new memory of this stream come from a resource; None is as its context says."""
+        self._resource = choose("Stream.use_memory: resource", resource)
+
+    def capture(
+        self, *, mode: CaptureMode = "relaxed", into: Graph | None = None, after: After = ()
+    ) -> Capture:
+        """``with stream.capture() as graph:`` records what the stream is given in the block.
+
+        Args:
+            mode: which calls break the capture: "relaxed" none, "thread_local" unsafe ones of this
+                thread, such as cuMemAlloc, "global" those of any thread.
+            into: a graph that gets what is recorded, such as a body of a conditional node; a new
+                one without.
+            after: the nodes of `into` that it comes after.
+        """
+        from ..graph.capture import Capture
+
+        context = self.context
+        return Capture(self, lambda: context.default_stream, mode, into, after)
+
+    def _wait_event(self, event: Event) -> None:
+        """Wait for an event, which may draw the stream into the capture it was recorded in."""
+        box, found = self._handle, event._handle
+        capture = found.capture
+        if event.interprocess and event.context.ordinal != self.context.ordinal:
+            wait_by_way(box, found)
+            return
+        if capture is None or not capture.is_open or box.capture is not None:
+            box.wait(found)
+            return
+        try:
+            self._join_capture(capture)
+            self._handle.wait(found)
+        except BaseException:
+            capture.dismiss(box)
+            raise
+
+
+class _ExternalStream(Stream):
+    """A stream of another library, equal to all that stand for the same one while both are open."""
+
+    __slots__ = ("_number",)
+
+    _number: int
+
+    def __eq__(self, other: object) -> bool:
+        if self is other or not isinstance(other, _ExternalStream):
+            return self is other
+        is_same = self._number == other._number and self.context is other.context
+        return is_same and not self.closed and not other.closed
+
+    def __hash__(self) -> int:
+        return hash(self._number)
+
+
+class StreamPool(NotCopyable):
+    """Streams of one context, given out in turn; made by `Context.new_stream_pool`.
+
+    Threads may take streams at once. ``with`` closes them at its end.
+    """
+
+    __slots__ = ("_streams", "_turns")
+
+    def __init__(self, streams: Sequence[Stream]) -> None:
+        border.several("StreamPool: streams", streams, Stream)
+        self._streams = tuple(streams)
+        if not self._streams:
+            raise ArgumentValueError("StreamPool: streams: there are none: give one or more")
+        self._turns = itertools.count()
+
+    def __repr__(self) -> str:
+        return f"<StreamPool of {len(self)} streams>"
+
+    def __len__(self) -> int:
+        return len(self._streams)
+
+    def __getitem__(self, number: int) -> Stream:
+        place = border.integer("StreamPool: number", number)
+        if not -len(self) <= place < len(self):
+            raise ArgumentIndexError(f"{self!r} has no stream {place}")
+        return self._streams[place]
+
+    def __iter__(self) -> Iterator[Stream]:
+        return iter(self._streams)
+
+    def __enter__(self) -> StreamPool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def next_stream(self) -> Stream:
+        """The stream whose turn it is."""
+        return self._streams[next(self._turns) % len(self._streams)]
+
+    def fork(self, stream: Stream) -> None:
+        """Let all of them wait for what a stream holds now."""
+        border.instance("StreamPool.fork: stream", stream, Stream)
+        event = stream.record(timing=False)
+        for each in self._streams:
+            each.wait(event)
+
+    def join(self, stream: Stream) -> None:
+        """Let a stream wait for what all of them hold now."""
+        border.instance("StreamPool.join: stream", stream, Stream)
+        for each in self._streams:
+            stream.wait(each)
+
+    def synchronize(self) -> None:
+        """Wait until everything queued on them is done.
+
+        Raises:
+            CudaError: something that was queued failed.
+        """
+        for stream in self._streams:
+            stream.synchronize()
+
+    def close(self) -> None:
+        """Give the streams up. Idempotent."""
+        for stream in self._streams:
+            stream.close()
+
+
+class Context(BaseContext):
+    """A CUDA context: what streams, modules and memory belong to.
+
+    `cuda_context_for` gives the primary one of a device, which PyTorch, CuPy and the runtime API
+    share; `Context.create` makes one of its own, which goes when it is closed and nothing of it
+    is left.
+
+    Attributes:
+        device: the device.
+        is_primary: whether it is the device's primary context, which stays until it is reset.
+        handle: the CUcontext; reading it after `close` raises `ClosedError`.
+        closed: whether it was closed.
+    """
+
+    __slots__ = ("_default_stream", "_target")
+
+    def __init__(self, device: Device, handle: CUcontext | None, *, is_primary: bool) -> None:
+        super().__init__(device, handle, is_primary=is_primary)
+        self._default_stream: Stream | None = None
+        self._target: ptx.Target | None = None
+
+    @property
+    def default_stream(self) -> Stream:
+        """The context's own stream, made on first use.
+
+        It synchronises with the legacy default stream, so that it keeps the order of work that
+        other libraries queue there, and unlike that stream it names its device. That of a green
+        context synchronises with nothing.
+        """
+        stream = self._default_stream
+        if stream is None:
+            with self.device.driver.lock:
+                stream = self._default_stream
+                if stream is None:
+                    stream = self._make_stream(_BLOCKING, 0, is_default=True)
+                    self._default_stream = stream
+        return stream
+
+    @property
+    def legacy_stream(self) -> DefaultStream:
+        """The context's legacy default stream, which other libraries may use."""
+        return DefaultStream(self, is_per_thread=False)
+
+    @property
+    def per_thread_stream(self) -> DefaultStream:
+        """The default stream that the context has for the calling thread, whichever calls."""
+        return DefaultStream(self, is_per_thread=True)
+
+    def new_stream(self, *, priority: int = 0, blocking: bool = False) -> Stream:
+        """A stream that runs beside the others.
+
+        Args:
+            priority: lower runs first; the driver clamps it to `priority_range`.
+            blocking: whether it and the legacy default stream wait for each other; streams of
+                green contexts do not.
+        """
+        if blocking and self.is_green:
+            raise errors.ArgumentValueError(
+                f"a blocking stream on {self!r}: those of green contexts wait for no legacy stream"
+            )
+        return self._make_stream(_BLOCKING if blocking else _NON_BLOCKING, priority)
+
+    def new_stream_pool(self, size: int, *, priority: int = 0) -> StreamPool:
+        """Several streams, to be used in turn."""
+        size = border.whole("Context.new_stream_pool: size", size, least=1, most=_MOST_OF_A_POOL)
+        with ExitStack() as made:
+            streams = [made.enter_context(self.new_stream(priority=priority)) for _ in range(size)]
+            made.pop_all()
+        return StreamPool(streams)
+
+    def external_stream(self, stream: CudaStream | int) -> Stream:
+        """A stream of another library, to be used here as one of this context; it stays theirs.
+
+        Args:
+            stream: what has ``__cuda_stream__``, as streams of CuPy, PyTorch and cuda.core do, or
+                a CUstream or its number, which must live until the result is closed, or until that
+                and the memory that was used on it are gone. The legacy default stream, 0 or 1,
+                gives `default_stream`, which keeps its order.
+
+        Raises:
+            WrongDeviceError: it belongs to another context.
+            InvalidValueError: it is the per-thread default stream, which has no context of its own.
+            TypeError: it is no stream.
+        """
+        if isinstance(stream, Stream) and stream.context is self:
+            return stream
+        from ..interop.foreign import stream_handle
+
+        number = stream_handle(stream)
+        if number in (0, 1):
+            return self.default_stream
+        if number == 2:
+            raise errors.InvalidValueError(
+                "taking the per-thread default stream as a stream of one context: it is another "
+                "one in each thread and context; use new_stream"
+            )
+        code, owner = self._api.cuStreamGetCtx(CUstream(number))
+        if code:
+            raise failure(self._api, code, "cuStreamGetCtx", f"taking {number:#x} as a stream")
+        if int(owner) != int(self.handle):
+            raise WrongDeviceError(f"stream {number:#x} belongs to another context than {self!r}")
+        box = StreamHandle(self._handle, CUstream(number), is_owned=False, keeps=(stream,))
+        external = _ExternalStream(self, box)
+        external._number = number
+        return external
+
+    def _make_stream(self, flags: int, priority: int, *, is_default: bool = False) -> Stream:
+        priority = border.whole("Context.new_stream: priority", priority, -(2**31), 2**31 - 1)
+        box = self._handle
+        owned = StreamHandle(box, None, is_owned=True)
+        call = "cuStreamCreateWithPriority"
+        if box.green is None:
+            code = owned.make(box.api.cuStreamCreateWithPriority, flags, priority)
+        else:
+            call = "cuGreenCtxStreamCreate"
+            code = owned.make(box.api.cuGreenCtxStreamCreate, box.green, _NON_BLOCKING, priority)
+        if code:
+            raise failure(box.api, code, call, f"a stream on {self!r}")
+        return Stream(self, owned, is_default=is_default)
+
+    @property
+    def target(self) -> ptx.Target:
+        """What to compile for: a cubin for this device, or PTX on the emulator.
+
+        Raises:
+            UnsupportedTargetError: the installed NVRTC makes nothing that this driver loads; the
+                text names the versions and the remedy.
+        """
+        target = self._target
+        if target is None:
+            capability = self.device.compute_capability
+            try:
+                if self.device.is_emulated:
+                    target = ptx.nearest_target(capability, ptx.ImageKind.PTX)
+                else:
+                    target = ptx.choose_target(capability, driver_version())
+            except ptx.UnsupportedTargetError as error:
+                raise errors.UnsupportedTargetError(
+                    str(error), error.target, error.supported
+                ) from error
+            self._target = target
+        return target
+
+    def compile(
+        self,
+        source: str,
+        options: ptx.CompileOptions | None = None,
+        *,
+        name: str = "kernel.cu",
+        name_expressions: Sequence[str] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> Module:
+        """Compile CUDA C++ for this device (or take it from the cache) and load it.
+
+        The arguments are those of `ptx.compile`; a target left open is `self.target`.
+
+        Raises:
+            ptx.PtxError: the source does not compile, or NVRTC is missing.
+            CudaError: the driver refuses the image.
+        """
+        if options is None:
+            options = ptx.CompileOptions()
+        if isinstance(options, ptx.CompileOptions):  # anything else, `compile` refuses
+            options = options.for_target(self.target, lineinfo=self.device.is_emulated)
+        image = ptx.compile(
+            source, options, name=name, name_expressions=name_expressions, headers=headers
+        )
+        return self.load_module(image)
+
+    def compile_kernel(
+        self,
+        source: str,
+        name: str | None = None,
+        options: ptx.CompileOptions | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+    ) -> Kernel:
+        """Compile CUDA C++ and take a kernel of it: ``kernel(stream, config, *args)`` launches it.
+
+        Args:
+            source: the source.
+            name: the kernel's, or a name expression such as "scale<float>"; the only one without.
+            options: as for `compile`.
+            headers: as for `compile`.
+
+        Raises:
+            KernelNotFoundError: there is none of the name, or without one not just one kernel.
+            ptx.PtxError: the source does not compile, or NVRTC is missing.
+        """
+        expressions = () if name is None else (name,)
+        module = self.compile(source, options, name_expressions=expressions, headers=headers)
+        if name is None:
+            from ..launch.kernel_names import not_the_only_one
+
+            names = module.kernel_names
+            if len(names) != 1:
+                raise not_the_only_one(names)
+            name = names[0]
+        return module.kernel(name)
+
+    def compile_nvvm(
+        self,
+        ir: ptx.NvvmIr | Sequence[ptx.NvvmIr],
+        options: ptx.NvvmOptions | None = None,
+        *,
+        name: str = "kernel.ll",
+    ) -> Module:
+        """Compile NVVM IR for this device (or take it from the cache) and load it.
+
+        The arguments are those of `ptx.compile_nvvm`. What libNVVM makes is linked, so that a
+        driver which is older than libNVVM loads it.
+
+        Raises:
+            ptx.NvvmError: libNVVM refuses the IR or an option; it carries the log.
+            ptx.NvvmNotFoundError: libNVVM is not installed.
+            CudaError: the driver refuses the image.
+            OSError: a file cannot be read.
+        """
+        chosen = border.optional("Context.compile_nvvm: options", options, ptx.NvvmOptions)
+        target = self.target.as_kind(ptx.ImageKind.PTX)
+        image = ptx.compile_nvvm(ir, (chosen or ptx.NvvmOptions()).for_target(target), name=name)
+        return self.link([image])
+
+    def when_module_loaded(self, function: Callable[[Module], object]) -> None:
+        """Let a function be called with each module that is loaded here from now on.
+
+        What it raises, `load_module` raises. `Module.when_closed` tells of the end.
+        """
+        border.function("Context.when_module_loaded: function", function, takes=1)
+        self._handle.raw  # noqa: B018  # raises once it is closed
+        self._loading.append(function)
+
+    def load_module(self, image: ImageLike, *, jit: JitOptions | None = None) -> Module:
+        """Load an image: a `ptx.Image`, PTX text, the bytes of a cubin, fatbin or PTX, or a file.
+
+        A file is given as a `Path`; a str is PTX. `jit` is for the driver's compiler of PTX.
+
+        Raises:
+            CudaError: the driver refuses the image; the JIT's log is in the text.
+            OSError: a file cannot be read.
+        """
+        from ..launch.module_and_kernel import Module  # with the first module: saves 25 ms
+
+        return Module(self, image, lambda: self.default_stream, jit)
+
+    def link(
+        self,
+        images: Sequence[ptx.Linkable],
+        options: ptx.LinkOptions | None = None,
+        *,
+        cache: ptx.ImageCache | bool = True,
+        linker: LinkerName | None = None,
+    ) -> Module:
+        """Link for this device and load the result, in which each input calls the others.
+
+        Args:
+            images: as for `ptx.link`: images, PTX, bytes, files. An emulated device takes PTX and
+                LTO-IR.
+            options: of the link.
+            cache: as for `ptx.link`.
+            linker: who links; None is nvJitLink, or the driver where that is not installed, which
+                the image's `log` says then. The driver takes no LTO-IR.
+
+        Raises:
+            ptx.LinkError: the inputs do not link; it carries the linker's log.
+            CudaError: the driver refuses the result.
+            OSError: a file cannot be read.
+        """
+        from ..launch.linking import linked
+
+        chosen = border.optional("Context.link: options", options, ptx.LinkOptions)
+        image = linked(
+            self._handle, images, self.target, chosen or ptx.LinkOptions(), cache, linker
+        )
+        return self.load_module(image)
+
+    def use_memory(self, resource: MemoryResource | None) -> None:
+        """Let new memory of its streams come from a resource; None is the driver's pool again."""
+        self._resource = choose("Context.use_memory: resource", resource)
+
+    def new_graph(self) -> Graph:
+        """An empty graph, to which nodes are added one by one."""
+        from ..graph.graph import Graph
+
+        return Graph._made(self, lambda: self.default_stream)
+
+    def enable_peer_access(self, other: BaseContext) -> None:
+        """Let kernels of this context use memory of another device's context, where it lies.
+
+        That is one way; the other takes a call of its own. It stays so. Uses are ordered and memory
+        is kept as on one device. Copies between devices need no call. The other device's pool is
+        opened to this device for the whole process. Idempotent.
+
+        Raises:
+            PeerAccessUnsupportedError: the hardware has no such way between the devices.
+        """
+        peer = require_context("Context.enable_peer_access: other", other)._handle
+        box = self._handle
+        raw = peer.raw
+        if box.reaches(peer):
+            return
+        doing = f"letting kernels of {self!r} use memory of {other!r}"
+        code = box.call(self._api.cuCtxEnablePeerAccess, raw, 0)[0]
+        if code and code != CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED:
+            raise failure(self._api, code, "cuCtxEnablePeerAccess", doing)
+        open_pool(other.device, self.device)
+        box.peers.add(peer)
+
+    def reset(self) -> None:
+        """Destroy everything that the device's primary context has in this process.
+
+        The context, its streams, arrays, modules, graphs and all else of it are closed, and raise
+        `ClosedError` from now on; `cuda_context_for` gives a new one. What other libraries have
+        there, such as tensors of PyTorch, is destroyed under them. Nothing else may use the device
+        meanwhile. A failure that has broken the context remains: its process must be started again.
+
+        Raises:
+            ResetRefusedError: a stream captures, or arrays of pinned or managed memory that were
+                made in the context are in use; nothing was closed.
+            InvalidValueError: it is no primary context: close such.
+            CudaError: work on it has failed, or the driver refused.
+        """
+        from .reset import reset
+
+        self._handle.raw  # noqa: B018  # raises once it is closed
+        reset(self)
+
+
+def cuda_context_for(ordinal: int) -> Context:
+    """The primary context of a device, current on the calling thread.
+
+    There is one an ordinal for the process, whichever thread asks. It is bound at each call: what
+    another library made current in between does not matter.
+
+    Raises:
+        DriverNotFoundError: there is no CUDA driver.
+        InvalidDeviceError: there is no device of this ordinal.
+    """
+    context = current().cache(Context).get(ordinal) if type(ordinal) is int else None
+    if context is None:
+        context = Context._primary_of(Device.get(ordinal))
+    context.bind()
+    return context

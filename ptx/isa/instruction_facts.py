@@ -1,0 +1,345 @@
+"""Facts about instructions, by opcode and modifiers: one record for each way to write them.
+
+A new opcode needs one line in the table below, beside its operation in `ptx.emulate.ops`.
+PTX ISA, "Instruction Set", "Memory Consistency Model".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import lru_cache
+from typing import Final
+
+from ptx.isa.model import TYPE_BYTES, Instruction
+
+GENERIC: Final = "generic"
+ASYNC: Final = "async"
+"""The proxy of bulk copies and of products of tensor cores."""
+TEXTURE: Final = "texture"
+CONSTANT: Final = "constant"
+READ_ONLY: Final = (TEXTURE, CONSTANT)
+"""Proxies that see nothing of what their launch writes: no fence makes it visible to them."""
+TENSOR_MAP: Final = "tensormap"
+"""The proxy by which tensor maps are read."""
+NARROW: Final = ("cta", "cluster")
+"""The scopes that do not include all blocks."""
+
+
+class InstructionKind(Enum):
+    """What an instruction does."""
+
+    ADDITION = "addition"
+    MULTIPLICATION = "multiplication"
+    MULTIPLY_ADD = "multiply-add"
+    DIVISION = "division"
+    ARITHMETIC = "arithmetic"
+    CARRY = "arithmetic with a carry"
+    SPECIAL = "special function"
+    BIT = "bit"
+    VIDEO = "video"
+    CONVERSION = "conversion"
+    MOVE = "move"
+    LOAD = "load"
+    STORE = "store"
+    ATOMIC = "atomic"
+    REDUCTION = "reduction"
+    COPY = "copy"
+    TENSOR_MAP = "tensor map"
+    PREFETCH = "prefetch"
+    TEXTURE = "texture"
+    SURFACE = "surface"
+    LOAD_MATRIX = "load matrix"
+    STORE_MATRIX = "store matrix"
+    MATRIX = "matrix"
+    BARRIER = "barrier"
+    WARP_BARRIER = "warp barrier"
+    MBARRIER = "mbarrier"
+    FENCE = "fence"
+    EXCHANGE = "exchange"
+    ELECTION = "election"
+    WARP_STATE = "warp state"
+    BRANCH = "branch"
+    CALL = "call"
+    RETURN = "return"
+    EXIT = "exit"
+    TRAP = "trap"
+    CONTROL = "control"
+    OTHER = "other"
+
+
+_CALCULATIONS: Final = frozenset({
+    InstructionKind.ADDITION, InstructionKind.MULTIPLICATION, InstructionKind.MULTIPLY_ADD,
+    InstructionKind.DIVISION, InstructionKind.ARITHMETIC, InstructionKind.SPECIAL,
+    InstructionKind.BIT, InstructionKind.VIDEO, InstructionKind.CONVERSION,
+})  # fmt: skip
+_MEETINGS: Final = frozenset({
+    InstructionKind.BARRIER, InstructionKind.WARP_BARRIER, InstructionKind.EXCHANGE,
+    InstructionKind.ELECTION,
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionFacts:
+    """The facts of one opcode with its modifiers.
+
+    Attributes:
+        name: the opcode with its first modifier, such as "wgmma.wait_group".
+        type_suffix: the type modifiers, as written: "s32", "f32.s32", "".
+        types: the same, one by one.
+        words: the other modifiers, as written.
+        vector: how many elements it accesses: 2 of `.v2`.
+        spaces: the state spaces that it names, without their windows: "shared" of `.shared::cta`.
+        space: the first of them; "generic" where it names none.
+        reaches_cluster: whether it names the shared memory of a cluster's blocks.
+        scope: "cta", "cluster", "gpu" or "sys"; where none is written, "sys" of a volatile access,
+            else "gpu".
+        is_strong: a volatile, relaxed, acquiring or releasing access.
+        acquires, releases: whether it has these semantics.
+        publishes: whether it shows other blocks what was stored before it.
+        is_narrow_fence: a fence of a scope that does not include all blocks.
+        proxy: by which way it accesses memory: GENERIC, ASYNC, TEXTURE or CONSTANT.
+        is_asynchronous: whether it accesses memory some time after the instruction.
+        has_two_words: whether its first modifier belongs to the opcode and cannot stand elsewhere.
+        may_be_late: whether an ordered launch may execute a part of it later.
+        is_calculation: whether its results depend on its operands alone.
+        reads_past_l1: whether it has `.cg` or `.cv`, so that it sees what other blocks wrote.
+        copies_value: it only moves bits, so that an undefined value stays one.
+        passes_operand: its result is one of its operands, perhaps in another form.
+        is_idempotent: done again with its result, it gives the same.
+        gives_number: its result is a plain number, though operands are pointers.
+        is_warp_group: whether all warps of a group execute it before one of them goes on.
+        is_meeting: whether threads wait for each other at it.
+        ignores_nan_payload: its results do not depend on which NaN a float32 operand is.
+        flushes_result: whether its float32 result is never a subnormal number.
+        matrices: how many matrices `ldmatrix` or `stmatrix` moves; 0 for others.
+    """
+
+    opcode: str
+    kind: InstructionKind
+    copies_value: bool = False
+    passes_operand: bool = False
+    gives_number: bool = False
+    is_idempotent: bool = False
+    may_be_late: bool = False
+    has_two_words: bool = False
+    name: str = ""
+    type_suffix: str = ""
+    types: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    vector: int = 1
+    spaces: tuple[str, ...] = ()
+    space: str = GENERIC
+    reaches_cluster: bool = False
+    scope: str = "gpu"
+    is_strong: bool = False
+    acquires: bool = False
+    releases: bool = False
+    publishes: bool = False
+    is_narrow_fence: bool = False
+    proxy: str = GENERIC
+    is_asynchronous: bool = False
+    is_calculation: bool = False
+    reads_past_l1: bool = False
+    is_warp_group: bool = False
+    is_meeting: bool = False
+    ignores_nan_payload: bool = False
+    flushes_result: bool = False
+    matrices: int = 0
+
+    @property
+    def is_atomic(self) -> bool:
+        """Whether it is `atom` or `red`."""
+        return self.kind is InstructionKind.ATOMIC or self.kind is InstructionKind.REDUCTION
+
+    @property
+    def is_move(self) -> bool:
+        """Whether it is `mov` or `selp`: it gives one of its operands, bit for bit."""
+        return self.kind is InstructionKind.MOVE and self.copies_value
+
+    @property
+    def is_volatile(self) -> bool:
+        """Whether it is a volatile load or store."""
+        return "volatile" in self.words
+
+
+def facts_of(instruction: Instruction) -> InstructionFacts:
+    """Return the facts of an instruction."""
+    return facts_of_words(instruction.opcode, instruction.modifiers)
+
+
+def known_opcodes() -> frozenset[str]:
+    """Return the opcodes that the table has."""
+    return frozenset(_OPCODES)
+
+
+def _opcodes(
+    opcodes: str,
+    kind: InstructionKind,
+    *,
+    copies_value: bool = False,
+    passes_operand: bool = False,
+    gives_number: bool = False,
+    is_idempotent: bool = False,
+    may_be_late: bool = False,
+    has_two_words: bool = False,
+) -> dict[str, InstructionFacts]:
+    return {
+        each: InstructionFacts(
+            each,
+            kind,
+            copies_value=copies_value,
+            passes_operand=passes_operand,
+            gives_number=gives_number,
+            is_idempotent=is_idempotent,
+            may_be_late=may_be_late,
+            has_two_words=has_two_words,
+        )
+        for each in opcodes.split()
+    }
+
+
+_VIDEO: Final = "vadd{0} vsub{0} vabsdiff{0} vmin{0} vmax{0} vset{0}"
+_OPCODES: Final[dict[str, InstructionFacts]] = {
+    **_opcodes("add sub", InstructionKind.ADDITION),
+    **_opcodes("mul", InstructionKind.MULTIPLICATION),
+    **_opcodes("fma mad", InstructionKind.MULTIPLY_ADD),
+    **_opcodes("div", InstructionKind.DIVISION),
+    **_opcodes("rem neg abs copysign mul24 mad24 dp4a dp2a sad", InstructionKind.ARITHMETIC),
+    **_opcodes("min max", InstructionKind.ARITHMETIC, passes_operand=True, is_idempotent=True),
+    **_opcodes("set setp testp", InstructionKind.ARITHMETIC, gives_number=True),
+    **_opcodes("addc subc madc", InstructionKind.CARRY),
+    **_opcodes("rcp sqrt rsqrt sin cos lg2 ex2 tanh", InstructionKind.SPECIAL),
+    **_opcodes("and or", InstructionKind.BIT, is_idempotent=True),
+    **_opcodes("xor not cnot lop3 shl shr shf bfe bfind", InstructionKind.BIT),
+    **_opcodes("brev clz popc fns bmsk szext", InstructionKind.BIT),
+    **_opcodes("bfi prmt", InstructionKind.BIT, copies_value=True),
+    **_opcodes(" ".join(_VIDEO.format(lanes) for lanes in ("", "2", "4")), InstructionKind.VIDEO),
+    **_opcodes("vmad vshl vshr vavrg2 vavrg4", InstructionKind.VIDEO),
+    **_opcodes("cvt", InstructionKind.CONVERSION, copies_value=True, passes_operand=True),
+    **_opcodes("mov", InstructionKind.MOVE, copies_value=True, passes_operand=True),
+    **_opcodes("selp", InstructionKind.MOVE, copies_value=True, is_idempotent=True),
+    **_opcodes("cvta", InstructionKind.MOVE, passes_operand=True),
+    **_opcodes("isspacep", InstructionKind.MOVE, gives_number=True),
+    **_opcodes("slct mapa getctarank createpolicy istypep movmatrix", InstructionKind.MOVE),
+    **_opcodes("ld ldu", InstructionKind.LOAD, gives_number=True),
+    **_opcodes("st", InstructionKind.STORE, copies_value=True),
+    **_opcodes("atom", InstructionKind.ATOMIC, gives_number=True),
+    **_opcodes("red", InstructionKind.REDUCTION),
+    **_opcodes("cp", InstructionKind.COPY, has_two_words=True),
+    **_opcodes("tensormap", InstructionKind.TENSOR_MAP),
+    **_opcodes("prefetch prefetchu applypriority discard", InstructionKind.PREFETCH),
+    **_opcodes("tex tld4 txq", InstructionKind.TEXTURE, gives_number=True),
+    **_opcodes("suld", InstructionKind.SURFACE, gives_number=True),
+    **_opcodes("sust sured suq", InstructionKind.SURFACE),
+    **_opcodes("ldmatrix", InstructionKind.LOAD_MATRIX),
+    **_opcodes("stmatrix", InstructionKind.STORE_MATRIX),
+    **_opcodes("mma", InstructionKind.MATRIX),
+    **_opcodes("wmma", InstructionKind.MATRIX, has_two_words=True),
+    **_opcodes("wgmma tcgen05", InstructionKind.MATRIX, may_be_late=True),
+    **_opcodes("bar barrier", InstructionKind.BARRIER, has_two_words=True),
+    **_opcodes("mbarrier", InstructionKind.MBARRIER, gives_number=True, has_two_words=True),
+    **_opcodes("membar", InstructionKind.FENCE),
+    **_opcodes("fence", InstructionKind.FENCE, has_two_words=True),
+    **_opcodes("shfl", InstructionKind.EXCHANGE, copies_value=True),
+    **_opcodes("vote match", InstructionKind.EXCHANGE, gives_number=True),
+    **_opcodes("redux", InstructionKind.EXCHANGE),
+    **_opcodes("elect", InstructionKind.ELECTION, gives_number=True),
+    **_opcodes("activemask", InstructionKind.WARP_STATE, gives_number=True),
+    **_opcodes("bra brx", InstructionKind.BRANCH),
+    **_opcodes("call", InstructionKind.CALL, gives_number=True),
+    **_opcodes("ret", InstructionKind.RETURN),
+    **_opcodes("exit", InstructionKind.EXIT),
+    **_opcodes("trap", InstructionKind.TRAP),
+    **_opcodes("brkpt nanosleep griddepcontrol setmaxnreg", InstructionKind.CONTROL),
+}  # fmt: skip
+# What an opcode means with its first modifier, where that is another kind.
+_KINDS: Final = {
+    "bar.warp": InstructionKind.WARP_BARRIER,
+    "wmma.load": InstructionKind.LOAD_MATRIX,
+    "wmma.store": InstructionKind.STORE_MATRIX,
+}
+_SPACES: Final = frozenset({"global", "shared", "local", "const", "param"})
+_SCOPES: Final = ("cta", "cluster", "gpu", "sys")
+_STRONG: Final = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"})
+_RELEASES: Final = frozenset({"release", "acq_rel", "sc"})
+_COPIES: Final = frozenset({InstructionKind.COPY, InstructionKind.STORE, InstructionKind.REDUCTION})
+_FENCES: Final = frozenset({InstructionKind.FENCE, InstructionKind.TENSOR_MAP})
+_ASYNC_PROXY: Final = frozenset({"tcgen05.mma", "tcgen05.cp"})  # those that access shared memory
+_KEEP_PAYLOAD: Final = frozenset({"f32", "f64", "tf32"})  # targets of `cvt`
+
+
+@lru_cache(maxsize=4096)  # of which a text has few
+def facts_of_words(opcode: str, modifiers: tuple[str, ...]) -> InstructionFacts:
+    """Return the facts of an opcode with these modifiers, whatever its operands."""
+    found = _OPCODES.get(opcode) or InstructionFacts(opcode, InstructionKind.OTHER)
+    name = ".".join((opcode, *modifiers[:1]))
+    kind = _KINDS.get(name, found.kind)
+    words = frozenset(modifiers)
+    types = tuple(word for word in modifiers if word in TYPE_BYTES)
+    names = [word.partition("::")[0] for word in modifiers]
+    spaces = tuple(name for name in names if name in _SPACES)
+    # A volatile access is a relaxed one of the whole system (PTX ISA, "volatile operation").
+    usual = "sys" if "volatile" in words else "gpu"
+    scope = next((word for word in modifiers if word in _SCOPES), usual)
+    proxy = _proxy(opcode, name, words)
+    is_late_copy = kind in _COPIES and "async" in words
+    return replace(
+        found,
+        kind=kind,
+        name=name,
+        type_suffix=".".join(types),
+        types=types,
+        words=tuple(word for word in modifiers if word not in TYPE_BYTES),
+        vector=next((int(word[1:]) for word in ("v2", "v4", "v8") if word in words), 1),
+        spaces=spaces,
+        space=spaces[0] if spaces else GENERIC,
+        reaches_cluster="shared::cluster" in words,
+        scope=scope,
+        is_strong=not words.isdisjoint(_STRONG),
+        acquires=not words.isdisjoint(("acquire", "acq_rel")),
+        releases=not words.isdisjoint(("release", "acq_rel")),
+        publishes=scope not in NARROW and (opcode == "membar" or not words.isdisjoint(_RELEASES)),
+        is_narrow_fence=kind in _FENCES and scope in NARROW,
+        proxy=proxy,
+        is_asynchronous=is_late_copy or proxy == ASYNC,
+        may_be_late=is_late_copy or found.may_be_late,
+        reads_past_l1=not words.isdisjoint(("cg", "cv")),
+        is_calculation=kind in _CALCULATIONS,
+        is_warp_group=name == "wgmma.mma_async",
+        is_meeting=kind in _MEETINGS,
+        ignores_nan_payload=_ignores_nan_payload(opcode, kind, types, words),
+        flushes_result="ftz" in words
+        and (types[:1] == ("f32",) if kind is InstructionKind.CONVERSION else types == ("f32",)),
+        matrices=_matrices(opcode, words),
+    )
+
+
+def _proxy(opcode: str, name: str, words: frozenset[str]) -> str:
+    """The proxy by which an instruction accesses memory. PTX ISA, "Async Proxy".
+
+    Other asynchronous copies (`cp.async`, `st.async`, `red.async`) are of the generic proxy.
+    """
+    if (opcode == "cp" and "bulk" in words) or opcode == "wgmma" or name in _ASYNC_PROXY:
+        return ASYNC
+    if opcode != "ld":
+        return GENERIC
+    return TEXTURE if "nc" in words else CONSTANT if "const" in words else GENERIC
+
+
+def _ignores_nan_payload(
+    opcode: str, kind: InstructionKind, types: tuple[str, ...], words: frozenset[str]
+) -> bool:
+    if kind not in _CALCULATIONS or types[-1:] != ("f32",) or opcode == "copysign":
+        return False
+    if kind is InstructionKind.CONVERSION:
+        return types[0] not in _KEEP_PAYLOAD
+    if "xorsign" in words:
+        return False  # it takes the sign of a NaN that lost
+    return opcode == "set" or len(types) == 1
+
+
+def _matrices(opcode: str, words: frozenset[str]) -> int:
+    if opcode not in ("ldmatrix", "stmatrix"):
+        return 0
+    return next((int(word[1:]) for word in ("x1", "x2", "x4") if word in words), 0)

@@ -1,0 +1,160 @@
+"""What is dropped later: when, by whom, and what of it an unrelated call hears."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+import pytest
+
+import cudadrv
+from cudadrv import emulator
+from cudadrv.driver import deferred_release
+from cudadrv.driver._api import CUresult
+from cudadrv.driver.deferred_release import defer_release, release_when, run_deferred
+from cudadrv.errors import InvalidValueError
+
+BUSY: Final = CUresult.CUDA_ERROR_NOT_READY
+INVALID: Final = CUresult.CUDA_ERROR_INVALID_VALUE
+
+
+class Thing:
+    """What is dropped."""
+
+
+class TheirMemory:
+    """Memory of another library, by the CUDA array interface."""
+
+    def __init__(self, array: cudadrv.DeviceArray[np.int32]) -> None:
+        self._array = array
+        self.__cuda_array_interface__ = array.__cuda_array_interface__
+
+
+@pytest.fixture
+def machine() -> Iterator[emulator.Emulator]:
+    run_deferred()
+    with emulator.session() as machine:
+        yield machine
+    assert not deferred_release._cells
+    assert not deferred_release._parked
+
+
+def borrowed(stream: cudadrv.Stream) -> tuple[object, weakref.ref[TheirMemory]]:
+    """An array over memory of an owner that nothing else keeps, and whether that is there."""
+    owner = TheirMemory(stream.zeros(4, np.int32))
+    stream.synchronize()
+    return stream.import_array(owner), weakref.ref(owner)
+
+
+def test_an_owner_is_parked_while_a_stream_works_on_its_memory(machine: emulator.Emulator) -> None:
+    stream = cudadrv.cuda_context_for(0).new_stream()
+    taken, owner = borrowed(stream)
+    del taken
+    assert owner() is None  # at once, as nothing was under way
+    taken, owner = borrowed(stream)
+    with machine.fail("cuEventQuery", times=None, with_=BUSY) as asked:
+        with machine.fail("cuStreamQuery", with_=BUSY):
+            del taken
+        assert owner() is not None
+        for turn in range(1, 4):
+            cudadrv.pool_info(stream.context.device)  # a call that has nothing to do with it
+            assert asked.calls == turn
+            assert owner() is not None
+    run_deferred()
+    assert owner() is None
+
+
+def test_an_owner_whose_work_failed_goes_and_no_other_call_hears_of_it(
+    machine: emulator.Emulator,
+) -> None:
+    stream = cudadrv.cuda_context_for(0).new_stream()
+    taken, owner = borrowed(stream)
+    with machine.fail("cuStreamQuery", with_=BUSY):
+        del taken
+    with machine.fail("cuEventQuery", with_=INVALID):
+        run_deferred()
+    assert owner() is None
+
+
+def test_what_is_put_off_is_dropped_once_and_only_where_it_is_asked_for(
+    machine: emulator.Emulator,
+) -> None:
+    dropped: list[int] = []
+    there = [Thing() for _ in range(5)]
+    for thing in there:
+        weakref.finalize(thing, lambda: dropped.append(threading.get_ident()))
+    cells: list[list[object]] = [[thing] for thing in there]
+    del thing
+    there.clear()
+
+    def put() -> None:
+        for cell in cells:
+            defer_release(cell)
+
+    thread = threading.Thread(target=put)
+    thread.start()
+    thread.join()
+    assert dropped == []
+    run_deferred()
+    assert dropped == 5 * [threading.get_ident()]
+    assert cells == [[]] * 5  # whoever put them there may hold the lists
+
+
+def test_what_is_parked_waits_for_its_own_condition_alone(machine: emulator.Emulator) -> None:
+    done = [False, True, False]
+    things = [Thing() for _ in done]
+    there = [weakref.ref(thing) for thing in things]
+    for number, thing in enumerate(things):
+        release_when(lambda number=number: done[number], [thing])  # type: ignore[misc]
+    del thing
+    things.clear()
+    run_deferred()
+    assert [thing() is not None for thing in there] == [True, False, True]
+    done[:] = [True, True, True]
+    run_deferred()
+    assert [thing() for thing in there] == [None] * 3
+
+
+def test_dropping_may_come_back_in_the_middle(machine: emulator.Emulator) -> None:
+    order: list[str] = []
+
+    class Busy(Thing):
+        def __del__(self) -> None:
+            order.append("first")
+            run_deferred()
+            order.append("last")
+
+    inner = Thing()
+    weakref.finalize(inner, order.append, "inner")
+    defer_release([Busy()])
+    defer_release([inner])
+    del inner
+    run_deferred()
+    assert order == ["first", "inner", "last"]
+
+
+def test_memory_in_a_capture_that_nobody_tells_of_is_asked_for(
+    machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: told.append(str(args.exc_value)))
+    context = cudadrv.cuda_context_for(0)
+    theirs = context.new_stream()
+    ours = context.external_stream(int(theirs.handle))
+    used = cudadrv.pool_info(context.device).used
+    x = ours.zeros(4, np.int32)
+    with theirs.capture():
+        del x
+        assert len(deferred_release._parked) == 1
+        assert cudadrv.pool_info(context.device).used > used
+    x = ours.zeros(4, np.int32)
+    with theirs.capture():
+        del x
+    with machine.fail("cuStreamIsCapturing", with_=INVALID), pytest.raises(InvalidValueError):
+        ours._handle.is_capturing()
+    assert cudadrv.pool_info(context.device).used == used
+    assert told == []

@@ -1,0 +1,7 @@
+from __future__ import annotations
+
+from tools.generate_driver_api import TARGET, generated
+
+
+def test_the_protocol_is_the_one_that_the_tool_makes() -> None:
+    assert TARGET.read_text() == generated(), "run: python -m tools.generate_driver_api"

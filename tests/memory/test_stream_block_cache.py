@@ -1,0 +1,285 @@
+"""A stream has small memory again that only it used, without asking the driver; nobody else has."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import cudadrv
+from campaigns.interrupts.points import Interrupter
+from cudadrv import emulator
+from cudadrv.errors import IllegalAddressError, OutOfMemoryError
+from tests.bump_kernel import PTX
+from tests.several_threads import all_at_once
+
+NBYTES = 1024
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[emulator.Emulator]:
+    monkeypatch.setenv("CUDADRV_KEEP_BLOCKS", "1")
+    with emulator.session(devices=2) as machine:
+        yield machine
+
+
+def stream_of(ordinal: int = 0) -> cudadrv.Stream:
+    return cudadrv.cuda_context_for(ordinal).new_stream()
+
+
+def used() -> int:
+    return cudadrv.pool_info(cudadrv.list_devices()[0]).used
+
+
+def test_a_stream_has_what_it_gave_back_again(machine: emulator.Emulator) -> None:
+    stream = stream_of()
+    first = stream.alloc(NBYTES)
+    address = first.ptr
+    first.close()
+    again = stream.alloc(NBYTES)
+    assert again.ptr == address
+    del again
+    array = stream.empty(NBYTES // 4, "f4")
+    assert array.ptr == address
+    assert stream.alloc(NBYTES).ptr != address  # which is in use
+
+
+def test_a_choice_of_memory_elsewhere_changes_nothing(machine: emulator.Emulator) -> None:
+    stream = stream_of()
+    with cudadrv.using_memory(cudadrv.DriverMemory()):
+        address = stream.alloc(NBYTES).ptr
+    assert stream.alloc(NBYTES).ptr == address
+
+
+def test_another_stream_and_another_size_have_something_else(machine: emulator.Emulator) -> None:
+    stream, other = stream_of(), stream_of()
+    address = stream.alloc(NBYTES).ptr
+    assert other.alloc(NBYTES).ptr != address
+    assert stream.alloc(NBYTES + 4).ptr != address
+    assert stream.alloc(NBYTES).ptr == address
+
+
+def test_what_another_stream_has_used_goes_back_to_the_pool(machine: emulator.Emulator) -> None:
+    stream, other = stream_of(), stream_of()
+    for use in (other.to_host, lambda array: other.fill(array, 1)):
+        array = stream.zeros(NBYTES // 4, "f4")
+        use(array)
+        del array
+        assert not any(stream._handle.kept.values())
+    buffer = stream.alloc(NBYTES)
+    buffer.record_use(other)
+    del buffer
+    assert not any(stream._handle.kept.values())
+
+
+def test_large_blocks_and_many_of_them_go_back_to_the_pool(machine: emulator.Emulator) -> None:
+    stream = stream_of()
+    stream.alloc(1 << 20).close()
+    assert not any(stream._handle.kept.values())
+    many = [stream.alloc(16 << 10) for _ in range(40)]
+    many.clear()
+    assert len(stream._handle.kept[16 << 10]) == 4
+    for nbytes in range(1, 1000):
+        stream.alloc(nbytes).close()
+    assert len(stream._handle.kept) == 64
+
+
+def test_what_is_kept_is_not_in_use_and_goes_back_when_one_asks(
+    machine: emulator.Emulator,
+) -> None:
+    stream = stream_of()
+    device = stream.context.device
+    for give_back in (
+        lambda: cudadrv.pool_info(device).used,
+        lambda: cudadrv.trim_pool(device),
+        stream.context.memory_info,
+        stream.context.synchronize,
+    ):
+        stream.alloc(NBYTES).close()
+        assert any(stream._handle.kept.values())
+        give_back()
+        assert not any(stream._handle.kept.values())
+    assert used() == 0
+
+
+def test_a_closed_stream_keeps_nothing(machine: emulator.Emulator) -> None:
+    stream = stream_of()
+    first, second = stream.alloc(NBYTES), stream.alloc(NBYTES)
+    stream.alloc(NBYTES).close()
+    kept = stream._handle.kept[NBYTES]
+    stream.close()
+    assert not kept
+    first.close()  # the second one keeps the driver's stream
+    assert not kept
+    second.close()
+    assert used() == 0
+
+
+def test_a_dropped_stream_gives_back_what_it_kept(machine: emulator.Emulator) -> None:
+    stream = stream_of()
+    stream.alloc(NBYTES).close()
+    kept = stream._handle.kept[NBYTES]
+    assert kept
+    del stream
+    assert not kept
+    assert used() == 0
+
+
+def test_a_context_of_its_own_closes_with_kept_blocks(machine: emulator.Emulator) -> None:
+    context = cudadrv.Context.create(0)
+    for stream in (context.default_stream, context.new_stream()):
+        stream.alloc(NBYTES).close()
+    del stream
+    context.close()
+    assert used() == 0
+
+
+def test_a_full_device_gives_what_streams_keep_for_other_sizes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CUDADRV_KEEP_BLOCKS", "1")
+    with emulator.session(total_memory=1 << 20) as machine:
+        stream, other = stream_of(), stream_of()
+        stream.alloc(64 << 10).close()
+        whole = other.alloc((1 << 20) - (4 << 10))
+        assert not any(stream._handle.kept.values())
+        with pytest.raises(OutOfMemoryError):
+            other.alloc(64 << 10)
+        whole.close()
+        assert machine.last_fault is None
+
+
+def test_a_capture_neither_takes_what_is_kept_nor_adds_to_it(machine: emulator.Emulator) -> None:
+    stream = stream_of()
+    buffer = stream.alloc(NBYTES)
+    stream.alloc(NBYTES).close()
+    kept = stream._handle.kept[NBYTES]
+    address = int(kept[0])
+    with stream.capture() as graph:
+        born = stream.alloc(NBYTES)
+        assert born.ptr != address
+        del born
+        assert len(kept) == 1
+        cudadrv.pool_info(stream.context.device)  # no release becomes a node of the graph
+        assert len(kept) == 1
+        buffer.close()  # which the graph does not use
+    assert len(kept) == 2
+    graph.instantiate().launch(stream)
+    stream.synchronize()
+
+
+def test_memory_that_a_graph_uses_is_not_kept_before_it_goes(machine: emulator.Emulator) -> None:
+    stream = stream_of()
+    array = stream.zeros(NBYTES // 4, "u4")
+    with stream.capture() as graph:
+        stream.fill(array, 7)
+    executable = graph.instantiate()
+    address = array.ptr
+    del array, graph
+    assert not any(stream._handle.kept.values())
+    assert stream.empty(NBYTES // 4, "u4").ptr != address
+    executable.launch(stream)
+    stream.synchronize()
+
+
+def test_what_survives_a_collection_is_not_lent_to_another(machine: emulator.Emulator) -> None:
+    stream = stream_of()
+    saved: list[object] = []
+
+    class Saved:
+        def __init__(self) -> None:
+            self.array = stream.zeros(NBYTES // 4, "u4")
+            self.me = self
+
+        def __del__(self) -> None:
+            saved.append(self)
+
+    stream.fill(Saved().array, 5)
+    gc.collect()
+    (survivor,) = saved
+    assert isinstance(survivor, Saved)
+    new = [stream.empty(NBYTES // 4, "u4") for _ in range(20)]
+    assert survivor.array.ptr not in [each.ptr for each in new]
+    assert stream.to_host(survivor.array).tolist() == [5] * (NBYTES // 4)
+
+
+def test_threads_never_have_one_block_at_once(machine: emulator.Emulator) -> None:
+    stream = stream_of()
+    in_use: set[int] = set()
+    twice: list[int] = []
+    start = threading.Barrier(4)
+
+    def work() -> None:
+        start.wait()
+        for _ in range(300):
+            buffer = stream.alloc(NBYTES)
+            address = buffer.ptr
+            if address in in_use:
+                twice.append(address)
+            in_use.add(address)
+            in_use.discard(address)
+            buffer.close()
+
+    all_at_once([work] * 4)
+    assert not twice
+    assert used() == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a system that forks")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*fork")  # of other libraries' threads, which it does not use
+def test_a_forked_child_has_nothing_of_what_its_parent_kept(machine: emulator.Emulator) -> None:
+    stream = stream_of()
+    stream.alloc(NBYTES).close()
+    child = os.fork()
+    if child == 0:
+        os._exit(int(any(stream._handle.kept.values())))
+    _, status = os.waitpid(child, 0)
+    assert status == 0
+    assert any(stream._handle.kept.values())
+
+
+def test_no_block_is_lent_twice_after_an_interrupt_at_any_point(machine: emulator.Emulator) -> None:
+    stream = stream_of()
+    host = np.arange(NBYTES // 4, dtype="u4")
+
+    def act() -> None:
+        for _ in range(2):
+            stream.alloc(NBYTES).close()
+            stream.to_device(host).close()
+            stream.empty(NBYTES // 4, "u4")
+        stream.context.synchronize()
+
+    number = 0
+    while True:
+        interrupter = Interrupter(number)
+        if not interrupter.run(act):
+            break
+        first, second = (stream.to_device(host + n) for n in range(2))
+        assert np.array_equal(stream.to_host(first), host), interrupter.place
+        assert np.array_equal(stream.to_host(second), host + 1), interrupter.place
+        number += 1
+    assert number > 20
+
+
+def test_what_a_broken_context_keeps_is_told_of_no_more(machine: emulator.Emulator) -> None:
+    stream = stream_of()
+    stream.alloc(NBYTES).close()
+    with pytest.raises(IllegalAddressError):
+        stream.context.load_module(PTX).kernel("bump").launch(
+            stream, cudadrv.LaunchConfig(1, 1), 64
+        )
+        stream.synchronize()
+    stream.close()
+
+
+def test_an_emulator_keeps_nothing_unless_it_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUDADRV_KEEP_BLOCKS", raising=False)
+    with emulator.session():
+        stream = stream_of()
+        stream.alloc(NBYTES).close()
+        assert not stream._handle.kept

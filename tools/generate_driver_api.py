@@ -1,0 +1,100 @@
+"""Writes the protocol of the driver, `cudadrv/driver/driver_api.py`.
+
+Run it as `python -m tools.generate_driver_api`.
+
+It has the driver functions that cudadrv calls, in the order of the table
+(`cudadrv/driver/functions.py`), with the signatures of the emulator's methods. mypy checks it
+against cuda.bindings.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+
+from .generate_stubs.layout import WIDTH, function
+
+ROOT = Path(__file__).parents[1] / "cudadrv"
+TARGET = ROOT / "driver" / "driver_api.py"
+
+_HEAD = '''"""The protocol of the driver: the functions that cudadrv calls, as in cuda.bindings 13.
+
+Made by tools/generate_driver_api.py. Each returns what cuda.bindings returns, a tuple whose first
+item is the CUresult; the C declarations are in the CUDA Driver API manual under the same names.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from ._api import *
+
+
+class DriverApi(Protocol):
+    """The functions of the driver or of the emulator."""
+
+{functions}
+
+
+FUNCTIONS: Final = tuple(name for name in vars(DriverApi) if name.startswith("cu"))
+"""Their names."""
+'''
+
+# The emulator also accepts what its C callers pass; the binding accepts only its own types.
+_WIDER = {
+    r"\bLocation\b": "CUmemLocation",
+    r"\bPoolProperties\b": "CUmemPoolProps",
+    r"^(CU\w+) \| int$": r"\1",
+    r"Sequence\[(\w+)\]": r"list[\1] | tuple[\1, ...]",
+}
+
+
+def generated() -> str:
+    """Return the text of the protocol."""
+    called = set(_called())
+    methods = {node.name: node for node in _methods()}
+    # By its path, as the package cannot be imported without the protocol.
+    table = runpy.run_path(str(ROOT / "driver" / "functions.py"))
+    names = dict.fromkeys(form.name for form in table["forms"]())
+    functions = [_definition(methods[name]) for name in names if name in called]
+    text = "\n".join(functions).replace("\n", "\n    ")
+    return _HEAD.format(functions=f"    {text}")
+
+
+def _called() -> Iterator[str]:
+    for path in ROOT.rglob("*.py"):
+        if ROOT / "emulator" not in path.parents:
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Attribute):
+                    yield node.attr
+
+
+def _methods() -> Iterator[ast.FunctionDef]:
+    for path in (ROOT / "emulator" / "calls").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                yield node
+
+
+def _definition(node: ast.FunctionDef) -> str:
+    parameters = [f"{each.arg}: {_type(each.annotation)}" for each in node.args.posonlyargs[1:]]
+    assert node.returns is not None
+    # Four columns of each line go to the class.
+    given = ["self", *parameters, "/"] if parameters else ["self"]
+    return function(f"def {node.name}", given, ast.unparse(node.returns), width=WIDTH - 4)
+
+
+def _type(annotation: ast.expr | None) -> str:
+    assert annotation is not None
+    text = ast.unparse(annotation)
+    for pattern, narrower in _WIDER.items():
+        text = re.sub(pattern, narrower, text)
+    return text
+
+
+if __name__ == "__main__":
+    TARGET.write_text(generated())
