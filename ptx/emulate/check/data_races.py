@@ -51,7 +51,7 @@ _INTENTIONAL = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MemoryAccess:
     """One instruction's access to memory.
 
