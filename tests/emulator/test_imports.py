@@ -104,7 +104,7 @@ with emulator.session(order="immediate", check=()):
         "ptx.emulate.ops.texture",
         "ptx.emulate.ops.wgmma",
         "ptx.emulate.check.chunk_races",
-        "ptx.emulate.check.races",
+        "ptx.emulate.check.race_check",
         "ptx.emulate.count.chunk_counts",
     }
 
