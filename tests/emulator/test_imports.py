@@ -99,7 +99,7 @@ with emulator.session(order="immediate", check=()):
     assert "ptx.emulate.exec.launch" in loaded
     assert not loaded & {
         "ptx.emulate.check.chunk_races",
-        "ptx.emulate.check.races",
+        "ptx.emulate.check.race_check",
         "ptx.emulate.count.chunk_counts",
     }
 
