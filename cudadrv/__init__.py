@@ -17,6 +17,7 @@ if sys.version_info < (3, 11):  # noqa: UP036  # of a source tree, which no inst
 
 from .driver.device import (
     Device as Device,
+    DeviceProperties as DeviceProperties,
     best_device as best_device,
     can_access_peer as can_access_peer,
     driver_version as driver_version,
@@ -64,7 +65,6 @@ if typing.TYPE_CHECKING:
         ContextLimits as ContextLimits,
     )
     from .driver.default_stream import DefaultStream as DefaultStream
-    from .driver.device_properties import DeviceProperties as DeviceProperties
     from .driver.event import Event as Event, IpcEventHandle as IpcEventHandle
     from .driver.sm_resource import SmResource as SmResource
     from .driver.types import ContextFlags as ContextFlags, MemoryInfo as MemoryInfo
@@ -208,7 +208,6 @@ else:
         "driver.capability": "GpuCapability GpuDeviceInfo",
         "driver.context": "CachePreference ContextLimits",
         "driver.default_stream": "DefaultStream",
-        "driver.device_properties": "DeviceProperties",
         "driver.event": "Event IpcEventHandle",
         "driver.sm_resource": "SmResource",
         "driver.types": "ContextFlags MemoryInfo",

@@ -46,11 +46,15 @@ def refuse_other_ptx() -> None:
         )
 
 
-def _text(reason: str) -> str:
-    # Takes long, and is needed for the error alone.
-    from importlib.metadata import packages_distributions
+def other_distributions() -> list[str]:
+    """Return the installed distributions that have a package ptx, without cudadrv's."""
+    from importlib.metadata import packages_distributions  # which few starts need
 
-    names = sorted(set(packages_distributions().get("ptx", ())) - {"cudadrv"})
+    return sorted(set(packages_distributions().get("ptx", ())) - {"cudadrv"})
+
+
+def _text(reason: str) -> str:
+    names = other_distributions()
     anew = "pip install --force-reinstall --no-deps cudadrv"
     remedy = (
         f"Uninstall what brings it, then install cudadrv anew, as both have files of one name: "

@@ -23,6 +23,7 @@ from .driver.context_handle import ContextHandle
 from .driver.driver_selection import failure
 from .driver.handle import ClosedHandle, NotCopyable
 from .errors import ClosedError, DriverSymbolMissingError, DTypeError, TensorMapError
+from .launch.arguments import Argument, KernelObject
 from .memory.array import AnyDeviceArray, DeviceArray
 from .memory.buffer import DeviceMemory
 from .memory.order import AnyMemory
@@ -486,7 +487,7 @@ def offsets(values: Sequence[int]) -> Any:
     return (ctypes.c_int * 5)(*reversed(values))
 
 
-class TensorMap(NotCopyable):
+class TensorMap(NotCopyable, KernelObject):
     """A device array as the tensor memory accelerator (TMA) copies boxes of it.
 
     It is given to a kernel where a ``const __grid_constant__ CUtensorMap`` stands, which
@@ -724,6 +725,11 @@ class TensorMap(NotCopyable):
         found.box_nbytes = self.box_nbytes
         found._encoded = found._made(REPLACE, (array.ptr,), self._encoded)
         return found
+
+    def _as_argument(self, nbytes: int) -> Argument | None:
+        if nbytes != len(self._encoded):
+            return None
+        return Argument(self._encoded, "tensor", self._memory, holds=self)
 
     @property
     def _memory(self) -> AnyMemory:

@@ -8,6 +8,7 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -361,7 +362,7 @@ class MemoryImages:
     @property
     def nbytes(self) -> int:
         """The bytes of the images."""
-        return sum(kept.nbytes for kept in list(self._kept.values()))
+        return sum(map(attrgetter("nbytes"), list(self._kept.values())))
 
     def get(self, digest: str) -> Image | None:
         """Return the image of a key, or None."""

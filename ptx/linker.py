@@ -20,7 +20,7 @@ from ptx.errors import ImageFormatError, LinkError, PtxArgumentValueError
 from ptx.image import Image
 from ptx.isa.errors import PtxSyntaxError
 from ptx.isa.linked_text import link_texts, refuse_twice_defined, undefined_in
-from ptx.isa.register_limit import with_register_limit
+from ptx.isa.module import with_register_limit
 from ptx.isa.signature import known_signatures
 from ptx.signature import KernelSignature
 from ptx.target import ImageKind, Target

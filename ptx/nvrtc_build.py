@@ -21,7 +21,7 @@ from ptx.headers import (
 )
 from ptx.image import Image
 from ptx.isa.errors import PtxSyntaxError
-from ptx.isa.register_limit import with_register_limit
+from ptx.isa.module import with_register_limit
 from ptx.isa.signature import known_signatures
 from ptx.kernel_types import with_types
 from ptx.options import CompileRequest

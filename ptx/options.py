@@ -254,7 +254,8 @@ def _each(name: str, values: object, check: Callable[[str, object], str]) -> tup
     """Return the elements of a tuple of strings or paths, each checked."""
     if isinstance(values, (str, bytes)):
         raise PtxArgumentTypeError(f"{name} must be a tuple of strings, not one string")
-    return tuple(map(partial(check, name), checks.elements(name, values)))
+    given = checks.elements(name, values)
+    return tuple(map(partial(check, name), given)) if given else ()
 
 
 def _check_target(target: object) -> None:
@@ -302,6 +303,7 @@ class UncacheableError(Exception):
     """The dependencies of a request's image cannot be known; never leaves the cache."""
 
 
+@dataclass(frozen=True, slots=True, repr=False)
 class CompileRequest:
     """A source and all that its image depends on, but for the compiler and the header files.
 
@@ -311,21 +313,11 @@ class CompileRequest:
     folder is where an include in quotes is looked for first.
     """
 
-    __slots__ = ("headers", "name", "name_expressions", "options", "source")
-
-    def __init__(
-        self,
-        source: str,
-        options: CompileOptions,
-        name: str,
-        name_expressions: tuple[str, ...],
-        headers: tuple[tuple[str, str], ...],
-    ) -> None:
-        self.source: str = source
-        self.options: CompileOptions = options
-        self.name: str = name
-        self.name_expressions: tuple[str, ...] = name_expressions
-        self.headers: tuple[tuple[str, str], ...] = headers
+    source: str
+    options: CompileOptions
+    name: str
+    name_expressions: tuple[str, ...]
+    headers: tuple[tuple[str, str], ...]
 
     @classmethod
     def of(

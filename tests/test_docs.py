@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -164,3 +165,19 @@ def test_a_name_that_is_not_there_is_found(tmp_path: Path) -> None:
     file.write_text("class A:\n  def f(self):\n    self.b = threading.RLock()\nc: Final = Lock()\n")
     assert locks_in(file) == {"A.b", "c"}
     assert defined_in(file) >= {"A", "A.f", "A.b", "c"}
+
+
+def test_the_readme_on_a_package_index_links_to_files_of_the_repository() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    text = (ROOT / "README.md").read_text()
+    for rule in project["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
+        text = re.sub(rule["pattern"], rule["replacement"], text)
+    source = project["project"]["urls"]["Source"]
+    below = re.compile(
+        rf"(?:{source}/blob|https://raw.githubusercontent.com{source[18:]})/HEAD/(.*)"
+    )
+    links = re.findall(r"\]\(([^)\s]+)\)", text)
+    ours = [match[1] for link in links if (match := below.fullmatch(link))]
+    assert len(ours) > 10
+    assert [link for link in ours if not (ROOT / link.partition("#")[0]).exists()] == []
+    assert all(link.startswith(("https://", "#")) for link in links)

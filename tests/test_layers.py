@@ -68,9 +68,9 @@ def test_compiling_and_emulating_do_not_know_each_other(importer: str, imported:
 
 
 def test_a_circle_is_reported() -> None:
-    planted = with_import("ptx.emulate.memory.site", "ptx.emulate.memory.extents")
+    planted = with_import("ptx.emulate.memory.site", "ptx.emulate.memory.pointer_extents")
     circle = next(each for each in rooms.circles(planted) if "ptx.emulate.memory.site" in each)
-    assert "ptx.emulate.memory.extents" in circle
+    assert "ptx.emulate.memory.pointer_extents" in circle
 
 
 @pytest.mark.parametrize(

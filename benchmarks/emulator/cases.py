@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,3 +91,19 @@ def cases(sizes: Sizes) -> list[Case]:
 
 def _count(number: int) -> str:
     return f"{number >> 20}M" if number >= 1 << 20 else f"{number:,}"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A launch, and its arguments as the emulator left them."""
+
+    case: Case
+    expected: list[Argument]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Microseconds of each timed launch, or why there are none."""
+
+    elapsed_us: list[float] = field(default_factory=list)
+    error: str = ""

@@ -16,10 +16,9 @@ from typing import Final
 
 from ..setting import installed
 from ..timing import Row
-from .cases import Case, Sizes, cases
+from .cases import Case, Outcome, Sizes, Task, cases
 from .device import Device
 from .goals import timed
-from .task import Outcome, Task
 
 GROUP: Final = "emulator"
 OURS: Final = "cudadrv's emulator"

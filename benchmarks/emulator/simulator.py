@@ -14,7 +14,7 @@ from typing import Any, Final  # Numba has no types
 
 import numpy as np
 
-from .task import Outcome, Task
+from .cases import Outcome, Task
 
 _ROUNDS: Final = 3
 # No further launch of a case begins after so many seconds.

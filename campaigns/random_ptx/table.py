@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 
 from campaigns.random_ptx.registers import COUNTS, TYPES, Picker
-from ptx.emulate.codegen.table import Operation, operations
+from ptx.emulate.codegen.table import OperationRecord, operations
 
 _NUMBERS = ("0", "1", "-1", "3", "16", "31", "32", "64", "128", "255", "4096", "0xffffffff",
             "4294967296", "-9223372036854775808")  # fmt: skip
@@ -24,7 +24,7 @@ _PLACES = {"tex": 1, "tld4": 1, "suld": 1, "sust": 0, "sured": 0}
 
 
 @lru_cache(maxsize=1)  # the table, which does not change
-def _records() -> tuple[tuple[Operation, str], ...]:
+def _records() -> tuple[tuple[OperationRecord, str], ...]:
     found = [(record, suffix) for record in operations() for suffix in record.types]
     return tuple(sorted(found, key=lambda each: (each[0].name, each[1])))
 

@@ -26,6 +26,7 @@ from ptx.headers import install_command, package_of
 from ..driver.driver_selection import device_count
 from ..driver.loading import driver_fault, load_cuda
 from ..errors import CudadrvError
+from ..ptx_package import other_distributions
 from .command_line import Commands, print_table
 
 Version: TypeAlias = tuple[int, int]
@@ -40,6 +41,7 @@ class MachineState:
 
     Attributes:
         packages: versions of the installed packages of NVIDIA, by name.
+        other_ptx: the other distributions that have a package ptx.
         bindings: the version of cuda-bindings.
         driver_path: the library that was loaded; "" if there is none.
         driver_fault: the reason why a library that was found does not load.
@@ -59,6 +61,7 @@ class MachineState:
     """
 
     packages: dict[str, str] = field(default_factory=dict)
+    other_ptx: list[str] = field(default_factory=list)
     bindings: Version | None = None
     driver_path: str = ""
     driver_fault: str = ""
@@ -81,6 +84,7 @@ def look() -> MachineState:
     """Examine the machine; nothing that is missing raises an error."""
     machine = MachineState(
         packages=_packages(),
+        other_ptx=other_distributions(),
         visible=os.environ.get("CUDA_VISIBLE_DEVICES"),
         chosen=os.environ.get("CUDADRV_DRIVER", "").strip(),
         is_container=any(map(os.path.exists, _CONTAINER_FILES)) or _is_pod(),
@@ -332,6 +336,15 @@ def _majors(machine: MachineState) -> Iterator[Diagnosis]:
         )  # fmt: skip
 
 
+def _other_ptx(machine: MachineState) -> Iterator[Diagnosis]:
+    if machine.other_ptx:
+        yield Diagnosis(
+            Severity.WARNING, "packages",
+            f"{', '.join(machine.other_ptx)} has a package ptx, too, as cudadrv has",
+            "give each an environment of its own",
+        )  # fmt: skip
+
+
 def _headers(machine: MachineState) -> Iterator[Diagnosis]:
     found = machine.headers
     if found is None:
@@ -363,5 +376,6 @@ def _cache(machine: MachineState) -> Iterator[Diagnosis]:
 
 
 _RULES: Final[tuple[Callable[[MachineState], Iterator[Diagnosis]], ...]] = (
-    _driver, _devices, _compiler, _driver_and_compiler, _majors, _headers, _cache,
+    _driver, _devices, _compiler, _driver_and_compiler, _majors, _other_ptx,
+    _headers, _cache,
 )  # fmt: skip

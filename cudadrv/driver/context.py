@@ -47,7 +47,7 @@ _PRINTF: Final = CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE
 class ContextLimits(NotCopyable):
     """Limits of device code in a context; reading one asks the driver, setting one tells it.
 
-    What the driver makes of a value may be larger. The heap and the buffer of `printf` are changed
+    The driver may round a value up. The heap and the buffer of `printf` are changed
     before the first kernel that uses them is launched.
 
     Attributes:
@@ -58,8 +58,8 @@ class ContextLimits(NotCopyable):
 
     __slots__ = ("_handle",)
 
-    def __init__(self, box: ContextHandle) -> None:
-        self._handle = box
+    def __init__(self, handle: ContextHandle) -> None:
+        self._handle = handle
 
     def __repr__(self) -> str:
         names = ("stack_bytes", "heap_bytes", "printf_bytes")
@@ -76,7 +76,7 @@ class ContextLimits(NotCopyable):
 
     @property
     def heap_bytes(self) -> int:
-        """What `malloc` and `new` in kernels take from."""
+        """The heap of `malloc` and `new` in kernels."""
         return self._get(_HEAP)
 
     @heap_bytes.setter
@@ -85,7 +85,7 @@ class ContextLimits(NotCopyable):
 
     @property
     def printf_bytes(self) -> int:
-        """What kernels print until the next synchronisation."""
+        """The buffer of `printf`, until the next synchronisation."""
         return self._get(_PRINTF)
 
     @printf_bytes.setter
@@ -93,19 +93,19 @@ class ContextLimits(NotCopyable):
         self._set(_PRINTF, nbytes)
 
     def _get(self, limit: CUlimit) -> int:
-        box = self._handle
-        code, value = box.call(box.api.cuCtxGetLimit, limit)
+        handle = self._handle
+        code, value = handle.call(handle.api.cuCtxGetLimit, limit)
         if code:
-            raise failure(box.api, code, "cuCtxGetLimit", f"a limit of {limit.name}")
+            raise failure(handle.api, code, "cuCtxGetLimit", f"a limit of {limit.name}")
         return value
 
     def _set(self, limit: CUlimit, nbytes: int) -> None:
         nbytes = border.whole("a limit of a context", nbytes)
-        box = self._handle
-        (code,) = box.call(box.api.cuCtxSetLimit, limit, nbytes)
+        handle = self._handle
+        (code,) = handle.call(handle.api.cuCtxSetLimit, limit, nbytes)
         if code:
             doing = f"setting {limit.name} to {nbytes}"
-            raise failure(box.api, code, "cuCtxSetLimit", doing)
+            raise failure(handle.api, code, "cuCtxSetLimit", doing)
 
 
 _T = TypeVar("_T")
@@ -130,9 +130,9 @@ class BaseContext(Closeable):
         self.device: Final = device
         self.is_primary: bool = is_primary
         self._kept: dict[type, object] = {}
-        # What is called with each module that is loaded; the room of launches knows the type.
+        # Functions called with each module that is loaded; the type is above this layer.
         self._loading: list[Callable[[Any], object]] = []
-        # Where new memory comes from, if that was chosen; the room of memory knows the type.
+        # The resource of new memory, if one was chosen; the type is above this layer.
         self._resource: object | None = None
         self._own(ContextHandle(device.driver, handle, device.ordinal, is_primary=is_primary))
         if handle is not None:
@@ -160,14 +160,14 @@ class BaseContext(Closeable):
         flags = border.whole("Context.create: flags", flags, most=2**32 - 1)
         api = device.driver.api
         context, pop = cls(device, None, is_primary=False), api.cuCtxPopCurrent
-        box = context._handle
+        handle = context._handle
         try:
             code, raw = api.cuCtxCreate(None, flags, device.handle)
             if code:
                 raise failure(api, code, "cuCtxCreate", f"making a context on {device!r}")
-            box.own(raw)
+            handle.own(raw)
         finally:
-            if box.raw is not None:
+            if handle.raw is not None:
                 code, _ = pop()  # cuCtxCreate made it current
         if code:
             raise failure(api, code, "cuCtxPopCurrent", "putting the former context back")
@@ -191,7 +191,7 @@ class BaseContext(Closeable):
         device, desc = description("Context.create_green: resources", resources)
         device.primary_context()  # else each green context makes one and destroys it
         api, context = device.driver.api, cls(device, None, is_primary=False)
-        box = context._handle
+        handle = context._handle
         doing = f"making a green context on {device!r}"
         code, green = api.cuGreenCtxCreate(desc, device.handle, _GREEN_FLAGS)
         if code:
@@ -200,8 +200,8 @@ class BaseContext(Closeable):
         if code:
             api.cuGreenCtxDestroy(green)
             raise failure(api, code, "cuCtxFromGreenCtx", doing)
-        box.green = green
-        box.own(raw)
+        handle.green = green
+        handle.own(raw)
         return context
 
     @property
@@ -214,27 +214,27 @@ class BaseContext(Closeable):
         """The multiprocessors that its kernels run on; asks the driver."""
         from .sm_resource import SM, SmResource
 
-        box, api = self._handle, self._api
-        call = "cuDeviceGetDevResource" if box.green is None else "cuCtxGetDevResource"
-        if box.green is None:
+        handle, api = self._handle, self._api
+        call = "cuDeviceGetDevResource" if handle.green is None else "cuCtxGetDevResource"
+        if handle.green is None:
             code, native = api.cuDeviceGetDevResource(self.device.handle, SM)
         else:
-            code, native = api.cuCtxGetDevResource(box.raw, SM)
+            code, native = api.cuCtxGetDevResource(handle.raw, SM)
         if code:
             raise failure(api, code, call, f"asking {self!r} for its multiprocessors")
         return SmResource(self.device, native)
 
     def __repr__(self) -> str:
         kind = "primary" if self.is_primary else "own"
-        box: object = self._handle
-        if isinstance(box, ContextHandle) and box.green is not None:
+        handle: object = self._handle
+        if isinstance(handle, ContextHandle) and handle.green is not None:
             kind = "green"
         return f"<Context {kind}{', closed' if self.closed else ''} on device {self.ordinal}>"
 
     @property
     def _closed_text(self) -> str:
-        box: object = self._handle  # once it is closed, no context's
-        is_lost = isinstance(box, ContextHandle) and box.is_lost
+        handle: object = self._handle  # once it is closed, no context's
+        is_lost = isinstance(handle, ContextHandle) and handle.is_lost
         return f"the context on device {self.ordinal} was {'reset' if is_lost else 'closed'}"
 
     @property
@@ -257,7 +257,7 @@ class BaseContext(Closeable):
 
     @property
     def capability(self) -> GpuCapability:
-        """What the device's compute capability offers."""
+        """The features of the device's compute capability."""
         from .capability import GpuCapability  # making its classes takes 2 ms, and few starts ask
 
         return GpuCapability.from_compute_capability(*self.device.compute_capability)
@@ -297,7 +297,7 @@ class BaseContext(Closeable):
 
     @property
     def cache_preference(self) -> CachePreference:
-        """What multiprocessors prefer for kernels that say nothing; asks and tells the driver."""
+        """The preference for kernels without one of their own; queries and sets the driver's."""
         code, value = self._handle.call(self._api.cuCtxGetCacheConfig)
         if code:
             raise failure(self._api, code, "cuCtxGetCacheConfig", f"asking {self!r}")

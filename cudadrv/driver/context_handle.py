@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
-from ._api import CUcontext, CUgreenCtx, CUmodule, CUresult
+from ._api import CUcontext, CUgreenCtx, CUmemorytype, CUmodule, CUpointer_attribute, CUresult
+from .driver_api import DriverApi
 from .driver_selection import Driver, call_bound, failure
 from .handle import Handle, check
 from .registry import Registry
@@ -107,9 +108,9 @@ class ContextHandle(Handle[CUcontext]):
     def mind_ranges(self) -> None:
         """From now on let copies in all contexts ask which context is current."""
         self._driver.has_ranges = True
-        for box in self._driver.contexts.alive():
-            assert isinstance(box, ContextHandle)
-            box.is_alone = False
+        for handle in self._driver.contexts.alive():
+            assert isinstance(handle, ContextHandle)
+            handle.is_alone = False
 
     def reaches(self, other: ContextHandle) -> bool:
         """Whether kernels may use memory of a context: this one, a peer, or one it shares with."""
@@ -133,10 +134,10 @@ class ContextHandle(Handle[CUcontext]):
 
 
 class ChildHandle(Handle[_RawT]):
-    """Owns what belongs to a context, whose box it holds.
+    """Owns what belongs to a context, whose handle it holds.
 
     Attributes:
-        context: the context's box.
+        context: the context's handle.
     """
 
     __slots__ = ("context",)
@@ -152,6 +153,11 @@ class ChildHandle(Handle[_RawT]):
     def driver(self) -> Driver:
         """The driver that made the object."""
         return self.context._driver
+
+    @property
+    def api(self) -> DriverApi:
+        """The driver's functions."""
+        return self.context._driver.api
 
     def make(
         self, function: Callable[_P, tuple[CUresult, _RawT]], *args: _P.args, **kwargs: _P.kwargs
@@ -181,3 +187,37 @@ class ModuleHandle(ChildHandle[CUmodule]):
     def _destroy(self) -> None:
         (code,) = self.context.call(self.api.cuModuleUnload, self.raw)
         check(self, code, "cuModuleUnload", f"unloading a module of device {self.context.ordinal}")
+
+
+MEMORY_TYPE: Final = CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+_KNOWN: Final = (
+    int(CUmemorytype.CU_MEMORYTYPE_HOST),
+    int(CUmemorytype.CU_MEMORYTYPE_DEVICE),
+    int(CUmemorytype.CU_MEMORYTYPE_UNIFIED),
+)
+
+
+def known_at(
+    context: ContextHandle, address: int, attributes: tuple[CUpointer_attribute, ...] = ()
+) -> list[object] | None:
+    """The attributes of memory that the driver knows; None for other memory.
+
+    It is asked by cuPointerGetAttributes, which gives nulls for other memory, where
+    cuPointerGetAttribute fails, and checkers of a program's calls report each failure.
+
+    Raises:
+        CudaError: the driver refused, or told of the failure of earlier work.
+    """
+    api, count = context._driver.api, 1 + len(attributes)
+    asked = (MEMORY_TYPE, *attributes)
+    code, values = api.cuPointerGetAttributes(count, asked, address)
+    if code == CUresult.CUDA_ERROR_INVALID_CONTEXT:
+        code, values = context.call(api.cuPointerGetAttributes, count, asked, address)
+        # By the manual: the memory is of no context with unified addresses.
+        if code == CUresult.CUDA_ERROR_INVALID_CONTEXT:
+            return None
+    if code:
+        doing = f"asking what is at {address:#x}"
+        raise failure(api, code, "cuPointerGetAttributes", doing)
+    kind, *rest = values
+    return rest if isinstance(kind, int) and int(kind) in _KNOWN else None

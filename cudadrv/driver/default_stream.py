@@ -13,7 +13,7 @@ from .. import border
 from ._api import CUresult, CUstream
 from .context import BaseContext
 from .deferred_release import run_deferred
-from .driver_selection import failure
+from .driver_selection import checked, failure
 from .event import Event
 from .handle import NotCopyable
 
@@ -55,10 +55,9 @@ class DefaultStream(NotCopyable):
         Raises:
             CudaError: something that was queued failed.
         """
-        box = self.context._handle
-        (code,) = box.call(box.api.cuStreamSynchronize, self._raw)
-        if code:
-            raise failure(box.api, code, "cuStreamSynchronize", f"waiting for {self!r}")
+        handle = self.context._handle
+        result = handle.call(handle.api.cuStreamSynchronize, self._raw)
+        checked(handle.api, "cuStreamSynchronize", result, f"waiting for {self!r}")
         run_deferred()
 
     def is_done(self) -> bool:
@@ -67,10 +66,10 @@ class DefaultStream(NotCopyable):
         Raises:
             CudaError: something that was queued failed.
         """
-        box = self.context._handle
-        (code,) = box.call(box.api.cuStreamQuery, self._raw)
+        handle = self.context._handle
+        (code,) = handle.call(handle.api.cuStreamQuery, self._raw)
         if code and code != CUresult.CUDA_ERROR_NOT_READY:
-            raise failure(box.api, code, "cuStreamQuery", f"asking whether {self!r} is done")
+            raise failure(handle.api, code, "cuStreamQuery", f"asking whether {self!r} is done")
         return not code
 
     def __await__(self) -> Generator[Any, None, None]:
@@ -79,16 +78,14 @@ class DefaultStream(NotCopyable):
 
     def record(self, *, timing: bool = True) -> Event:
         """A new event at this point of the stream."""
-        event, box = Event(self.context, timing=timing), self.context._handle
-        (code,) = box.call(box.api.cuEventRecord, event.handle, self._raw)
-        if code:
-            raise failure(box.api, code, "cuEventRecord", f"recording on {self!r}")
+        event, handle = Event(self.context, timing=timing), self.context._handle
+        result = handle.call(handle.api.cuEventRecord, event.handle, self._raw)
+        checked(handle.api, "cuEventRecord", result, f"recording on {self!r}")
         return event
 
     def wait(self, event: Event) -> None:
         """Let what is queued from now on wait for an event."""
         border.instance("DefaultStream.wait: event", event, Event)
-        box = self.context._handle
-        (code,) = box.call(box.api.cuStreamWaitEvent, self._raw, event.handle, 0)
-        if code:
-            raise failure(box.api, code, "cuStreamWaitEvent", f"letting {self!r} wait")
+        handle = self.context._handle
+        result = handle.call(handle.api.cuStreamWaitEvent, self._raw, event.handle, 0)
+        checked(handle.api, "cuStreamWaitEvent", result, f"letting {self!r} wait")

@@ -1,8 +1,8 @@
-"""What may not be dropped where it is let go of, kept until a call of ours may drop it.
+"""Objects whose release is deferred until a call of this library may run it.
 
-A function that the driver calls in a thread of its own must not call the driver, and dropping what
-it was given may do that. Memory of another library must not go before our queued work on it is
-done. Both are put here; calls that wait, and those that put something here, empty it.
+A function that the driver calls in a thread of its own must not call the driver, and releasing its
+arguments may do that. Memory of another library must not go before our queued work on it is done.
+Both are put here. Calls that wait for the device release them.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ from typing import Final
 
 from ..errors import CudadrvError
 
-# What the driver refused to destroy in a thread of its own.
+# Destroy functions that the driver rejected in a thread of its own.
 _refused: Final[deque[Callable[[], object]]] = deque()
-# Each cell is emptied where it is dropped: who put it here may still hold the list itself.
+# Each list is emptied when it is released, as the caller may still hold the list itself.
 _cells: Final[deque[list[object]]] = deque()
-# What is dropped once a condition holds.
+# Lists that are released once a condition holds.
 _parked: Final[deque[tuple[Callable[[], bool], list[object]]]] = deque()
 
 
 def defer_release(cell: list[object]) -> None:
-    """Let the next call of `run_deferred` drop what the list holds. Calls nothing."""
+    """Release the contents of a list at the next `run_deferred`. Calls nothing."""
     _cells.append(cell)
 
 
 def release_when(is_done: Callable[[], bool], cell: list[object]) -> None:
-    """Let a call of `run_deferred` drop what the list holds once `is_done` says so."""
+    """Release the contents of a list at a `run_deferred` after `is_done` returns True."""
     _parked.append((is_done, cell))
 
 
 def retry_destroy(destroy: Callable[[], object]) -> None:
-    """Let a call of `run_deferred` destroy something again. Calls nothing."""
+    """Call `destroy` again at the next `run_deferred`. Calls nothing now."""
     _refused.append(destroy)
 
 
 def run_deferred() -> None:
-    """Drop what was put here and may go."""
+    """Release all deferred objects that may go now."""
     for _ in range(len(_refused)):
         try:
             destroy = _refused.popleft()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -9,15 +10,46 @@ from .. import border, errors
 from ._api import CUcontext, CUdevice, CUdevice_attribute, CUmemoryPool
 from .context_handle import ContextHandle
 from .driver_api import DriverApi
-from .driver_selection import Driver, call_bound, current, device_count, failure
+from .driver_selection import Driver, call_bound, checked, current, device_count, failure
 
 if TYPE_CHECKING:
     import uuid
 
     from .attributes import DeviceAttribute
     from .capability import GpuDeviceInfo
-    from .device_properties import DeviceProperties
     from .types import MemoryInfo
+
+
+class DeviceProperties:
+    """The attributes of a device, each under its name in lower case.
+
+    Such as ``device.properties.multiprocessor_count``; `DeviceAttribute` has the names. An
+    attribute that the driver does not know raises `AttributeError`.
+    """
+
+    __slots__ = ("_ask", "_device")
+
+    def __init__(self, device: str, ask: Callable[[DeviceAttribute], int]) -> None:
+        self._device = device
+        self._ask = ask
+
+    def __repr__(self) -> str:
+        return f"<DeviceProperties of {self._device}>"
+
+    def __dir__(self) -> list[str]:
+        from .attributes import DeviceAttribute
+
+        return sorted([*object.__dir__(self), *(each.name.lower() for each in DeviceAttribute)])
+
+    def __getattr__(self, name: str) -> int:
+        from .attributes import DeviceAttribute
+
+        try:
+            return self._ask(DeviceAttribute[name.upper()])
+        except (KeyError, errors.InvalidValueError) as error:
+            raise AttributeError(
+                f"the driver knows no property {name!r} of a device: see DeviceAttribute"
+            ) from error
 
 
 class Device:
@@ -54,9 +86,8 @@ class Device:
                 if count == 0:
                     raise errors.NoDeviceError(f"taking device {ordinal}")
                 raise errors.InvalidDeviceError(f"taking device {ordinal} of {count}")
-            code, handle = driver.api.cuDeviceGet(ordinal)
-            if code:
-                raise failure(driver.api, code, "cuDeviceGet", f"taking device {ordinal}")
+            found = driver.api.cuDeviceGet(ordinal)
+            handle = checked(driver.api, "cuDeviceGet", found, f"taking device {ordinal}")
             device = cache.setdefault(ordinal, cls(driver, ordinal, handle))
         return device
 
@@ -110,37 +141,30 @@ class Device:
     @cached_property
     def name(self) -> str:
         """The device's product name."""
-        code, name = self._api.cuDeviceGetName(256, self._raw)
-        if code:
-            raise failure(self._api, code, "cuDeviceGetName", f"naming device {self._ordinal}")
-        return _text(name)
+        api, doing = self._api, f"naming device {self._ordinal}"
+        return _text(checked(api, "cuDeviceGetName", api.cuDeviceGetName(256, self._raw), doing))
 
     @cached_property
     def uuid(self) -> uuid.UUID:
         """The device's UUID, as nvidia-smi -L gives it after "GPU-"."""
         import uuid  # like `info`, a millisecond that most starts save
 
-        code, value = self._api.cuDeviceGetUuid(self._raw)
-        if code:
-            raise failure(self._api, code, "cuDeviceGetUuid", f"device {self._ordinal}'s UUID")
+        api, doing = self._api, f"device {self._ordinal}'s UUID"
+        value = checked(api, "cuDeviceGetUuid", api.cuDeviceGetUuid(self._raw), doing)
         return uuid.UUID(bytes=bytes(value.bytes))
 
     @cached_property
     def pci_bus_id(self) -> str:
         """The PCI address as domain:bus:device.function, such as "0000:3b:00.0"."""
-        code, text = self._api.cuDeviceGetPCIBusId(32, self._raw)
-        if code:
-            doing = f"device {self._ordinal}'s PCI address"
-            raise failure(self._api, code, "cuDeviceGetPCIBusId", doing)
+        api, doing = self._api, f"device {self._ordinal}'s PCI address"
+        text = checked(api, "cuDeviceGetPCIBusId", api.cuDeviceGetPCIBusId(32, self._raw), doing)
         return _text(text).lower()
 
     @cached_property
     def total_memory(self) -> int:
         """The device's memory in bytes."""
-        code, nbytes = self._api.cuDeviceTotalMem(self._raw)
-        if code:
-            raise failure(self._api, code, "cuDeviceTotalMem", f"device {self._ordinal}'s memory")
-        return nbytes
+        api, doing = self._api, f"device {self._ordinal}'s memory"
+        return checked(api, "cuDeviceTotalMem", api.cuDeviceTotalMem(self._raw), doing)
 
     @property
     def compute_capability(self) -> tuple[int, int]:
@@ -151,7 +175,7 @@ class Device:
         )
 
     def attribute(self, attribute: DeviceAttribute | int) -> int:
-        """What the driver answers for an attribute; asked once, then remembered.
+        """The value of an attribute; queried once, then cached.
 
         The binding's own members spare a start the making of `DeviceAttribute`.
 
@@ -163,23 +187,23 @@ class Device:
         except TypeError:  # no number has no hash
             value = None
         if value is None:
-            border.integer("Device.attribute: attribute", attribute)
+            given: object = attribute
+            if not isinstance(given, int):
+                border.integer("Device.attribute: attribute", given)
             doing = f"attribute {attribute!r} of device {self._ordinal}"
             try:
                 known = CUdevice_attribute(int(attribute))
             except ValueError as error:
                 raise errors.InvalidValueError(f"{doing}, which cuda-bindings lacks") from error
-            code, value = self._api.cuDeviceGetAttribute(known, self._raw)
-            if code:
-                raise failure(self._api, code, "cuDeviceGetAttribute", doing)
+            api = self._driver.api
+            found = api.cuDeviceGetAttribute(known, self._raw)
+            value = checked(api, "cuDeviceGetAttribute", found, doing)
             self._attributes[attribute] = value
         return value
 
     @property
     def properties(self) -> DeviceProperties:
         """All attributes by name, such as ``properties.multiprocessor_count``."""
-        from .device_properties import DeviceProperties
-
         return DeviceProperties(repr(self), self.attribute)
 
     def primary_context(self) -> CUcontext:
@@ -187,11 +211,9 @@ class Device:
         if self._primary is None:
             with self._driver.lock:
                 if self._primary is None:
-                    code, handle = self._api.cuDevicePrimaryCtxRetain(self._raw)
-                    if code:
-                        doing = f"taking the primary context of device {self._ordinal}"
-                        raise failure(self._api, code, "cuDevicePrimaryCtxRetain", doing)
-                    self._primary = handle
+                    api, doing = self._api, f"taking the primary context of device {self._ordinal}"
+                    found = api.cuDevicePrimaryCtxRetain(self._raw)
+                    self._primary = checked(api, "cuDevicePrimaryCtxRetain", found, doing)
         return self._primary
 
     def forget_primary(self) -> None:
@@ -201,22 +223,18 @@ class Device:
     def default_pool(self) -> CUmemoryPool:
         """The pool that stream-ordered allocation takes memory from; asked once."""
         if self._default_pool is None:
-            code, pool = self._api.cuDeviceGetDefaultMemPool(self._raw)
-            if code:
-                doing = f"taking the memory pool of device {self._ordinal}"
-                raise failure(self._api, code, "cuDeviceGetDefaultMemPool", doing)
-            self._default_pool = pool
+            api, doing = self._api, f"taking the memory pool of device {self._ordinal}"
+            found = api.cuDeviceGetDefaultMemPool(self._raw)
+            self._default_pool = checked(api, "cuDeviceGetDefaultMemPool", found, doing)
         return self._default_pool
 
     def memory_info(self) -> MemoryInfo:
         """Free and total bytes now; this makes the device's primary context if there is none."""
         from .types import MemoryInfo
 
-        context = self.primary_context()
-        code, free, total = call_bound(self._api, context, self._api.cuMemGetInfo)
-        if code:
-            raise failure(self._api, code, "cuMemGetInfo", f"device {self._ordinal}'s free memory")
-        return MemoryInfo(free, total)
+        api, doing = self._api, f"device {self._ordinal}'s free memory"
+        found = call_bound(api, self.primary_context(), api.cuMemGetInfo)
+        return MemoryInfo(*checked(api, "cuMemGetInfo", found, doing))
 
     def info(self) -> GpuDeviceInfo:
         """What the runtime layer weighs the device by, its free memory as of now."""
@@ -248,10 +266,8 @@ def init() -> None:
 
 def driver_version() -> tuple[int, int]:
     """The CUDA version that the driver supports, such as (13, 0)."""
-    driver = current()
-    code, version = driver.api.cuDriverGetVersion()
-    if code:
-        raise failure(driver.api, code, "cuDriverGetVersion", "asking the driver's version")
+    api, doing = current().api, "asking the driver's version"
+    version = checked(api, "cuDriverGetVersion", api.cuDriverGetVersion(), doing)
     return version // 1000, version % 1000 // 10
 
 
@@ -302,11 +318,9 @@ def can_access_peer(device: Device, peer: Device) -> bool:
     """Whether kernels on `device` can reach the memory of `peer` directly."""
     border.several("can_access_peer: devices", (device, peer), Device)
     api = device.driver.api
-    code, answer = api.cuDeviceCanAccessPeer(device.handle, peer.handle)
-    if code:
-        doing = f"asking whether device {device.ordinal} can access device {peer.ordinal}"
-        raise failure(api, code, "cuDeviceCanAccessPeer", doing)
-    return bool(answer)
+    doing = f"asking whether device {device.ordinal} can access device {peer.ordinal}"
+    found = api.cuDeviceCanAccessPeer(device.handle, peer.handle)
+    return bool(checked(api, "cuDeviceCanAccessPeer", found, doing))
 
 
 def _text(raw: bytes) -> str:

@@ -42,7 +42,7 @@ _Ts = TypeVarTuple("_Ts")
 
 
 class Ending:
-    """What a driver caches, and what threads have as well: it does not go with its last name."""
+    """A cached object that threads refer to, so that it needs an explicit end."""
 
     __slots__ = ()
 
@@ -61,11 +61,11 @@ class Driver:
             that was given back.
         is_emulated: whether `api` is the emulator. Only the choice of image format asks.
         lock: held while a cached object is made; re-entrant, as a finalizer may come here.
-        contexts: the boxes of its contexts, for who waits for all of them.
+        contexts: the handles of its contexts, for who waits for all of them.
         streams: the streams made on it, for who watches them.
         launchers: the launchers made on it, which have its functions built in.
-        sharing: public objects whose boxes lead to objects of the user.
-        host_memory: the boxes of host memory that was made by it.
+        sharing: public objects whose handles lead to objects of the user.
+        host_memory: the handles of host memory that was made by it.
         is_gone: whether nothing of it is destroyed any more: another process, from which this one
             was forked, initialised it, or this one ends and the driver goes as a whole.
         memory_watch: what is told of memory that is kept and lent out again; None nearly always.
@@ -138,8 +138,8 @@ class Driver:
     def clear_caches(self) -> None:
         """Empty all caches, as the driver is no longer the one in use.
 
-        What is cached has boxes, and those have this: a collection could not take such a circle
-        apart, as it leaves to boxes what they need.
+        What is cached has handles, and those have this: a collection could not take such a circle
+        apart, as it leaves to handles what they need.
 
         Raises:
             CudaError: the driver refused to destroy something, or told of the failure of earlier

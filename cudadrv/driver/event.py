@@ -20,7 +20,7 @@ from ._api import (
 from .context import BaseContext, require_context
 from .context_handle import ChildHandle, ContextHandle
 from .deferred_release import run_deferred
-from .driver_selection import failure
+from .driver_selection import checked, failure
 from .handle import Closeable
 from .pickling import Reduced, device_named, register_reduction, unshared
 from .stream import BaseStream
@@ -79,12 +79,12 @@ class Event(Closeable):
         self._stand_for(context, EventHandle(context._handle, flags), timing, interprocess)
 
     def _stand_for(
-        self, context: BaseContext, box: EventHandle, timing: bool, interprocess: bool
+        self, context: BaseContext, handle: EventHandle, timing: bool, interprocess: bool
     ) -> None:
         self.context: BaseContext = context
         self.timing: bool = timing
         self.interprocess: bool = interprocess
-        self._own(box)
+        self._own(handle)
         context._adopt(self)
 
     def __repr__(self) -> str:
@@ -116,10 +116,10 @@ class Event(Closeable):
         Raises:
             CudaError: that work failed.
         """
-        box = self._handle
-        (code,) = box.api.cuEventSynchronize(box.raw)
+        handle = self._handle
+        (code,) = handle.api.cuEventSynchronize(handle.raw)
         if code:
-            raise failure(box.api, code, "cuEventSynchronize", "waiting for an event")
+            raise failure(handle.api, code, "cuEventSynchronize", "waiting for an event")
         run_deferred()
 
     def is_done(self) -> bool:
@@ -154,17 +154,15 @@ class Event(Closeable):
         """
         border.instance("Event.elapsed_ms: since", since, Event)
         end, start = self._handle, since._handle
-        code, elapsed = end.api.cuEventElapsedTime(start.raw, end.raw)
-        if code:
-            raise failure(end.api, code, "cuEventElapsedTime", "timing between two events")
-        return elapsed
+        elapsed = end.api.cuEventElapsedTime(start.raw, end.raw)
+        return checked(end.api, "cuEventElapsedTime", elapsed, "timing between two events")
 
 
 def _until(is_done: Callable[[], bool]) -> Generator[Any, None, None]:
-    """What ``await`` iterates, until something is done.
+    """Yield to asyncio until `is_done` returns True.
 
     The driver is asked again and again, as a function of the host in the stream would not be called
-    where the work fails. What it answers then is raised.
+    where the work fails. Its error is raised.
     """
     if is_done():
         return
@@ -200,15 +198,14 @@ class IpcEventHandle:
         """
         if not border.instance("IpcEventHandle.of: event", event, Event).interprocess:
             raise unshared(repr(event), "make it with interprocess=True")
-        box, device = event._handle, event.context.device
-        if isinstance(box, _OpenedEventHandle):
-            return cls(box.payload, device.uuid.bytes)
+        found, device = event._handle, event.context.device
+        if isinstance(found, _OpenedEventHandle):
+            return cls(found.payload, device.uuid.bytes)
         # With a context of another device current, the driver of CUDA 13.0 ends the process.
-        code, made = box.context.call(box.api.cuIpcGetEventHandle, box.raw)
-        if code:
-            raise failure(box.api, code, "cuIpcGetEventHandle", "sharing an event")
+        result = found.context.call(found.api.cuIpcGetEventHandle, found.raw)
+        made = checked(found.api, "cuIpcGetEventHandle", result, "sharing an event")
         handle = cls(opaque_bytes(made), device.uuid.bytes)
-        _shared_events(box.context)[handle.payload] = box
+        _shared_events(found.context)[handle.payload] = found
         return handle
 
     def open(self, context: BaseContext) -> Event:
@@ -228,11 +225,11 @@ class IpcEventHandle:
         owner = context._handle
         with context.device.driver.lock:
             known = _shared_events(owner)
-            box = known.get(self.payload)
-            if box is None:
-                box = known[self.payload] = _OpenedEventHandle(owner, self.payload)
+            handle = known.get(self.payload)
+            if handle is None:
+                handle = known[self.payload] = _OpenedEventHandle(owner, self.payload)
         event = Event.__new__(Event)
-        event._stand_for(context, box, False, True)
+        event._stand_for(context, handle, False, True)
         register_reduction(Event, _reduced)
         return event
 

@@ -181,7 +181,7 @@ cuIpcCloseMemHandle 4010 size ; frees
 cuIpcGetMemHandle 4010 >=64 size
 cuIpcOpenMemHandle 4010 >size @CUipcMemHandle uint
 cuIpcOpenMemHandle_v2 11000 >size @CUipcMemHandle uint
-cuMemAddressFree 10020 size size
+cuMemAddressFree 10020 size size ; frees
 cuMemAddressReserve 10020 >size size size size size
 cuMemAdvise 8000 size size int int
 cuMemAdvise_v2 12020 size size int size ; suffixed
@@ -226,11 +226,11 @@ cuMemPrefetchAsync_v2 12020 size bytes size uint stream ; suffixed copy
 cuMemPrefetchBatchAsync 12080 size size size size size size size stream
 cuMemRangeGetAttribute 8000 >byte size int size size
 cuMemRangeGetAttributes 8000 &size &size &int size size size
-cuMemRelease 10020 size
+cuMemRelease 10020 size ; frees
 cuMemRetainAllocationHandle 11000 >size size
 cuMemSetAccess 10020 size size size size
 cuMemSetMemPool 13000 size int size
-cuMemUnmap 10020 size size
+cuMemUnmap 10020 size size ; frees
 cuPointerGetAttribute 4000 >byte int size
 cuPointerGetAttributes 7000 uint &int &size size ; hot
 # Arrays, textures, surfaces and tensor maps

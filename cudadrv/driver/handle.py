@@ -1,15 +1,16 @@
-"""Ownership of the driver's objects: boxes destroy them, public objects hold boxes.
+"""Ownership of the driver's objects: handles destroy them, public objects hold handles.
 
-A `Handle` owns one raw handle and holds the boxes of its parents: memory holds its stream's box, a
-stream its context's. So a box goes after its children, by Python's own reference counts.
+A `Handle` owns one raw handle of the driver and holds the handles of its parents: memory holds that
+of its stream, a stream that of its context. So a handle goes after its children, by Python's own
+reference counts.
 
 A garbage collection runs finalizers in any order. So while a public object lives, `_live` holds its
-box, and a collection never finds that box as garbage. The finalizer of the public object takes the
-box out of `_live` and does nothing else: other finalizers of the same collection may still use the
-object. Afterwards the box goes by its reference count, children first.
+handle, and a collection never finds that handle as garbage. The finalizer of the public object
+takes the handle out of `_live` and does nothing else: other finalizers of the same collection may
+still use the object. Afterwards the handle goes by its reference count, children first.
 
-A box that leads to objects of the user, such as the owner of borrowed memory, is not in `_live`: it
-would keep those for ever. A collection may destroy it before or after others.
+A handle that leads to objects of the user, such as the owner of borrowed memory, is not in `_live`:
+it would keep those for ever. A collection may destroy it before or after others.
 
 docs/lifetimes.md has the rules and the tests that hold them.
 """
@@ -46,7 +47,7 @@ _RawT = TypeVar("_RawT")
 # in between may run a finalizer that makes something.
 _adopting: Final = process_lock()
 
-# What `Closeable.close` leaves behind where a later error would be put.
+# `Closeable.close` puts this where a later error would be put.
 _LEFT: Final = object()
 
 
@@ -59,7 +60,7 @@ class NotCopyable:
 
     __slots__ = ()
 
-    # What to do instead, where there is something.
+    # The remedy, for the error; empty if there is none.
     _remedy: ClassVar[str] = ""
 
     # copy.copy, copy.deepcopy and pickle come here.
@@ -72,7 +73,7 @@ class NotCopyable:
 
 
 class ClosedHandle:
-    """Takes the place of a closed object's box; any use of it raises `ClosedError`.
+    """Stands in for the handle of a closed object; every access raises `ClosedError`.
 
     Attributes:
         home: no stream, so that the quick test of a launch or a copy fails.
@@ -92,12 +93,12 @@ class ClosedHandle:
 
     @property
     def error(self) -> ClosedError:
-        """What a use of the closed object raises."""
+        """The error that a use of the closed object raises."""
         return ClosedError(self._text)
 
 
 class InvalidatedHandle:
-    """Takes the place of a handle that was destroyed with its context; no call accepts it.
+    """Stands in for a raw handle that was destroyed with its context; no call accepts it.
 
     None would be the null handle to the driver, which means the default stream, or whichever
     context is current.
@@ -134,14 +135,14 @@ class Handle(Generic[_RawT]):
     __slots__ = ("__weakref__", "_outcome", "raw")
 
     raw: _RawT
-    # Of a box that others find by weak references, the box that destroys the object in its place,
-    # and goes with it. So who has found the box holds an object that is there.
+    # Destroys the object in the place of this handle, and goes with it; for handles that are found
+    # by weak references. So a handle that was found has an object that exists.
     destroyer: Handle[Any] | None = None
-    # Where `Closeable.close` is told of a failure; filled there alone.
+    # A failure to destroy is put here for `Closeable.close`, which sets it.
     _outcome: list[object]
 
     def __init__(self, raw: _RawT | None) -> None:
-        self.raw = raw  # type: ignore[assignment]  # nobody has the box before it is made
+        self.raw = raw  # type: ignore[assignment]  # nobody has the handle before it is made
 
     @property
     def driver(self) -> Driver:
@@ -155,7 +156,7 @@ class Handle(Generic[_RawT]):
 
     @property
     def is_destroyed(self) -> bool:
-        """Whether the driver's object was destroyed while something still refers to the box."""
+        """Whether the driver's object was destroyed while something still refers to the handle."""
         return isinstance(self.raw, InvalidatedHandle)
 
     def _destroy(self) -> None:
@@ -207,9 +208,9 @@ class Handle(Generic[_RawT]):
         if error.sticky and had_failed:
             return  # a broken context refuses everything, and that was raised already
         outcome: list[object] | None = getattr(self, "_outcome", None)
-        error.__traceback__ = None  # its frames have this box, and so the boxes of its parents
+        error.__traceback__ = None  # its frames have this handle, and so the handles of its parents
         if outcome is not None:
-            # Whoever appends first has the error told: this, or the `close` that has left.
+            # The first to append decides who reports the error: this, or the `close` that has left.
             outcome.append(error)
             if outcome[0] is error:
                 return
@@ -217,11 +218,11 @@ class Handle(Generic[_RawT]):
         try:
             raise error
         finally:
-            del error  # its traceback holds this frame, and so the box and its parents
+            del error  # its traceback holds this frame, and so the handle and its parents
 
 
 def _words(error: Exception) -> str:
-    """What an error says; of a group, what each in it says."""
+    """The text of an error, or the texts of all in a group."""
     if isinstance(error, ExceptionGroup):
         return "; ".join(_words(each) for each in error.exceptions)
     return str(error)
@@ -235,16 +236,16 @@ def raise_all(faults: list[Exception], doing: str) -> None:
         raise ExceptionGroup(doing, faults)
 
 
-def check(box: Handle[_RawT], code: CUresult, call: str, doing: str) -> None:
+def check(handle: Handle[_RawT], code: CUresult, call: str, doing: str) -> None:
     """Raise the error of a call that destroys, if it failed."""
     if code:
-        raise failure(box.api, code, call, doing)
+        raise failure(handle.api, code, call, doing)
 
 
-# The type of the handle does not matter to those that keep boxes.
+# The type of the handle does not matter to those that keep handles.
 AnyHandle: TypeAlias = Handle[Any]
 
-# The box of each public object that lives, or a parent of it, with that object.
+# The handle of each public object that lives, or a parent of it, with that object.
 _live: Final[dict[int, tuple[AnyHandle, ref[Closeable]]]] = {}
 
 
@@ -254,44 +255,44 @@ def living() -> list[Closeable]:
     return [public for public in found if public is not None]
 
 
-def unroot(public: int, box: AnyHandle) -> None:
-    """Let a collection find the box of a public object, given by its `id`, from now on.
+def unroot(public: int, handle: AnyHandle) -> None:
+    """Let a collection find the handle of a public object, given by its `id`, from now on.
 
-    And those of what stands over it, which hold the same box.
+    And those of what stands over it, which hold the same handle.
     """
     entry = _live.get(public)
-    if entry is None or entry[0] is not box:
+    if entry is None or entry[0] is not handle:
         return
     found = entry[1]()
     if found is not None:
-        box.driver.sharing.add(found)
+        handle.driver.sharing.add(found)
         for child in found._children():
             unroot(id(child), child._handle)
     _live.pop(public, None)
 
 
 class Closeable(NotCopyable):
-    """A public object that holds a box, and gives it up when it is closed."""
+    """A public object that holds a handle, and gives it up when it is closed."""
 
     __slots__ = ("__weakref__", "_dependents", "_handle")
 
-    # What is named closed with it; the slot is filled at the first one.
+    # Objects that close with it; the slot is filled at the first one.
     _dependents: Registry[Closeable] | None
 
-    # A subclass has boxes of one type, and says so; once closed it holds a `ClosedHandle`.
+    # A subclass has handles of one type, and says so; once closed it holds a `ClosedHandle`.
     _handle: Any
 
-    def _own(self, box: AnyHandle) -> None:
-        """Hold a box; a collection destroys it after its children."""
-        self._handle = box
-        _live[id(self)] = box, ref(self)
+    def _own(self, handle: AnyHandle) -> None:
+        """Hold a handle; a collection destroys it after its children."""
+        self._handle = handle
+        _live[id(self)] = handle, ref(self)
 
-    def _own_unrooted(self, box: AnyHandle, parent: AnyHandle) -> None:
-        """Hold a box that leads to objects of the user; a collection destroys it in any order.
+    def _own_unrooted(self, handle: AnyHandle, parent: AnyHandle) -> None:
+        """Hold a handle that leads to objects of the user; a collection destroys it in any order.
 
         But not after `parent`, which leads to none.
         """
-        self._handle = box
+        self._handle = handle
         _live[id(self)] = parent, ref(self)
 
     # The names of this file are gone when the interpreter drops the last objects.
@@ -322,7 +323,7 @@ class Closeable(NotCopyable):
 
     @property
     def _closed_text(self) -> str:
-        """What a use after `close` says."""
+        """The text of the error of a use after `close`."""
         raise NotImplementedError
 
     def _mark_closed(self) -> None:
@@ -337,18 +338,18 @@ class Closeable(NotCopyable):
             CudaError: it went at once, and the driver refused or told of the failure of its work.
             ExceptionGroup: so did several that were closed with it.
         """
-        box = self._handle
-        if box.__class__ is ClosedHandle:
+        handle = self._handle
+        if handle.__class__ is ClosedHandle:
             return
         self._mark_closed()
-        # What stands over this may have the same box, as levels of an array do: it goes first.
+        # A dependent may have the same handle, as levels of an array do: it goes first.
         faults = self._close_dependents() if getattr(self, "_dependents", None) else None
         outcome: list[object] = []
-        if box.destroyer is None:
-            box._outcome = outcome
+        if handle.destroyer is None:
+            handle._outcome = outcome
         else:
-            box.destroyer._outcome = outcome
-        del box  # destroyed here, unless something needs it or a call is using it
+            handle.destroyer._outcome = outcome
+        del handle  # destroyed here, unless something needs it or a call is using it
         outcome.append(_LEFT)
         fault = outcome[0]
         if fault is _LEFT and not faults:
@@ -359,7 +360,7 @@ class Closeable(NotCopyable):
         raise_all(faults, f"closing {self!r}")
 
     def _adopt(self, child: Closeable) -> None:
-        """Remember what stands over this, and closes with it."""
+        """Close an object with this one."""
         dependents = getattr(self, "_dependents", None)
         if dependents is None:
             with _adopting:
@@ -372,12 +373,12 @@ class Closeable(NotCopyable):
             raise self._closed_error()
 
     def _children(self) -> tuple[Closeable, ...]:
-        """What stands over this."""
+        """The open objects that close with this."""
         dependents: Registry[Closeable] | None = getattr(self, "_dependents", None)
         return () if dependents is None else dependents.alive()
 
     def _close_dependents(self) -> list[Exception]:
-        """Close what stands over this; gives what that raised."""
+        """Close all dependents. Return the errors they raised."""
         faults: list[Exception] = []
         for child in self._children():
             try:

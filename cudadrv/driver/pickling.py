@@ -1,4 +1,4 @@
-"""What goes to other processes: objects through multiprocessing, and the devices that they name."""
+"""Sending objects to other processes by multiprocessing, and the devices that they name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from ..errors import ExportError, InvalidDeviceError, NotSupportedError
 from .device import Device, list_devices
 
-# What pickle takes of an object: what makes another one, and its arguments.
+# The reduced form of pickle: a function that makes another object, and its arguments.
 Reduced: TypeAlias = tuple[Callable[..., object], tuple[object, ...]]
 
 
@@ -17,7 +17,7 @@ Reduced: TypeAlias = tuple[Callable[..., object], tuple[object, ...]]
 def register_reduction(kind: type, reduce: Callable[[Any], Reduced]) -> None:
     """Let objects of a type go through multiprocessing: connections, queues, arguments.
 
-    What pickles for other ends does not know of it: the bytes would name nothing there.
+    Other uses of pickle still raise: the bytes would name nothing there.
     """
     from multiprocessing import reduction  # 20 modules, which most programs do without
 

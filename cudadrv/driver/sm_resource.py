@@ -11,7 +11,7 @@ from typing import Final
 from .. import border, errors
 from ._api import CUdevResource, CUdevResourceDesc, CUdevResourceType
 from .device import Device
-from .driver_selection import failure
+from .driver_selection import checked, failure
 from .handle import NotCopyable
 
 SM: Final = CUdevResourceType.CU_DEV_RESOURCE_TYPE_SM
@@ -110,8 +110,6 @@ def description(
         raise errors.ArgumentValueError(f"{where}: give multiprocessors of one device")
     api = given[0].device.driver.api
     natives = [each._native for each in given]
-    code, found = api.cuDevResourceGenerateDesc(natives, len(natives))
-    if code:
-        doing = f"describing a green context on {', '.join(map(repr, given))}"
-        raise failure(api, code, "cuDevResourceGenerateDesc", doing)
-    return given[0].device, found
+    doing = f"describing a green context on {', '.join(map(repr, given))}"
+    found = api.cuDevResourceGenerateDesc(natives, len(natives))
+    return given[0].device, checked(api, "cuDevResourceGenerateDesc", found, doing)

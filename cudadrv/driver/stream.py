@@ -41,19 +41,19 @@ class BaseStream(Closeable):
     _handle: StreamHandle
 
     def __init__(
-        self, context: BaseContext, box: StreamHandle, *, is_default: bool = False
+        self, context: BaseContext, handle: StreamHandle, *, is_default: bool = False
     ) -> None:
         self.context = context
         self.capturing: bool = False
         self._is_default = is_default
-        # What has the stream's handle built in.
+        # Launchers, which have the stream's handle built in.
         self._launchers: Registry[Dependent] = Registry()
-        # Where its new memory comes from, if that was chosen; the room of memory knows the type.
+        # The resource of its new memory, if one was chosen; the type is above this layer.
         self._resource: object | None = None
-        if box.is_foreign:
-            self._own_unrooted(box, box.context)
+        if handle.is_foreign:
+            self._own_unrooted(handle, handle.context)
         else:
-            self._own(box)
+            self._own(handle)
         context.device.driver.streams.add(self)
         context._adopt(self)
 
@@ -81,19 +81,19 @@ class BaseStream(Closeable):
     @property
     def priority(self) -> int:
         """The priority in force; lower runs first; asks the driver."""
-        box = self._handle
-        code, priority = box.api.cuStreamGetPriority(box.raw)
+        handle = self._handle
+        code, priority = handle.api.cuStreamGetPriority(handle.raw)
         if code:
-            raise failure(box.api, code, "cuStreamGetPriority", f"the priority of {self!r}")
+            raise failure(handle.api, code, "cuStreamGetPriority", f"the priority of {self!r}")
         return priority
 
     @property
     def blocking(self) -> bool:
         """Whether it and the legacy default stream wait for each other; asks the driver."""
-        box = self._handle
-        code, flags = box.api.cuStreamGetFlags(box.raw)
+        handle = self._handle
+        code, flags = handle.api.cuStreamGetFlags(handle.raw)
         if code:
-            raise failure(box.api, code, "cuStreamGetFlags", f"the flags of {self!r}")
+            raise failure(handle.api, code, "cuStreamGetFlags", f"the flags of {self!r}")
         return not flags & _NON_BLOCKING
 
     def close(self) -> None:
@@ -110,17 +110,17 @@ class BaseStream(Closeable):
             self._close_with_parent()
 
     def _close_with_parent(self) -> None:
-        box: StreamHandle | ClosedHandle = self._handle
-        if isinstance(box, ClosedHandle):
+        handle: StreamHandle | ClosedHandle = self._handle
+        if isinstance(handle, ClosedHandle):
             return
-        own = box.own
+        own = handle.own
         own.is_closed = True
         own.kept.close()
         try:
             own.give_back_kept()
         finally:
             needed = None if own.is_owned else ref(own)
-            del box, own
+            del handle, own
             for launcher in self._launchers.alive():
                 launcher.on_owner_closed(self)
             super().close()
@@ -134,10 +134,10 @@ class BaseStream(Closeable):
         Raises:
             CudaError: something that was queued failed.
         """
-        box = self._handle
-        (code,) = box.api.cuStreamSynchronize(box.raw)
+        handle = self._handle
+        (code,) = handle.api.cuStreamSynchronize(handle.raw)
         if code:
-            raise failure(box.api, code, "cuStreamSynchronize", f"waiting for {self!r}")
+            raise failure(handle.api, code, "cuStreamSynchronize", f"waiting for {self!r}")
         run_deferred()
 
     def is_done(self) -> bool:
@@ -146,27 +146,27 @@ class BaseStream(Closeable):
         Raises:
             CudaError: something that was queued failed.
         """
-        box = self._handle
-        (code,) = box.api.cuStreamQuery(box.raw)
+        handle = self._handle
+        (code,) = handle.api.cuStreamQuery(handle.raw)
         if code == CUresult.CUDA_ERROR_NOT_READY:
             return False
         if code:
-            raise failure(box.api, code, "cuStreamQuery", f"asking whether {self!r} is done")
+            raise failure(handle.api, code, "cuStreamQuery", f"asking whether {self!r} is done")
         return True
 
     @contextmanager
     def unordered(self) -> Iterator[None]:
         """``with stream.unordered():`` says that the user orders the stream himself in the block.
 
-        What is queued on it waits for no other stream on account of its memory. That memory is
-        given back after it all the same.
+        Work on it does not wait for other streams that use its memory. That memory is freed after
+        the work all the same.
         """
-        box = self._handle
-        box.unordered += 1
+        handle = self._handle
+        handle.unordered += 1
         try:
             yield
         finally:
-            box.unordered -= 1
+            handle.unordered -= 1
 
     def _join_capture(self, capture: CaptureState) -> None:
         """Have the stream's work recorded by a capture from now on."""

@@ -1,4 +1,4 @@
-"""Small blocks of device memory that a stream keeps when they are given back, and lends out again.
+"""Small blocks of device memory that a stream caches when they are freed, and reuses.
 
 Memory that only its own stream has used is free, in the order of that stream, once nothing refers
 to it any more: what the stream is given from then on comes after every use. The driver's pool would
@@ -39,7 +39,7 @@ _all: Final[Registry[StreamBlockCache]] = Registry()
 
 
 class StreamBlockCache(dict[int, SizeBin]):
-    """What a stream keeps, by size. Each step is one of a list or dict, so there is no lock.
+    """The free blocks of a stream, by size. Each step is one of a list or dict: it has no lock.
 
     No size is ever left out again: memory in use refers to the list that it will go back to, so
     that this has all lists until the stream is destroyed, which is after all of its memory.
@@ -56,7 +56,7 @@ class StreamBlockCache(dict[int, SizeBin]):
             _all.add(self)
 
     def of_size(self, nbytes: int) -> SizeBin | None:
-        """Where memory of a size goes when it is given back; None if to the driver's pool."""
+        """Return the bin that memory of a size is freed to; None for the driver's pool."""
         kept = self.get(nbytes)
         if kept is None and self.is_open and nbytes <= LARGEST_BYTES and len(self) < _MOST_SIZES:
             most = max(1, min(_MOST_BLOCKS, _MOST_BYTES // nbytes))

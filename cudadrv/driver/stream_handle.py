@@ -1,8 +1,8 @@
-"""The driver's streams and events as boxes, and what a capture knows of both.
+"""Owning handles of streams and events, and the state of a capture.
 
-A capture records what its streams are given; uses of memory in it are the graph's, not the
-stream's. So a stream that captures has another box meanwhile, its twin, which is no memory's home.
-Then every quick test fails, and each use is noted in the capture.
+A capture records the work that its streams are given, and memory used in it is used by the graph,
+not by the stream. So a stream has another handle while it captures, its capture handle, on which no
+memory is ordered. Then each quick test fails, and each use is recorded in the capture.
 """
 
 from __future__ import annotations
@@ -67,19 +67,28 @@ class StreamHandle(ChildHandle[CUstream]):
     """Owns a stream, or stands for one of another library, which it keeps.
 
     Attributes:
-        is_owned: whether the stream is destroyed with the box.
-        keeps: a twin's own stream box, or the other library's object.
+        is_owned: whether the stream is destroyed with the handle.
+        keeps: of a capture handle, the stream's own; or the other library's object.
         spare: events for waits, while no thread uses them.
-        capture: of a twin, the capture that records what it is given.
-        captured_by: the capture in which the stream has a twin now.
+        capture: of a capture handle, the capture that records its work.
+        captured_by: the capture in which the stream has a capture handle now.
         unordered: how many blocks say that their user orders the stream himself.
         is_closed: whether its owner let go of it, so that nothing new comes.
-        kept: the small blocks that it has for its next allocations; none of a twin.
-        left: a new object each time that memory whose home it is moves or is about to be closed.
+        kept: the small blocks that it has for its next allocations; none of a
+            capture handle.
+        home_version: a new object each time that memory whose home it is moves or is about to be
+            closed.
     """
 
     __slots__ = (
-        "capture", "captured_by", "is_closed", "is_owned", "keeps", "kept", "left", "spare",
+        "capture",
+        "captured_by",
+        "home_version",
+        "is_closed",
+        "is_owned",
+        "keeps",
+        "kept",
+        "spare",
         "unordered",
     )  # fmt: skip
 
@@ -93,15 +102,15 @@ class StreamHandle(ChildHandle[CUstream]):
         self.captured_by: CaptureState | None = None
         self.unordered: int = 0
         self.is_closed: bool = False
-        self.left: object = []
+        self.home_version: object = []
         self.kept: StreamBlockCache = StreamBlockCache(
             is_open=is_owned and context.driver.keeps_blocks
         )
-        super().__init__(context, raw)  # last: a box without a context was never finished
+        super().__init__(context, raw)  # last: a handle without a context was never finished
 
     @property
     def own(self) -> StreamHandle:
-        """The stream's own box, of which this may be the twin in a capture."""
+        """The stream's own handle, where this may be its capture handle."""
         return self.keeps if isinstance(self.keeps, StreamHandle) else self
 
     @property
@@ -131,7 +140,7 @@ class StreamHandle(ChildHandle[CUstream]):
     ) -> None:
         """Let another queue wait for what this stream holds now.
 
-        Of a stream that captures, that is what it was given before.
+        Work recorded by a capture of this stream does not count.
 
         Args:
             wait: lets the other queue wait for an event.
@@ -190,7 +199,7 @@ class StreamHandle(ChildHandle[CUstream]):
     def is_idle(self) -> bool:
         """Whether nothing that was queued is left.
 
-        What failed is over as well; of another refusal nothing is known.
+        Failed work counts as done. Other errors of the query count as not done.
         """
         if self.context.is_gone:
             return True
@@ -268,17 +277,17 @@ def give_back_kept(driver: Driver, ordinal: int) -> bool:
     """
     some = False
     for stream in driver.streams.alive():
-        box: object = getattr(stream, "_handle", None)
-        if isinstance(box, StreamHandle) and box.context.ordinal == ordinal:
-            some |= box.own.give_back_kept()
+        handle: object = getattr(stream, "_handle", None)
+        if isinstance(handle, StreamHandle) and handle.context.ordinal == ordinal:
+            some |= handle.own.give_back_kept()
     return some
 
 
 class CaptureState:
-    """What the capture that is under way concerns.
+    """The streams, memory and objects of a capture that is under way.
 
     Attributes:
-        before: of each stream's box, the event at the point where its capture began.
+        before: of each stream's handle, the event at the point where its capture began.
         uses: memory that the graph will use, and whether it may write it.
         order: who in the capture wrote that memory last, and who read it since.
         keeps: what else the graph needs: host arrays, modules, textures.
@@ -310,20 +319,20 @@ class CaptureState:
         event = own.take_event()
         event.record(own)
         self.before[own] = event
-        twin = StreamHandle(own.context, own.raw, is_owned=False, keeps=own)
-        twin.capture = self
-        twin.unordered = own.unordered
-        self._members.append((use, own, twin))
+        captured = StreamHandle(own.context, own.raw, is_owned=False, keeps=own)
+        captured.capture = self
+        captured.unordered = own.unordered
+        self._members.append((use, own, captured))
         own.captured_by = self
-        use(twin)
+        use(captured)
 
     def add_born(self, memory: AnyHandle) -> None:
         """Note memory that was allocated in the capture; it may go again before that ends."""
         self.born[id(memory)] = weakref.ref(memory)
 
-    def twins(self) -> dict[StreamHandle, StreamHandle]:
-        """Each member's own box by its twin."""
-        return {twin: own for _, own, twin in self._members}
+    def own_handles(self) -> dict[StreamHandle, StreamHandle]:
+        """Each member's own handle by its capture handle."""
+        return {captured: own for _, own, captured in self._members}
 
     def dismiss(self, stream: StreamHandle) -> None:
         """Give a stream its own handle again that did not come to be captured after all."""
@@ -336,7 +345,7 @@ class CaptureState:
                 return
 
     def leave(self) -> None:
-        """Give every stream its own box again, and what was deferred back. Idempotent."""
+        """Give every stream its own handle again, and what was deferred back. Idempotent."""
         self.is_open = False
         for use, own, _ in self._members:
             own.captured_by = None
@@ -344,7 +353,7 @@ class CaptureState:
         while self.before:  # an interrupt in here loses an event, and gives none back twice
             own, event = self.before.popitem()
             own.spare.append(event)
-        # The twins refer to the capture: nothing of it refers to them any more.
+        # The capture handles refer to the capture: nothing of it refers to them any more.
         self._members.clear()
         self.order.clear()
         self.uses.clear()

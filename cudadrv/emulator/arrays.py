@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ptx.emulate.memory.texture import Image
+from ptx.emulate.memory.texture_object import TexelImage
 
 from ..driver._api import CUDA_ARRAY3D_DESCRIPTOR, CUarray_format, CUdevice_attribute, CUresult
 from .call_error import CallError, invalid_value
@@ -95,9 +95,9 @@ class ArrayLayout:
             max(self.width // 2, 1), height, depth, self.format, self.channels, self.flags
         )
 
-    def image(self, device: DeviceState, address: int) -> Image:
+    def image(self, device: DeviceState, address: int) -> TexelImage:
         """The texels at an address."""
-        return Image(
+        return TexelImage(
             device.memory,
             address,
             FORMATS[self.format],
@@ -129,7 +129,7 @@ class Array:
     destroyed: bool = False
 
     @property
-    def image(self) -> Image:
+    def image(self) -> TexelImage:
         """Its texels."""
         return self.layout.image(self.context.device, self.address)
 

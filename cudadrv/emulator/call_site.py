@@ -1,4 +1,4 @@
-"""Where in the user's code a call of the driver comes from."""
+"""The place in the user's code that a call of the driver comes from."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Checks of programs while they run: chosen for an emulator, or by CUDADRV_CHECK.
 
-A file of suppressions names findings that are not reported. A line is a check, or `*`, and what the
-finding must be about, all of it: `kernel=`, `line=` and `variable=`, each with a pattern as of the
-shell. `line=scan.cu:42` names a place by the end of its path. What follows a `#` is a remark.
+A file of suppressions names findings that are not reported. A line is a check, or `*`, followed by
+one or more of `kernel=`, `line=` and `variable=`, each with a pattern as of the shell. A finding
+must match all of them. `line=scan.cu:42` names a place by the end of its path. A `#` begins a
+remark.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class RejectedModule:
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """Where it was loaded."""
+        """The place where it was loaded."""
         return (host_place("loaded", self.loaded_at),)
 
     def __str__(self) -> str:

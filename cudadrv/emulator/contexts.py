@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Final, Self
 
 from ptx.emulate.memory.device_memory import Allocation
-from ptx.emulate.memory.peer_memory import PeerMemory
+from ptx.emulate.memory.mapped_memory import PeerMemory
 
 from ..driver._api import CUdevResource, CUdevResourceType, CUresult
 from .call_error import CallError, invalid_value
@@ -169,5 +169,5 @@ class Context:
         if piece is not None and piece.owner in (Owner.POOL, Owner.GRAPH):
             return self.device.ordinal in (piece.pool or device.pool).peers
         peers = self._peers_of(device)
-        # What is no piece is a variable of a module.
+        # An allocation that is no piece is a variable of a module.
         return bool(peers) if piece is None else piece.context in peers

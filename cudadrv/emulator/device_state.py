@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.device_memory import GRANULE, DeviceMemory
-from ptx.emulate.memory.file_pages import PAGE
-from ptx.emulate.memory.reservation import Reservation
+from ptx.emulate.memory.device_memory import GRANULE, PAGE, DeviceMemory, Reservation
 from ptx.emulate.model.errors import EmulationFault, OutOfMemory
 from ptx.emulate.threads.device_model import DeviceModel
 

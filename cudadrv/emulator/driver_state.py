@@ -75,7 +75,7 @@ from .timeline.schedule import Schedule
 from .timeline.timeline import LateErrors, Timeline
 
 if TYPE_CHECKING:
-    from ptx.emulate.memory.host_memory import MappedHostMemory
+    from ptx.emulate.memory.mapped_memory import MappedHostMemory
     from ptx.emulate.threads.limits import Limits
 
     from .arrays import Array, MipmappedArray
@@ -230,10 +230,10 @@ class DriverState:
 
     @property
     def findings(self) -> tuple[Found, ...]:
-        """What the checks found wrong with the program (`check`), without what is suppressed.
+        """The findings of the checks (`check`), without suppressed ones.
 
-        What the host did to memory that queued copies were still to use is among it whatever is
-        checked; that is told by an `OrderWarning` as well.
+        Changes by the host of memory that queued copies were still to use are among them whatever
+        is checked; an `OrderWarning` reports those as well.
         """
         return self.checks.found(self._queued.findings)
 

@@ -131,7 +131,7 @@ class Emulator(
     def counting(self) -> Iterator[Counters]:
         """Count what the launches of a `with` block execute (docs/counters.md).
 
-        What is queued runs before the block and at its end.
+        Queued operations run before the block and at its end.
         """
         from .counters import Counters  # only where launches are counted
 
@@ -195,7 +195,7 @@ class Emulator(
     def limit_memory(self, nbytes: int, *, ordinal: int = 0) -> MemoryLimit:
         """Let no more than `nbytes` of a device's memory be in use at once.
 
-        What is in use stays; cuMemGetInfo's free bytes go down, its total does not.
+        Memory in use stays; cuMemGetInfo's free bytes go down, its total does not.
 
         Raises:
             ValueError: nbytes is negative, or there is no such device.

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from ptx.emulate.memory.host_memory import MappedHostMemory
+from ptx.emulate.memory.mapped_memory import MappedHostMemory
 
 from .memory_patterns import FREED, FRESH, MOST_BYTES, PatternedBytes, fill
 from .pools import Pool

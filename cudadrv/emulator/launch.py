@@ -38,13 +38,13 @@ from ptx.isa import PtxSyntaxError
 from ..driver._api import CUdevice_attribute, CUresult
 from .call_error import CallError, Failure, invalid_handle, invalid_value
 from .call_site import user_call_site
-from .modules import NO_CLUSTER, Shape, blocks_per_sm, registers_of
+from .modules import NO_CLUSTER, Shape, registers_of, resident_blocks
 
 if TYPE_CHECKING:
     from ptx.emulate.count.counts import Counts, Line
     from ptx.emulate.count.launch_counts import LaunchCounts
     from ptx.emulate.exec.order.ordered_launch import Turns
-    from ptx.emulate.memory.peer_memory import PeerMemory
+    from ptx.emulate.memory.mapped_memory import PeerMemory
     from ptx.emulate.model.order import LaunchOrder
 
     from .counters import CountedLaunch
@@ -185,11 +185,8 @@ def _check_cluster(function: KernelFunction, shape: Shape, device: DeviceState) 
 
 def _check_cooperative(function: KernelFunction, shape: Shape, device: DeviceState) -> None:
     threads = shape.block[0] * shape.block[1] * shape.block[2]
-    resident = function.module.context.sm_count * blocks_per_sm(
-        device.attributes,
-        threads,
-        registers_of(function, device),
-        function.signature.shared_bytes + shape.shared_bytes,
+    resident = function.module.context.sm_count * resident_blocks(
+        function, device, threads, shape.shared_bytes
     )
     blocks = shape.grid[0] * shape.grid[1] * shape.grid[2]
     if blocks > resident:
@@ -255,7 +252,7 @@ def execute(
 ) -> None:
     """Run a launch to its end; a fault spoils the device.
 
-    Where the device counts, what the launch executed is added to its counters.
+    A device that counts adds the launch to its counters.
 
     Raises:
         CallError: with the code of what the kernel did wrong.
@@ -418,9 +415,7 @@ def _counted(
 
     x, y, z = shape.block
     warps = -(-(x * y * z) // device.model.warp_size)
-    registers = registers_of(function, device)
-    shared = function.signature.shared_bytes + shape.shared_bytes
-    blocks = blocks_per_sm(device.attributes, x * y * z, registers, shared)
+    blocks = resident_blocks(function, device, x * y * z, shape.shared_bytes)
     return CountedLaunch(
         function.name,
         device.ordinal,
@@ -428,7 +423,10 @@ def _counted(
         shape.block,
         shape.shared_bytes,
         Occupancy(
-            blocks, blocks * warps, device.model.threads_per_sm // device.model.warp_size, registers
+            blocks,
+            blocks * warps,
+            device.model.threads_per_sm // device.model.warp_size,
+            registers_of(function, device),
         ),
         sum(lines.values(), Counts()),
         lines,

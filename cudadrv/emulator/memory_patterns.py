@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.written import WRITTEN, WrittenBytes
+from ptx.emulate.memory.device_memory import WRITTEN, WrittenBytes
 
 FRESH: Final = 0xCD
 """Each byte of memory that nobody has written yet."""

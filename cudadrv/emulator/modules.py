@@ -243,6 +243,18 @@ def blocks_per_sm(
     return min(most)
 
 
+def resident_blocks(
+    function: KernelFunction, device: DeviceState, threads: int, dynamic_bytes: int
+) -> int:
+    """Return how many blocks of a kernel fit on a multiprocessor at once."""
+    return blocks_per_sm(
+        device.attributes,
+        threads,
+        registers_of(function, device),
+        function.signature.shared_bytes + dynamic_bytes,
+    )
+
+
 def registers_of(function: KernelFunction, device: DeviceState) -> int:
     """Registers a thread: the estimate, as far as the kernel's own limits allow.
 

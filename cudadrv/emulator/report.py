@@ -25,7 +25,7 @@ _RULES: Final = {
 
 
 def still_queued(queued: Sequence[str], when: str) -> str:
-    """What `Emulator.queued` says, for an error that a missing wait may explain; "" for nothing.
+    """Return the lines of `Emulator.queued`, for an error that a missing wait may explain, or "".
 
     Copies to the host come first, as their destinations look like wrong values.
     """
@@ -54,7 +54,7 @@ def as_json(found: Found) -> Json:
 
 
 def as_sarif(found: Sequence[Found], *, version: str, succeeded: bool) -> Json:
-    """A log of one run. What may be meant so is a note.
+    """Return the log of one run; likely intentional findings are notes.
 
     Args:
         found: the findings.

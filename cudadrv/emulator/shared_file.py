@@ -17,8 +17,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.device_memory import DeviceMemory
-from ptx.emulate.memory.file_pages import CAN_SHARE, PAGE, hide_file, show_file, whole_pages
+from ptx.emulate.memory.device_memory import (
+    CAN_SHARE,
+    PAGE,
+    DeviceMemory,
+    hide_file,
+    show_file,
+    whole_pages,
+)
 
 from ..driver._api import CUmemAllocationHandleType, CUresult
 from .call_error import CallError, not_supported

@@ -1,8 +1,8 @@
 """Streams, events and captures, as the emulator keeps them.
 
-What is queued in a stream is in the timeline, if there is one. A capture keeps what was called
-instead of run, in order, and what depends on what (CUDA Programming Guide, "Creating a Graph Using
-Stream Capture").
+The timeline has the operations that are queued in a stream. A capture keeps the calls that were not
+run, in order, with their dependencies (CUDA Programming Guide, "Creating a Graph Using Stream
+Capture").
 """
 
 from __future__ import annotations

@@ -92,10 +92,10 @@ class BaseGraph(Closeable):
     @property
     def node_count(self) -> int:
         """The number of nodes; queries the driver."""
-        box = self._handle
-        code, _, count = box.api.cuGraphGetNodes(box.raw, 0)
+        handle = self._handle
+        code, _, count = handle.api.cuGraphGetNodes(handle.raw, 0)
         if code:
-            raise failure(box.api, code, "cuGraphGetNodes", "counting a graph's nodes")
+            raise failure(handle.api, code, "cuGraphGetNodes", "counting a graph's nodes")
         return count
 
     def close(self) -> None:
@@ -104,9 +104,9 @@ class BaseGraph(Closeable):
         self._content, self._needs = Content(), Content().gather()
         run_deferred()
 
-    def _fill(self, box: GraphHandle) -> None:
+    def _fill(self, handle: GraphHandle) -> None:
         """Take over the handle of a graph that the driver made."""
-        self._own(box)
+        self._own(handle)
         self._is_filled = True
         self.context._adopt(self)
 
@@ -117,20 +117,20 @@ class BaseGraph(Closeable):
     def _settle(self) -> Needs:
         """Make the driver hold the nodes' needs for all that is made of the graph; return them."""
         root = self._root or self
-        box, content = root._handle, root._content
-        raw = box.raw
+        handle, content = root._handle, root._content
+        raw = handle.raw
         if content.is_changed:
             needs, former = content.gather(), root._held
             content.is_changed = False
             try:
-                root._held = needs.give_to(box.api, raw)
+                root._held = needs.give_to(handle.api, raw)
             except BaseException:
                 content.is_changed = True
                 raise
             root._needs = needs
             if former is not None:
                 # Executables that were made before have references of their own.
-                (code,) = box.api.cuGraphReleaseUserObject(raw, former, 1)
+                (code,) = handle.api.cuGraphReleaseUserObject(raw, former, 1)
                 _check(root, code, "cuGraphReleaseUserObject", "releasing objects of a graph")
         return root._needs
 

@@ -72,16 +72,16 @@ class Capture:
 
     def __enter__(self) -> Graph:
         stream = self._stream
-        box: StreamHandle = stream._handle
-        if box.capture is not None:
+        handle: StreamHandle = stream._handle
+        if handle.capture is not None:
             raise errors.InvalidValueError(f"{stream!r} is already capturing")
         self._graph = self._into or Graph._unfilled(stream.context, self._default_stream)
-        self._handle = box
+        self._handle = handle
         self._state = state = CaptureState()
         try:
             # Before the driver call: a collection from here on frees nothing into the capture.
             stream._join_capture(state)
-            self._begin(box)
+            self._begin(handle)
             return self._graph
         except BaseException:
             complete(self._give_up)
@@ -117,28 +117,28 @@ class Capture:
         if getattr(self, "_state", None) is not None:
             complete(self._give_up)
 
-    def _begin(self, box: StreamHandle) -> None:
+    def _begin(self, handle: StreamHandle) -> None:
         into, doing = self._into, f"capturing {self._stream!r}"
         if into is None:
-            (code,) = box.api.cuStreamBeginCapture(box.raw, self._mode)
+            (code,) = handle.api.cuStreamBeginCapture(handle.raw, self._mode)
             if code:
-                raise failure(box.api, code, "cuStreamBeginCapture", doing)
+                raise failure(handle.api, code, "cuStreamBeginCapture", doing)
             return
         before = handles_of("Stream.capture: after", into, self._after)
-        (code,) = box.api.cuStreamBeginCaptureToGraph(
-            box.raw, into.handle, before, None, len(before), self._mode
+        (code,) = handle.api.cuStreamBeginCaptureToGraph(
+            handle.raw, into.handle, before, None, len(before), self._mode
         )
         if code:
-            raise failure(box.api, code, "cuStreamBeginCaptureToGraph", f"{doing} into {into!r}")
+            raise failure(handle.api, code, "cuStreamBeginCaptureToGraph", f"{doing} into {into!r}")
 
     def _end(self) -> tuple[CUresult, GraphHandle | None]:
         """End the capture; return the driver's result, and the graph if there is one."""
-        box, state = self._handle, self._state
+        handle, state = self._handle, self._state
         assert state is not None  # it was entered
-        graph = GraphHandle(box.context)
+        graph = GraphHandle(handle.context)
         if self._into is not None:
             graph.of = self._into._handle  # which owns the graph that the driver returns
-        code, graph.raw = box.api.cuStreamEndCapture(box.raw)
+        code, graph.raw = handle.api.cuStreamEndCapture(handle.raw)
         if code:
             return code, None
         self._added = Content()
@@ -149,15 +149,15 @@ class Capture:
 
     def _give_up(self) -> None:
         """End a capture that was broken off, wherever that was. Idempotent."""
-        box, state = self._handle, self._state
+        stream, state = self._handle, self._state
         if state is not None:
-            code, status = box.api.cuStreamIsCapturing(box.raw)
+            code, status = stream.api.cuStreamIsCapturing(stream.raw)
             if code or status != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE:
-                code, handle = box.api.cuStreamEndCapture(box.raw)
+                code, handle = stream.api.cuStreamEndCapture(stream.raw)
                 if self._into is not None:  # it may have got some nodes
                     self._into._content.add_capture(state)
                     self._into._touch()
                 elif not code:
-                    box.api.cuGraphDestroy(handle)
+                    stream.api.cuGraphDestroy(handle)
             state.leave()
             self._state = None

@@ -94,9 +94,9 @@ class GraphExec(Closeable):
         context, needs, source = graph.context, graph._settle(), graph._handle
         # Memory that the last replay left allocated is freed by the next one.
         flags = _FREE_ON_LAUNCH if needs.born else 0
-        box = ExecHandle(source.context, needs)
+        handle = ExecHandle(source.context, needs)
         # It needs a current context, unlike launches.
-        code = box.make(context._api.cuGraphInstantiate, source.raw, flags)
+        code = handle.make(context._api.cuGraphInstantiate, source.raw, flags)
         if code:
             doing = f"instantiating a graph on {context!r}"
             raise failure(context._api, code, "cuGraphInstantiate", doing)
@@ -106,7 +106,7 @@ class GraphExec(Closeable):
         self._epoch: object = None
         # The needs of nodes that were changed here alone, by their handles.
         self._changed: dict[int, NodeNeeds] = {}
-        self._own(box)
+        self._own(handle)
         context._adopt(self)
 
     def __repr__(self) -> str:
@@ -132,24 +132,24 @@ class GraphExec(Closeable):
         The stream waits for other streams' work on the memory that the graph uses.
         """
         try:
-            box, queue = self._handle, stream._handle
+            handle, queue = self._handle, stream._handle
         except AttributeError:
             raise border.refused("GraphExec.launch: stream", stream, "give a Stream") from None
         if queue is self._stream and self._epoch is moves.now:
-            replay = box.replay  # a local name, so that no method is looked up
-            code = replay(box.raw, queue.raw)[0]
+            replay = handle.replay  # a local name, so that no method is looked up
+            code = replay(handle.raw, queue.raw)[0]
         else:
-            code = self._launch_cached(box, queue)
+            code = self._launch_cached(handle, queue)
         if code:
             self._stream = None
-            raise failure(box.api, code, "cuGraphLaunch", f"launching a graph on {stream!r}")
+            raise failure(handle.api, code, "cuGraphLaunch", f"launching a graph on {stream!r}")
 
-    def _launch_cached(self, box: ExecHandle, queue: StreamHandle) -> CUresult:
+    def _launch_cached(self, handle: ExecHandle, queue: StreamHandle) -> CUresult:
         """Order the stream after other streams' work on the graph's memory, and queue the graph."""
-        self._order(box, queue)
-        (code,) = box.api.cuGraphLaunch(box.raw, queue.raw)
+        self._order(handle, queue)
+        (code,) = handle.api.cuGraphLaunch(handle.raw, queue.raw)
         if not code:
-            for memory in box.needs.born:
+            for memory in handle.needs.born:
                 memory.has_contents = True
         return code
 
@@ -163,14 +163,14 @@ class GraphExec(Closeable):
                 allocate memory; the executable stays as it was.
         """
         require_graph("GraphExec.update: graph", graph)
-        box, needs, source = self._handle, graph._settle(), graph._handle
+        handle, needs, source = self._handle, graph._settle(), graph._handle
         # As `instantiate`.
-        code, _ = box.context.call(box.api.cuGraphExecUpdate, box.raw, source.raw)
+        code, _ = handle.context.call(handle.api.cuGraphExecUpdate, handle.raw, source.raw)
         if code:
-            raise failure(box.api, code, "cuGraphExecUpdate", f"updating {self!r} by {graph!r}")
-        box.needs, box.memory, self._stream = needs, needs.memory, None
+            raise failure(handle.api, code, "cuGraphExecUpdate", f"updating {self!r} by {graph!r}")
+        handle.needs, handle.memory, self._stream = needs, needs.memory, None
         self._changed.clear()
-        box.keep([])
+        handle.keep([])
         run_deferred()
 
     def upload(self, stream: BaseStream) -> None:
@@ -180,10 +180,10 @@ class GraphExec(Closeable):
             ClosedError: the executable or the stream was closed.
         """
         require_stream("GraphExec.upload: stream", stream)
-        box = self._handle
-        (code,) = box.api.cuGraphUpload(box.raw, stream._handle.raw)
+        handle = self._handle
+        (code,) = handle.api.cuGraphUpload(handle.raw, stream._handle.raw)
         if code:
-            raise failure(box.api, code, "cuGraphUpload", f"uploading {self!r}")
+            raise failure(handle.api, code, "cuGraphUpload", f"uploading {self!r}")
 
     def enable(self, node: GraphNode, enabled: bool = True) -> None:
         """Enable or disable a node of the graph in launches from now on.
@@ -195,36 +195,36 @@ class GraphExec(Closeable):
         Raises:
             InvalidValueError: it is another kind of node, or of another graph.
         """
-        box = self._handle
-        code, *_ = box.api.cuGraphNodeSetEnabled(box.raw, _raw_of(node), int(enabled))
+        handle = self._handle
+        code, *_ = handle.api.cuGraphNodeSetEnabled(handle.raw, _raw_of(node), int(enabled))
         if code:
-            raise failure(box.api, code, "cuGraphNodeSetEnabled", f"switching {node!r}")
+            raise failure(handle.api, code, "cuGraphNodeSetEnabled", f"switching {node!r}")
 
     def is_enabled(self, node: GraphNode) -> bool:
         """Return True if a kernel, a copy or a fill is enabled; queries the driver."""
-        box = self._handle
-        code, enabled = box.api.cuGraphNodeGetEnabled(box.raw, _raw_of(node))
+        handle = self._handle
+        code, enabled = handle.api.cuGraphNodeGetEnabled(handle.raw, _raw_of(node))
         if code:
-            raise failure(box.api, code, "cuGraphNodeGetEnabled", f"asking about {node!r}")
+            raise failure(handle.api, code, "cuGraphNodeGetEnabled", f"asking about {node!r}")
         return bool(enabled)
 
     def _change(
         self, node: GraphNode, needs: NodeNeeds, change: Callable[[ExecHandle], CUresult]
     ) -> None:
         """Replace a node's work here, and not in the graph."""
-        box, number = self._handle, int(_raw_of(node))
+        handle, number = self._handle, int(_raw_of(node))
         former = self._changed.get(number)
-        code = change(box)
+        code = change(handle)
         if code:
             doing = f"changing {node!r} in {self!r}"
-            raise failure(box.api, code, "cuGraphExecNodeSetParams", doing)
+            raise failure(handle.api, code, "cuGraphExecNodeSetParams", doing)
         self._changed[number] = needs
         if former is None or list(map(id, former.kept)) != list(map(id, needs.kept)):
-            box.keep([kept for each in self._changed.values() for kept in each.kept])
+            handle.keep([kept for each in self._changed.values() for kept in each.kept])
         if former is None or former.memory != needs.memory:
             self._stream = None
             changed = (use for each in self._changed.values() for use in each.memory)
-            box.memory = (*box.needs.memory, *changed)
+            handle.memory = (*handle.needs.memory, *changed)
 
     def close(self) -> None:
         """Release the executable; it is destroyed after the runs already queued. Idempotent."""
@@ -232,19 +232,19 @@ class GraphExec(Closeable):
         super().close()
         run_deferred()
 
-    def _order(self, box: ExecHandle, queue: StreamHandle) -> None:
+    def _order(self, handle: ExecHandle, queue: StreamHandle) -> None:
         """Order a replay on a stream after other work on the graph's memory, and record it."""
         border.instance("GraphExec.launch: stream", queue, (StreamHandle, ClosedHandle))
-        box.raw, queue.capture  # noqa: B018  # raise if one of the two was closed
-        for memory, writes in box.memory:
+        handle.raw, queue.capture  # noqa: B018  # raise if one of the two was closed
+        for memory, writes in handle.memory:
             use(memory, queue, writes=writes)
-        box.queue = queue
+        handle.queue = queue
         if queue.is_foreign:
-            unroot(id(self), box)  # it leads to the owner of the stream from now on
+            unroot(id(self), handle)  # it leads to the owner of the stream from now on
         # Read before the test: memory that another thread moves afterwards makes a newer epoch.
         epoch = moves.now
         if queue.capture is None and all(
-            is_ordered(memory, queue, writes=writes) for memory, writes in box.memory
+            is_ordered(memory, queue, writes=writes) for memory, writes in handle.memory
         ):
             self._stream, self._epoch = queue, epoch
         run_deferred()

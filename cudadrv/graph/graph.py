@@ -118,19 +118,19 @@ class Graph(BaseGraph):
     @classmethod
     def _made(cls, context: BaseContext, default_stream: Callable[[], BaseStream]) -> Self:
         """Make an empty graph."""
-        box = GraphHandle(context._handle)
-        code = box.make(context._api.cuGraphCreate, 0)
+        handle = GraphHandle(context._handle)
+        code = handle.make(context._api.cuGraphCreate, 0)
         if code:
             raise failure(context._api, code, "cuGraphCreate", f"making a graph on {context!r}")
-        return cls._over(context, box, default_stream)
+        return cls._over(context, handle, default_stream)
 
     @classmethod
     def _over(
-        cls, context: BaseContext, box: GraphHandle, default_stream: Callable[[], BaseStream]
+        cls, context: BaseContext, handle: GraphHandle, default_stream: Callable[[], BaseStream]
     ) -> Self:
         """Make a graph that takes over a handle."""
         self = cls._unfilled(context, default_stream)
-        self._fill(box)
+        self._fill(handle)
         return self
 
     @classmethod
@@ -140,19 +140,19 @@ class Graph(BaseGraph):
         self._default_stream = default_stream
         return self
 
-    def _take(self, added: Content, box: GraphHandle | None) -> None:
+    def _take(self, added: Content, handle: GraphHandle | None) -> None:
         """Take over the needs of captured work, and the graph itself if a capture made it."""
         own = self._content
         own.captured += added.captured
         own.born += added.born
         self._touch()
-        if box is not None:
-            self._handle = box
+        if handle is not None:
+            self._handle = handle
             try:
                 self._settle()
             finally:
                 self._mark_closed()
-            self._fill(box)
+            self._fill(handle)
 
     def instantiate(self) -> GraphExec:
         """Make the graph ready to be launched, any number of times."""
@@ -161,21 +161,21 @@ class Graph(BaseGraph):
     @property
     def nodes(self) -> list[GraphNode]:
         """The nodes; queries the driver."""
-        box, count = self._handle, self.node_count
-        code, handles, _ = box.api.cuGraphGetNodes(box.raw, count)
+        graph, count = self._handle, self.node_count
+        code, handles, _ = graph.api.cuGraphGetNodes(graph.raw, count)
         if code:
-            raise failure(box.api, code, "cuGraphGetNodes", f"the nodes of {self!r}")
+            raise failure(graph.api, code, "cuGraphGetNodes", f"the nodes of {self!r}")
         return [self._node(handle) for handle in handles or ()]
 
     @property
     def edges(self) -> list[tuple[GraphNode, GraphNode]]:
         """Pairs of nodes, of which the second runs after the first; queries the driver."""
-        box = self._handle
-        code, *_, count = box.api.cuGraphGetEdges(box.raw, 0)
+        handle = self._handle
+        code, *_, count = handle.api.cuGraphGetEdges(handle.raw, 0)
         if not code:
-            code, first, then, *_ = box.api.cuGraphGetEdges(box.raw, count)
+            code, first, then, *_ = handle.api.cuGraphGetEdges(handle.raw, count)
         if code:
-            raise failure(box.api, code, "cuGraphGetEdges", f"the edges of {self!r}")
+            raise failure(handle.api, code, "cuGraphGetEdges", f"the edges of {self!r}")
         pairs = zip(first or (), then or (), strict=True)
         return [(self._node(one), self._node(other)) for one, other in pairs]
 
@@ -335,12 +335,12 @@ class Graph(BaseGraph):
         if default is not None:
             number = border.whole("Graph.new_condition: default", default, most=_MOST_DEFAULT)
         flags = 0 if default is None else _ASSIGN_DEFAULT
-        box = self._handle
-        make = box.api.cuGraphConditionalHandleCreate
-        code, handle = box.context.call(make, box.raw, box.context.raw, number, flags)
+        graph = self._handle
+        make = graph.api.cuGraphConditionalHandleCreate
+        code, handle = graph.context.call(make, graph.raw, graph.context.raw, number, flags)
         if code:
             doing = f"making a condition for {self!r}"
-            raise failure(box.api, code, "cuGraphConditionalHandleCreate", doing)
+            raise failure(graph.api, code, "cuGraphConditionalHandleCreate", doing)
         return GraphCondition(self, handle)
 
     def add_if(
@@ -372,11 +372,11 @@ class Graph(BaseGraph):
             InvalidValueError: it does already. `instantiate` rejects circles.
         """
         one, other = self._ends(first, then)
-        box = self._handle
-        (code,) = box.api.cuGraphAddDependencies(box.raw, one, other, None, 1)
+        handle = self._handle
+        (code,) = handle.api.cuGraphAddDependencies(handle.raw, one, other, None, 1)
         if code:
             doing = f"letting {then!r} come after {first!r}"
-            raise failure(box.api, code, "cuGraphAddDependencies", doing)
+            raise failure(handle.api, code, "cuGraphAddDependencies", doing)
 
     def remove_edge(self, first: GraphNode, then: GraphNode) -> None:
         """Remove the edge between two nodes.
@@ -385,11 +385,11 @@ class Graph(BaseGraph):
             InvalidValueError: there is no such edge.
         """
         one, other = self._ends(first, then)
-        box = self._handle
-        (code,) = box.api.cuGraphRemoveDependencies(box.raw, one, other, None, 1)
+        handle = self._handle
+        (code,) = handle.api.cuGraphRemoveDependencies(handle.raw, one, other, None, 1)
         if code:
             doing = f"letting {then!r} come after {first!r} no more"
-            raise failure(box.api, code, "cuGraphRemoveDependencies", doing)
+            raise failure(handle.api, code, "cuGraphRemoveDependencies", doing)
 
     def clone(self) -> Graph:
         """Return a copy with nodes of its own, which changes independently.
@@ -397,12 +397,12 @@ class Graph(BaseGraph):
         Raises:
             CudaError: the graph allocates memory, or has conditional nodes.
         """
-        box = self._handle
+        handle = self._handle
         needs = self._settle()
-        copy = GraphHandle(box.context)
-        code = copy.make(box.api.cuGraphClone, box.raw)
+        copy = GraphHandle(handle.context)
+        code = copy.make(handle.api.cuGraphClone, handle.raw)
         if code:
-            raise failure(box.api, code, "cuGraphClone", f"copying {self!r}")
+            raise failure(handle.api, code, "cuGraphClone", f"copying {self!r}")
         made = Graph._over(self.context, copy, self._default_stream)
         kept = tuple(each for part in self._content.parts() for each in part.kept)
         made._content.captured.append(NodeNeeds(needs.memory, kept))
@@ -417,23 +417,23 @@ class Graph(BaseGraph):
             verbose: True to write all that the driver knows about each node.
         """
         file = border.path("Graph.write_dot: path", path)
-        box = self._handle
+        handle = self._handle
         flags = _VERBOSE if verbose else 0
-        (code,) = box.api.cuGraphDebugDotPrint(box.raw, os.fsencode(file), flags)
+        (code,) = handle.api.cuGraphDebugDotPrint(handle.raw, os.fsencode(file), flags)
         if code:
-            raise failure(box.api, code, "cuGraphDebugDotPrint", f"writing {self!r} to {file}")
+            raise failure(handle.api, code, "cuGraphDebugDotPrint", f"writing {self!r} to {file}")
 
     def _add(self, work: NodeWork, after: After) -> CUgraphNode:
         """Add a node; its needs are stored before the driver has it."""
         before = handles_of("Graph: after", self, after)
-        box, nodes = self._handle, self._content.nodes
+        graph, nodes = self._handle, self._content.nodes
         if any(work.needs):
             nodes[work] = work.needs
-        add = box.api.cuGraphAddNode
-        code, handle = box.context.call(add, box.raw, before, None, len(before), work.params)
+        add = graph.api.cuGraphAddNode
+        code, handle = graph.context.call(add, graph.raw, before, None, len(before), work.params)
         if code:
             nodes.pop(work, None)
-            raise failure(box.api, code, "cuGraphAddNode", f"adding a node to {self!r}")
+            raise failure(graph.api, code, "cuGraphAddNode", f"adding a node to {self!r}")
         if any(work.needs):
             nodes[int(handle)] = nodes.pop(work)
             self._touch()
@@ -453,10 +453,10 @@ class Graph(BaseGraph):
         return ConditionalNode(self, handle, bodies)
 
     def _body(self, raw: int) -> Graph:
-        box = GraphHandle(self._handle.context, CUgraph(raw))
-        box.of = self._handle
+        handle = GraphHandle(self._handle.context, CUgraph(raw))
+        handle.of = self._handle
         body = Graph._unfilled(self.context, self._default_stream)
-        body._handle, body._is_filled, body._root = box, True, self._root or self
+        body._handle, body._is_filled, body._root = handle, True, self._root or self
         self._adopt(body)
         return body
 

@@ -82,35 +82,35 @@ def call_on_host(
     stream: BaseStream, function: Callable[..., object], args: tuple[object, ...]
 ) -> None:
     """Queue a call; see `Stream.call_on_host`."""
-    box = stream._handle
-    if box.capture is not None:
+    handle = stream._handle
+    if handle.capture is not None:
         call = HostCall(function, args)
-        box.capture.keeps.append(call)
-        _add_to_capture(box, call.params())
+        handle.capture.keeps.append(call)
+        _add_to_capture(handle, call.params())
         return
     run_deferred()
     number = next(_numbers)
     _queued[number] = [function, args]
-    (code,) = box.api.cuLaunchHostFunc(box.raw, _ADDRESS, number)
+    (code,) = handle.api.cuLaunchHostFunc(handle.raw, _ADDRESS, number)
     if code:
         del _queued[number]
         doing = f"queueing a call of {border.shown(function)} on {stream!r}"
-        raise failure(box.api, code, "cuLaunchHostFunc", doing)
+        raise failure(handle.api, code, "cuLaunchHostFunc", doing)
 
 
-def _add_to_capture(box: StreamHandle, params: CUgraphNodeParams) -> None:
+def _add_to_capture(handle: StreamHandle, params: CUgraphNodeParams) -> None:
     """Append a node to the captured work.
 
     A capture of cuLaunchHostFunc does not serve: cuda.bindings runs its function only once.
     """
-    api, doing = box.api, f"adding a node to the capture of {box}"
-    code, _, _, graph, before, edges, count = api.cuStreamGetCaptureInfo(box.raw)
+    api, doing = handle.api, f"adding a node to the capture of {handle}"
+    code, _, _, graph, before, edges, count = api.cuStreamGetCaptureInfo(handle.raw)
     if code:
         raise failure(api, code, "cuStreamGetCaptureInfo", doing)
     edges = edges if edges and len(edges) == count else None
     code, node = api.cuGraphAddNode(graph, before, edges, count, params)
     if code:
         raise failure(api, code, "cuGraphAddNode", doing)
-    (code,) = api.cuStreamUpdateCaptureDependencies(box.raw, [node], None, 1, _SET)
+    (code,) = api.cuStreamUpdateCaptureDependencies(handle.raw, [node], None, 1, _SET)
     if code:
         raise failure(api, code, "cuStreamUpdateCaptureDependencies", doing)

@@ -130,11 +130,11 @@ class Content:
 
     def add_capture(self, capture: CaptureState) -> None:
         """Add the needs of captured work."""
-        twins = capture.twins()
+        own_handles = capture.own_handles()
         for reference in capture.born.values():
             memory = reference()
             if isinstance(memory, GraphMemory):
-                settle(memory, twins)
+                settle(memory, own_handles)
                 self.born.append(memory)
         uses = tuple(
             (memory, writes)

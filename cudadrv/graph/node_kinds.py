@@ -35,12 +35,12 @@ class _Changeable(GraphNode):
     __slots__ = ()
 
     def _set(self, work: NodeWork) -> None:
-        box = self.graph._handle
-        api = box.api
+        graph = self.graph._handle
+        api = graph.api
 
         def change(handle: CUgraphNode) -> tuple[CUresult]:
             # Without a current context, the driver of CUDA 13.0 ends the process at a kernel's.
-            (code,) = box.context.call(api.cuGraphNodeSetParams, handle, work.params)
+            (code,) = graph.context.call(api.cuGraphNodeSetParams, handle, work.params)
             for attribute, value in () if code else work.attributes:
                 (code,) = api.cuGraphKernelNodeSetAttribute(handle, attribute, value)
                 if code:
@@ -53,9 +53,9 @@ class _Changeable(GraphNode):
         border.instance("GraphNode.update_in: executable", executable, GraphExec)
         handle = self.handle
 
-        def change(box: ExecHandle) -> CUresult:
-            set_params = box.api.cuGraphExecNodeSetParams
-            (code,) = box.context.call(set_params, box.raw, handle, work.params)
+        def change(executable: ExecHandle) -> CUresult:
+            set_params = executable.api.cuGraphExecNodeSetParams
+            (code,) = executable.context.call(set_params, executable.raw, handle, work.params)
             return code
 
         executable._change(self, work.needs, change)

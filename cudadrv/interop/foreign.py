@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import border
 from ..driver._api import CUcontext, CUdeviceptr, CUmemoryPool, CUpointer_attribute, CUstream
-from ..driver.addresses import known_at
+from ..driver.context_handle import known_at
 from ..driver.device import list_devices
 from ..driver.stream import BaseStream
 from ..errors import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import operator
 import struct
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -13,18 +13,102 @@ import ptx
 
 from ..border import shown
 from ..driver._api import CUdeviceptr
+from ..driver.context import BaseContext
 from ..driver.stream import BaseStream
 from ..errors import ArgumentError, ArgumentTypeError, WrongDeviceError
-from ..interop.elements import Elements, elements_of
+from ..interop.elements import Elements, elements_of, named_dtype
+from ..interop.reader import Foreign
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer, DeviceMemory
 from ..memory.dtypes import AnyArray, AnyDType
 from ..memory.host_copy import host_address, is_reachable
+from ..memory.order import AnyMemory
 from .host_arguments import HostArgument
-from .kinds import REALS, WHOLE, Argument, Kind
 
-if TYPE_CHECKING:
-    from .kinds import Tensor, View
+Packable: TypeAlias = int | float | bytes
+_NUMPY_SCALARS: Final[frozenset[type]] = frozenset(np.sctypeDict.values())
+# The types that struct packs by their value: any other may have an index that is an address, or be
+# complex and lose a part.
+WHOLE: Final[frozenset[type]] = frozenset(
+    {int, bool, *(t for t in _NUMPY_SCALARS if issubclass(t, np.integer))}
+)
+REALS: Final[frozenset[type]] = WHOLE | {
+    float,
+    *(t for t in _NUMPY_SCALARS if issubclass(t, np.floating)),
+}
+
+
+Word: TypeAlias = Literal[
+    "memory",  # our device memory, whose home must be the launch's stream
+    "array",  # the same as an array, whose dtype must be what the parameter points to
+    "vectors",  # such an array of whole vectors, as of a float4
+    "buffer",  # the same without a dtype, where the parameter has one
+    "whole",  # an integer of one of the types in `WHOLE`
+    "signed",  # such a negative integer, packed with the signed code
+    "real",  # a number of one of the types in `REALS`, for a float
+    "float",  # such a number for a parameter whose text says only bits
+    "foreign",  # memory of another library, by the CUDA array interface
+    "view",  # a texture, which reads its memory; its handle has its number
+    "surface",  # a surface, which may write its memory; likewise
+    "tensor",  # a tensor map, which may write its memory; it has its bytes
+    "raw",  # anything else, which is packed into bytes first
+]
+Kind: TypeAlias = Word | Foreign
+"""How a launcher reads an argument; the fast path is generated for the kinds it has seen.
+
+Memory of other libraries is of one kind for each type that has a reader.
+"""
+ADDRESSED: Final[frozenset[Kind]] = frozenset(("memory", "array", "vectors", "buffer"))
+"""Device memory of ours, whose address is packed."""
+NUMBERS: Final[frozenset[Kind]] = frozenset(("whole", "signed", "real", "float"))
+"""Numbers, which struct packs by their value."""
+ADDRESSES: Final[frozenset[Kind]] = ADDRESSED | {"view", "surface"}
+"""What is packed as an address or a number that the driver gave: 64 bits, never less than 0."""
+
+
+class Argument:
+    """A value ready for struct, the kind it was, and what the launch must order and hold.
+
+    Attributes:
+        value: what is packed.
+        kind: how generated code reads such a value.
+        memory: our memory that it stands for, if it does.
+        writes: whether the kernel may write that.
+        holds: what must live until the launch is queued, and as long as a graph of it.
+    """
+
+    __slots__ = ("holds", "kind", "memory", "value", "writes")
+
+    def __init__(
+        self,
+        value: Packable,
+        kind: Kind,
+        memory: AnyMemory | None = None,
+        *,
+        writes: bool = True,
+        holds: object = None,
+    ) -> None:
+        self.value: Packable = value
+        self.kind: Kind = kind
+        self.memory: AnyMemory | None = memory
+        self.writes: bool = writes
+        self.holds: object = holds
+
+
+class KernelObject:
+    """An object that kernels take by value and that stands for memory: a texture, a tensor map.
+
+    Attributes:
+        context: the context of the memory.
+    """
+
+    __slots__ = ()
+
+    context: BaseContext
+
+    def _as_argument(self, nbytes: int) -> Argument | None:
+        """Return what a parameter of so many bytes takes; None if it takes no such object."""
+        raise NotImplementedError
 
 
 COMPLEX_NAMES: Final = {8: "complex64", 16: "complex128"}
@@ -72,10 +156,13 @@ _BITS_FLOAT_CODE: Final = {"b16": "e", "b32": "f", "b64": "d"}
 _NUMPY_NAME: Final = {"f32": "float32", "f64": "float64"}
 
 
-class Parameter:
+class KernelParameter:
     """One parameter of a kernel: packs values for it, or says why not."""
 
-    __slots__ = ("_integer", "_is_signed", "elements", "kernel", "param", "position")
+    __slots__ = (
+        "_integer", "_is_signed", "_takes_any", "elements", "kernel", "param", "position",
+        "usual_dtype",
+    )  # fmt: skip
 
     def __init__(self, kernel: str, position: int, param: ptx.KernelParam) -> None:
         self.kernel: str = kernel
@@ -83,12 +170,17 @@ class Parameter:
         self.param: ptx.KernelParam = param
         single = param.count == 1 and param.ptx_type not in _FLOAT_CODE
         self._integer = _INTEGER_CODE.get(param.nbytes) if single else None
-        # What it points to, where that is known; whether it is a signed integer, likewise.
+        # The elements of a pointer, and the sign of an integer; None where they are unknown.
         self.elements: Elements | None = elements_of(param.cpp_type)
+        elements = self.elements
+        self._takes_any = elements is None or elements.takes_any()
+        # The dtype of most of its arrays, which is compared first.
+        usual = "" if elements is None else elements.usual
+        self.usual_dtype: AnyDType | None = named_dtype(usual)
         self._is_signed = _SIGNS.get(param.cpp_type)
 
     def __repr__(self) -> str:
-        return f"<Parameter {self.position} of {self.kernel!r}: {self.type_name}>"
+        return f"<KernelParameter {self.position} of {self.kernel!r}: {self.type_name}>"
 
     @property
     def type_name(self) -> str:
@@ -120,7 +212,7 @@ class Parameter:
         return self._integer.lower() if kind == "signed" else self._integer
 
     def read(self, value: object, stream: BaseStream) -> Argument:
-        """What a value packs to.
+        """Read a value: the data to pack, its kind, and its memory.
 
         Raises:
             ArgumentError: it has the wrong type, size or range.
@@ -135,9 +227,7 @@ class Parameter:
         if self.param.ptx_type in _FLOAT_CODE and self.param.count == 1:
             return self._read_float(value)
         if self._integer is None:
-            if hasattr(type(value), "_encoded"):  # no other class has it
-                return self._read_tensor(cast("Tensor", value), stream)
-            return Argument(self._structure(value), "raw")
+            return self._read_object(value, stream) or Argument(self._structure(value), "raw")
         if isinstance(value, (int, np.integer)):
             return self._of_type(value, WHOLE, self._read_integer(int(value)))
         if isinstance(value, (float, np.floating)) and self.param.ptx_type in _BITS_FLOAT_CODE:
@@ -167,11 +257,11 @@ class Parameter:
     def _memory_kind(self, value: AnyDeviceArray | DeviceBuffer) -> Kind:
         """How memory of ours is read; an array must be of what the parameter points to."""
         elements = self.elements
-        if elements is None or elements.takes_any():
+        if elements is None or self._takes_any:
             return "memory"
         if isinstance(value, DeviceBuffer):
             return "buffer"
-        if value.dtype not in elements:
+        if value.dtype is not self.usual_dtype and value.dtype not in elements:
             self._check_elements(elements, value, value.dtype)
         if not elements.is_vector:
             return "array"
@@ -229,9 +319,10 @@ class Parameter:
         if self.param.nbytes == 8 and self.param.is_pointer is not False:
             if value is None:
                 return Argument(b"\0" * 8, "raw")
-            if hasattr(type(value), "_is_written"):
-                # No other class has it; the protocol's own test costs ten times as much.
-                return self._read_view(cast("View", value), stream)
+            if self.param.is_pointer is None:
+                read = self._read_object(value, stream)
+                if read is not None:
+                    return read
             if isinstance(value, HostArgument):
                 # Not an ArgumentError: quick code takes it for a refusal, and goes the slow way.
                 raise ArgumentTypeError(f"{value!r} is for a launch, not for what prepares one")
@@ -250,28 +341,17 @@ class Parameter:
             return self._of_type(value, WHOLE, self._read_integer(number))
         raise self._refused(value)
 
-    def _read_view(self, value: View, stream: BaseStream) -> Argument:
-        """The number of a texture or surface, where no pointer belongs."""
-        if self.param.is_pointer:
-            raise self._refused(value)
-        self._require_here(value, stream)
-        opened, memory = value._opened, value._memory
-        kind: Kind = "surface" if value._is_written else "view"
-        return Argument(value.handle, kind, memory, writes=value._is_written, holds=opened)
-
-    def _read_tensor(self, value: Tensor, stream: BaseStream) -> Argument:
-        """The bytes of a tensor map."""
-        if self.param.nbytes != len(value._encoded):
-            raise self._refused(value)
-        self._require_here(value, stream)
-        return Argument(value._encoded, "tensor", value._memory, holds=value)
-
-    def _require_here(self, value: View | Tensor, stream: BaseStream) -> None:
-        if value.context is not stream.context:
+    def _read_object(self, value: object, stream: BaseStream) -> Argument | None:
+        """A texture, surface or tensor map, if the parameter is of its size."""
+        if not isinstance(value, KernelObject):
+            return None
+        read = value._as_argument(self.param.nbytes)
+        if read is not None and value.context is not stream.context:
             raise WrongDeviceError(
                 f"argument {self.position} of kernel {self.kernel!r} is {value!r}, but the launch "
                 f"is on {stream!r}\n  make one over memory of that device"
             )
+        return read
 
     def _read_pointer(self, value: object, stream: BaseStream) -> Argument | None:
         """The address that an object of another library stands for, if it does for one."""
@@ -308,7 +388,7 @@ class Parameter:
         )
 
     def _of_type(self, value: object, types: frozenset[type], read: Argument) -> Argument:
-        """What was read, or its bytes where generated code does not take values of this type."""
+        """Return `read`, or its bytes if generated code does not take values of this type."""
         return read if type(value) in types else Argument(self.packed(read), "raw")
 
     def packed(self, argument: Argument) -> bytes:
@@ -345,7 +425,7 @@ class Parameter:
         return self._error(f"{what}\n  {hint}" if hint else what)
 
     def _hint(self, value: object) -> str:
-        """What to do, where the mistake is a frequent one."""
+        """The remedy of a frequent mistake, or nothing."""
         if isinstance(value, (DeviceArray, DeviceBuffer)):
             return "device memory goes into pointers; look at the order of the arguments"
         if isinstance(value, float) and not self.param.is_pointer:

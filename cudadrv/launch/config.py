@@ -10,7 +10,6 @@ from typing import SupportsIndex, TypeAlias
 
 from .. import border
 from ..driver._api import CUlaunchAttribute, CUlaunchAttributeID, CUlaunchConfig
-from ..driver.stream_handle import StreamHandle
 from ..driver.types import Dim3
 from ..errors import LaunchConfigError
 
@@ -115,14 +114,7 @@ class LaunchConfig:
 ) = (vars(LaunchConfig)[field.name].__set__ for field in fields(LaunchConfig))  # fmt: skip
 
 
-def native_config(config: LaunchConfig, stream: StreamHandle) -> CUlaunchConfig:
-    """The driver's structure of a configuration and a stream."""
-    native = native_shape(config)
-    native.hStream = stream.raw
-    return native
-
-
-def native_shape(config: LaunchConfig) -> CUlaunchConfig:
+def native_config(config: LaunchConfig) -> CUlaunchConfig:
     """The driver's structure of a configuration, for no stream in particular."""
     native = CUlaunchConfig()
     native.gridDimX, native.gridDimY, native.gridDimZ = config.grid

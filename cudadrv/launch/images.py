@@ -18,7 +18,7 @@ ImageLike: TypeAlias = ptx.Image | str | bytes | bytearray | memoryview | Path
 
 
 def given(image: ImageLike) -> ptx.Image | bytes | bytearray | memoryview:
-    """What is given, with text and files as images where they are PTX that our reader knows."""
+    """Return an image as loaded: text and files become a `ptx.Image` if they are known PTX."""
     content = _read(image) if isinstance(image, Path) else image
     if not isinstance(content, str):
         return content
@@ -29,7 +29,7 @@ def given(image: ImageLike) -> ptx.Image | bytes | bytearray | memoryview:
 
 
 def _read(path: Path) -> str | bytes:
-    """What a file has: PTX as text, anything else as bytes."""
+    """Return the contents of a file: PTX as text, anything else as bytes."""
     try:
         data = path.read_bytes()
     except ValueError as error:  # a null character
@@ -48,7 +48,7 @@ def bytes_of(image: ptx.Image | bytes | bytearray | memoryview) -> bytes:
         return image.data
     if isinstance(image, (bytes, bytearray, memoryview)):
         return bytes(image)
-    # What a type checker would have said.
+    # A type checker reports this too.
     raise errors.ArgumentTypeError(
         f"an image is a ptx.Image, PTX text or bytes, not {type(image).__name__}: "
         "give a file as a Path"
@@ -57,20 +57,20 @@ def bytes_of(image: ptx.Image | bytes | bytearray | memoryview) -> bytes:
 
 def loaded(context: ContextHandle, data: bytes, jit: JitOptions | None = None) -> ModuleHandle:
     """Load bytes on a context; binary images go in as they are, PTX with a log of its compiler."""
-    api, box, log = context.api, ModuleHandle(context), JitLog()
+    api, handle, log = context.api, ModuleHandle(context), JitLog()
     if is_binary(data):
         call = "cuModuleLoadData"
-        code = box.make(api.cuModuleLoadData, data)
+        code = handle.make(api.cuModuleLoadData, data)
     else:
         call = "cuModuleLoadDataEx"
         # The driver reads PTX up to a zero byte.
         text = data if data.endswith(b"\0") else data + b"\0"
         options = log.options | ({} if jit is None else jit.native())
         given = len(options), tuple(options), tuple(options.values())
-        code = box.make(api.cuModuleLoadDataEx, text, *given)
+        code = handle.make(api.cuModuleLoadDataEx, text, *given)
     if code:
         raise _rejected(context, code, call, len(data), log.text.strip())
-    return box
+    return handle
 
 
 def _rejected(

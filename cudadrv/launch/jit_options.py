@@ -1,4 +1,4 @@
-"""What the driver's compiler and linker are told, and what they say."""
+"""Options and logs of the driver's compiler and linker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kernel needs and prefers, as the driver says, by name."""
+"""`KernelAttributes`: the driver's attributes of a kernel, by name."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ class _Settable(_Readable):
 
 
 class KernelAttributes:
-    """What a kernel needs, as the driver says, and what it may be told; sizes in bytes.
+    """The driver's attributes of a kernel; sizes in bytes.
 
-    Source: CUfunction_attribute in the CUDA Driver API manual. What may be set, its text says.
+    Source: CUfunction_attribute in the CUDA Driver API manual. The text of each says if it may
+    be set.
     """
 
     __slots__ = ("_get", "_set")

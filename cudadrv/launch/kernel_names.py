@@ -58,15 +58,15 @@ def not_the_only_one(names: tuple[str, ...]) -> KernelNotFoundError:
     return KernelNotFoundError(text, name="", available=names)
 
 
-def names_of(box: ModuleHandle) -> tuple[str, ...]:
+def names_of(handle: ModuleHandle) -> tuple[str, ...]:
     """The names of a module's kernels; its context is current."""
-    api = box.api
-    code, count = api.cuModuleGetFunctionCount(box.raw)
+    api = handle.api
+    code, count = api.cuModuleGetFunctionCount(handle.raw)
     if code:
         raise failure(api, code, "cuModuleGetFunctionCount", "naming the kernels")
     if count == 0:
         return ()
-    code, functions = api.cuModuleEnumerateFunctions(count, box.raw)
+    code, functions = api.cuModuleEnumerateFunctions(count, handle.raw)
     if code:
         raise failure(api, code, "cuModuleEnumerateFunctions", "naming the kernels")
     names = []

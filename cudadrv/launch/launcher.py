@@ -1,8 +1,8 @@
 """Launchers: a kernel bound to a stream and a configuration, with code generated for its arguments.
 
-A launch costs little more than the driver's own call because everything but the values is made
-beforehand: one `struct.Struct` packs all parameters into a buffer whose pointer array was built
-once, and one generated function packs and calls.
+A launch costs little more than the driver's own call, as all but the values is made beforehand. One
+`struct.Struct` packs all parameters into a buffer, whose pointer array is built once. One generated
+function packs and calls. `Kernel.bind` checks the configuration before.
 """
 
 from __future__ import annotations
@@ -24,15 +24,14 @@ from ..driver.stream import BaseStream
 from ..driver.stream_handle import StreamHandle
 from ..errors import ClosedError
 from ..memory.order import AnyMemory, Memory, note, use
-from .arguments import Parameter
+from .arguments import Argument, KernelParameter, Kind
 from .code import LaunchCode, foreign_names, general_names, launch_code, number_names, prepared_code
 from .config import LaunchConfig, native_config
 from .host_arguments import HostArgument, launch_with
-from .kinds import Argument, Kind
 from .parameters import KernelParameters, LaunchSlot, ParameterBlock
 
-# What packing raises for a value of the wrong kind: no ._handle, not a number, out of range; what
-# is closed; and what popping raises when every parameter block is in use by another thread.
+# Packing raises these for a value of the wrong kind (no `_handle`, not a number, out of range) and
+# for a closed object. Popping raises IndexError if other threads use every slot.
 _REFUSALS: Final = (AttributeError, TypeError, struct.error, OverflowError, IndexError, ClosedError)
 _MISSING: Final = object()
 
@@ -73,7 +72,7 @@ SLOW: Final[LaunchCode] = (launcher.__code__, launch.__code__)
 
 
 class LauncherState:
-    """What is behind a launcher: its parameter blocks, and the code that fits its arguments.
+    """The state of a launcher: its slots, and the code made for the kinds of its arguments.
 
     Args:
         parameters: of the kernel.
@@ -109,11 +108,14 @@ class LauncherState:
         self._module = module
         self._forget = forget
         self._config = config
-        # The home of memory that needs no wait; None once stream or module was closed.
-        self._own: StreamHandle | None = stream._handle.own
+        # Memory ordered on it needs no wait; None once stream or module was closed.
+        handle: StreamHandle = stream._handle
+        own = handle if handle.capture is None else handle.own
+        self._own: StreamHandle | None = own
         self._use = _use_ordered if ordered else _use_unordered
-        self._native = native_config(config, stream._handle)
-        self._blocks: list[LaunchSlot] = []
+        self._native = native_config(config)
+        self._native.hStream = handle.raw
+        self._slots: list[LaunchSlot] = []
         self._kinds: tuple[Kind, ...] | None = None
         # Names in the globals end in the number of the kinds that they are for.
         self._versions: dict[tuple[Kind, ...], int] = {}
@@ -128,7 +130,7 @@ class LauncherState:
             "stream": stream, "config": config, "prepare": self._prepare,
             "kernel_launch": self.kernel_launch,
         }  # fmt: skip
-        stream.context.device.driver.launchers.add(self)
+        own.context._driver.launchers.add(self)
         stream._launchers.add(self)
 
     def kernel_name(self) -> tuple[int, str]:
@@ -140,7 +142,7 @@ class LauncherState:
         return int(self._loaded()[0]), self._parameters.kernel
 
     def _names(self, launch_elsewhere: Callable[..., None]) -> dict[str, object]:
-        """What the code takes from its globals, whatever the kinds of its arguments."""
+        """The globals of the code that do not depend on the kinds of arguments."""
         return {
             "slow_path": self._launch_slow_path,
             "fail": self._fail,
@@ -152,7 +154,7 @@ class LauncherState:
             "follow": partial(self._follow, writes=True),
             "follow_reading": partial(self._follow, writes=False),
             "REFUSALS": _REFUSALS,
-            **general_names(self._parameters.each, self._convert),
+            "__builtins__": {},
         }
 
     def reset(self) -> None:
@@ -161,15 +163,15 @@ class LauncherState:
         A call under way goes on with the former code, and holds what it uses.
         """
         self._has_code = False
-        former, self._blocks = self._blocks, []
+        former, self._slots = self._slots, []
         former.clear()  # the names of the former code refer to it
         for version in tuple(self._versions.values()):
-            # What a call under way puts back goes; it would hold stream and module.
+            # A slot that a call under way puts back is dropped; it would hold stream and module.
             self._globals[f"push_{version}"] = bool
         for function, code in zip((self.function, self.kernel_launch), SLOW, strict=True):
             function.__code__ = code
         for prepared in self._prepared.alive():
-            prepared.__globals__["block"] = None
+            prepared.__globals__["slot"] = None
 
     def on_owner_closed(self, owner: object) -> None:
         """Hold nothing of a stream or module that was closed, if it is this launcher's."""
@@ -195,38 +197,40 @@ class LauncherState:
         launch = FunctionType(prepared_code(tuple([argument.kind for argument in read])), scope)
         # Weakly, so that what is dropped goes at once, and lets go of its arguments.
         scope["slow_path"] = partial(self._launch_prepared, ref(launch))
-        scope["block"] = None
+        scope["slot"] = None
         launch.__dict__ |= {"launcher": self.function, "args_kept": args, "block": parameters}
         self._prepared.add(launch)
-        self._enable_fast_path(scope, self._block(parameters))
+        self._enable_fast_path(scope, self._slot(parameters))
         return launch
 
     def _launch_prepared(self, of: Callable[[], FunctionType | None]) -> None:
-        """Launch what is packed, where a quick test refused: find out why, and order it."""
+        """Launch the packed arguments after a quick check failed: order them, or raise."""
         launch = of()
         assert launch is not None  # it is running
         read, _ = self._parameters.pack(launch.__dict__["args_kept"], self._stream)
-        block = self._block(launch.__dict__["block"])
-        self._launch(read, block)
-        self._enable_fast_path(launch.__globals__, block)
+        slot = self._slot(launch.__dict__["block"])
+        self._launch(read, slot)
+        self._enable_fast_path(launch.__globals__, slot)
 
-    def _enable_fast_path(self, scope: dict[str, object], block: LaunchSlot) -> None:
-        """Let a prepared launch skip the slow way, where that may be."""
+    def _enable_fast_path(self, scope: dict[str, object], slot: LaunchSlot) -> None:
+        """Let a prepared launch skip the slow path, if it may."""
         if self._is_quick():
-            scope["own"], scope["block"] = self._own, block
+            scope["own"], scope["slot"] = self._own, slot
             if not self._is_quick():  # another thread began a capture, or closed something
-                scope["own"], scope["block"] = _MISSING, None
+                scope["own"], scope["slot"] = _MISSING, None
 
     def _generate(self, kinds: tuple[Kind, ...]) -> None:
-        """Run code for arguments of these kinds from now on, on the present list of blocks."""
-        parameters, blocks = self._parameters, self._blocks
+        """Run code for arguments of these kinds from now on, on the present list of slots."""
+        parameters, slots = self._parameters, self._slots
         # A thread that still runs the code for other kinds finds the names of that.
         versions = self._versions
+        if not versions:
+            self._globals |= general_names(parameters.each, self._convert)
         version = versions.get(kinds) or versions.setdefault(kinds, next(self._numbers))
         self._globals |= {
             f"pack_{version}": parameters.packer(kinds).pack_into,
-            f"pop_{version}": blocks.pop,
-            f"push_{version}": blocks.append,
+            f"pop_{version}": slots.pop,
+            f"push_{version}": slots.append,
             **number_names(parameters.each, kinds, version),
         }
         self._globals |= foreign_names(kinds, version, self._stream)
@@ -240,25 +244,26 @@ class LauncherState:
         self._has_code = True
 
     def _launch_slow_path(self, *args: object) -> None:
-        """Check, pack and launch with whatever `args` are; from the second time on make code."""
+        """Check, pack and launch arguments of any kind; from the second time on make code."""
         while args and args[-1] is _MISSING:
             args = args[:-1]
-        if any(isinstance(argument, HostArgument) for argument in args):
-            launch_with(self._stream, args, self._launch_once)
-            return
-        read, block = self._launch_once(args)
+        for argument in args:
+            if isinstance(argument, HostArgument):
+                launch_with(self._stream, args, self._launch_once)
+                return
+        read, slot = self._launch_once(args)
         if self._is_quick():
-            self._blocks.append(block)
-            self._specialise(tuple(argument.kind for argument in read))
+            self._slots.append(slot)
+            self._specialise(tuple([argument.kind for argument in read]))
             if not self._is_quick():  # another thread began a capture, or closed something
                 self.reset()
 
     def _launch_once(self, args: tuple[object, ...]) -> tuple[list[Argument], LaunchSlot]:
-        """Check, pack and launch; gives what the arguments were, and what was used."""
+        """Check, pack and launch; return the arguments as read, and the slot."""
         read, parameters = self._parameters.pack(args, self._stream)
-        block = self._block(parameters)
-        self._launch(read, block)
-        return read, block
+        slot = self._slot(parameters)
+        self._launch(read, slot)
+        return read, slot
 
     def _specialise(self, kinds: tuple[Kind, ...]) -> None:
         """Make code for arguments of these kinds, unless they are the first or it is there."""
@@ -273,27 +278,28 @@ class LauncherState:
             self._generate(kinds)
 
     def _is_quick(self) -> bool:
-        """Whether the next launch may go without looking at stream and module.
+        """Whether the next launch needs no check of stream and module.
 
-        Not in a capture, which has put another box in the stream, nor once one was closed.
+        Not in a capture, which has put another handle in the stream, nor once one was closed.
         """
         return self._own is not None and self._stream._handle is self._own
 
-    def _launch(self, read: list[Argument], block: LaunchSlot) -> None:
+    def _launch(self, read: list[Argument], slot: LaunchSlot) -> None:
         """Order the stream after what the arguments wait for, and launch."""
-        box: StreamHandle = self._stream._handle
+        handle: StreamHandle = self._stream._handle
         for argument in read:
-            if argument.memory is not None:
-                self._use(argument.memory, box, argument.writes)
-        if box.capture is not None:
+            memory = argument.memory
+            if memory is not None and memory.home is not handle:
+                self._use(memory, handle, argument.writes)
+        if handle.capture is not None:
             holds = (argument.holds for argument in read if argument.holds is not None)
-            box.capture.keeps += [block.module, *holds]
-        (code,) = block.call()
+            handle.capture.keeps += [slot.module, *holds]
+        (code,) = slot.call()
         if code:
             raise self._failure(code)
 
     def _follow(self, memory: AnyMemory | ClosedHandle, *, writes: bool) -> bool:
-        """Make memory of another home ready; False leaves the words to the slow path."""
+        """Make memory of another stream ready; False leaves the error to the slow path."""
         own = self._own
         if own is None or not isinstance(memory, Memory):
             return False
@@ -302,26 +308,26 @@ class LauncherState:
         self._use(memory, own, writes)
         return True
 
-    def _convert(self, parameter: Parameter, value: object) -> tuple[bytes, Argument]:
+    def _convert(self, parameter: KernelParameter, value: object) -> tuple[bytes, Argument]:
         """The bytes of a value of any kind, its memory made ready; and what to hold."""
         argument = parameter.read(value, self._stream)
         if argument.memory is not None:
             self._use(argument.memory, self._stream._handle, argument.writes)
         return parameter.packed(argument), argument
 
-    def _block(self, parameters: ParameterBlock) -> LaunchSlot:
-        """What one launch at a time uses.
+    def _slot(self, parameters: ParameterBlock) -> LaunchSlot:
+        """Return a slot, which one launch at a time uses.
 
         Raises:
             ClosedError: the stream or the module was closed.
         """
         handle, loaded = self._loaded()
-        box: StreamHandle = self._stream._handle
+        stream: StreamHandle = self._stream._handle
         # This call takes the configuration as it is, where cuLaunchKernel converts nine numbers. A
         # partial costs less than loading the arguments for each call.
-        launch = box.api.cuLaunchKernelEx
+        launch = stream.api.cuLaunchKernelEx
         call = partial(launch, self._native, handle, parameters.address, 0)
-        return LaunchSlot(call, parameters, box, loaded)
+        return LaunchSlot(call, parameters, stream, loaded)
 
     def _failure(self, code: CUresult) -> Exception:
         doing = (

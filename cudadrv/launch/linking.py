@@ -102,7 +102,7 @@ def _link(
 
 
 def _told(options: ptx.LinkOptions) -> dict[CUjit_option, object]:
-    """What the driver's linker is told; the options of floating point are for LTO-IR alone."""
+    """Return the options of the driver's linker; those of floating point are for LTO-IR alone."""
     if options.extra:
         raise errors.ArgumentValueError(
             f"LinkOptions.extra is {options.extra}, for nvJitLink: the driver's linker has no such"

@@ -29,8 +29,8 @@ from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceBuffer
 from ..memory.dtypes import TypedDType, checked_dtype
 from ..memory.layout import Shape
-from .arguments import Parameter
-from .config import LaunchConfig, native_shape
+from .arguments import KernelParameter
+from .config import LaunchConfig, native_config
 from .images import ImageLike, bytes_of, given, loaded
 from .jit_options import JitOptions
 from .kernel_attributes import KernelAttributes
@@ -167,9 +167,9 @@ class Kernel(NotCopyable):
         launch: queues the kernel: ``launch(stream, config, *args)``; see `KernelLaunch`.
         name: the name it was asked for.
         module: the module, kept alive by the kernel.
-        signature: its parameters; None where neither the image nor the driver tells.
+        signature: its parameters, as the image or the driver has them.
         handle: the CUfunction; reading it after the module's `close` raises `ClosedError`.
-        parameters: what packs each argument.
+        parameters: its parameters, each of which packs its argument.
         parameter_bytes: size of the parameter block.
     """
 
@@ -196,7 +196,7 @@ class Kernel(NotCopyable):
             module._handle, name, function
         )
         self._packing = KernelParameters(name, self.signature)
-        self.parameters: tuple[Parameter, ...] = self._packing.each
+        self.parameters: tuple[KernelParameter, ...] = self._packing.each
         self.parameter_bytes: int = self._packing.nbytes
         self._attributes: dict[int, int] = {}
         self._shared_allowed = _DEFAULT_DYNAMIC_SHARED
@@ -232,8 +232,10 @@ class Kernel(NotCopyable):
                 "Context.external_stream(...)",
                 kernel=self.name,
             )
-        self.handle, stream.handle  # noqa: B018  # raise if the module or the stream was closed
-        stream._require(self.module.context, f"kernel {self.name!r}", _ELSEWHERE)
+        self._loaded()  # raises if the module was closed
+        stream._handle.raw  # noqa: B018  # raises if the stream was closed
+        if stream.context is not self.module.context:
+            stream._require(self.module.context, f"kernel {self.name!r}", _ELSEWHERE)
         self._check_config(config)
         self._allow_shared(config.shared_bytes)
         state = LauncherState(
@@ -264,7 +266,7 @@ class Kernel(NotCopyable):
 
     @property
     def attributes(self) -> KernelAttributes:
-        """What the kernel needs, and what it may be told, by name."""
+        """The driver's attributes of the kernel, by name."""
         return KernelAttributes(self.attribute, self.set_attribute)
 
     def attribute(self, attribute: int) -> int:
@@ -272,18 +274,22 @@ class Kernel(NotCopyable):
 
         Source: CUfunction_attribute in the CUDA Driver API manual.
         """
-        number = border.integer("Kernel.attribute: attribute", attribute)
+        given: object = attribute
+        if isinstance(given, int):
+            number = given
+        else:
+            number = border.integer("Kernel.attribute: attribute", given)
         found = self._attributes.get(number)
         if found is None:
-            handle, box = self._loaded()  # held until the call is made
+            function, module = self._loaded()  # held until the call is made
             doing = f"attribute {number} of kernel {self.name!r}"
             try:
                 known = _OfKernel(number)
             except ValueError as error:
                 raise errors.InvalidValueError(f"{doing}, which cuda-bindings lacks") from error
-            code, found = box.api.cuFuncGetAttribute(known, handle)
+            code, found = module.api.cuFuncGetAttribute(known, function)
             if code:
-                raise failure(box.api, code, "cuFuncGetAttribute", doing)
+                raise failure(module.api, code, "cuFuncGetAttribute", doing)
             self._attributes[number] = found
         return found
 
@@ -297,15 +303,15 @@ class Kernel(NotCopyable):
         """
         number = border.integer("Kernel.set_attribute: attribute", attribute)
         value = border.whole("Kernel.set_attribute: value", value, least=-(2**31), most=2**31 - 1)
-        handle, box = self._loaded()  # held until the call is made
+        function, module = self._loaded()  # held until the call is made
         doing = f"setting attribute {number} of kernel {self.name!r} to {value}"
         try:
             known = _OfKernel(number)
         except ValueError as error:
             raise errors.InvalidValueError(f"{doing}, which cuda-bindings lacks") from error
-        (code,) = box.api.cuFuncSetAttribute(handle, known, value)
+        (code,) = module.api.cuFuncSetAttribute(function, known, value)
         if code:
-            raise failure(box.api, code, "cuFuncSetAttribute", doing)
+            raise failure(module.api, code, "cuFuncSetAttribute", doing)
         if known == _OfKernel.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
             self._shared_allowed = value
         self._attributes.clear()  # one may depend on another
@@ -325,12 +331,12 @@ class Kernel(NotCopyable):
                 f"{shared_bytes} bytes of shared memory a block"
             )
         self._allow_shared(shared_bytes)
-        handle, box = self._loaded()
-        ask = box.api.cuOccupancyMaxActiveBlocksPerMultiprocessor
-        code, blocks = box.context.call(ask, handle, block_threads, shared_bytes)
+        function, module = self._loaded()
+        ask = module.api.cuOccupancyMaxActiveBlocksPerMultiprocessor
+        code, blocks = module.context.call(ask, function, block_threads, shared_bytes)
         if code:
             call = "cuOccupancyMaxActiveBlocksPerMultiprocessor"
-            raise failure(box.api, code, call, f"the occupancy of kernel {self.name!r}")
+            raise failure(module.api, code, call, f"the occupancy of kernel {self.name!r}")
         return blocks
 
     def describe_parameters(self) -> str:
@@ -403,11 +409,10 @@ class Kernel(NotCopyable):
             LaunchConfigError: the device or the kernel cannot run it.
         """
         self._check_config(config)
-        query, call = (
-            self.module._handle.api.cuOccupancyMaxPotentialClusterSize,
-            "cuOccupancyMaxPotentialClusterSize",
+        query = self.module._handle.api.cuOccupancyMaxPotentialClusterSize
+        return self._clusters(
+            config, query, "cuOccupancyMaxPotentialClusterSize", "the largest cluster"
         )
-        return self._clusters(config, query, call, "the largest cluster")
 
     def _clusters(
         self,
@@ -418,8 +423,8 @@ class Kernel(NotCopyable):
     ) -> int:
         """Query the driver for a number of a configuration's clusters."""
         self._allow_shared(config.shared_bytes)
-        handle, module = self._loaded()
-        code, count = module.context.call(query, handle, native_shape(config))
+        function, module = self._loaded()
+        code, count = module.context.call(query, function, native_config(config))
         if code:
             doing = f"{what} of kernel {self.name!r} with {config}"
             raise failure(module.api, code, call, doing)
@@ -465,13 +470,13 @@ class Kernel(NotCopyable):
         """Ask the driver for dynamic shared memory above 48 KiB; it must be asked once a kernel."""
         if nbytes <= self._shared_allowed:
             return
-        handle, box = self._loaded()  # held until the call is made
-        (code,) = box.api.cuFuncSetAttribute(
-            handle, _OfKernel.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, nbytes
+        function, module = self._loaded()  # held until the call is made
+        (code,) = module.api.cuFuncSetAttribute(
+            function, _OfKernel.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, nbytes
         )
         if code:
             doing = f"allowing kernel {self.name!r} {nbytes} bytes of dynamic shared memory"
-            raise failure(box.api, code, "cuFuncSetAttribute", doing)
+            raise failure(module.api, code, "cuFuncSetAttribute", doing)
         self._shared_allowed = nbytes
         self._attributes.clear()  # one of them tells of it
 
@@ -687,17 +692,17 @@ class Module(Closeable):
             InvalidValueError: the variable is smaller than the shape, or one element, asks for.
         """
         lowered = self._lowered().get(border.text("Module.global_array: name", name), name)
-        box = self._handle
-        find = box.api.cuModuleGetGlobal
-        code, pointer, nbytes = box.context.call(find, box.raw, lowered.encode())
+        handle = self._handle
+        find = handle.api.cuModuleGetGlobal
+        code, pointer, nbytes = handle.context.call(find, handle.raw, lowered.encode())
         if code == CUresult.CUDA_ERROR_NOT_FOUND:
             raise no_variable(name)
         if code:
-            raise failure(box.api, code, "cuModuleGetGlobal", f"variable {name!r}")
+            raise failure(handle.api, code, "cuModuleGetGlobal", f"variable {name!r}")
         kind = checked_dtype(dtype)
         if shape is None:
             shape = max(nbytes // kind.itemsize, 1)
-        buffer = DeviceBuffer.borrowed(self._default_stream(), int(pointer), nbytes, box)
+        buffer = DeviceBuffer.borrowed(self._default_stream(), int(pointer), nbytes, handle)
         array: AnyDeviceArray = DeviceArray(buffer, shape, kind)
         self._variables.add(buffer)
         return array
@@ -705,7 +710,7 @@ class Module(Closeable):
     def when_closed(self, function: Callable[[Module], object]) -> None:
         """Let a function be called with the module when `close` begins, or its context's does.
 
-        The module can be used in it. What it raises, `close` raises when all is closed. A module
+        The module can be used in it. Its errors are raised by `close` when all is closed. A module
         that is dropped, and not closed, calls nothing.
         """
         border.function("Module.when_closed: function", function, takes=1)
@@ -747,16 +752,16 @@ class Module(Closeable):
         return self.image.lowered_names if self.image is not None else {}
 
     def _take(self, name: str, lowered: str, signature: ptx.KernelSignature | None) -> Kernel:
-        box = self._handle
-        find = box.api.cuModuleGetFunction
-        code, handle = box.context.call(find, box.raw, lowered.encode())
+        module = self._handle
+        find = module.api.cuModuleGetFunction
+        code, handle = module.context.call(find, module.raw, lowered.encode())
         if code == CUresult.CUDA_ERROR_NOT_FOUND:
             raise no_kernel(name, (*self._lowered(), *self.kernel_names))
         if code:
-            raise failure(box.api, code, "cuModuleGetFunction", f"taking kernel {name!r}")
+            raise failure(module.api, code, "cuModuleGetFunction", f"taking kernel {name!r}")
         return Kernel(self, name, handle, signature)
 
     def _enumerate(self) -> tuple[str, ...]:
         """The kernel names that the driver knows; drivers before 12.4 know none."""
-        box = self._handle
-        return box.context.call(names_of, box)
+        handle = self._handle
+        return handle.context.call(names_of, handle)

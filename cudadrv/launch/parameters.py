@@ -14,8 +14,7 @@ from ..driver.context_handle import ModuleHandle
 from ..driver.stream import BaseStream
 from ..driver.stream_handle import StreamHandle
 from ..errors import ArgumentError
-from .arguments import Parameter
-from .kinds import ADDRESSES, Argument, Kind
+from .arguments import ADDRESSES, Argument, KernelParameter, Kind
 
 # An address of the device. It is packed in half the time of a whole number of 64 bits (Q), as it is
 # not checked for a sign: only what cudadrv made is packed so.
@@ -32,7 +31,7 @@ class ParameterBlock:
     __slots__ = ("_view", "address", "buffer")
 
     def __init__(self, offsets: Sequence[int], nbytes: int) -> None:
-        # Of what is loaded anyway, the buffer that struct fills fastest. The view holds its place.
+        # struct fills a bytearray fastest. The view keeps it from moving.
         start = -(-max(nbytes, 1) // 8) * 8
         self.buffer: bytearray = bytearray(start + 8 * len(offsets))
         self._view = ctypes.c_char.from_buffer(self.buffer)
@@ -43,7 +42,7 @@ class ParameterBlock:
 
 
 class LaunchSlot:
-    """What one launch at a time uses: where parameters are packed, the call, what lives for it.
+    """The resources of one launch at a time: the packed parameters, the call, and its handles.
 
     Attributes:
         buffer: where parameters are packed.
@@ -51,23 +50,22 @@ class LaunchSlot:
         parameters: what has the buffer.
         stream: where the call launches.
         module: where the kernel is.
-        packed: of each argument that is packed, the array's address or the number, as objects;
-            None while nothing is known. The same object in its place is the same value, and an
-            address that is not 0 is one object only for arrays of one memory and dtype.
-        left: of the stream, as all arrays in `packed` had their home there.
-        first: the address of the first array at the last launch, as an object.
-        patience: how many launches are to come before something is known again.
+        last_values: what the block holds, an array's address or the number for each argument, as
+            objects; None while that is not cached.
+        home_version: that of the stream when all arrays in `last_values` were at home there.
+        first_address: the address of the first array at the last launch, as an object.
+        retry_in: how many launches are to come before values are cached again.
     """
 
     __slots__ = (
         "buffer",
         "call",
-        "first",
-        "left",
+        "first_address",
+        "home_version",
+        "last_values",
         "module",
-        "packed",
         "parameters",
-        "patience",
+        "retry_in",
         "stream",
     )
 
@@ -83,14 +81,14 @@ class LaunchSlot:
         self.parameters: ParameterBlock = parameters
         self.stream: StreamHandle = stream
         self.module: ModuleHandle = module
-        self.packed: tuple[object, ...] | None = None
-        self.first: object = None
-        self.left: object = None
-        self.patience: int = 0
+        self.last_values: tuple[object, ...] | None = None
+        self.first_address: object = None
+        self.home_version: object = None
+        self.retry_in: int = 0
 
 
 def packer(
-    parameters: Sequence[Parameter], kinds: Sequence[Kind], nbytes: int, start: int = 0
+    parameters: Sequence[KernelParameter], kinds: Sequence[Kind], nbytes: int, start: int = 0
 ) -> struct.Struct:
     """The packer of parameters from `start` on: each value at its offset, padding between.
 
@@ -101,7 +99,11 @@ def packer(
         start: where the first begins.
     """
     # struct aligns native codes itself, and knows only there an address.
-    native = start % 8 == 0 and all(_is_aligned(parameter) for parameter in parameters)
+    native = start % 8 == 0
+    for parameter in parameters:
+        nbytes_of_one = parameter.param.nbytes
+        if nbytes_of_one in (2, 4, 8) and parameter.param.offset % nbytes_of_one:
+            native = False
     text, end = "@" if native else "=", start
     for parameter, kind in zip(parameters, kinds, strict=True):
         gap = parameter.param.offset - end
@@ -109,12 +111,6 @@ def packer(
         text += f"{gap}x" * (gap > 0) + code
         end = parameter.param.offset + parameter.param.nbytes
     return struct.Struct(text + f"{nbytes - end}x" * (nbytes > end))
-
-
-def _is_aligned(parameter: Parameter) -> bool:
-    """Whether a parameter lies where struct would put a value of its size."""
-    nbytes = parameter.param.nbytes
-    return nbytes not in (2, 4, 8) or parameter.param.offset % nbytes == 0
 
 
 class KernelParameters:
@@ -130,8 +126,9 @@ class KernelParameters:
 
     def __init__(self, kernel: str, signature: ptx.KernelSignature) -> None:
         self.kernel: str = kernel
-        self.each: tuple[Parameter, ...] = tuple(
-            Parameter(kernel, position, param) for position, param in enumerate(signature.params)
+        self.each: tuple[KernelParameter, ...] = tuple(
+            KernelParameter(kernel, position, param)
+            for position, param in enumerate(signature.params)
         )
         self.nbytes: int = signature.nbytes
         self._offsets = tuple(param.offset for param in signature.params)

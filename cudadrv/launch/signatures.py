@@ -22,7 +22,7 @@ def is_binary(data: bytes) -> bool:
 
 
 class WrittenSignatures:
-    """What kernels take as the PTX of their image says it, which is read at the first question."""
+    """The signatures of kernels in the PTX text of an image, which is read at the first query."""
 
     __slots__ = ("_found", "_text")
 
@@ -75,18 +75,18 @@ def asked_signature(module: ModuleHandle, name: str, handle: CUfunction) -> ptx.
     return ptx.KernelSignature(name, tuple(params), end, 0, None, None)
 
 
-def _asked_count(box: ModuleHandle, name: str, handle: CUfunction) -> int | None:
+def _asked_count(module: ModuleHandle, name: str, handle: CUfunction) -> int | None:
     """How many parameters a kernel has; None where the driver or its binding cannot be asked.
 
     They can since CUDA 13.2. Before that the manual gives one way: to ask for one parameter after
     the other, until cuFuncGetParamInfo answers CUDA_ERROR_INVALID_VALUE.
     """
     try:
-        code, count = box.context.call(box.api.cuFuncGetParamCount, handle)
+        code, count = module.context.call(module.api.cuFuncGetParamCount, handle)
     except errors.DriverSymbolMissingError:
         return None
     if code:
-        raise failure(box.api, code, "cuFuncGetParamCount", f"the parameters of kernel {name!r}")
+        raise failure(module.api, code, "cuFuncGetParamCount", f"the parameters of kernel {name!r}")
     return count
 
 

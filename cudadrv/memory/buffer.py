@@ -397,7 +397,7 @@ class DeviceMemory(Closeable):
         if home is not None:
             # Nothing comes in between, as nothing is called: no launch finds the one without the
             # other. First, where threads have no lock of the interpreter's.
-            home.left = []
+            home.home_version = []
         # One object for all: whoever finds it raises an error that names the object.
         self._handle = _CLOSED
         _live.pop(id(self), None)

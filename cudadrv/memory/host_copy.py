@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import border
 from ..driver._api import CUdeviceptr, CUresult
-from ..driver.addresses import known_at
+from ..driver.context_handle import known_at
 from ..driver.deferred_release import run_deferred
 from ..driver.driver_selection import failure
 from ..driver.stream import BaseStream

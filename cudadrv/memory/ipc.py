@@ -25,9 +25,8 @@ from ..driver._api import (
     of_opaque_bytes,
     opaque_bytes,
 )
-from ..driver.addresses import known_at
 from ..driver.context import BaseContext
-from ..driver.context_handle import ChildHandle, ContextHandle
+from ..driver.context_handle import ChildHandle, ContextHandle, known_at
 from ..driver.device import Device
 from ..driver.driver_selection import Driver, failure
 from ..driver.handle import Closeable, ClosedHandle, check

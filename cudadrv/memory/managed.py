@@ -19,8 +19,7 @@ from ..driver._api import (
     CUmemLocationType,
     CUpointer_attribute,
 )
-from ..driver.addresses import known_at
-from ..driver.context_handle import ContextHandle
+from ..driver.context_handle import ContextHandle, known_at
 from ..driver.device import Device
 from ..driver.driver_selection import failure
 from ..driver.stream import BaseStream

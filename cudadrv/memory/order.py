@@ -230,7 +230,7 @@ def _move(memory: AnyMemory, stream: StreamHandle, seen: Uses, writes: bool) -> 
             now: list[object] = []
             moves.now = now
             if former is not None:
-                former.left = now
+                former.home_version = now
     _let_user_keep(memory, stream)
     return True
 
@@ -274,7 +274,7 @@ def _use_in_capture(
 
 
 def settle(memory: AnyMemory, streams: dict[StreamHandle, StreamHandle]) -> None:
-    """Give memory that was allocated in a capture the streams' own boxes for their twins."""
+    """Order memory that was allocated in a capture on the streams themselves from now on."""
     with _moving:
         writer, readers, users = memory.uses
         memory.moved = Uses(

@@ -151,7 +151,7 @@ def look_for_leaks(emulator: Emulator) -> None:
 def counting() -> Iterator[Counters]:
     """Count what the launches of a `with` block execute, on the emulator in use (docs/counters.md).
 
-    What is queued runs before the block and at its end.
+    Queued operations run before the block and at its end.
 
     Raises:
         DriverSelectionError: the driver in use is not the emulator.
@@ -162,7 +162,7 @@ def counting() -> Iterator[Counters]:
             "only the emulator counts what kernels execute: set CUDADRV_DRIVER=emulator, or use "
             "cudadrv.emulator.session() around the block; on a GPU Nsight Compute counts"
         )
-    # What is emulated is an Emulator, or a trace around it, which has its attributes.
+    # An emulated driver is an Emulator, or a trace around it, which has its attributes.
     with cast(Emulator, driver.api).counting() as counters:
         yield counters
 

@@ -107,7 +107,7 @@ def stand_in(
 ) -> StandIn:
     """Let other libraries run on an emulator, as long as the process lives or to the `with`'s end.
 
-    Whoever loads `libcuda.so.1` finds the emulator's: `cuda.bindings`, `cuda.core`, Numba. It is
+    A load of `libcuda.so.1` gets the emulator's: `cuda.bindings`, `cuda.core`, Numba. It is
     the driver of this library as well, so that both see one memory. Call it before anything has
     used the CUDA driver. Afterwards the functions answer CUDA_ERROR_DEINITIALIZED, until the next
     stand-in.

@@ -162,10 +162,12 @@ class Stream(BaseStream):
             return self.zeros(checked_shape(shape)[::-1], dtype).T
         array = self.empty(shape, dtype)
         if array.nbytes:
-            box, pointer = self._handle, array._pointer or array._make_pointer()
-            (code,) = box.context._driver.api.cuMemsetD8Async(pointer, 0, array.nbytes, box.raw)
+            handle, pointer = self._handle, array._pointer or array._make_pointer()
+            (code,) = handle.context._driver.api.cuMemsetD8Async(
+                pointer, 0, array.nbytes, handle.raw
+            )
             if code:
-                raise failure(box.api, code, "cuMemsetD8Async", f"zeroing {array.nbytes} bytes")
+                raise failure(handle.api, code, "cuMemsetD8Async", f"zeroing {array.nbytes} bytes")
         return array
 
     @overload
@@ -321,8 +323,8 @@ class Stream(BaseStream):
     def call_on_host(self, function: Callable[..., object], *args: object) -> None:
         """Call ``function(*args)`` at this point of the stream, in a thread of the driver.
 
-        What follows in the stream waits for it. It must make no CUDA call, of no library, and must
-        not wait for what does. What it raises is reported by `sys.unraisablehook`.
+        Later work of the stream waits for it. It must make no CUDA call, of no library, and must
+        not wait for what does. Its errors go to `sys.unraisablehook`.
         In a capture it is a node of the graph, and called at each replay.
         """
         border.function("Stream.call_on_host: function", function)
@@ -353,19 +355,19 @@ class Stream(BaseStream):
 
     def _wait_event(self, event: Event) -> None:
         """Wait for an event, which may draw the stream into the capture it was recorded in."""
-        box, found = self._handle, event._handle
+        handle, found = self._handle, event._handle
         capture = found.capture
         if event.interprocess and event.context.ordinal != self.context.ordinal:
-            wait_by_way(box, found)
+            wait_by_way(handle, found)
             return
-        if capture is None or not capture.is_open or box.capture is not None:
-            box.wait(found)
+        if capture is None or not capture.is_open or handle.capture is not None:
+            handle.wait(found)
             return
         try:
             self._join_capture(capture)
             self._handle.wait(found)
         except BaseException:
-            capture.dismiss(box)
+            capture.dismiss(handle)
             raise
 
 
@@ -555,28 +557,30 @@ class Context(BaseContext):
             raise failure(self._api, code, "cuStreamGetCtx", f"taking {number:#x} as a stream")
         if int(owner) != int(self.handle):
             raise WrongDeviceError(f"stream {number:#x} belongs to another context than {self!r}")
-        box = StreamHandle(self._handle, CUstream(number), is_owned=False, keeps=(stream,))
-        external = _ExternalStream(self, box)
+        handle = StreamHandle(self._handle, CUstream(number), is_owned=False, keeps=(stream,))
+        external = _ExternalStream(self, handle)
         external._number = number
         return external
 
     def _make_stream(self, flags: int, priority: int, *, is_default: bool = False) -> Stream:
         priority = border.whole("Context.new_stream: priority", priority, -(2**31), 2**31 - 1)
-        box = self._handle
-        owned = StreamHandle(box, None, is_owned=True)
+        handle = self._handle
+        owned = StreamHandle(handle, None, is_owned=True)
         call = "cuStreamCreateWithPriority"
-        if box.green is None:
-            code = owned.make(box.api.cuStreamCreateWithPriority, flags, priority)
+        if handle.green is None:
+            code = owned.make(handle.api.cuStreamCreateWithPriority, flags, priority)
         else:
             call = "cuGreenCtxStreamCreate"
-            code = owned.make(box.api.cuGreenCtxStreamCreate, box.green, _NON_BLOCKING, priority)
+            code = owned.make(
+                handle.api.cuGreenCtxStreamCreate, handle.green, _NON_BLOCKING, priority
+            )
         if code:
-            raise failure(box.api, code, call, f"a stream on {self!r}")
+            raise failure(handle.api, code, call, f"a stream on {self!r}")
         return Stream(self, owned, is_default=is_default)
 
     @property
     def target(self) -> ptx.Target:
-        """What to compile for: a cubin for this device, or PTX on the emulator.
+        """The target to compile for: a cubin for this device, or PTX on the emulator.
 
         Raises:
             UnsupportedTargetError: the installed NVRTC makes nothing that this driver loads; the
@@ -663,8 +667,8 @@ class Context(BaseContext):
     ) -> Module:
         """Compile NVVM IR for this device (or take it from the cache) and load it.
 
-        The arguments are those of `ptx.compile_nvvm`. What libNVVM makes is linked, so that a
-        driver which is older than libNVVM loads it.
+        The arguments are those of `ptx.compile_nvvm`. The result is linked, so that a
+        driver older than libNVVM loads it.
 
         Raises:
             ptx.NvvmError: libNVVM refuses the IR or an option; it carries the log.
@@ -680,7 +684,7 @@ class Context(BaseContext):
     def when_module_loaded(self, function: Callable[[Module], object]) -> None:
         """Let a function be called with each module that is loaded here from now on.
 
-        What it raises, `load_module` raises. `Module.when_closed` tells of the end.
+        Its errors are raised by `load_module`. `Module.when_closed` tells of the end.
         """
         border.function("Context.when_module_loaded: function", function, takes=1)
         self._handle.raw  # noqa: B018  # raises once it is closed
@@ -751,16 +755,16 @@ class Context(BaseContext):
             PeerAccessUnsupportedError: the hardware has no such way between the devices.
         """
         peer = require_context("Context.enable_peer_access: other", other)._handle
-        box = self._handle
+        handle = self._handle
         raw = peer.raw
-        if box.reaches(peer):
+        if handle.reaches(peer):
             return
         doing = f"letting kernels of {self!r} use memory of {other!r}"
-        code = box.call(self._api.cuCtxEnablePeerAccess, raw, 0)[0]
+        code = handle.call(self._api.cuCtxEnablePeerAccess, raw, 0)[0]
         if code and code != CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED:
             raise failure(self._api, code, "cuCtxEnablePeerAccess", doing)
         open_pool(other.device, self.device)
-        box.peers.add(peer)
+        handle.peers.add(peer)
 
     def reset(self) -> None:
         """Destroy everything that the device's primary context has in this process.

@@ -32,28 +32,28 @@ def reset(context: BaseContext) -> None:
         raise InvalidValueError(
             f"resetting {context!r}, which is no primary context: close it, and make another one"
         )
-    box = context._handle
+    handle = context._handle
     run_deferred()
     _refuse_if_in_use(context)
     context.synchronize()
-    wait_for_contexts(box.driver, int(box.raw))  # work of other devices may use its memory
-    green = _synchronized_green(box)
-    _empty_caches(box)
-    _forget(box.driver, context.ordinal)
+    wait_for_contexts(handle.driver, int(handle.raw))  # work of other devices may use its memory
+    green = _synchronized_green(handle)
+    _empty_caches(handle)
+    _forget(handle.driver, context.ordinal)
     # An interrupt until here leaves the rest as it was, and the next reset goes on.
-    boxes = [each._handle for each in _names(box) if each is not context]
+    handles = [each._handle for each in _names(handle) if each is not context]
     faults = _close_all(context)
     lost = InvalidatedHandle(
         f"the context on device {context.ordinal} was reset, and what it had is gone"
     )
-    faults += _destroy(boxes, lost)
-    for each in (box, *green):
+    faults += _destroy(handles, lost)
+    for each in (handle, *green):
         each.is_lost = True
     for each in green:
         each.raw = lost  # type: ignore[assignment]  # no call takes it
     context._give_up()
     run_deferred()
-    for public in _names(box):
+    for public in _names(handle):
         public._mark_closed()  # what a finalizer or another thread made meanwhile
     faults += _reset_device(context.device)
     raise_all(faults, f"resetting device {context.ordinal}")
@@ -85,20 +85,20 @@ def _reset_device(device: Device) -> list[Exception]:
 
 def _refuse_if_in_use(context: BaseContext) -> None:
     """Raise `ResetRefusedError` for what cannot be closed."""
-    box = context._handle
-    if any(isinstance(each, BaseStream) and each.capturing for each in _names(box)):
+    handle = context._handle
+    if any(isinstance(each, BaseStream) and each.capturing for each in _names(handle)):
         raise ResetRefusedError(f"{context!r} is not reset while a stream of it captures: end that")
-    for each in _names(box):
+    for each in _names(handle):
         if isinstance(each, BaseContext):
             each._kept.clear()  # such as the pinned memory of large copies, which is made again
     gc.collect()
-    closing = {id(each._handle) for each in _names(box) if isinstance(each, RegisteredArray)}
+    closing = {id(each._handle) for each in _names(handle) if isinstance(each, RegisteredArray)}
     held = [
         each
-        for each in box.driver.host_memory.alive()
+        for each in handle.driver.host_memory.alive()
         if isinstance(each, HostHandle)
         and each.raw
-        and _is_of(each, box)
+        and _is_of(each, handle)
         and id(each) not in closing
     ]
     if held:
@@ -140,37 +140,39 @@ def _close_all(context: BaseContext) -> list[Exception]:
     return faults
 
 
-def _destroy(boxes: list[AnyHandle], lost: InvalidatedHandle) -> list[Exception]:
+def _destroy(handles: list[AnyHandle], lost: InvalidatedHandle) -> list[Exception]:
     """Destroy what was closed and is held still, such as by a call of another thread."""
     faults: list[Exception] = []
-    for box in sorted(boxes, key=_depth):
+    for handle in sorted(handles, key=_depth):
         outcome: list[object] = []
-        owner = box.destroyer or box
+        owner = handle.destroyer or handle
         owner._outcome = outcome
         owner._destroy_and_report()
-        box.raw = owner.raw = lost
+        handle.raw = owner.raw = lost
         faults += [each for each in outcome if isinstance(each, CudaError)]
     return faults
 
 
-def _depth(box: AnyHandle) -> int:
-    """After how many kinds of others a box is destroyed."""
+def _depth(handle: AnyHandle) -> int:
+    """After how many kinds of others a handle is destroyed."""
     return (
-        2 if isinstance(box, ContextHandle) else int(isinstance(box, (StreamHandle, EventHandle)))
+        2
+        if isinstance(handle, ContextHandle)
+        else int(isinstance(handle, (StreamHandle, EventHandle)))
     )
 
 
 def _names(context: ContextHandle) -> list[Closeable]:
-    """The open public objects of a context, under whichever of its boxes."""
+    """The open public objects of a context, under whichever of its handles."""
     sharing = [each for each in context.driver.sharing.alive() if isinstance(each, Closeable)]
     return [
         each for each in (*living(), *sharing) if _is_of(getattr(each, "_handle", None), context)
     ]
 
 
-def _is_of(box: object, context: ContextHandle) -> bool:
-    """Whether a box is of a primary context, which may have several, or of a green one on it."""
-    if box is None or isinstance(box, ClosedHandle):
+def _is_of(handle: object, context: ContextHandle) -> bool:
+    """Whether a handle is of a primary context, which may have several, or of a green one on it."""
+    if handle is None or isinstance(handle, ClosedHandle):
         return False
-    owner = box if isinstance(box, ContextHandle) else getattr(box, "context", None)
+    owner = handle if isinstance(handle, ContextHandle) else getattr(handle, "context", None)
     return owner is context or (isinstance(owner, ContextHandle) and owner.shares_with(context))

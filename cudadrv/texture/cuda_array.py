@@ -23,7 +23,7 @@ from ..driver._api import (
     CUmipmappedArray,
 )
 from ..driver.context import BaseContext, require_context
-from ..driver.driver_selection import failure
+from ..driver.driver_selection import checked
 from ..driver.handle import Closeable, check
 from ..driver.stream import BaseStream, require_stream
 from ..errors import CopyError, TextureError, WrongDeviceError
@@ -546,9 +546,8 @@ def _run(
         use(held[1], box, writes=not into_array)
     elif box.capture is not None:
         box.capture.keeps.append(other)  # each replay copies anew
-    (code,) = box.context.call(box.api.cuMemcpy3DAsync, copy, box.raw)
-    if code:
-        raise failure(box.api, code, "cuMemcpy3DAsync", doing)
+    result = box.context.call(box.api.cuMemcpy3DAsync, copy, box.raw)
+    checked(box.api, "cuMemcpy3DAsync", result, doing)
 
 
 def _described(side: _Side) -> str:

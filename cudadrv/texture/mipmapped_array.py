@@ -9,7 +9,7 @@ import numpy as np
 from .. import border
 from ..driver._api import CUmipmappedArray
 from ..driver.context import BaseContext, require_context
-from ..driver.driver_selection import failure
+from ..driver.driver_selection import checked
 from ..errors import TextureError
 from ..memory.dtypes import TypedDType
 from ..memory.layout import Shape, checked_shape
@@ -121,11 +121,9 @@ class MipmappedArray(Texels[_ScalarT]):
     def _find_levels(self) -> None:
         box, extents = self._handle, self.extents
         for number in range(self.levels):
-            code, handle = box.api.cuMipmappedArrayGetLevel(box.raw, number)
-            if code:
-                raise failure(
-                    box.api, code, "cuMipmappedArrayGetLevel", f"level {number} of {self!r}"
-                )
+            found = box.api.cuMipmappedArrayGetLevel(box.raw, number)
+            doing = f"level {number} of {self!r}"
+            handle = checked(box.api, "cuMipmappedArrayGetLevel", found, doing)
             level = CudaArray.of_level(self.context, extents, self.texel, handle, box)
             self._adopt(level)
             self._levels.append(level)

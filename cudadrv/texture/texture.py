@@ -32,6 +32,7 @@ from ..driver.context_handle import ChildHandle, ContextHandle
 from ..driver.driver_selection import failure
 from ..driver.handle import Closeable, ClosedHandle, check
 from ..errors import ClosedError, TextureError
+from ..launch.arguments import Argument, KernelObject, Word
 from ..memory.array import AnyDeviceArray, DeviceArray
 from ..memory.buffer import DeviceMemory
 from ..memory.layout import dense_strides
@@ -103,7 +104,7 @@ class ViewHandle(ChildHandle[CUtexObject | CUsurfObject]):
 Resource: TypeAlias = CudaArray[Any] | MipmappedArray[Any] | AnyDeviceArray
 
 
-class TexelView(Closeable):
+class TexelView(Closeable, KernelObject):
     """A texture or surface object over an array, which it keeps.
 
     Attributes:
@@ -158,6 +159,13 @@ class TexelView(Closeable):
             ClosedError: it or its array was closed.
         """
         return self._opened.number
+
+    def _as_argument(self, nbytes: int) -> Argument | None:
+        if nbytes != 8:
+            return None
+        opened, memory, writes = self._opened, self._memory, self._is_written
+        kind: Word = "surface" if writes else "view"
+        return Argument(opened.number, kind, memory, writes=writes, holds=opened)
 
     @property
     def _opened(self) -> ViewHandle:

@@ -235,6 +235,8 @@ class PrivateFolder:
     def __init__(self, path: Path, above: PrivateFolder | None = None) -> None:
         self.path = path
         self._above = above
+        # Before a name: within the opened folder where the system has such, else its path.
+        self._prefix = "" if _POSIX else f"{path}{os.sep}"
 
     def below(self, name: str) -> PrivateFolder:
         """The folder of this name in this one."""
@@ -251,7 +253,7 @@ class PrivateFolder:
         else:
             self._above.ensure()
             with self._above._opened() as above, contextlib.suppress(FileExistsError):
-                os.mkdir(self._above._at(above, self.path.name), 0o700, dir_fd=above)
+                os.mkdir(self._above._prefix + self.path.name, 0o700, dir_fd=above)
         self.check()
 
     def check(self) -> None:
@@ -349,7 +351,7 @@ class PrivateFolder:
         """Return whether there is a file of this name, of whatever content."""
         try:
             with self._opened() as folder:
-                found = os.stat(self._at(folder, name), dir_fd=folder, follow_symlinks=False)
+                found = os.stat(self._prefix + name, dir_fd=folder, follow_symlinks=False)
         except OSError:
             return False
         return stat.S_ISREG(found.st_mode)
@@ -357,7 +359,10 @@ class PrivateFolder:
     def files(self, pattern: re.Pattern[str]) -> list[StoredFile]:
         """The files whose whole name has this form; none where the folder is not to be trusted."""
         try:
-            with self._opened() as folder, os.scandir(self._scanned(folder)) as found:
+            with (
+                self._opened() as folder,
+                os.scandir(self.path if folder is None else folder) as found,
+            ):
                 return [file for e in found if pattern.fullmatch(e.name) and (file := _stored(e))]
         except OSError:
             return []
@@ -368,7 +373,7 @@ class PrivateFolder:
         with contextlib.suppress(OSError), self._opened() as folder:
             for name in names:
                 with contextlib.suppress(OSError):
-                    os.unlink(self._at(folder, name), dir_fd=folder)
+                    os.unlink(self._prefix + name, dir_fd=folder)
                     removed += 1
         return removed
 
@@ -398,7 +403,7 @@ class PrivateFolder:
                 with open(descriptor, "wb", closefd=False) as file:
                     file.write(data)
             with self._opened() as folder:
-                source, target = self._at(folder, temporary), self._at(folder, name)
+                source, target = self._prefix + temporary, self._prefix + name
                 os.replace(source, target, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             self.remove([temporary])
@@ -407,7 +412,7 @@ class PrivateFolder:
     @contextlib.contextmanager
     def _file(self, name: str, flags: int) -> Iterator[int]:
         with self._opened() as folder:
-            path = self._at(folder, name)
+            path = self._prefix + name
             descriptor = os.open(path, flags | _SAFE, 0o600, dir_fd=folder)
         try:
             yield descriptor
@@ -459,12 +464,6 @@ class PrivateFolder:
             return UntrustedFolderError(f"{self.path} belongs to user {found.st_uid}, not to you")
         who = "everybody" if found.st_mode & stat.S_IWOTH else "its group"
         return UntrustedFolderError(f"{self.path} is writable by {who} (chmod go-w fixes it)")
-
-    def _at(self, folder: int | None, name: str) -> str:
-        return name if folder is not None else str(self.path / name)
-
-    def _scanned(self, folder: int | None) -> int | str:
-        return folder if folder is not None else str(self.path)
 
 
 def _make(path: Path) -> None:

@@ -13,15 +13,15 @@ where all its threads agree, else an (n,) array; both behave alike in operators,
 the smallest place runs (`exec/scheduler.py`); fibres at the same place become one
 (`exec/merge.py`). What depends on a thread's place in its block alone is found by
 `codegen/analysis/block_invariant.py`, computed once a launch and shared by its chunks
-(`threads/launch_cache.py`). Fibres that wait, for others or for a time, are in
+(`threads/launch_plan.py`). Fibres that wait, for others or for a time, are in
 `exec/sync/waiting.py`; mbarrier objects are in `exec/sync/mbarrier.py`. Chunks of a grid that the
 device would hold all at once take turns (`exec/launch.py`); those of a larger one run one after
 another.
 
 Where few threads come to a block often, or threads go their own ways, each has its registers as
-Python numbers and runs code that is made for one thread (`exec/lane`, `codegen/lane`, `ops/lane`);
-what has no such code goes on in NumPy, instruction by instruction. Bits, faults and the order of
-accesses are the same in both forms.
+Python numbers and runs code that is made for one thread (`exec/lane`, `codegen/lane`,
+`ops/lane_arithmetic`, `ops/lane_data`); what has no such code goes on in NumPy, instruction by
+instruction. Bits, faults and the order of accesses are the same in both forms.
 
 With a `LaunchOrder` blocks, warps and lanes run in an order of their own (`exec/order`): what is
 right only because threads run together goes wrong there.
@@ -30,7 +30,7 @@ The rooms, from top to bottom; a file imports from its own room and from those b
 
 - `program`: a module on a device, and its kernels.
 - `requirements`: what instructions need of a module's target and version.
-- `ops`: the operations, a family a file; `ops/__init__.py` says how to add one.
+- `ops`: the operations, a group of the PTX ISA a file; `ops/__init__.py` says how to add one.
 - `codegen`: basic blocks, the table of operations, the emitter, and the generator.
 - `exec`: how fibres are scheduled, how they wait, and launches; `exec/sync`: what they wait for.
 - `texture`: from coordinates to texels.
@@ -50,7 +50,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from ptx.emulate.memory.device_memory import Allocation, DeviceMemory
-from ptx.emulate.memory.texture import AddressMode, Image, Texture
+from ptx.emulate.memory.texture_object import AddressMode, TexelImage, TextureObject
 from ptx.emulate.model.errors import (
     AddressSpaceExhausted,
     AssertionFailed,
@@ -107,7 +107,6 @@ __all__ = [
     "EmulatedKernel",
     "EmulationFault",
     "EndlessLoop",
-    "Image",
     "InvalidBranch",
     "InvalidCall",
     "InvalidCondition",
@@ -130,7 +129,8 @@ __all__ = [
     "StackOverflow",
     "SynchronisationFault",
     "TensorMemoryFault",
-    "Texture",
+    "TexelImage",
+    "TextureObject",
     "Trap",
     "UndefinedSymbol",
     "UninitialisedRead",
@@ -142,16 +142,15 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # type checkers know which names exist
-    # The operations and the code generator; an emulated device without a module needs neither.
+    # The operations and the code generator: a device without a module needs neither.
     _AT_FIRST_USE = {
-        "EmulatedKernel": "program",
-        "KernelAttributes": "program",
-        "Program": "program",
-        "SizeLimitExceeded": "requirements.sizes",
-        "UnsupportedTarget": "requirements.check",
+        "ptx.emulate.program": "EmulatedKernel KernelAttributes Program",
+        "ptx.emulate.requirements.check": "UnsupportedTarget",
+        "ptx.emulate.requirements.sizes": "SizeLimitExceeded",
     }
 
     def __getattr__(name: str) -> object:
-        if name in _AT_FIRST_USE:
-            return getattr(importlib.import_module(f"ptx.emulate.{_AT_FIRST_USE[name]}"), name)
+        for module, names in _AT_FIRST_USE.items():
+            if name in names.split():
+                return getattr(importlib.import_module(module), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

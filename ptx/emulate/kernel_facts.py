@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ptx.emulate.memory.extents import Origins
+from ptx.emulate.memory.device_memory import Use
+from ptx.emulate.memory.pointer_extents import Origins
 from ptx.emulate.memory.site import Site
-from ptx.emulate.memory.written import Use
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.threads import Places
 from ptx.isa.instruction_facts import InstructionKind
@@ -67,7 +67,7 @@ class PendingUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Late:
+class LateWork:
     """The work of a kernel that may be done later than its instruction, or is.
 
     Attributes:
@@ -79,7 +79,7 @@ class Late:
     stores: bool = False
 
 
-NOTHING_LATE = Late()
+NOTHING_LATE = LateWork()
 
 
 @dataclass(slots=True)
@@ -186,7 +186,7 @@ class KernelFacts:
     fences_narrowly: bool = False
     calls_by_address: bool = False
     reads_clock: bool = False
-    may_be_late: Late = NOTHING_LATE
+    may_be_late: LateWork = NOTHING_LATE
     is_recursive: bool = False
     stack_bytes: int = 0
     count_registers: Callable[[], int] = int

@@ -15,7 +15,7 @@ from ptx.emulate.exec.collection import collection_paused
 from ptx.emulate.exec.kernel_code import KernelCode
 from ptx.emulate.exec.launch import Launch
 from ptx.emulate.exec.order.ordered_launch import OrderedLaunch, Turns
-from ptx.emulate.kernel_facts import NOTHING_LATE, Late
+from ptx.emulate.kernel_facts import NOTHING_LATE, LateWork
 from ptx.emulate.memory.layout import ModuleLayout
 from ptx.emulate.model.errors import LaunchError
 from ptx.emulate.model.geometry import Dim3
@@ -122,7 +122,7 @@ class EmulatedKernel:
         return self._program.code_of(self.name, late) if late != NOTHING_LATE else self._code
 
     @cached_property
-    def _following_codes(self) -> dict[Late, KernelCode]:
+    def _following_codes(self) -> dict[LateWork, KernelCode]:
         """The same two that follow undefined values, as far as they were needed."""
         return {}
 
@@ -306,7 +306,7 @@ class Program:
         return found
 
     def code_of(
-        self, name: str, late: Late, *, counted: bool = False, follows_undefined: bool = False
+        self, name: str, late: LateWork, *, counted: bool = False, follows_undefined: bool = False
     ) -> KernelCode:
         """The code of a kernel that the module defines, as `generate` makes it."""
         span = self.module.functions[name].span

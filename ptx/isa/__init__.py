@@ -10,11 +10,11 @@ import importlib
 from typing import TYPE_CHECKING
 
 from ptx.isa.errors import PtxSyntaxError
-from ptx.signature import KernelParam, KernelSignature
 
 if TYPE_CHECKING:
     from ptx.isa.module import PtxModule, parse
     from ptx.isa.signature import signatures_of
+    from ptx.signature import KernelParam, KernelSignature
 
 __all__ = [
     "KernelParam",
@@ -26,10 +26,15 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # type checkers know which names exist
-    # The parser: saves 10 ms where only the error or a signature is needed.
-    _AT_FIRST_USE = {"PtxModule": "module", "parse": "module", "signatures_of": "signature"}
+    # The parser: saves 10 ms where only the error is needed.
+    _AT_FIRST_USE = {
+        "ptx.isa.module": "PtxModule parse",
+        "ptx.isa.signature": "signatures_of",
+        "ptx.signature": "KernelParam KernelSignature",
+    }
 
     def __getattr__(name: str) -> object:
-        if name in _AT_FIRST_USE:
-            return getattr(importlib.import_module(f"ptx.isa.{_AT_FIRST_USE[name]}"), name)
+        for module, names in _AT_FIRST_USE.items():
+            if name in names.split():
+                return getattr(importlib.import_module(module), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from math import prod
 
 from ptx.isa.errors import shortened
+from ptx.isa.instruction_facts import TYPE_BYTES
 from ptx.isa.lexer import Cursor, integer_value
 from ptx.isa.model import (
-    TYPE_BYTES,
     Element,
     FloatImmediate,
     Linkage,

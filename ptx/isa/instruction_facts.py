@@ -6,13 +6,18 @@ PTX ISA, "Instruction Set", "Memory Consistency Model".
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
-from ptx.isa.model import TYPE_BYTES, Instruction
-
+TYPE_BYTES: dict[str, int] = {
+    **{f"{kind}{bits}": bits // 8 for kind in "bsu" for bits in (8, 16, 32, 64)},
+    "b128": 16, "u128": 16, "s128": 16, "f16": 2, "f16x2": 4, "bf16": 2, "bf16x2": 4, "tf32": 4,
+    "f32": 4, "f32x2": 8, "f64": 8, "pred": 1, "u16x2": 4, "s16x2": 4, "u8x4": 4, "s8x4": 4,
+    "e4m3": 1, "e5m2": 1, "e4m3x2": 2, "e5m2x2": 2, "texref": 8, "samplerref": 8, "surfref": 8,
+}  # fmt: skip
+"""The bytes of a value of each type."""
 GENERIC: Final = "generic"
 ASYNC: Final = "async"
 """The proxy of bulk copies and of products of tensor cores."""
@@ -79,7 +84,7 @@ _MEETINGS: Final = frozenset({
 })  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)  # one object for each form
 class InstructionFacts:
     """The facts of one opcode with its modifiers.
 
@@ -117,35 +122,35 @@ class InstructionFacts:
 
     opcode: str
     kind: InstructionKind
-    copies_value: bool = False
-    passes_operand: bool = False
-    gives_number: bool = False
-    is_idempotent: bool = False
-    may_be_late: bool = False
-    has_two_words: bool = False
-    name: str = ""
-    type_suffix: str = ""
-    types: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
-    vector: int = 1
-    spaces: tuple[str, ...] = ()
-    space: str = GENERIC
-    reaches_cluster: bool = False
-    scope: str = "gpu"
-    is_strong: bool = False
-    acquires: bool = False
-    releases: bool = False
-    publishes: bool = False
-    is_narrow_fence: bool = False
-    proxy: str = GENERIC
-    is_asynchronous: bool = False
-    is_calculation: bool = False
-    reads_past_l1: bool = False
-    is_warp_group: bool = False
-    is_meeting: bool = False
-    ignores_nan_payload: bool = False
-    flushes_result: bool = False
-    matrices: int = 0
+    copies_value: bool
+    passes_operand: bool
+    gives_number: bool
+    is_idempotent: bool
+    may_be_late: bool
+    has_two_words: bool
+    name: str
+    type_suffix: str
+    types: tuple[str, ...]
+    words: tuple[str, ...]
+    vector: int
+    spaces: tuple[str, ...]
+    space: str
+    reaches_cluster: bool
+    scope: str
+    is_strong: bool
+    acquires: bool
+    releases: bool
+    publishes: bool
+    is_narrow_fence: bool
+    proxy: str
+    is_asynchronous: bool
+    is_calculation: bool
+    reads_past_l1: bool
+    is_warp_group: bool
+    is_meeting: bool
+    ignores_nan_payload: bool
+    flushes_result: bool
+    matrices: int
 
     @property
     def is_atomic(self) -> bool:
@@ -163,14 +168,21 @@ class InstructionFacts:
         return "volatile" in self.words
 
 
-def facts_of(instruction: Instruction) -> InstructionFacts:
-    """Return the facts of an instruction."""
-    return facts_of_words(instruction.opcode, instruction.modifiers)
+def is_known(opcode: str) -> bool:
+    """Whether the table has an opcode."""
+    return opcode in _OPCODES
 
 
-def known_opcodes() -> frozenset[str]:
-    """Return the opcodes that the table has."""
-    return frozenset(_OPCODES)
+class _Opcode(NamedTuple):
+    """The facts of an opcode that no modifier changes; `InstructionFacts` has what they mean."""
+
+    kind: InstructionKind
+    copies_value: bool = False
+    passes_operand: bool = False
+    gives_number: bool = False
+    is_idempotent: bool = False
+    may_be_late: bool = False
+    has_two_words: bool = False
 
 
 def _opcodes(
@@ -183,24 +195,15 @@ def _opcodes(
     is_idempotent: bool = False,
     may_be_late: bool = False,
     has_two_words: bool = False,
-) -> dict[str, InstructionFacts]:
-    return {
-        each: InstructionFacts(
-            each,
-            kind,
-            copies_value=copies_value,
-            passes_operand=passes_operand,
-            gives_number=gives_number,
-            is_idempotent=is_idempotent,
-            may_be_late=may_be_late,
-            has_two_words=has_two_words,
-        )
-        for each in opcodes.split()
-    }
+) -> dict[str, _Opcode]:
+    found = _Opcode(
+        kind, copies_value, passes_operand, gives_number, is_idempotent, may_be_late, has_two_words
+    )
+    return dict.fromkeys(opcodes.split(), found)
 
 
 _VIDEO: Final = "vadd{0} vsub{0} vabsdiff{0} vmin{0} vmax{0} vset{0}"
-_OPCODES: Final[dict[str, InstructionFacts]] = {
+_OPCODES: Final[dict[str, _Opcode]] = {
     **_opcodes("add sub", InstructionKind.ADDITION),
     **_opcodes("mul", InstructionKind.MULTIPLICATION),
     **_opcodes("fma mad", InstructionKind.MULTIPLY_ADD),
@@ -253,6 +256,7 @@ _OPCODES: Final[dict[str, InstructionFacts]] = {
     **_opcodes("trap", InstructionKind.TRAP),
     **_opcodes("brkpt nanosleep griddepcontrol setmaxnreg", InstructionKind.CONTROL),
 }  # fmt: skip
+_UNKNOWN: Final = _Opcode(InstructionKind.OTHER)
 # What an opcode means with its first modifier, where that is another kind.
 _KINDS: Final = {
     "bar.warp": InstructionKind.WARP_BARRIER,
@@ -270,9 +274,9 @@ _KEEP_PAYLOAD: Final = frozenset({"f32", "f64", "tf32"})  # targets of `cvt`
 
 
 @lru_cache(maxsize=4096)  # of which a text has few
-def facts_of_words(opcode: str, modifiers: tuple[str, ...]) -> InstructionFacts:
+def facts_of(opcode: str, modifiers: tuple[str, ...]) -> InstructionFacts:
     """Return the facts of an opcode with these modifiers, whatever its operands."""
-    found = _OPCODES.get(opcode) or InstructionFacts(opcode, InstructionKind.OTHER)
+    found = _OPCODES.get(opcode, _UNKNOWN)
     name = ".".join((opcode, *modifiers[:1]))
     kind = _KINDS.get(name, found.kind)
     words = frozenset(modifiers)
@@ -284,8 +288,8 @@ def facts_of_words(opcode: str, modifiers: tuple[str, ...]) -> InstructionFacts:
     scope = next((word for word in modifiers if word in _SCOPES), usual)
     proxy = _proxy(opcode, name, words)
     is_late_copy = kind in _COPIES and "async" in words
-    return replace(
-        found,
+    return InstructionFacts(
+        opcode=opcode,
         kind=kind,
         name=name,
         type_suffix=".".join(types),
@@ -304,6 +308,11 @@ def facts_of_words(opcode: str, modifiers: tuple[str, ...]) -> InstructionFacts:
         proxy=proxy,
         is_asynchronous=is_late_copy or proxy == ASYNC,
         may_be_late=is_late_copy or found.may_be_late,
+        copies_value=found.copies_value,
+        passes_operand=found.passes_operand,
+        gives_number=found.gives_number,
+        is_idempotent=found.is_idempotent,
+        has_two_words=found.has_two_words,
         reads_past_l1=not words.isdisjoint(("cg", "cv")),
         is_calculation=kind in _CALCULATIONS,
         is_warp_group=name == "wgmma.mma_async",

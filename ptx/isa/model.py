@@ -5,8 +5,15 @@ PTX ISA, "State Spaces, Types, and Variables", "Instruction Operands", "Directiv
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
+
+from ptx.isa.instruction_facts import TYPE_BYTES, InstructionFacts, facts_of
+
+_OF_CUDA: Final = re.compile(r"[/\\](?:nvidia|cuda[-.\w]*|targets)[/\\](?:.*[/\\])?include[/\\]")
 
 
 class Space(Enum):
@@ -29,14 +36,6 @@ class Linkage(Enum):
     VISIBLE = "visible"
     WEAK = "weak"
     COMMON = "common"
-
-
-TYPE_BYTES: dict[str, int] = {
-    **{f"{kind}{bits}": bits // 8 for kind in "bsu" for bits in (8, 16, 32, 64)},
-    "b128": 16, "u128": 16, "s128": 16, "f16": 2, "f16x2": 4, "bf16": 2, "bf16x2": 4, "tf32": 4,
-    "f32": 4, "f32x2": 8, "f64": 8, "pred": 1, "u16x2": 4, "s16x2": 4, "u8x4": 4, "s8x4": 4,
-    "e4m3": 1, "e5m2": 1, "e4m3x2": 2, "e5m2x2": 2, "texref": 8, "samplerref": 8, "surfref": 8,
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +164,23 @@ class SourceLocation:
     caller: SourceLocation | None = None
 
 
+def source_place(
+    location: SourceLocation | None, files: Mapping[int, str]
+) -> tuple[str | None, int | None]:
+    """The file and the line of a location; None where nothing tells.
+
+    Code that was inlined from a header of CUDA has the line that calls it: such as that of an
+    atomic operation of libcu++, and not one of its headers.
+    """
+    each = location
+    while each is not None:
+        file = files.get(each.file)
+        if file is not None and not _OF_CUDA.search(file):
+            return file, each.line
+        each = each.caller
+    return (None, None) if location is None else (files.get(location.file), location.line)
+
+
 @dataclass(frozen=True, slots=True)
 class Instruction:
     """One instruction: `@guard opcode.modifiers operands;` at a 1-based line of the PTX text.
@@ -182,6 +198,10 @@ class Instruction:
     location: SourceLocation | None
     written: str = ""
     used_bytes: int = 0
+    facts: InstructionFacts = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "facts", facts_of(self.opcode, self.modifiers))
 
     @property
     def text(self) -> str:

@@ -38,7 +38,7 @@ _OF_TARGETS = {"debug", "map_f64_to_f32", "texmode_independent", "texmode_unifie
 
 
 @dataclass(frozen=True, slots=True)
-class Uses:
+class NamesUsed:
     """The names that occur in a function's body, and the shared variables that it declares."""
 
     names: frozenset[str]
@@ -67,7 +67,7 @@ class PtxModule:
         self._clean = without_comments(text)
         self._lines = LineIndex(text)
         self._bodies: dict[str, Body] = {}
-        self._uses: dict[str, Uses] = {}
+        self._uses: dict[str, NamesUsed] = {}
         self.files: dict[int, str] = {
             int(found[1]): found[2] for found in _FILE.finditer(self._clean)
         }
@@ -127,14 +127,14 @@ class PtxModule:
         span = self._function(name).span
         return "" if span is None else self._clean[span[0] : span[1]]
 
-    def uses(self, name: str) -> Uses:
+    def uses(self, name: str) -> NamesUsed:
         """What a function's body uses, read once: many kernels may call one function."""
         found = self._uses.get(checks.instance_of("a function's name", name, str))
         if found is None:
             shared: list[Variable] = []
             for match in _SHARED.finditer(self._clean, *(self._function(name).span or (0, 0))):
                 shared += variables(Cursor(self._clean, *match.span()), Linkage.NONE, 0)
-            found = Uses(frozenset(_WORD.findall(self.body_text(name))), tuple(shared))
+            found = NamesUsed(frozenset(_WORD.findall(self.body_text(name))), tuple(shared))
             if name in self.device_functions:
                 self._uses[name] = found
         return found
@@ -399,3 +399,28 @@ def parse(text: str) -> PtxModule:
         if not value:
             raise syntax_error(text, 0, f"this is no PTX: it has no {name} directive")
     return module
+
+
+# CUDA C++ Programming Guide, "Launch Bounds": of a kernel with one of these the option is ignored.
+_LAUNCH_BOUNDS = {"maxnreg", "maxntid", "reqntid", "minnctapersm"}
+
+
+def with_register_limit(text: str, registers: int) -> str:
+    """Return PTX whose kernels may use so many registers a thread; lines keep their numbers.
+
+    NVRTC's `--maxrregcount` is for machine code; its PTX does not mention the limit.
+
+    Raises:
+        PtxSyntaxError: the text is wrong at module level.
+    """
+    places = [
+        entry.span[0]
+        for entry in parse(text).entries
+        if entry.span is not None and not _LAUNCH_BOUNDS & entry.directives.keys()
+    ]
+    parts: list[str] = []
+    start = 0
+    for place in sorted(places):
+        parts += [text[start:place], f".maxnreg {registers} "]
+        start = place
+    return "".join([*parts, text[start:]])

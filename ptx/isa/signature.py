@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptx.isa.errors import PtxSyntaxError
 from ptx.isa.model import Function, Parameter, Variable
-from ptx.isa.module import PtxModule, Uses, parse
+from ptx.isa.module import NamesUsed, PtxModule, parse
 from ptx.signature import KernelParam, KernelSignature
 
 
@@ -56,7 +56,7 @@ def shared_layout(shared: tuple[Variable, ...]) -> tuple[dict[str, int], int]:
     return offsets, start if dynamic else end
 
 
-def _reached(module: PtxModule, name: str) -> dict[str, Uses]:
+def _reached(module: PtxModule, name: str) -> dict[str, NamesUsed]:
     """What a function uses, and each function whose name occurs in its body, or in theirs."""
     found = {name: module.uses(name)}
     waiting = [name]

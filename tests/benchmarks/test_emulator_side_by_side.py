@@ -9,9 +9,8 @@ import pytest
 
 from benchmarks import report
 from benchmarks.emulator import side_by_side
-from benchmarks.emulator.cases import Argument, Case, Sizes, cases
+from benchmarks.emulator.cases import Argument, Case, Outcome, Sizes, Task, cases
 from benchmarks.emulator.device import Device
-from benchmarks.emulator.task import Outcome, Task
 
 SMALL = Sizes(saxpy=512, reduction=512, shuffle=512, product=32, picture=16, limit=40, bytes=700,
               histogram_blocks=2, exact=True)  # fmt: skip

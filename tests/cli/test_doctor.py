@@ -78,6 +78,10 @@ def test_a_machine_that_is_well_has_nothing_to_mend() -> None:
             Severity.WARNING, "two majors of CUDA: nvidia-cuda-nvrtc", "keep one",
         ),
         (
+            {"other_ptx": ["ptx-assembler"]},
+            Severity.WARNING, "ptx-assembler has a package ptx, too", "an environment of its own",
+        ),
+        (
             {"headers": ptx.CudaHeaders(
                 (13, 0), (HeaderFolder("/opt/h", "toolkit", (("runtime", (12, 9)),)),)
             )},

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import gc
+import re
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +16,7 @@ import pytest
 import cudadrv
 from cudadrv import CudaArray, MipmappedArray, Stream, Surface, Texture, emulator
 from cudadrv.driver.driver_api import FUNCTIONS
+from cudadrv.driver.functions import flagged
 from cudadrv.errors import CudaError
 from tests.bump_kernel import PTX
 
@@ -64,6 +68,19 @@ def test_every_function_that_destroys_is_among_them() -> None:
     )  # fmt: skip
     found = {name for name in FUNCTIONS if name.endswith(ends)}
     assert found == {*MADE, *GIVE_UP_A_REFERENCE, *OF_OTHER_PROCESSES}
+
+
+def test_what_handles_call_to_destroy_may_come_in_the_middle_of_another_call() -> None:
+    called = {
+        node.attr
+        for path in Path(cudadrv.__file__).parent.rglob("*.py")
+        for function in ast.walk(ast.parse(path.read_text()))
+        if isinstance(function, ast.FunctionDef) and function.name == "_destroy"
+        for node in ast.walk(function)
+        if isinstance(node, ast.Attribute) and re.match("cu[A-Z]", node.attr)
+    }
+    assert len(called) > 15
+    assert called - {"cuStreamSynchronize"} <= set(flagged("frees"))
 
 
 @pytest.mark.parametrize("code", CODES)

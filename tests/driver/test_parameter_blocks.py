@@ -7,15 +7,16 @@ import struct
 import pytest
 
 import ptx
-from cudadrv.launch.arguments import Parameter
-from cudadrv.launch.kinds import Kind
+from cudadrv.launch.arguments import KernelParameter, Kind
 from cudadrv.launch.parameters import packer
 
 
-def _parameters(*places: tuple[str, int, int]) -> list[Parameter]:
+def _parameters(*places: tuple[str, int, int]) -> list[KernelParameter]:
     """Parameters of a PTX type, size and offset each."""
     return [
-        Parameter("k", number, ptx.KernelParam(f"p{number}", kind, size, size, offset, None, 1))
+        KernelParameter(
+            "k", number, ptx.KernelParam(f"p{number}", kind, size, size, offset, None, 1)
+        )
         for number, (kind, size, offset) in enumerate(places)
     ]
 

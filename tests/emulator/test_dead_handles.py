@@ -10,6 +10,7 @@ from typing import Final, get_type_hints
 
 import pytest
 
+from cudadrv.driver import _api
 from cudadrv.driver._api import (
     CUarray,
     CUcontext,
@@ -116,7 +117,7 @@ def test_every_function_with_a_handle_is_among_them() -> None:
         (name, parameter)
         for name, function in ((name, getattr(OpenApi, name)) for name in dir(OpenApi))
         if name.startswith("cu")
-        for parameter, hint in get_type_hints(function).items()
+        for parameter, hint in get_type_hints(function, localns=vars(_api)).items()
         if hint in HANDLES and parameter != "return"
     }
     # Only another process has memory that this one closes: see test_interprocess.py.

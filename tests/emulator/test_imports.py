@@ -64,9 +64,9 @@ with emulator.session():
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert "cudadrv.stream.context" in loaded
+    assert "cudadrv.stream" in loaded
     assert not loaded & {
-        "cudadrv.launch.module",
+        "cudadrv.launch",
         "hashlib",
         "ptx.emulate.codegen",
         "ptx.emulate.count",
@@ -102,6 +102,30 @@ with emulator.session(order="immediate", check=()):
         "ptx.emulate.check.race_check",
         "ptx.emulate.count.chunk_counts",
     }
+
+
+def test_threads_may_load_the_first_modules_of_a_process_at_once() -> None:
+    code = """
+import threading
+from cudadrv import emulator
+from cudadrv.driver._api import CUdevice
+text = b'.version 8.0\\n.target sm_90\\n.address_size 64\\n.visible .entry k() { ret; }\\0'
+results = []
+with emulator.session(devices=4) as driver:
+    driver.cuInit(0)
+    begin = threading.Barrier(8)
+    def load(device):
+        driver.cuCtxSetCurrent(driver.cuDevicePrimaryCtxRetain(CUdevice(device))[1])
+        begin.wait()
+        code, module = driver.cuModuleLoadData(text)
+        results.append((int(code), int(driver.cuModuleGetFunction(module, b'k')[0])))
+    threads = [threading.Thread(target=load, args=(number % 4,)) for number in range(8)]
+    for each in threads: each.start()
+    for each in threads: each.join()
+print(results == [(0, 0)] * 8)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True", done.stderr
 
 
 def test_each_chapter_of_the_driver_stands_on_one_base() -> None:

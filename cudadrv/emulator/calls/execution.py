@@ -16,6 +16,7 @@ from ...driver._api import (
     CUfunction,
     CUfunction_attribute,
     CUlaunchAttributeID,
+    CUlaunchAttributeValue,
     CUlaunchConfig,
     CUlimit,
     CUmodule,
@@ -32,9 +33,8 @@ from ..modules import (
     KernelFunction,
     Shape,
     attribute_of,
-    blocks_per_sm,
     parameter_of,
-    registers_of,
+    resident_blocks,
     set_attribute,
 )
 from ..node_kind import NodeKind, Run
@@ -114,12 +114,8 @@ class ExecutionCalls(CallRules):
         if not size:
             raise invalid_value("the configuration has no clusters")
         device = function.module.context.device
-        blocks = blocks_per_sm(
-            device.attributes,
-            config.blockDimX * config.blockDimY * config.blockDimZ,
-            registers_of(function, device),
-            function.signature.shared_bytes + config.sharedMemBytes,
-        )
+        threads = config.blockDimX * config.blockDimY * config.blockDimZ
+        blocks = resident_blocks(function, device, threads, config.sharedMemBytes)
         return SUCCESS, blocks * device.profile.sm_count // size
 
     @call
@@ -134,12 +130,7 @@ class ExecutionCalls(CallRules):
         if dynamic_smem_size > function.max_dynamic:
             return SUCCESS, 0
         device = function.module.context.device
-        return SUCCESS, blocks_per_sm(
-            device.attributes,
-            block_size,
-            registers_of(function, device),
-            function.signature.shared_bytes + dynamic_smem_size,
-        )
+        return SUCCESS, resident_blocks(function, device, block_size, dynamic_smem_size)
 
     @call
     def cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
@@ -245,27 +236,22 @@ class ExecutionCalls(CallRules):
 
         Attributes that only hint at scheduling have no effect; those with events are not supported.
         """
-        cooperative, cluster, is_early = False, NO_CLUSTER, False
+        is_early = False
+        shape = Shape(
+            (config.gridDimX, config.gridDimY, config.gridDimZ),
+            (config.blockDimX, config.blockDimY, config.blockDimZ),
+            config.sharedMemBytes,
+        )
         for attribute in config.attrs[: config.numAttrs]:
-            if attribute.id == CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-                cooperative = bool(attribute.value.cooperative)
-            elif attribute.id == CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-                extents = attribute.value.clusterDim
-                cluster = (extents.x, extents.y, extents.z)
-            elif attribute.id == _EARLY:
+            if attribute.id == _EARLY:
                 is_early = bool(attribute.value.programmaticStreamSerializationAllowed)
             elif attribute.id in _NEEDS_EVENT:
                 raise CallError(
                     CUresult.CUDA_ERROR_NOT_SUPPORTED,
                     f"the emulator takes no launch attribute {int(attribute.id)}",
                 )
-        shape = Shape(
-            (config.gridDimX, config.gridDimY, config.gridDimZ),
-            (config.blockDimX, config.blockDimY, config.blockDimZ),
-            config.sharedMemBytes,
-            cooperative,
-            cluster,
-        )
+            else:
+                shape = with_attribute(shape, attribute.id, attribute.value)
         self._launch(f, shape, config.hStream, kernel_params, extra, is_early=is_early)
         return OK
 
@@ -313,6 +299,16 @@ class ExecutionCalls(CallRules):
         if stream.capture is not None:
             stream.capture.tell(stream, host_params(function, argument))
         return OK
+
+
+def with_attribute(shape: Shape, attribute: int, value: CUlaunchAttributeValue) -> Shape:
+    """Return a launch's shape with an attribute: cooperative or clusters; others have no effect."""
+    if attribute == CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+        return replace(shape, cooperative=bool(value.cooperative))
+    if attribute == CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+        extents = value.clusterDim
+        return replace(shape, cluster=(extents.x, extents.y, extents.z))
+    return shape
 
 
 def _running(driver: CallRules, ready: KernelCall, dependency: GridDependency | None = None) -> Run:

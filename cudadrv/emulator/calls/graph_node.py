@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -46,7 +46,7 @@ from ..node_kind import NodeKind
 from ..streams import NON_BLOCKING, Stream, StreamCapture
 from ..timeline.queues import nothing
 from .call import call, pointer_to
-from .execution import host_params, kernel_work
+from .execution import host_params, kernel_work, with_attribute
 from .graph import UNCOPIED, copied_graph, forget_graph, release
 from .library import function_of
 from .memory_fill import Rows, fill_rows
@@ -121,8 +121,7 @@ class GraphNodeCalls(CallRules):
         """Let nodes come after others; no edge twice. Instantiation refuses a circle."""
         graph = self._graph(h_graph)
         with self._lock:
-            for number in range(num_dependencies):
-                first, then = self._ends(graph, from_, to, number)
+            for first, then in self._edges(graph, from_, to, num_dependencies):
                 if first in then.after or first is then:
                     raise invalid_value("the edge is there already, or of a node to itself")
                 then.after[first] = None
@@ -141,25 +140,26 @@ class GraphNodeCalls(CallRules):
         """Let nodes come after others no more."""
         graph = self._graph(h_graph)
         with self._lock:
-            for number in range(num_dependencies):
-                first, then = self._ends(graph, from_, to, number)
+            for first, then in self._edges(graph, from_, to, num_dependencies):
                 if first not in then.after:
                     raise invalid_value("there is no such edge")
                 del then.after[first]
         return OK
 
-    def _ends(
+    def _edges(
         self,
         graph: Graph,
         from_: Sequence[CUgraphNode] | None,
         to: Sequence[CUgraphNode] | None,
-        number: int,
-    ) -> tuple[Node, Node]:
-        if from_ is None or to is None or number >= min(len(from_), len(to)):
-            raise invalid_value("fewer edges are given than their number says")
-        (first,) = self._several(graph, from_[number : number + 1], 1)
-        (then,) = self._several(graph, to[number : number + 1], 1)
-        return first, then
+        count: int,
+    ) -> Iterator[tuple[Node, Node]]:
+        """Yield both nodes of each edge; an edge before a wrong one has been used by then."""
+        for number in range(count):
+            if from_ is None or to is None or number >= min(len(from_), len(to)):
+                raise invalid_value("fewer edges are given than their number says")
+            (first,) = self._several(graph, from_[number : number + 1], 1)
+            (then,) = self._several(graph, to[number : number + 1], 1)
+            yield first, then
 
     @call
     def cuGraphGetEdges(
@@ -277,12 +277,7 @@ class GraphNodeCalls(CallRules):
         launch = node.work.launch
         if launch is None or value is None:
             raise invalid_value("the node is no kernel's, or the value is null")
-        shape = launch.shape
-        if attr == CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-            shape = replace(shape, cooperative=bool(value.cooperative))
-        elif attr == CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-            extents = value.clusterDim
-            shape = replace(shape, cluster=(extents.x, extents.y, extents.z))
+        shape = with_attribute(launch.shape, attr, value)
         node.work = kernel_work(self, launch.function, shape, launch.parameters)
         return OK
 
@@ -595,7 +590,7 @@ def _kind_of(params: CUgraphNodeParams) -> NodeKind:
 def _record(event: Event) -> None:
     """Record an event, as its node does.
 
-    Where work is queued, its operation tells the time.
+    Its operation has the time where work is queued.
     """
     event.capture, event.tip = None, frozenset()
     event.time_ns = time.perf_counter_ns()

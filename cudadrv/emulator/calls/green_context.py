@@ -1,7 +1,7 @@
 """Green contexts: contexts on a part of a device's multiprocessors.
 
 CUDA Driver API: "Green Contexts". Kernels run on the emulator as they run on all of it; what a
-context has is said, and bounds cooperative grids. What is co-scheduled has no effect but on the
+context has is said, and bounds cooperative grids. Co-scheduling only affects the
 sizes of groups.
 """
 

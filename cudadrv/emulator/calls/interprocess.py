@@ -13,7 +13,7 @@ import struct
 from dataclasses import dataclass
 from typing import Final, Self
 
-from ptx.emulate.memory.file_pages import CAN_SHARE
+from ptx.emulate.memory.device_memory import CAN_SHARE
 
 from ...driver._api import (
     CUdeviceptr,

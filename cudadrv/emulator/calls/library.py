@@ -40,7 +40,7 @@ class LibraryCalls(CallRules):
         num_library_options: int,
         /,
     ) -> tuple[CUresult, int]:
-        """Read an image. What is wrong with it shows here, but for what a device refuses."""
+        """Read an image. Its errors show here, except those of a device that refuses it."""
         from ..module_loading import read_image  # as in `ModuleCalls`
 
         library = Library(next(self._handles), read_image(bytes(code)))

@@ -1,7 +1,7 @@
 """Device memory, pinned and managed memory, and memory that is page-locked afterwards.
 
 CUDA Driver API: "Memory Management". Devices reach host memory at its own address (unified
-addressing).
+addressing). CUDA arrays are of the same chapter.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class MemoryCalls(CallRules):
 
     @call
     def cuMemHostGetDevicePointer(self, p: int, flags: int, /) -> tuple[CUresult, CUdeviceptr]:
-        """Where a device finds page-locked memory: at its own address."""
+        """The address of page-locked memory on a device: its own address."""
         self._current()
         if flags or self._host.find(p) is None:
             raise invalid_value(f"{p:#x} is no page-locked memory")
@@ -176,7 +176,7 @@ class MemoryCalls(CallRules):
 
     @call
     def cuMemGetAddressRange(self, dptr: CUdeviceptr, /) -> tuple[CUresult, CUdeviceptr, int]:
-        """Where the allocation that holds an address begins, and its size."""
+        """The start and the size of the allocation that holds an address."""
         self._current()
         address = int(dptr)
         host = self._host.find(address)

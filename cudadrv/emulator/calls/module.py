@@ -1,6 +1,6 @@
 """Modules: loading, linking, their functions and their variables.
 
-CUDA Driver API: "Module Management". What is wrong with an image is in the JIT error log, in
+CUDA Driver API: "Module Management". The errors of an image are in the JIT error log, in
 cuGetErrorString and in `Emulator.last_fault`. The driver's linker links PTX to PTX here.
 """
 
@@ -194,7 +194,7 @@ class ModuleCalls(CallRules):
     def cuLinkComplete(self, state: CUlinkState, /) -> tuple[CUresult, int, int]:
         """Link; the image is there until the link is destroyed."""
         from ptx.isa.linked_text import link_texts, undefined_in  # 5 ms: few programs link
-        from ptx.isa.register_limit import with_register_limit
+        from ptx.isa.module import with_register_limit
 
         link = self._link(state)
         try:

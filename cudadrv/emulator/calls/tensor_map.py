@@ -75,7 +75,7 @@ class Modes(NamedTuple):
 
 
 class TensorExtents(NamedTuple):
-    """Where a tensor lies; innermost dimension first."""
+    """A tensor in memory, innermost dimension first."""
 
     element: int
     rank: int
@@ -440,7 +440,7 @@ class TensorMapFunctions:
         self._callbacks: dict[str, CFuncPtr] = {}
 
     def address(self, name: str) -> int:
-        """Where a function is; 0 for one that is not here."""
+        """Return the address of a function; 0 for an unknown one."""
         if name not in FUNCTIONS:
             return 0
         made = self._callbacks.get(name)

@@ -13,7 +13,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ptx.emulate.memory.texture import AddressMode, Image, Texture
+from ptx.emulate.memory.texture_object import AddressMode, TexelImage, TextureObject
 
 from ...driver._api import (
     CUDA_RESOURCE_DESC,
@@ -127,7 +127,7 @@ class TextureCalls(CallRules):
 
     def _resource(
         self, resource: CUDA_RESOURCE_DESC | None, context: Context
-    ) -> tuple[CUresourcetype, tuple[Image, ...]]:
+    ) -> tuple[CUresourcetype, tuple[TexelImage, ...]]:
         """The kind of a resource, and its images.
 
         Raises:
@@ -153,7 +153,7 @@ class TextureCalls(CallRules):
             return kind, (linear_image(resource, context.device),)
         return kind, (pitched_image(resource, context.device),)
 
-    def _image(self, handle: CUarray, context: Context) -> Image:
+    def _image(self, handle: CUarray, context: Context) -> TexelImage:
         found = self._arrays.get(int(handle))
         if found is None:
             raise invalid_value(f"the resource {int(handle):#x} is no live array")
@@ -169,7 +169,7 @@ class TextureCalls(CallRules):
             )
 
 
-def linear_image(resource: CUDA_RESOURCE_DESC, device: DeviceState) -> Image:
+def linear_image(resource: CUDA_RESOURCE_DESC, device: DeviceState) -> TexelImage:
     """Texels in a row, in plain memory.
 
     Raises:
@@ -181,10 +181,10 @@ def linear_image(resource: CUDA_RESOURCE_DESC, device: DeviceState) -> Image:
     if nbytes >= _MOST_LINEAR_BYTES:
         raise invalid_value(f"a texture of {nbytes} bytes is larger than any device takes")
     address = _placed(int(linear.devPtr), nbytes, device)
-    return Image(device.memory, address, kind, channels, nbytes // texel)
+    return TexelImage(device.memory, address, kind, channels, nbytes // texel)
 
 
-def pitched_image(resource: CUDA_RESOURCE_DESC, device: DeviceState) -> Image:
+def pitched_image(resource: CUDA_RESOURCE_DESC, device: DeviceState) -> TexelImage:
     """Texels in rows, in plain memory.
 
     Raises:
@@ -214,7 +214,7 @@ def pitched_image(resource: CUDA_RESOURCE_DESC, device: DeviceState) -> Image:
         )
     nbytes = pitch * (height - 1) + row if width and height else 0
     address = _placed(int(pitched.devPtr), nbytes, device)
-    return Image(device.memory, address, kind, channels, width, height, row_bytes=pitch)
+    return TexelImage(device.memory, address, kind, channels, width, height, row_bytes=pitch)
 
 
 def _channels(channels: int) -> int:
@@ -242,8 +242,8 @@ def _placed(address: int, nbytes: int, device: DeviceState) -> int:
 
 
 def read_texture(
-    descriptor: CUDA_TEXTURE_DESC | None, levels: tuple[Image, ...], kind: CUresourcetype
-) -> Texture:
+    descriptor: CUDA_TEXTURE_DESC | None, levels: tuple[TexelImage, ...], kind: CUresourcetype
+) -> TextureObject:
     """How images are read.
 
     Raises:
@@ -267,7 +267,7 @@ def read_texture(
         min(max(0.0 if math.isnan(bound) else bound, 0.0), last)
         for bound in (descriptor.minMipmapLevelClamp, descriptor.maxMipmapLevelClamp)
     )
-    return Texture(
+    return TextureObject(
         levels,
         (x, y, z),
         linear=bool(linear),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ptx.emulate.memory.reservation import Reservation
+from ptx.emulate.memory.device_memory import Reservation
 from ptx.emulate.model.errors import OutOfMemory
 
 from ...driver._api import (

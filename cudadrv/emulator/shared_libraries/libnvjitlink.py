@@ -23,7 +23,7 @@ from typing import Final
 import ptx
 from ptx.errors import PtxError
 from ptx.isa.linked_text import link_texts
-from ptx.isa.register_limit import with_register_limit
+from ptx.isa.module import with_register_limit
 
 from ...driver.functions import read_table
 from .handlers import put_bytes, put_size, put_uint, sizes_at

@@ -1,10 +1,11 @@
 """Accesses of launches, copies, fills, allocations and frees that nothing orders, and of the host.
 
-Each is compared with those of other tracks of the logical time that it does not come after. What
-the host has waited for is forgotten, as all that follows comes after it.
+Each access is compared with the accesses of other tracks of the logical time that do not come
+before it. Accesses that the host has waited for are dropped, as everything later comes after them.
 
-Of the host it is known what it changes in pinned and managed memory, and what the library reads
-there for it. It is taken to do so by accesses that kernels may meet with atomic or volatile ones.
+Two kinds of accesses of the host are known: its changes of pinned and managed memory, and reads
+that the library makes there for its user. Both count as strong accesses, which kernels may meet
+with atomic or volatile ones.
 """
 
 from __future__ import annotations
@@ -185,7 +186,7 @@ class HostWrites:
                 each.before[part] = each.now[part]
 
     def written_alone(self) -> Numbers:
-        """What an operation has written, which is taken over; nothing if others run as well."""
+        """Return the writes of an operation that runs alone, taken over; nothing beside others."""
         found = self._changed()
         return found if self._is_alone else _NOTHING
 
@@ -264,7 +265,7 @@ class LogicalTime:
         return Timestamp(next(self._moments), track.number, track.last, after, kind, place)
 
     def now(self, stream: Stream) -> Clock:
-        """What is over once all is that a stream has, or would wait for, now."""
+        """Return the clock at the end of everything that a stream has, or would wait for, now."""
         found = dict(self._host)
         for other, track in self._tracks.items():
             if other is stream or wait_for_each_other(stream, other):
@@ -272,7 +273,7 @@ class LogicalTime:
         return found
 
     def wait(self, stream: Stream, clock: Clock) -> None:
-        """What comes next in a stream comes after this."""
+        """Order the next work of a stream after this clock."""
         track = self._tracks.get(stream)
         if track is None:
             track = self._tracks[stream] = Track(next(self._track_numbers))
@@ -280,7 +281,7 @@ class LogicalTime:
         _join(track.clock, clock)
 
     def of(self, owner: Context | DeviceState) -> Clock:
-        """What is over once all work of a context or a device is."""
+        """Return the clock at the end of all work of a context or a device."""
         found: Clock = {}
         for stream, track in self._tracks.items():
             if owner in (stream.context, stream.context.device):
@@ -288,7 +289,7 @@ class LogicalTime:
         return found
 
     def all(self) -> Clock:
-        """What is over once everything is that was called."""
+        """Return the clock at the end of everything that was called."""
         found: Clock = {}
         for track in self._tracks.values():
             _join(found, track.clock)
@@ -448,7 +449,7 @@ class ConcurrentAccesses:
                 self._host_writes.end()
 
     def _take_over(self, moment: Timestamp) -> None:
-        """What an operation has written that does not say where is not the host's."""
+        """Take over the writes of a kernel, which does not say where: they are not the host's."""
         if moment.kind is NodeKind.KERNEL:
             self._host_writes.take_over()
         elif moment.kind is NodeKind.HOST:
@@ -470,8 +471,8 @@ class ConcurrentAccesses:
         """The host has waited for what an event says."""
         with self._lock:
             self._look_at_host()
-            # What was called before, and runs later or in another thread now, may still meet what
-            # the host has waited for, or be a part of it.
+            # An earlier call that runs later, or in another thread now, may still meet accesses
+            # that the host has waited for, or be one of them.
             forgets = not self._pending
             over = self._time.host_waits(clock, forgets=forgets)
             if not forgets:
@@ -495,7 +496,7 @@ class ConcurrentAccesses:
             else:
                 self.host_waits(self._time.of(waited))
 
-    # What the host does.
+    # Accesses of the host.
 
     def host_reads(self, array: NDArray[Any], /) -> None:
         """The library reads an array of the host for its user now."""
@@ -526,7 +527,7 @@ class ConcurrentAccesses:
             for ways in self._past.values() for past in ways.values() for each in past
         )  # fmt: skip
 
-    # What is accessed.
+    # Accesses of operations.
 
     def born(self, address: int) -> None:
         """An allocation begins here; what was done to its place before is of another one.
@@ -597,7 +598,7 @@ class ConcurrentAccesses:
     def _pairs(
         self, doer: Doer, parts: list[AccessedBytes]
     ) -> Iterator[tuple[PastAccesses, AccessedBytes]]:
-        """What an operation does not come after, and may not meet, with what it does there."""
+        """Yield earlier accesses that an operation may race with, each with its own part."""
         for track, ways in self._past.items():
             if track == doer.moment.track:
                 continue

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from .queues import QueuedOperation
     from .timeline import Timeline
 
-# CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES and _ALLOW_INTERNAL_DEPENDENCIES. What has been
-# freed by now (_ALLOW_OPPORTUNISTIC) is free for all.
+# CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES and _ALLOW_INTERNAL_DEPENDENCIES. Memory
+# whose free has run by now (_ALLOW_OPPORTUNISTIC) is free for all.
 _FOLLOW_EVENTS: Final = 1
 _INTERNAL: Final = 3
 
@@ -45,7 +45,7 @@ class FreedPiece:
 
 
 class FreedMemory:
-    """The queued frees of all devices. What changes it holds the lock of the memory's device."""
+    """The queued frees of all devices; the lock of the memory's device guards each change."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline

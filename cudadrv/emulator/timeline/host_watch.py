@@ -1,7 +1,7 @@
-"""Host memory that queued operations use: whether the host keeps its hands off it.
+"""The watch over host memory that queued operations use: the host must not touch it meanwhile.
 
-What an operation will read or write is compared, when it runs, with what it was at the call. What
-other operations write in between is no fault, so their writes are taken over.
+Memory that an operation will read or write is compared, when the operation runs, with its contents
+at the call. Writes of other operations in between are no fault, so they are taken over.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # More than this is not watched: a checksum of it costs tens of milliseconds.
 _MOST_BYTES: Final = 64 << 20
-# What all ranges may have together to be looked at in every call that queues something.
+# Up to so many bytes of all ranges, every call that queues something looks at them.
 _OFTEN_BYTES: Final = 256 << 10
 _WRITERS: Final = (NodeKind.KERNEL, NodeKind.HOST)
 
@@ -135,7 +135,7 @@ OrderFinding: TypeAlias = HostChange | EarlyRead
 def early_read(
     copy: QueuedOperation, ranges: Numbers, place: str, repeated_by: str, *, is_queued: bool
 ) -> EarlyRead | None:
-    """What is told where bytes are read that a copy is still to write; None where it is not.
+    """Return the finding where bytes are read that a copy will write; None if there are none.
 
     `ranges` are (n, 2) addresses and sizes.
     """
@@ -143,7 +143,7 @@ def early_read(
         firsts = np.maximum(ranges[:, 0], each.address)
         ends = np.minimum(ranges.sum(axis=1), each.address + each.nbytes)
         met = np.flatnonzero(firsts < ends)
-        # Of the others, a check for races tells.
+        # The race check reports the others.
         if each.is_written and each.is_watched and len(met):
             first, nbytes = int(firsts[met[0]]), int((ends - firsts)[met[0]])
             part = replace(each, address=first, nbytes=nbytes)

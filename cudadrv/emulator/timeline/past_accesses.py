@@ -79,11 +79,11 @@ class PastAccesses:
 
     @staticmethod
     def of(part: AccessedBytes, doer: Doer) -> PastAccesses:
-        """What an operation has accessed just now."""
+        """Return the accesses of an operation that ran just now."""
         return PastAccesses(part, (doer,), np.zeros(len(part.starts), np.int64), doer.moment.index)
 
     def since(self, index: int) -> PastAccesses | None:
-        """What came after a moment; None if nothing did."""
+        """Return the accesses after a moment; None if there are none."""
         if self.last <= index:
             return None
         if len(self.doers) == 1:
@@ -100,7 +100,7 @@ def ranges_of(ranges: Iterable[Range], *, writes: bool) -> AccessedBytes:
 
 
 def elements_of(array: NDArray[Any]) -> Numbers:
-    """Where the elements of an array lie, in their order: all together where it is dense."""
+    """Return the ranges of an array's elements, in their order; one range if it is dense."""
     address = array.ctypes.data
     if array.flags.c_contiguous:
         return np.array([(address, array.nbytes)], np.int64)
@@ -151,7 +151,7 @@ def meeting(one: AccessedBytes, other: AccessedBytes) -> list[tuple[int, int]]:
 
 
 def as_one(past: list[PastAccesses]) -> PastAccesses:
-    """What was accessed last where, of all these, which are in their order."""
+    """Return the last access of each byte, of accesses given in their order."""
     # Sorting takes a tenth of the time that numpy.unique takes.
     bounds = np.sort(np.concatenate([e for p in past for e in (p.part.starts, p.part.ends)]))
     bounds = bounds[np.r_[True, bounds[1:] != bounds[:-1]]]

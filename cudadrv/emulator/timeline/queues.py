@@ -159,7 +159,7 @@ class Queues:
             dependency.ahead = ahead.dependency
 
     def let_go(self, operation: QueuedOperation) -> bool:
-        """What a kernel lets begin waits for it no longer; whether there was anything."""
+        """Let the launches begin that wait for a kernel's permission; return whether any did."""
         early = [each for each in operation.after if each.early_behind is operation]
         for each in early:
             operation.after.remove(each)
@@ -195,7 +195,7 @@ class Queues:
         return sorted(found, key=attrgetter("number"))
 
     def tails(self, stream: Stream) -> list[QueuedOperation]:
-        """What comes last before anything new in a stream, of each queue that counts."""
+        """Return the last operation of each queue that new work in a stream comes after."""
         return [
             queue[-1] for other, queue in list(self._of.items()) if queue and orders(stream, other)
         ]

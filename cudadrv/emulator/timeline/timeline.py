@@ -10,8 +10,8 @@ the same thread.
 
 A signal handler or a finalizer may call in the middle of another call of its thread. Such a nested
 call runs only what it has to wait for. The wait is refused if its own thread executes some of that
-below, as it could never end. What a nested call queues in the middle of a change of the queues
-arrives, and the end of that change admits it.
+below, as it could never end. Operations that a nested call queues in the middle of a change of the
+queues arrive, and the end of that change admits them.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class LateErrors:
             return
         code = refusal.code
         if refusal.cause is None:
-            # What a call would refuse; queued, it is an access to memory that is gone by now.
+            # A call would be refused; queued, it is an access to memory that is gone by now.
             code = CUresult.CUDA_ERROR_ILLEGAL_ADDRESS
         call = _CALLS.get(operation.kind, "a queued operation")
         context.device.fault = Failure(call, code, text, refusal.cause)
@@ -266,7 +266,7 @@ class Timeline:
         """Whether the call is in the middle of another one of its thread."""
         return self._thread.is_nested
 
-    # What is put into the queues.
+    # Putting operations into the queues.
 
     def submit(
         self,
@@ -351,7 +351,7 @@ class Timeline:
         self._watch.begin(new)
 
     def tails(self, stream: Stream) -> list[QueuedOperation]:
-        """What comes last before anything new in a stream, of each queue that counts."""
+        """Return the last operation of each queue that new work in a stream comes after."""
         with self._lock:
             arrived = [each for each, _ in list(self._arrivals) if orders(stream, each.stream)]
             return self._queued_last(stream) + arrived
@@ -375,7 +375,7 @@ class Timeline:
         self._admit(new, lambda: self._add(new, self._queues.tails_of(context.device)))
         self.proceed()
 
-    # What is queued.
+    # Queued operations.
 
     def pending(self) -> list[QueuedOperation]:
         """The operations that have not run, in the order of their calls; no markers."""
@@ -391,7 +391,7 @@ class Timeline:
         self._tell([each for each in found if each is not None])
 
     def _early_reads_of(self, new: QueuedOperation) -> Iterator[OrderFinding]:
-        """What a new operation reads of the host that nothing orders after the copy to there."""
+        """Yield the host memory that a new operation reads before the copy to it has run."""
         read = [e for e in new.host if not e.is_written and e.is_watched]
         if not read:
             return
@@ -407,7 +407,7 @@ class Timeline:
     ) -> EarlyRead | None:
         return early_read(copy, ranges, place, self.order.repeated_by, is_queued=is_queued)
 
-    # What comes in the middle of something.
+    # Calls in the middle of another one.
 
     def _admit(self, new: QueuedOperation, add: Callable[[], None]) -> None:
         """Let `add` put something new into its queue, after what has arrived."""
@@ -426,12 +426,12 @@ class Timeline:
             self._changes.forget()
 
     def _queued_last(self, stream: Stream) -> list[QueuedOperation]:
-        """What comes last before anything that is put into a queue now; the lock is held."""
+        """Return the operations that new work in a stream comes after now; the lock is held."""
         found, below = self._queues.tails(stream), self._below()
         return found if below is None or not orders(stream, below.stream) else [*found, below]
 
     def _below(self) -> QueuedOperation | None:
-        """What this thread executes at its call, below a nested one; the lock is held."""
+        """Return the operation that this thread's outer call executes; the lock is held."""
         thread = self._thread
         stream = thread.executing
         if stream is None or not thread.is_nested:
@@ -453,10 +453,10 @@ class Timeline:
                 below, thread.below = thread.below, None
                 self._end(below)
 
-    # What makes them run.
+    # Running operations.
 
     def proceed(self, stream: Stream | None = None) -> None:
-        """What a call does that needs nothing: markers, steps of the seed, room in a full queue."""
+        """Run markers, steps of the seed and the first of a full queue; nothing is needed."""
         if self.is_nested:
             return
         while self._queues.markers and (marker := self._take_marker()) is not None:
@@ -494,7 +494,7 @@ class Timeline:
             raise _nested_wait()
 
     def _needed(self, pending: list[QueuedOperation]) -> set[QueuedOperation] | None:
-        """What is to run for these; None where that is what a nested call is in the middle of."""
+        """Return the operations to run for these; None if a nested call is in the middle of one."""
         with self._lock:
             self._forget_interrupted_change()
             if self._changes.are_under_way:
@@ -524,7 +524,7 @@ class Timeline:
     def _next(
         self, pending: list[QueuedOperation], needed: set[QueuedOperation], widens: bool
     ) -> QueuedOperation | None:
-        """What to run next, taken; None once the pending ones are done, or cannot be from here."""
+        """Take the next operation to run; None once pending ones are done, or cannot be here."""
         while not all(each.is_done for each in pending):
             operation = self._take(needed, widens)
             if operation is not None:

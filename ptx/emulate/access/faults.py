@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.memory.device_memory import Allocation
-from ptx.emulate.memory.extents import Span, outside
 from ptx.emulate.memory.generic_addresses import PARAM_WINDOW, WINDOW_BYTES
+from ptx.emulate.memory.pointer_extents import Span, outside
 from ptx.emulate.memory.site import Memory, Site
 from ptx.emulate.model.addresses import Addresses, Index
 from ptx.emulate.model.errors import (

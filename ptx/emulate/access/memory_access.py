@@ -18,13 +18,13 @@ from ptx.emulate.access.faults import (
     find_memory,
     memory_fault,
 )
-from ptx.emulate.memory.cluster_shared import owners
 from ptx.emulate.memory.generic_addresses import (
     NEAR_WINDOW,
     PARAM_WINDOW,
     WINDOWS,
     in_window,
     is_mixed,
+    owners,
 )
 from ptx.emulate.memory.site import Memory, Site
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in, same_address

@@ -18,8 +18,8 @@ from ptx.emulate.check.shadow_memory import ShadowMemory, in_memory
 from ptx.emulate.check.stamps import Stamps
 from ptx.emulate.check.tensor_cores import PendingRegisters, TensorMemoryRaces, TensorWorkers
 from ptx.emulate.kernel_facts import WorkerKind
-from ptx.emulate.memory.cluster_shared import owners
 from ptx.emulate.memory.device_memory import DeviceMemory
+from ptx.emulate.memory.generic_addresses import owners
 from ptx.emulate.memory.late_stores import LateStores
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ptx.emulate.kernel_facts import Update
-from ptx.isa.instruction_facts import GENERIC, InstructionKind, facts_of
+from ptx.isa.instruction_facts import GENERIC, InstructionKind
 from ptx.isa.model import Instruction
 
 
@@ -78,7 +78,7 @@ def role_of(
     update: Update | None = None,
 ) -> AccessRole:
     """Return what an access by an instruction is for the memory model."""
-    facts = facts_of(instruction)
+    facts = instruction.facts
     if facts.kind is InstructionKind.MBARRIER:
         return _INITIALISES if facts.name in _INITIALISERS else _USES
     atomic = writes and (facts.is_atomic or "reduce" in facts.words)

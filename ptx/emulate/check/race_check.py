@@ -45,10 +45,8 @@ from ptx.isa.instruction_facts import (
     TENSOR_MAP,
     TEXTURE,
     InstructionKind,
-    facts_of,
 )
-from ptx.isa.model import Instruction
-from ptx.isa.source_place import source_place
+from ptx.isa.model import Instruction, source_place
 
 _MOST_ELSEWHERE = 1 << 23  # accesses of threads
 # Why a race may be intentional.
@@ -97,7 +95,7 @@ def _reserved(units: int) -> Stamps:
 
 def _work_of(instruction: Instruction) -> str:
     """Return the name of an instruction for tensor cores."""
-    facts = facts_of(instruction)
+    facts = instruction.facts
     return facts.name if facts.opcode == "tcgen05" else facts.opcode
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptx.emulate.codegen.constants import Constants
-from ptx.emulate.codegen.scope import FunctionScope
+from ptx.emulate.codegen.scope import Constants, FunctionScope
 from ptx.emulate.model.addresses import Addresses, same_address
 from ptx.emulate.model.types import NUMPY
 from ptx.isa.model import Immediate, Operand, Register

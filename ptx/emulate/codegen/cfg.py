@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ptx.emulate.codegen.registers import CARRY, registers_in
-from ptx.emulate.codegen.table import Effect, Operation, find_operation, in_table_order
+from ptx.emulate.codegen.table import Effect, OperationRecord, find_operation, in_table_order
 from ptx.emulate.model.errors import UnsupportedInstruction
-from ptx.isa.instruction_facts import InstructionKind, facts_of
+from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import (
     Address,
     Arguments,
@@ -44,7 +44,7 @@ class BlockStep:
     """One instruction and its record in the table; `reads` and `writes` are register numbers."""
 
     instruction: Instruction
-    operation: Operation
+    operation: OperationRecord
     reads: tuple[int, ...] = ()
     writes: tuple[int, ...] = ()
 
@@ -159,6 +159,7 @@ class CfgBuilder:
         operation = find_operation(instruction)
         if operation is None:
             raise self._refused(instruction, _why_not_here(instruction))
+        facts = instruction.facts
         if operation.effect is Effect.PURE:
             self._last.steps.append(BlockStep(instruction, operation))
             return
@@ -177,8 +178,8 @@ class CfgBuilder:
         if operation.effect is Effect.ENDS:
             if instruction.opcode == "brx":
                 self._indexed.append((self._last, instruction))
-            self._next(falls=facts_of(instruction).kind not in _NEVER_RETURN)
-        elif skip is not None or facts_of(instruction).is_warp_group:
+            self._next(falls=facts.kind not in _NEVER_RETURN)
+        elif skip is not None or facts.is_warp_group:
             self._next()
         if skip is not None:
             skip.target = self._last.index
@@ -196,7 +197,7 @@ class CfgBuilder:
 
 def _why_not_here(instruction: Instruction) -> str:
     """Why the table lacks an instruction, with what to write instead; "" where nothing is known."""
-    opcode, facts = instruction.opcode, facts_of(instruction)
+    opcode, facts = instruction.opcode, instruction.facts
     if facts.kind is InstructionKind.EXCHANGE and "sync" not in facts.words:
         return (
             f"{opcode} without .sync is not part of PTX for sm_70 and newer: use"

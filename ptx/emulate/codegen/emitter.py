@@ -11,9 +11,8 @@ import numpy as np
 
 from ptx.emulate.access.memory_access import load, store
 from ptx.emulate.codegen.block_registers import BlockRegisters
-from ptx.emulate.codegen.constants import Constants
-from ptx.emulate.codegen.scope import FunctionScope
-from ptx.emulate.kernel_facts import Late
+from ptx.emulate.codegen.scope import Constants, FunctionScope
+from ptx.emulate.kernel_facts import LateWork
 from ptx.emulate.memory.generic_addresses import LOCAL_WINDOW, PARAM_WINDOW
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.errors import UnsupportedInstruction
@@ -74,7 +73,7 @@ class Emitter:
         self._condition = ""
 
     @property
-    def late(self) -> Late:
+    def late(self) -> LateWork:
         """What is not done at once."""
         return self.scope.late
 

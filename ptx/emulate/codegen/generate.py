@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Final
 
 from ptx.emulate.codegen.analysis.block_invariant import invariant_definitions
-from ptx.emulate.codegen.analysis.lateness import may_be_late
 from ptx.emulate.codegen.analysis.pointer_origins import KernelOrigins
 from ptx.emulate.codegen.analysis.shared_places import guessed_reads, polls_of, updates_of
 from ptx.emulate.codegen.analysis.use_of_loads import uses_of
 from ptx.emulate.codegen.block_writer import BlockWriter, Unit
 from ptx.emulate.codegen.call_graph import CallGraph
-from ptx.emulate.codegen.cfg import CfgBuilder, bits, find_live_registers
+from ptx.emulate.codegen.cfg import Block, BlockStep, CfgBuilder, bits, find_live_registers
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.lane.lane_writer import LaneWriter
 from ptx.emulate.codegen.scope import FunctionScope, Namespace
 from ptx.emulate.exec.kernel_code import BlockFunctions, KernelCode
 from ptx.emulate.exec.lane.lane_code import LaneCode
-from ptx.emulate.kernel_facts import NOTHING_LATE, CountedCode, Late
+from ptx.emulate.kernel_facts import NOTHING_LATE, CountedCode, LateWork
 from ptx.emulate.memory.layout import (
     FRAME_ALIGN,
     MOST_LOCAL_BYTES,
@@ -28,16 +28,43 @@ from ptx.emulate.memory.layout import (
     frame_layout,
 )
 from ptx.emulate.model.errors import UnsupportedInstruction
-from ptx.isa.instruction_facts import facts_of
+from ptx.isa.instruction_facts import GENERIC, InstructionKind
 from ptx.isa.model import Body, Instruction, SpecialRegister
 from ptx.isa.signature import shared_layout, shared_variables
+
+_OF_ALL_BLOCKS: Final = ("global", GENERIC)
+
+
+def may_be_late(blocks: list[Block], others: LateWork) -> LateWork:
+    """Return what an ordered launch may do late in a function, or in `others` of the kernel.
+
+    Stores are late only where blocks can wait for each other's: where threads read global memory by
+    instructions that see what other blocks write meanwhile. Without them no block can know that
+    another one has written. PTX ISA, "Memory Consistency Model".
+    """
+    steps = [step for block in blocks for step in block.steps]
+    copies = any(step.instruction.facts.may_be_late for step in steps)
+    read = {number for step in steps for number in step.reads}
+    return LateWork(
+        copies or others.copies, others.stores or any(_sees_others(step, read) for step in steps)
+    )
+
+
+def _sees_others(step: BlockStep, read: set[int]) -> bool:
+    """Whether an instruction reads what other blocks may write in the same launch."""
+    facts = step.instruction.facts
+    if facts.space not in _OF_ALL_BLOCKS:
+        return False
+    if facts.kind is InstructionKind.LOAD:
+        return facts.is_strong or facts.reads_past_l1
+    return facts.kind is InstructionKind.ATOMIC and bool(read.intersection(step.writes))
 
 
 def generate(
     layout: ModuleLayout,
     code_addresses: CodeAddresses,
     kernel: str,
-    late: Late = NOTHING_LATE,
+    late: LateWork = NOTHING_LATE,
     *,
     counted: bool = False,
     follows_undefined: bool = False,
@@ -89,7 +116,7 @@ class _KernelWriter:
         code: KernelCode,
         namespace: Namespace,
         graph: CallGraph,
-        late: Late,
+        late: LateWork,
         shared_sizes: dict[str, int],
     ) -> None:
         self._layout = layout
@@ -113,7 +140,7 @@ class _KernelWriter:
         code.is_recursive = graph.is_recursive
         code.calls_by_address = graph.reaches_addresses(kernel)
         if code.calls_by_address:  # what is called is not known
-            code.may_be_late = Late(copies=True, stores=True)
+            code.may_be_late = LateWork(copies=True, stores=True)
         code.find_function = self.find_function
         code.find_origins = self._origins.find
         code.uses_of = partial(uses_of, self._bodies)
@@ -225,7 +252,9 @@ class _KernelWriter:
             code.is_pure.append(block.pure)
             instructions = [step.instruction for step in block.steps]
             code.reads_clock |= any(map(_reads_clock, instructions))
-            code.fences_narrowly |= any(facts_of(each).is_narrow_fence for each in instructions)
+            code.fences_narrowly |= any(
+                step.instruction.facts.is_narrow_fence for step in block.steps
+            )
             code.first.append(instructions[0] if instructions else None)
             code.last.append(instructions[-1] if instructions else None)
         code.zeros.append(unit.scope.zeros())

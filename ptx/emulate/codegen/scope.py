@@ -11,15 +11,15 @@ from ptx.emulate.codegen.analysis.float_registers import (
     registers_without_subnormals,
 )
 from ptx.emulate.codegen.registers import CARRY
-from ptx.emulate.kernel_facts import CountedCode, Late
+from ptx.emulate.kernel_facts import CountedCode, LateWork
 from ptx.emulate.memory.layout import FrameLayout, ModuleLayout
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import addresses_in
 from ptx.emulate.model.errors import UndefinedSymbol, UnsupportedInstruction
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.model.types import NUMPY, kind_of, unsigned, width_of
-from ptx.isa.instruction_facts import facts_of
-from ptx.isa.model import TYPE_BYTES, Body, Function, Instruction, Register
+from ptx.isa.instruction_facts import TYPE_BYTES
+from ptx.isa.model import Body, FloatImmediate, Function, Instruction, Register
 from ptx.isa.signature import kernel_params
 
 
@@ -68,7 +68,7 @@ class FunctionScope:
         shared: dict[str, int],
         namespace: Namespace,
         sites: list[Site],
-        late: Late,
+        late: LateWork,
         counted: CountedCode | None,
         follows_undefined: bool,
     ) -> None:
@@ -120,7 +120,7 @@ class FunctionScope:
             if not isinstance(target, Register):
                 continue
             number = self.number(target)
-            kinds = facts_of(statement).types
+            kinds = statement.facts.types
             if number in seen or not kinds or target.ptx_type == "pred":
                 continue
             seen.add(number)
@@ -222,3 +222,47 @@ class FunctionScope:
     def zeros(self) -> list[Value]:
         """The registers before anything is written."""
         return [NUMPY[kind](0) for kind in self.home]
+
+
+class Constants:
+    """Names of typed scalars; the same scalar gets the same name."""
+
+    def __init__(self, scope: FunctionScope) -> None:
+        self._scope = scope
+        self._known: dict[tuple[str, int | float | str], str] = {}
+
+    def number(self, value: int | float, kind: str) -> str:
+        """The name of a scalar of a kind; an integer is taken modulo its width."""
+        key = (kind, repr(value))  # 0.0, -0.0 and 0 are equal, and not the same
+        name = self._known.get(key)
+        if name is None:
+            name = self._known[key] = self._scope.bind(_scalar(value, kind))
+        return name
+
+    def dtype(self, ptx_type: str) -> str:
+        """The name of a PTX type's NumPy type."""
+        key = ("dtype", ptx_type)
+        name = self._known.get(key)
+        if name is None:
+            name = self._known[key] = self._scope.bind(NUMPY[kind_of(ptx_type)])
+        return name
+
+    def exact(self, operand: FloatImmediate, kind: str) -> str:
+        """The name of a floating-point constant by its bits; "" where its width does not fit."""
+        bits, width = operand.bits, operand.width // 8
+        if width == 8 and width_of(kind) == 4:
+            with np.errstate(all="ignore"):
+                narrow = np.uint64(bits).view(np.float64).astype(np.float32)
+            bits, width = int(narrow.view(np.uint32)), 4
+        if width != width_of(kind):
+            return ""
+        return self._scope.bind(NUMPY[unsigned(kind)](bits).view(NUMPY[kind]))
+
+
+def _scalar(value: int | float, kind: str) -> np.generic:
+    if kind == "pred":
+        return np.bool_(value)
+    if kind[0] in "us":
+        wrapped = int(value) & ((1 << 8 * width_of(kind)) - 1)
+        return NUMPY[unsigned(kind)](wrapped).view(NUMPY[kind])
+    return NUMPY[kind](value)

@@ -14,7 +14,7 @@ from enum import Enum
 from functools import lru_cache
 
 from ptx.emulate.codegen.emitter import Emitter
-from ptx.isa.instruction_facts import facts_of, facts_of_words, known_opcodes
+from ptx.isa.instruction_facts import facts_of, is_known
 from ptx.isa.model import Instruction, Symbol
 
 EmitExternal = Callable[[Emitter, tuple[Symbol, ...], tuple[Symbol, ...]], None]
@@ -39,7 +39,7 @@ class Effect(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class OperationRecord:
     """One opcode.
 
     Attributes:
@@ -68,7 +68,7 @@ class Operation:
     writes_carry: bool = False
 
 
-_OPERATIONS: dict[tuple[str, str], Operation] = {}
+_OPERATIONS: dict[tuple[str, str], OperationRecord] = {}
 _IN_SEQUENCE = (("row", "col"), ("global", "shared", "shared::cta", "shared::cluster"))
 
 
@@ -91,7 +91,7 @@ def operation(
     Raises:
         ValueError: another record has the same name and type, or the opcode has no facts.
     """
-    record = Operation(
+    record = OperationRecord(
         name=name,
         types=frozenset(types),
         arity=(arity,) if isinstance(arity, int) else arity,
@@ -104,7 +104,7 @@ def operation(
         reads_carry=reads_carry,
         writes_carry=writes_carry,
     )
-    if name.partition(".")[0] not in known_opcodes():
+    if not is_known(name.partition(".")[0]):
         raise ValueError(f"{name} has no facts: ptx/isa/instruction_facts.py needs its opcode")
     for suffix in record.types:
         if (name, suffix) in _OPERATIONS:
@@ -139,10 +139,10 @@ def find_external(name: str) -> tuple[int, EmitExternal] | None:
 
 def type_suffix(instruction: Instruction) -> str:
     """The type modifiers of an instruction, as written: "s32", "f32.s32", ""."""
-    return facts_of(instruction).type_suffix
+    return instruction.facts.type_suffix
 
 
-def find_operation(instruction: Instruction) -> Operation | None:
+def find_operation(instruction: Instruction) -> OperationRecord | None:
     """The record for an instruction: the one whose name covers most of its modifiers.
 
     None if there is none, or if it does not take this number of operands or one of the modifiers.
@@ -152,8 +152,8 @@ def find_operation(instruction: Instruction) -> Operation | None:
 
 
 @lru_cache(maxsize=4096)  # by opcode and modifiers; the table is full once `ops` is imported
-def _record(opcode: str, modifiers: tuple[str, ...]) -> Operation | None:
-    facts = facts_of_words(opcode, modifiers)
+def _record(opcode: str, modifiers: tuple[str, ...]) -> OperationRecord | None:
+    facts = facts_of(opcode, modifiers)
     words, suffix = facts.words, facts.type_suffix
     for length in range(len(words), -1, -1):
         record = _OPERATIONS.get((".".join((opcode, *words[:length])), suffix))
@@ -178,7 +178,7 @@ def in_table_order(instruction: Instruction) -> Instruction:
 
 @lru_cache(maxsize=4096)  # by opcode and modifiers, as `_record`
 def _in_table_order(opcode: str, modifiers: tuple[str, ...]) -> tuple[str, ...] | None:
-    record, facts = _record(opcode, modifiers), facts_of_words(opcode, modifiers)
+    record, facts = _record(opcode, modifiers), facts_of(opcode, modifiers)
     names = {record.name} if record else {name for name, _ in _OPERATIONS}
     for name in sorted(names, key=lambda name: (-len(name), name)):
         first, *named = name.split(".")
@@ -199,6 +199,6 @@ def _sequences(modifiers: tuple[str, ...]) -> list[list[str]]:
     return [[word for word in modifiers if word in kind] for kind in _IN_SEQUENCE]
 
 
-def operations() -> tuple[Operation, ...]:
+def operations() -> tuple[OperationRecord, ...]:
     """Every record once."""
     return tuple({id(record): record for record in _OPERATIONS.values()}.values())

@@ -8,10 +8,10 @@ from __future__ import annotations
 from ptx.emulate.codegen.cfg import Block, BlockStep, bits
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.registers import CARRY, registers_in
-from ptx.emulate.codegen.table import Effect, type_suffix
+from ptx.emulate.codegen.table import Effect
 from ptx.emulate.memory.undefined_values import RegisterUse
 from ptx.emulate.model.types import kind_of
-from ptx.isa.instruction_facts import InstructionKind, facts_of
+from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Address, Instruction, Operand, Vector
 
 _COMBINES = ("and", "or")
@@ -40,7 +40,7 @@ def follow_step(e: Emitter, step: BlockStep) -> None:
     if not e.scope.follows_undefined:
         return
     i = step.instruction
-    facts = facts_of(i)
+    facts = step.instruction.facts
     if facts.kind is InstructionKind.LOAD:
         _line(e, "loads", _use(e, step, ()), "")
     elif facts.kind is InstructionKind.STORE:
@@ -93,7 +93,7 @@ def _follow_pure(e: Emitter, step: BlockStep) -> None:
     if i.guard is not None:
         found = e.value(i.guard.register, "pred")
         guard = f", guard={'~' if i.guard.negated else ''}{found}"
-    kind, words = type_suffix(i), facts_of(i).words
+    kind, words = step.instruction.facts.type_suffix, step.instruction.facts.words
     if i.opcode in _COMBINES and len(i.operands) == 3:
         sources = i.operands[1:]
         left, right = [_decides(e, i.opcode, each, kind) for each in sources]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-from ptx.isa.instruction_facts import InstructionKind, facts_of
+from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Instruction
 
 
@@ -123,7 +123,7 @@ _OF_SPACES: Final = {
 
 def class_of(instruction: Instruction) -> InstructionClass:
     """Return the class of an instruction."""
-    facts = facts_of(instruction)
+    facts = instruction.facts
     if facts.kind in _OF_SPACES:
         return InstructionClass(f"{_OF_SPACES[facts.kind]}.{facts.space}")
     # A comparison's result may have another type than its operands, the last one.

@@ -23,8 +23,7 @@ from ptx.emulate.count.warp_rows import Rows, most_alike
 from ptx.emulate.kernel_facts import CountedCode
 from ptx.emulate.memory.site import Site
 from ptx.isa.instruction_facts import InstructionKind
-from ptx.isa.model import Instruction
-from ptx.isa.source_place import source_place
+from ptx.isa.model import Instruction, source_place
 
 _MOST_APART: Final = 1 << 20  # addresses that are held before they are put together
 

@@ -10,14 +10,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ptx.emulate.ieee import half, lanes
-from ptx.emulate.ieee.array_types import Array, Bits, Float
-from ptx.emulate.ieee.directed import narrow
-from ptx.emulate.ieee.formats import Format
-from ptx.emulate.ieee.lanes import elementwise
-from ptx.emulate.ieee.modifiers import flush_result, flush_subnormals
-from ptx.emulate.ieee.nan import F64_APPROXIMATE_NAN, settle_nans
-from ptx.emulate.ieee.rounding import Rounding
+from ptx.emulate.ieee import half
+from ptx.emulate.ieee.arithmetic import flush_exactly, flush_result, flush_subnormals
+from ptx.emulate.ieee.exact import narrow
+from ptx.emulate.ieee.formats import Format, Rounding
+from ptx.emulate.ieee.lanes import F64_APPROXIMATE_NAN, Array, Bits, Float, elementwise, settle_nans
 
 _TURNS_PER_RADIAN = np.float32(0.15915494)
 _UPPER_WORD = np.uint64(0xFFFF_FFFF_0000_0000)
@@ -115,7 +112,7 @@ def div_approx(a: Float, b: Float, *, ftz: bool = False) -> Float:
     if huge.any():
         result = np.where(huge, a * np.copysign(np.float32(0), b), result)
     settle_nans(result)
-    return _flushed_quotient(result, a, b) if ftz else result
+    return flush_exactly(result, np.divide, (a, b)) if ftz else result
 
 
 @elementwise
@@ -124,15 +121,7 @@ def div_full(a: Float, b: Float, *, ftz: bool = False) -> Float:
     if ftz:
         a, b = flush_subnormals(a), flush_subnormals(b)
     result = settle_nans(a / b)
-    return _flushed_quotient(result, a, b) if ftz else result
-
-
-def _flushed_quotient(result: Array, a: Array, b: Array) -> Array:
-    def exact(at: lanes.Indices) -> Array:
-        shape = result.shape
-        return np.divide(lanes.pick(a, shape, at), lanes.pick(b, shape, at), dtype=np.float64)
-
-    return flush_result(result, exact)
+    return flush_exactly(result, np.divide, (a, b)) if ftz else result
 
 
 @elementwise

@@ -1,44 +1,101 @@
 """Addition, multiplication, division, square root and fused multiply-add, correctly rounded.
 
-Every function takes float32 or float64 arrays or scalars of one dtype and gives that dtype, for
-any inputs, in the four modes of PTX's arithmetic. `ftz`, for float32 only, flushes subnormal
-operands and results to zeros of their sign; `flushed` says that no operand is subnormal, and
-without `nans` a NaN may come out with any bits. PTX ISA, "Floating Point Instructions".
+Every function takes float32 or float64 arrays or scalars of one dtype and gives that dtype, for any
+inputs, in the four modes of PTX's arithmetic. `ftz`, for float32 only, flushes subnormal operands
+and results to zeros of their sign; `flushed` says that no operand is subnormal, and without `nans`
+a NaN may come out with any bits. PTX ISA, "Floating Point Instructions", `.ftz`, `.sat`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 
 from ptx.emulate.ieee import lanes
-from ptx.emulate.ieee.array_types import F64, Array, Float, Mask
-from ptx.emulate.ieee.directed import narrow, towards
-from ptx.emulate.ieee.error_free import (
+from ptx.emulate.ieee.exact import (
+    add_small_products,
+    careful_fma,
+    exact_quotient,
+    exact_root,
+    fma32,
+    fma64,
     minus_product_error,
+    narrow,
     round_to_odd,
     set_zero_sums_negative,
     sum_error,
+    towards,
 )
-from ptx.emulate.ieee.exact import exact_quotient, exact_root
-from ptx.emulate.ieee.fma32 import fma32
-from ptx.emulate.ieee.fma64 import add_small_products, careful_fma, fma64
-from ptx.emulate.ieee.lanes import elementwise
-from ptx.emulate.ieee.modifiers import flush_result, flush_subnormals
-from ptx.emulate.ieee.nan import settle_nans
-from ptx.emulate.ieee.rounding import Rounding
+from ptx.emulate.ieee.formats import Rounding
+from ptx.emulate.ieee.lanes import Array, Doubles, Float, Mask, Singles, elementwise, settle_nans
+
+_LEAST_NORMAL = np.float32(2.0**-126)
+_LEAST_NORMAL_64 = np.float64(2.0**-1022)
+
+
+@elementwise
+def flush_subnormals(x: Float) -> Float:
+    """Replace subnormal numbers by zeros of the same sign (PTX `.ftz`).
+
+    The result may be `x` itself where nothing is subnormal.
+    """
+    least = _LEAST_NORMAL if x.dtype == np.float32 else _LEAST_NORMAL_64
+    magnitude = np.abs(x)
+    if lanes.least(magnitude) >= least:
+        return x
+    return _flush_lanes(x, magnitude, least)
+
+
+def _flush_lanes(x: Float, magnitude: Float, least: Float) -> Float:
+    """Flush where there may be something to flush; zeros alone are common and cost no copy."""
+    indices = lanes.indices_of((magnitude < least) & (magnitude != 0))
+    if not indices.size:
+        return x
+    result = x.copy()
+    lanes.put(result, indices, np.copysign(x.dtype.type(0), lanes.pick(x, x.shape, indices)))
+    return result
+
+
+@elementwise
+def saturate(x: Float) -> Float:
+    """Clamp to [0, 1]; NaN and -0 give +0 (PTX `.sat`)."""
+    result = np.maximum(x, x.dtype.type(0))
+    np.minimum(result, x.dtype.type(1), out=result)
+    if lanes.has_nan(result):
+        result[np.isnan(result)] = 0
+    # Of two zeros `maximum` may give the negative one.
+    result += x.dtype.type(0)
+    return result
+
+
+def flush_result(
+    result: Singles, exact: Callable[[lanes.Indices], Doubles], rounding: Rounding = Rounding.RN
+) -> Singles:
+    """Flush an operation's float32 results as the hardware does.
+
+    It flushes what would be below the least normal number if exponents had no lower bound. So a
+    result that only reached that number by rounding to a subnormal's coarser last place is flushed
+    too. `exact` gives, for flat indices, float64 values that round as the exact ones do.
+    """
+    magnitude = np.abs(result)
+    if lanes.least(magnitude) > _LEAST_NORMAL:
+        return result
+    edge = magnitude == _LEAST_NORMAL
+    if edge.any():
+        indices = lanes.indices_of(edge)
+        scaled = narrow(exact(indices) * 2.0**64, None, rounding)
+        low = indices[np.abs(scaled) < 2.0**-62]
+        lanes.put(result, low, np.copysign(np.float32(0), lanes.pick(result, result.shape, low)))
+    return _flush_lanes(result, np.abs(result), _LEAST_NORMAL)
 
 
 @elementwise
 def fma(
-    a: Float,
-    b: Float,
-    c: Float,
-    *,
-    rounding: Rounding = Rounding.RN,
-    ftz: bool = False,
-    flushed: bool = False,
-    nans: bool = True,
-) -> Float:
+    a: Float, b: Float, c: Float, *, rounding: Rounding = Rounding.RN, ftz: bool = False,
+    flushed: bool = False, nans: bool = True,
+) -> Float:  # fmt: skip
     """Give a·b+c with one rounding (PTX `fma`, and `mad` on floats)."""
     if a.dtype == np.float64:
         return fma64(a, b, c, rounding)
@@ -47,7 +104,7 @@ def fma(
     x, y, z = (a, b, c) if flushed else map(flush_subnormals, (a, b, c))
     result = fma32(x, y, z, rounding, nans=nans)
 
-    def exact(at: lanes.Indices) -> F64:
+    def exact(at: lanes.Indices) -> Doubles:
         product = np.multiply(
             lanes.pick(x, result.shape, at), lanes.pick(y, result.shape, at), dtype=np.float64
         )
@@ -58,141 +115,97 @@ def fma(
     return flush_result(result, exact, rounding)
 
 
-@elementwise
-def add(
-    a: Float,
-    b: Float,
-    *,
+def flush_exactly(
+    result: Singles, operation: np.ufunc, operands: Sequence[Singles],
     rounding: Rounding = Rounding.RN,
-    ftz: bool = False,
-    flushed: bool = False,
-    nans: bool = True,
-) -> Float:
-    """Give a+b (PTX `add`)."""
-    if ftz and not flushed:
-        a, b = flush_subnormals(a), flush_subnormals(b)
-    result = _sum(a, b, rounding)
-    if nans:
-        settle_nans(result, b, a)
-    # Sums of normal numbers are exact where they are small: flushing needs no more care.
-    return flush_subnormals(result) if ftz else result
+) -> Singles:  # fmt: skip
+    """Flush what float64 holds exactly or to more than enough bits, as products and quotients."""
 
-
-@elementwise
-def sub(
-    a: Float,
-    b: Float,
-    *,
-    rounding: Rounding = Rounding.RN,
-    ftz: bool = False,
-    flushed: bool = False,
-    nans: bool = True,
-) -> Float:
-    """Give a-b (PTX `sub`)."""
-    if ftz and not flushed:
-        a, b = flush_subnormals(a), flush_subnormals(b)
-    result = a - b if rounding is Rounding.RN else _sum(a, np.negative(b), rounding)
-    # The NaN that comes out is that of b, not of -b.
-    if nans:
-        settle_nans(result, b, a)
-    return flush_subnormals(result) if ftz else result
-
-
-@elementwise
-def mul(
-    a: Float,
-    b: Float,
-    *,
-    rounding: Rounding = Rounding.RN,
-    ftz: bool = False,
-    flushed: bool = False,
-    nans: bool = True,
-) -> Float:
-    """Give a·b (PTX `mul`)."""
-    if ftz and not flushed:
-        a, b = flush_subnormals(a), flush_subnormals(b)
-    if rounding is Rounding.RN:
-        result = a * b
-    elif a.dtype == np.float32:
-        result = narrow(np.multiply(a, b, dtype=np.float64), None, rounding)
-    else:
-        result = _directed_product(a, b, rounding)
-    if nans:
-        settle_nans(result, b, a)
-    return _flushed(np.multiply, result, a, b, rounding) if ftz else result
-
-
-@elementwise
-def div(
-    a: Float,
-    b: Float,
-    *,
-    rounding: Rounding = Rounding.RN,
-    ftz: bool = False,
-    flushed: bool = False,
-    nans: bool = True,
-) -> Float:
-    """Give a/b (PTX `div.rnd`)."""
-    if ftz and not flushed:
-        a, b = flush_subnormals(a), flush_subnormals(b)
-    result = _quotient(a, b, rounding)
-    if nans:
-        settle_nans(result, a, b)
-    return _flushed(np.divide, result, a, b, rounding) if ftz else result
-
-
-@elementwise
-def rcp(
-    x: Float,
-    *,
-    rounding: Rounding = Rounding.RN,
-    ftz: bool = False,
-    flushed: bool = False,
-    nans: bool = True,
-) -> Float:
-    """Give 1/x (PTX `rcp.rnd`)."""
-    if ftz and not flushed:
-        x = flush_subnormals(x)
-    one = np.ones(1, x.dtype)
-    result = _quotient(one, x, rounding)
-    if nans:
-        settle_nans(result, x)
-    return _flushed(np.divide, result, one, x, rounding) if ftz else result
-
-
-@elementwise
-def sqrt(
-    x: Float,
-    *,
-    rounding: Rounding = Rounding.RN,
-    ftz: bool = False,
-    flushed: bool = False,
-    nans: bool = True,
-) -> Float:
-    """Give the square root (PTX `sqrt.rnd`); that of -0 is -0."""
-    if ftz and not flushed:
-        x = flush_subnormals(x)
-    if rounding is Rounding.RN:
-        result = np.sqrt(x)
-    elif x.dtype == np.float32:
-        # No root of a float32 lies within a float64's error of a float32 without being it.
-        result = narrow(np.sqrt(x, dtype=np.float64), None, rounding)
-    else:
-        result = np.sqrt(x)
-        indices = lanes.indices_of((x > 0) & (x < np.inf))
-        if indices.size:
-            lanes.put(result, indices, exact_root(x.reshape(-1)[indices], rounding))
-    return settle_nans(result, x) if nans else result
-
-
-def _flushed(operation: np.ufunc, result: Array, a: Array, b: Array, rounding: Rounding) -> Array:
-    """Flush products and quotients, which float64 holds exactly or to more than enough bits."""
-
-    def exact(at: lanes.Indices) -> F64:
-        shape = result.shape
-        return operation(lanes.pick(a, shape, at), lanes.pick(b, shape, at), dtype=np.float64)
+    def exact(at: lanes.Indices) -> Doubles:
+        picked = (lanes.pick(operand, result.shape, at) for operand in operands)
+        return operation(*picked, dtype=np.float64)
 
     return flush_result(result, exact, rounding)
+
+
+def _rounded(
+    *nan_order: int, operation: np.ufunc | None = None
+) -> Callable[[Callable[..., Array]], Callable[..., Any]]:
+    """Make a PTX operation of a function that computes it for a rounding mode.
+
+    `nan_order`: the operands whose NaN a float64 result takes, in the hardware's order.
+    `operation`: what float64 does for `flush_exactly`; None where a result is exact if it is small.
+    """
+
+    def decorate(compute: Callable[..., Array]) -> Callable[..., Any]:
+        def call(
+            *operands: Float, rounding: Rounding = Rounding.RN, ftz: bool = False,
+            flushed: bool = False, nans: bool = True,
+        ) -> Float:  # fmt: skip
+            if ftz and not flushed:
+                operands = tuple(flush_subnormals(x) for x in operands)
+            result = compute(*operands, rounding)
+            if nans:
+                settle_nans(result, *(operands[k] for k in nan_order))
+            if not ftz:
+                return result
+            if operation is None:
+                return flush_subnormals(result)
+            return flush_exactly(result, operation, operands, rounding)
+
+        call.__name__, call.__doc__ = compute.__name__, compute.__doc__
+        return elementwise(call)
+
+    return decorate
+
+
+@_rounded(1, 0)
+def add(a: Float, b: Float, rounding: Rounding) -> Float:
+    """Give a+b (PTX `add`)."""
+    return _sum(a, b, rounding)
+
+
+@_rounded(1, 0)
+def sub(a: Float, b: Float, rounding: Rounding) -> Float:
+    """Give a-b (PTX `sub`); the NaN that comes out is that of b, not of -b."""
+    return a - b if rounding is Rounding.RN else _sum(a, np.negative(b), rounding)
+
+
+@_rounded(1, 0, operation=np.multiply)
+def mul(a: Float, b: Float, rounding: Rounding) -> Float:
+    """Give a·b (PTX `mul`)."""
+    if rounding is Rounding.RN:
+        return a * b
+    if a.dtype == np.float32:
+        return narrow(np.multiply(a, b, dtype=np.float64), None, rounding)
+    return _directed_product(a, b, rounding)
+
+
+@_rounded(0, 1, operation=np.divide)
+def div(a: Float, b: Float, rounding: Rounding) -> Float:
+    """Give a/b (PTX `div.rnd`)."""
+    return _quotient(a, b, rounding)
+
+
+@_rounded(0, operation=np.reciprocal)
+def rcp(x: Float, rounding: Rounding) -> Float:
+    """Give 1/x (PTX `rcp.rnd`)."""
+    return _quotient(np.ones(1, x.dtype), x, rounding)
+
+
+@_rounded(0)
+def sqrt(x: Float, rounding: Rounding) -> Float:
+    """Give the square root (PTX `sqrt.rnd`); that of -0 is -0."""
+    if rounding is Rounding.RN:
+        return np.sqrt(x)
+    if x.dtype == np.float32:
+        # No root of a float32 lies within a float64's error of a float32 without being it.
+        return narrow(np.sqrt(x, dtype=np.float64), None, rounding)
+    result = np.sqrt(x)
+    indices = lanes.indices_of((x > 0) & (x < np.inf))
+    if indices.size:
+        lanes.put(result, indices, exact_root(x.reshape(-1)[indices], rounding))
+    return result
 
 
 def _sum(a: Array, b: Array, rounding: Rounding) -> Array:
@@ -214,7 +227,7 @@ def _sum(a: Array, b: Array, rounding: Rounding) -> Array:
     return result
 
 
-def _error_near_overflow(a: F64, b: F64, total: F64) -> F64:
+def _error_near_overflow(a: Doubles, b: Doubles, total: Doubles) -> Doubles:
     """Give the sign of a+b-total where a step of TwoSum overflows, and 0 for infinite terms."""
     a_larger = np.abs(a) >= np.abs(b)
     larger, smaller = np.where(a_larger, a, b), np.where(a_larger, b, a)
@@ -223,7 +236,7 @@ def _error_near_overflow(a: F64, b: F64, total: F64) -> F64:
     return np.where(np.isfinite(larger), error, 0.0)
 
 
-def _directed_product(a: F64, b: F64, rounding: Rounding) -> F64:
+def _directed_product(a: Doubles, b: Doubles, rounding: Rounding) -> Doubles:
     product = a * b
     minus_error = minus_product_error(a, b, product)
     risky: Mask = ~np.isfinite(minus_error)

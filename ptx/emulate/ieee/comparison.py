@@ -1,49 +1,54 @@
-"""Comparisons, minimum and maximum of floats, by PTX's rules for NaN and signed zeros."""
+"""Sign, class, minimum and maximum, by PTX's rules for NaN and signed zeros."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
 
 from ptx.emulate.ieee import lanes
-from ptx.emulate.ieee.array_types import Array, Float, Mask
-from ptx.emulate.ieee.lanes import elementwise
-from ptx.emulate.ieee.nan import settle_nans
+from ptx.emulate.ieee.lanes import Array, Float, Mask, elementwise, settle_nans
 
-
-def _unordered(a: Array, b: Array) -> Mask:
-    return np.isnan(a) | np.isnan(b)
-
-
-COMPARISONS: MappingProxyType[str, Callable[[Array, Array], Mask]] = MappingProxyType(
-    {
-        # Ordered: false where an operand is a NaN.
-        "eq": lambda a, b: a == b,
-        "ne": lambda a, b: (a < b) | (a > b),
-        "lt": lambda a, b: a < b,
-        "le": lambda a, b: a <= b,
-        "gt": lambda a, b: a > b,
-        "ge": lambda a, b: a >= b,
-        # Unordered: true where an operand is a NaN.
-        "equ": lambda a, b: ~((a < b) | (a > b)),
-        "neu": lambda a, b: a != b,
-        "ltu": lambda a, b: ~(a >= b),
-        "leu": lambda a, b: ~(a > b),
-        "gtu": lambda a, b: ~(a <= b),
-        "geu": lambda a, b: ~(a < b),
-        "num": lambda a, b: ~_unordered(a, b),
-        "nan": _unordered,
-    }
-)
-"""PTX ISA, "Comparisons: Floating-Point Comparisons": each operator of `setp` and `set`."""
+Property = Literal["finite", "infinite", "number", "notanumber", "normal", "subnormal"]
 
 
 @elementwise
-def compare(a: Float, b: Float, *, operator: str) -> Mask:
-    """Compare floats by the name of a PTX operator; a KeyError names one that does not exist."""
-    return COMPARISONS[operator](a, b)
+def neg(x: Float) -> Float:
+    """Flip the sign (PTX `neg.f32`, `neg.f64`); a NaN comes out as from arithmetic."""
+    return settle_nans(np.negative(x), x)
+
+
+@elementwise
+def absolute(x: Float) -> Float:
+    """Clear the sign (PTX `abs.f32`, `abs.f64`); a NaN comes out as from arithmetic.
+
+    So a float64 NaN keeps its sign.
+    """
+    return settle_nans(np.abs(x), x)
+
+
+@elementwise
+def copysign(sign: Float, magnitude: Float) -> Float:
+    """Give the second operand with the first one's sign, in PTX's order; NaNs keep their bits."""
+    return np.copysign(magnitude, sign)
+
+
+@elementwise
+def testp(x: Float, *, which: Property) -> Mask:
+    """Tell whether a float has a property (PTX `testp`); zeros are normal numbers here."""
+    match which:
+        case "finite":
+            return np.isfinite(x)
+        case "infinite":
+            return np.isinf(x)
+        case "number":
+            return ~np.isnan(x)
+        case "notanumber":
+            return np.isnan(x)
+        case "normal":
+            return np.isfinite(x) & ((np.abs(x) >= np.finfo(x.dtype).tiny) | (x == 0))
+        case "subnormal":
+            return (np.abs(x) < np.finfo(x.dtype).tiny) & (x != 0)
 
 
 @elementwise
@@ -68,13 +73,9 @@ def maximum(
 
 
 def _extreme(
-    operands: tuple[Array, ...],
-    choose: np.ufunc,
-    join_signs: np.ufunc,
-    nan: bool,
-    xorsign: bool,
+    operands: tuple[Array, ...], choose: np.ufunc, join_signs: np.ufunc, nan: bool, xorsign: bool,
     magnitudes: bool,
-) -> Array:
+) -> Array:  # fmt: skip
     integer = np.uint32 if operands[0].dtype == np.float32 else np.uint64
     terms = [np.abs(x) for x in operands] if xorsign or magnitudes else operands
     result = terms[0]

@@ -1,13 +1,34 @@
-"""The floating-point formats of PTX, and rounding a wide significand to any of them."""
+"""The floating-point formats of PTX, its rounding modes, and rounding into any of the formats."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 
-from ptx.emulate.ieee.array_types import I64, U64, Mask
-from ptx.emulate.ieee.rounding import Rounding
+from ptx.emulate.ieee.lanes import I64, U64, Array, Doubles, Mask
+
+
+class Rounding(IntEnum):
+    """How an inexact result becomes a value of its format.
+
+    PTX ISA, "Rounding Modifiers": `.rn`, `.rz`, `.rm`, `.rp`; `.rna` and `.rs` exist for some
+    forms of `cvt` only.
+    """
+
+    RN = 0
+    """To nearest, ties to even."""
+    RZ = 1
+    """Towards zero."""
+    RM = 2
+    """Towards minus infinity."""
+    RP = 3
+    """Towards plus infinity."""
+    RNA = 4
+    """To nearest, ties away from zero."""
+    RS = 5
+    """Stochastic: random bits are added below the last kept bit, then truncated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +69,9 @@ def leading_zeros(x: U64) -> I64:
 
 
 def round_to_format(
-    negative: Mask,
-    exponent: I64,
-    significand: U64,
-    sticky: Mask,
-    target: Format,
+    negative: Mask, exponent: I64, significand: U64, sticky: Mask, target: Format,
     rounding: Rounding,
-) -> U64:
+) -> U64:  # fmt: skip
     """Round ±significand·2^exponent to a format's bits, overflowing as the mode says.
 
     All arguments have shape (n,). The significand's bit 63 is set; `sticky` says that the true
@@ -110,3 +127,88 @@ def _overflow(magnitude: U64, negative: Mask, target: Format, rounding: Rounding
             magnitude[over & negative] = target.max_finite
         case _:
             magnitude[over] = target.max_finite
+
+
+_EXPONENT_BITS = np.int64(0x7FF << 52)
+
+
+def encode(
+    x: Doubles, target: Format, rounding: Rounding, *, satfinite: bool = False,
+    random_bits: tuple[Array, int] | None = None,
+) -> Array:  # fmt: skip
+    """Round to a format's bits, as uint32 of shape (n,), NaN giving the format's NaN.
+
+    `x` must be exact, or rounded to odd with two bits to spare. `satfinite` clamps overflow and
+    infinities to the largest finite number. `random_bits` are the bits and their count for RS.
+    """
+    scaled, base = _in_units(x, target)
+    magnitude = np.abs(_to_integer(scaled, rounding, random_bits)).astype(np.int64)
+    magnitude += base
+    negative = np.signbit(x)
+    over = (magnitude > target.max_finite) | ~np.isfinite(x)
+    if over.any():
+        limit = _overflowed(negative, np.isinf(x), target, rounding, satfinite)
+        magnitude = np.where(over, limit, magnitude)
+    result = magnitude | (negative.astype(np.int64) << (target.width - 1))
+    nans = np.isnan(x)
+    if nans.any():
+        # A format without a NaN gives its largest number, with a plus sign.
+        result[nans] = target.max_finite if target.nan is None else target.nan
+    return result.astype(np.uint32)
+
+
+def _in_units(x: Doubles, target: Format) -> tuple[Doubles, I64]:
+    """Give x in units of its last place in the format, and the bits that its binade adds."""
+    lowest = np.int64((target.min_exponent + 1023) << 52)
+    exponent = x.view(np.int64) & _EXPONENT_BITS
+    np.maximum(exponent, lowest, out=exponent)
+    inverse = (_wrapped((2046 + target.precision - 1) << 52) - exponent).view(np.float64)
+    exponent -= lowest
+    exponent >>= 52 - (target.precision - 1)
+    return x * inverse, exponent
+
+
+def _wrapped(bits: int) -> np.int64:
+    """Give 64 bits as a signed integer; the subtraction that follows wraps back."""
+    return np.uint64(bits).astype(np.int64)
+
+
+def _to_integer(x: Doubles, rounding: Rounding, random_bits: tuple[Array, int] | None) -> Doubles:
+    match rounding:
+        case Rounding.RN:
+            return np.rint(x)
+        case Rounding.RZ:
+            return np.trunc(x)
+        case Rounding.RM:
+            return np.floor(x)
+        case Rounding.RP:
+            return np.ceil(x)
+        case Rounding.RNA:
+            whole = np.trunc(x)
+            return whole + np.copysign(np.abs(x - whole) >= 0.5, x)
+        case Rounding.RS:
+            if random_bits is None:
+                raise ValueError("stochastic rounding needs random bits: pass random_bits")
+            bits, count = random_bits
+            whole = np.trunc(x)
+            dropped = np.floor(np.abs(x - whole) * 2.0**count)
+            return whole + np.copysign(dropped + bits >= 2.0**count, x)
+
+
+def _overflowed(
+    negative: Mask, infinite: Mask, target: Format, rounding: Rounding, satfinite: bool
+) -> Array:
+    """Give the magnitudes of results that overflow or come from an infinity."""
+    finite = np.int64(target.max_finite)
+    if satfinite:
+        return finite
+    infinity = finite + 1 if target.infinity is None else np.int64(target.infinity)
+    match rounding:
+        case Rounding.RN | Rounding.RNA:
+            return infinity
+        case Rounding.RM:
+            return np.where(negative | infinite, infinity, finite)
+        case Rounding.RP:
+            return np.where(~negative | infinite, infinity, finite)
+        case _:
+            return np.where(infinite, infinity, finite)

@@ -1,4 +1,13 @@
-"""How one function serves arrays and scalars alike, and how its risky lanes are picked out."""
+"""Arrays and their lanes: how one function serves arrays and scalars alike, and NaNs are settled.
+
+The names of arrays are all `Any` to a type checker. NumPy's own stubs type the result of a mixed or
+in-place ufunc expression differently from version to version (1.26 to 2.x are supported), often as
+`Any`, sometimes wrongly; the dtypes are therefore told by these names and held by the tests.
+
+Nothing else knows which NaN an operation gives. PTX ISA, "Floating Point Instructions": operations
+on `.f32`, `.f16` and `.bf16` give a canonical NaN; "NaN payloads are supported" for `.f64`, without
+a word on which operand's survives. What is here is what a GPU of compute capability 9.0 gave.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +18,26 @@ from typing import Any, ParamSpec, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.ieee.array_types import Array, Mask
+Float: TypeAlias = Any
+"""A float32 or float64 array or NumPy scalar; all operands of one call share the dtype."""
+Integer: TypeAlias = Any
+"""An integer array or NumPy scalar."""
+Bits: TypeAlias = Any
+"""An unsigned integer array or NumPy scalar that holds a format's bits."""
+
+Array: TypeAlias = Any
+"""An array whose dtype the function's docstring names."""
+Doubles: TypeAlias = Any
+"""A float64 array."""
+Singles: TypeAlias = Any
+"""A float32 array."""
+U64: TypeAlias = Any
+"""A uint64 array."""
+I64: TypeAlias = Any
+"""An int64 array."""
+Mask: TypeAlias = Any
+"""A bool array."""
+
 
 P = ParamSpec("P")
 Indices: TypeAlias = NDArray[np.intp]
@@ -83,3 +111,45 @@ def least(x: Array) -> Any:
     """
     flat = x if x.ndim == 1 else x.reshape(-1)
     return _least(flat) if x.size else np.inf
+
+
+F32_NAN = 0x7FFF_FFFF
+"""The canonical NaN of `.f32`."""
+F64_NAN = 0xFFF8_0000_0000_0000
+"""The NaN of an invalid operation on `.f64` whose operands are numbers."""
+F64_APPROXIMATE_NAN = 0x7FFF_FFFF_0000_0000
+"""The NaN of the `.f64` approximations, which compute the upper word only."""
+F16_NAN = 0x7FFF
+"""The canonical NaN of `.f16`."""
+BF16_NAN = 0x7FFF
+"""The canonical NaN of `.bf16`."""
+
+_F64_QUIET = np.uint64(1 << 51)
+
+
+def settle_nans(result: Array, *operands: Array) -> Array:
+    """Give a float32 or float64 result's NaN lanes the bits that the hardware gives.
+
+    Changes `result` in place and returns it. float32: the canonical NaN. float64: the first of
+    `operands` that is a NaN, made quiet, else `F64_NAN`; callers list the operands in the order in
+    which the hardware prefers them.
+    """
+    if not has_nan(result):
+        return result
+    nans = np.isnan(result)
+    if result.dtype == np.float32:
+        result.view(np.uint32)[nans] = F32_NAN
+        return result
+    bits = np.full(result.shape, F64_NAN, np.uint64)
+    for operand in reversed(operands):
+        bits = np.where(np.isnan(operand), operand.view(np.uint64) | _F64_QUIET, bits)
+    result.view(np.uint64)[nans] = bits[nans]
+    return result
+
+
+def quiet(x: Array) -> Array:
+    """Give float64 values with their signalling NaNs made quiet."""
+    nans = np.isnan(x)
+    if not nans.any():
+        return x
+    return np.where(nans, x.view(np.uint64) | _F64_QUIET, x.view(np.uint64)).view(np.float64)

@@ -1,25 +1,115 @@
 """The memory of one emulated device: flat bytes, an allocator, and the table the checker reads.
 
 Pages are committed when first written, so that a device of 80 GiB costs nothing until it is used.
+Beside them `WrittenBytes` has a flag for each byte that was written since it was allocated. A
+`Reservation` is a range of addresses into which memory is mapped piece by piece. A `DeviceHeap` is
+what `malloc` in kernels takes from (CUDA C++ Programming Guide, "Dynamic Global Memory
+Allocation").
+
+Several processes of one host can share pages: a file in memory is mapped in their place (mmap(2),
+MAP_FIXED). So their addresses stay, and whatever reads or writes them needs to know nothing of it.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import mmap
+import os
 import platform
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from enum import IntEnum
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.written import WrittenBytes
 from ptx.emulate.model.errors import AddressSpaceExhausted, BadFree, OutOfMemory
+
+Flags = NDArray[Any]  # unsigned, of as many bytes as the elements that they stand for
+
+MADV_DONTNEED: Final = 4  # Linux; named in mmap only there
+WORD: Final = 4
+"""Fewer bytes that are copied may be padding alone, as code for debuggers copies each by itself."""
+_MANY: Final = 1 << 20  # bytes that are worth a call of the system
+_UNSIGNED: Final[dict[int, type[np.unsignedinteger[Any]]]] = {
+    1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64,
+}  # fmt: skip
+WRITTEN: Final[dict[int, np.unsignedinteger[Any]]] = {
+    nbytes: kind(int.from_bytes(b"\1" * nbytes, "little")) for nbytes, kind in _UNSIGNED.items()
+}
+"""The flags of an element whose bytes were all written, by its size."""
+
+
+class Use(IntEnum):
+    """What becomes of a value that was loaded."""
+
+    NONE = 0
+    COPIED = 1
+    USED = 2
+
+
+class WrittenBytes:
+    """One flag for each byte of a memory; offsets are from its beginning.
+
+    Args:
+        flags: (nbytes,) uint8 zeros, committed where they are written.
+        pages: what they lie in, where the system can take it back; None if it cannot.
+
+    Attributes:
+        version: changes when bytes become unwritten that were written.
+    """
+
+    def __init__(self, flags: NDArray[np.uint8], pages: mmap.mmap | None) -> None:
+        self._flags = flags
+        self._pages = pages
+        self._views: dict[int, Flags] = {
+            nbytes: flags.view(kind) for nbytes, kind in _UNSIGNED.items()
+        }
+        self._reached = 0  # nothing from here on was ever written
+        self.version: int = 0
+
+    def elements(self, nbytes: int) -> Flags:
+        """The flags of all elements of so many bytes."""
+        return self._views[nbytes]
+
+    def of(self, start: int, nbytes: int) -> NDArray[np.uint8]:
+        """The flags of some bytes."""
+        return self._flags[start : start + nbytes]
+
+    def begin(self, start: int, nbytes: int) -> None:
+        """These bytes are fresh: nothing has written them."""
+        self.version += 1
+        end = min(start + nbytes, self._reached)
+        if end - start > _MANY and self._pages is not None:
+            first, last = (
+                -(-start // mmap.PAGESIZE) * mmap.PAGESIZE,
+                end // mmap.PAGESIZE * mmap.PAGESIZE,
+            )
+            self._pages.madvise(MADV_DONTNEED, first, last - first)  # they read as zeros then
+            self._flags[start:first] = 0
+            self._flags[last:end] = 0
+        elif start < end:
+            self._flags[start:end] = 0
+        self._reached = max(self._reached, start + nbytes)
+
+    def settle(self) -> None:
+        """Find out what others have written that do not say so; nobody here."""
+
+    def mark(self, start: int, nbytes: int) -> None:
+        """These bytes were written."""
+        self._flags[start : start + nbytes] = 1
+
+    def put(self, start: int, flags: NDArray[np.uint8]) -> None:
+        """These bytes were copied from elsewhere, with their flags."""
+        self._flags[start : start + len(flags)] = flags
+        if not flags.all():
+            self.version += 1
+
 
 GRANULE = 256
 _GAP = 16  # between allocations, so that an access just past the end belongs to none
@@ -301,9 +391,7 @@ class DeviceMemory:
         at = bisect_right(self._starts, address)
         around = [self._live[start][0] for start in self._starts[max(0, at - 1) : at + 1]]
         return min(
-            around,
-            key=lambda a: max(a.address - address, address - a.end + 1, 0),
-            default=None,
+            around, key=lambda a: max(a.address - address, address - a.end + 1, 0), default=None
         )
 
     def bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -333,3 +421,200 @@ class DeviceMemory:
         del self._free_starts[bisect_left(self._free_starts, start)]
         del self._by_size[bisect_left(self._by_size, (size, start))]
         return size
+
+
+class Reservation:
+    """A reserved range. Mapped pieces that follow each other are one allocation.
+
+    Attributes:
+        address: where it begins.
+        nbytes: its size.
+        pieces: what is mapped, by address: the size, and whether it may be accessed.
+    """
+
+    def __init__(self, memory: DeviceMemory, nbytes: int, alignment: int) -> None:
+        self._memory = memory
+        self.address: int = memory.reserve(nbytes, alignment)
+        self.nbytes: int = nbytes
+        self.pieces: dict[int, tuple[int, bool]] = {}
+        self._shown: dict[int, int] = {}
+
+    def holds(self, address: int, nbytes: int) -> bool:
+        """Whether some bytes are all in the range."""
+        return self.address <= address and address + nbytes <= self.address + self.nbytes
+
+    def map(self, address: int, nbytes: int) -> bool:
+        """Map a piece, which cannot be accessed yet; False where something is mapped already."""
+        if any(
+            address < start + size and start < address + nbytes
+            for start, (size, _) in self.pieces.items()
+        ):
+            return False
+        self.pieces[address] = nbytes, False
+        written = self._memory.written
+        if written is not None:
+            written.begin(address - self._memory.base, nbytes)
+        return True
+
+    def piece_at(self, address: int) -> tuple[int, int] | None:
+        """The address and size of the piece that has a byte; None where nothing is mapped."""
+        for start, (nbytes, _) in self.pieces.items():
+            if start <= address < start + nbytes:
+                return start, nbytes
+        return None
+
+    def within(self, address: int, nbytes: int) -> list[int] | None:
+        """The pieces that some bytes are made up of; None where they are not whole pieces."""
+        found, at = [], address
+        while at < address + nbytes:
+            if at not in self.pieces:
+                return None
+            found.append(at)
+            at += self.pieces[at][0]
+        return found if at == address + nbytes else None
+
+    def open(self, pieces: list[int], *, is_open: bool) -> None:
+        """Let pieces be accessed, or not."""
+        for at in pieces:
+            self.pieces[at] = self.pieces[at][0], is_open
+        self._show()
+
+    def unmap(self, pieces: list[int]) -> None:
+        """Take pieces away."""
+        for at in pieces:
+            del self.pieces[at]
+        self._show()
+
+    def free(self) -> None:
+        """Give the range back, in which nothing is mapped."""
+        self._memory.unreserve(self.address, self.nbytes)
+
+    def _show(self) -> None:
+        """Make allocations of what may be accessed."""
+        runs: dict[int, int] = {}
+        start, end = 0, -1
+        for at, (nbytes, is_open) in sorted(self.pieces.items()):
+            if is_open and at == end:
+                runs[start] += nbytes
+            elif is_open:
+                start, runs[at] = at, nbytes
+            end = at + nbytes if is_open else -1
+        for at in [at for at, nbytes in self._shown.items() if runs.get(at) != nbytes]:
+            self._memory.hide(at)
+            del self._shown[at]
+        for at, nbytes in runs.items():
+            if at not in self._shown:
+                self._memory.show(at, nbytes, "cuMemMap")
+                self._shown[at] = nbytes
+
+
+DEFAULT_HEAP_BYTES = 8 << 20  # cudaLimitMallocHeapSize
+_GRANULE = 16  # pointers are aligned to it
+
+
+class DeviceHeap:
+    """What `malloc` in kernels takes from; each piece is an allocation that the checker knows.
+
+    Attributes:
+        limit: bytes that may be live at once; allocations live on from launch to launch.
+    """
+
+    def __init__(self, memory: DeviceMemory, limit: int = DEFAULT_HEAP_BYTES) -> None:
+        self.limit = limit
+        self._memory = memory
+        self._live: dict[int, int] = {}
+        self._used = 0
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes that are live."""
+        return self._used
+
+    def allocate(self, nbytes: int, origin: str) -> int:
+        """The address of fresh bytes, 0 where the heap is full.
+
+        A request for 0 bytes gets an address, as on an H100.
+        """
+        nbytes = max(nbytes, 1)
+        held = -(-nbytes // _GRANULE) * _GRANULE
+        if held > self.limit - self._used:
+            return 0
+        try:
+            address = self._memory.allocate(nbytes, origin=origin)
+        except OutOfMemory:
+            return 0
+        self._live[address] = held
+        self._used += held
+        return address
+
+    def free(self, address: int) -> None:
+        """Give a piece back.
+
+        Raises:
+            BadFree: it is no live piece of this heap.
+        """
+        held = self._live.pop(address, None)
+        if held is None:
+            raise BadFree(address, self._why_not(address))
+        self._used -= held
+        self._memory.free(address)
+
+    def clear(self) -> None:
+        """Give everything back, as the end of a context does."""
+        for address in list(self._live):
+            self.free(address)
+
+    def _why_not(self, address: int) -> str:
+        found = self._memory.find(address)
+        if found is not None and found.address != address:
+            return f"it lies inside the allocation of {found}"
+        if found is not None:
+            return f"{found} was not allocated by device code"
+        freed = self._memory.find_freed(address)
+        if freed is not None and freed.address == address:
+            return f"the allocation of {freed} was freed before"
+        return "nothing was allocated there"
+
+
+CAN_SHARE: Final = platform.system() == "Linux" and hasattr(os, "memfd_create")
+"""Whether the system has such files."""
+PAGE: Final = mmap.PAGESIZE
+_MAP_FIXED: Final = 0x10  # Linux; mmap has no name for it
+_BOTH_WAYS: Final = mmap.PROT_READ | mmap.PROT_WRITE
+
+
+def whole_pages(nbytes: int) -> int:
+    """The bytes of as many pages as hold `nbytes`."""
+    return -(-nbytes // PAGE) * PAGE
+
+
+def show_file(memory: DeviceMemory, address: int, nbytes: int, file: int, offset: int) -> None:
+    """Let whole pages of a device's memory be those of a file, by its descriptor.
+
+    Raises:
+        OSError: the system refused; the pages are as before.
+    """
+    _map_file(memory, address, nbytes, mmap.MAP_SHARED, file, offset)
+
+
+def hide_file(memory: DeviceMemory, address: int, nbytes: int) -> None:
+    """Let them be the process's own again, which read as zero."""
+    _map_file(
+        memory, address, nbytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE, -1, 0
+    )
+
+
+def _map_file(
+    memory: DeviceMemory, address: int, nbytes: int, flags: int, file: int, offset: int
+) -> None:
+    at = address - memory.base
+    # What lies elsewhere would be lost for good.
+    if at < 0 or at + nbytes > memory.nbytes or nbytes <= 0 or (at | nbytes | offset) % PAGE:
+        raise ValueError(f"{nbytes} bytes at {address:#x} are no whole pages of the memory")
+    function = ctypes.CDLL(None, use_errno=True).mmap
+    function.restype = ctypes.c_void_p
+    function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64)
+    place = memory.data.ctypes.data + at
+    if function(place, nbytes, _BOTH_WAYS, flags | _MAP_FIXED, file, offset) != place:
+        error = ctypes.get_errno()
+        raise OSError(error, f"mapping {nbytes} bytes: {os.strerror(error)}")

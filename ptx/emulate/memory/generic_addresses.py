@@ -3,12 +3,24 @@
 PTX ISA, "Generic Addressing". Device memory starts above the windows. CODE is no memory: its
 addresses stand for functions. The windows lie at odd distances, so that an index that is out by a
 power of two meets no other window.
+
+An address in the shared window holds, above the 18 bits of an offset, 0 for the block's own memory
+or 1 + the rank of a block in its cluster of several ("mapa", "getctarank"). The latter are for
+`.shared::cluster` and for generic addresses: for `.shared` they are an offset that is far out.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 from ptx.emulate.memory.site import Site
-from ptx.emulate.model.addresses import Addresses
+from ptx.emulate.model.addresses import Addresses, Index
+from ptx.emulate.model.geometry import Value
+from ptx.emulate.model.threads import Threads
+from ptx.isa.instruction_facts import InstructionKind
 
 CODE_WINDOW = 0x0400_0000
 SHARED_WINDOW = 0x3700_0000
@@ -48,3 +60,56 @@ def is_mixed(addresses: Addresses, offset: int) -> bool:
             if low < edge <= high:
                 return True
     return False
+
+
+OFFSET_BITS = 18  # more than the shared memory of any block
+_OFFSET_MASK = (1 << OFFSET_BITS) - 1
+_RANK_MASK = 63 << OFFSET_BITS  # up to the size of the shared window
+
+
+def map_address(address: Value, rank: Value, blocks: int) -> Value:
+    """`mapa`: the address in the shared memory of the block of a rank, in the same window.
+
+    `blocks` of a cluster; the only one has its own addresses, so that all others are far out.
+    """
+    kind: Any = address.dtype.type
+    beyond = (rank.astype(kind) + kind(1)) << kind(OFFSET_BITS)
+    if blocks == 1:
+        beyond = np.where(rank == 0, kind(0), beyond)[()]
+    return (address & ~kind(_RANK_MASK)) | (beyond & kind(_RANK_MASK))
+
+
+def rank_of(address: Value, own: Value) -> Value:
+    """`getctarank`: the rank of the block whose shared memory an address lies in.
+
+    `own` is the rank of each thread's own block.
+    """
+    part = (address.astype(np.uint64) & np.uint64(_RANK_MASK)) >> np.uint64(OFFSET_BITS)
+    found = np.where(part > 0, part.astype(np.uint32) - np.uint32(1), own)[()]
+    return found.astype(np.uint32)
+
+
+def owners(
+    threads: Threads, addresses: Addresses, offset: int, site: Site
+) -> tuple[Index, NDArray[np.int64]]:
+    """The place in the chunk of each thread's target block, and the offset in its shared memory.
+
+    Where there is no such block the offset is the address, which is beyond any block's memory.
+    """
+    blocks = threads.blocks.cluster.blocks
+    cluster = blocks if blocks > 1 and _reaches_others(site) else -1
+    every = addresses.every(threads.n) + offset
+    rank = (every >> OFFSET_BITS) - 1
+    wrong = (every < 0) | (rank >= cluster) & (rank >= 0)
+    within = np.where(wrong, every, every & _OFFSET_MASK)
+    slot = np.asarray(threads.place("slot"), dtype=np.int64)
+    owner = np.where((rank >= 0) & ~wrong, slot // cluster * cluster + rank, slot)
+    return np.broadcast_to(owner, (threads.n,)), within
+
+
+def _reaches_others(site: Site) -> bool:
+    """Whether an instruction may name another block's memory; an mbarrier's says itself."""
+    facts = site.facts
+    if facts.reaches_cluster or facts.kind is InstructionKind.MBARRIER:
+        return True
+    return "shared" not in facts.spaces

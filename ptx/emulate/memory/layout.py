@@ -10,8 +10,8 @@ import numpy as np
 
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.generic_addresses import CODE_WINDOW
+from ptx.isa.instruction_facts import TYPE_BYTES
 from ptx.isa.model import (
-    TYPE_BYTES,
     Body,
     Element,
     FloatImmediate,

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ptx.emulate.memory.device_memory import DeviceMemory
-from ptx.emulate.memory.host_memory import MappedHostMemory
-from ptx.emulate.memory.peer_memory import PeerMemory
+from ptx.emulate.memory.mapped_memory import MappedHostMemory, PeerMemory
 from ptx.emulate.model.types import NUMPY, Scalar
-from ptx.isa.instruction_facts import InstructionFacts, InstructionKind, facts_of
+from ptx.isa.instruction_facts import InstructionFacts, InstructionKind
 from ptx.isa.model import Instruction
 
 Memory = DeviceMemory | PeerMemory | MappedHostMemory
@@ -23,7 +22,7 @@ def used_bytes_of(instruction: Instruction, total: int) -> tuple[int, ...]:
 
     PTX ISA, "Pragma Strings: used_bytes_mask": the others of a load may lie in no memory.
     """
-    mask = instruction.used_bytes if facts_of(instruction).kind is InstructionKind.LOAD else 0
+    mask = instruction.used_bytes if instruction.facts.kind is InstructionKind.LOAD else 0
     used = tuple([byte for byte in range(total) if mask >> byte & 1])
     return used or tuple(range(total))
 
@@ -58,7 +57,7 @@ class Site:
         self, instruction: Instruction, space: str, kind: str, count: int, *, writes: bool
     ) -> None:
         self.instruction: Instruction = instruction
-        self.facts: InstructionFacts = facts_of(instruction)
+        self.facts: InstructionFacts = instruction.facts
         self.space: str = space
         self.kind: str = kind
         self.dtype: Scalar = NUMPY[kind]

@@ -17,8 +17,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.memory.device_memory import WORD, WRITTEN, Flags, Use
 from ptx.emulate.memory.site import Site, used_bytes_of
-from ptx.emulate.memory.written import WORD, WRITTEN, Flags, Use
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import UninitialisedRead
 from ptx.emulate.model.geometry import Value
@@ -337,15 +337,9 @@ class Shadow:
     """
 
     def __init__(
-        self,
-        blocks: int,
-        shared_stride: int,
-        reserved_start: int,
-        threads: int,
-        local_stride: int,
-        uses_of: Callable[[Instruction], tuple[Use, ...]],
-        undefined: UndefinedValues | None = None,
-    ) -> None:
+        self, blocks: int, shared_stride: int, reserved_start: int, threads: int, local_stride: int,
+        uses_of: Callable[[Instruction], tuple[Use, ...]], undefined: UndefinedValues | None = None,
+    ) -> None:  # fmt: skip
         self._uses_of = uses_of
         self._undefined = undefined
         # By space the reads that gave the bytes which are flagged as undefined.

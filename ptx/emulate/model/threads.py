@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import Where
 from ptx.emulate.model.geometry import ClusterShape, Dim3, Geometry, Value, coordinates
-from ptx.isa.model import Instruction
-from ptx.isa.source_place import source_place
+from ptx.isa.model import Instruction, source_place
 
 Bools = NDArray[np.bool_]
 Registers = list[Value]
@@ -50,15 +49,9 @@ class ThreadBlocks:
     """
 
     def __init__(
-        self,
-        geometry: Geometry,
-        first: int,
-        cluster: ClusterShape,
-        strides: tuple[int, int],
-        starts: dict[tuple[str, int], Index],
-        kernel: str,
-        files: Mapping[int, str],
-    ) -> None:
+        self, geometry: Geometry, first: int, cluster: ClusterShape, strides: tuple[int, int],
+        starts: dict[tuple[str, int], Index], kernel: str, files: Mapping[int, str],
+    ) -> None:  # fmt: skip
         self.geometry = geometry
         self.first = first
         self.cluster = cluster

@@ -1,9 +1,9 @@
-"""The operations, a family a file; importing this package fills the table.
+"""The operations, a group of the PTX ISA a file; importing this package fills the table.
 
 How to add an opcode
 --------------------
-Add its facts, one line, to the table of `ptx.isa.instruction_facts`. Write a file in the folder of
-its group, import it in that folder's `__init__.py`, and call for each opcode
+Add its facts, one line, to the table of `ptx.isa.instruction_facts`. In the file of its group call
+for each opcode
 
     operation("bfe", ("u32", "s32", "u64", "s64"), 4, _extract, section="bfe")
 
@@ -37,10 +37,11 @@ An emitter gets a `codegen.emitter.Emitter` and the `Instruction`, and writes Py
   fibre and `R` its registers. `e.is_used(operand)` says whether a result is ever read.
 - `raise e.refuse("why")` when a form is not executed: never guess.
 
-Few threads run code of their own (`ops/lane`): `lane_operation(name, types, emit)` gives it to an
-operation, by the name and types of its record. Such an emitter gets a
-`codegen.lane.lane_emitter.LaneEmitter`, whose expressions are Python numbers, and calls
-`e.refuse()` for a form that NumPy is to do; an operation without it is NumPy's in every fibre.
+Few threads run code of their own (`ops/lane_arithmetic.py`, `ops/lane_data.py`):
+`lane_operation(name, types, emit)` gives it to an operation, by the name and types of its record.
+Such an emitter gets a `codegen.lane.lane_emitter.LaneEmitter`, whose expressions are Python
+numbers, and calls `e.refuse()` for a form that NumPy is to do; an operation without it is NumPy's
+in every fibre.
 
 The effect says what else an operation does. `PURE`: nothing; it may run for absent threads, and is
 dropped where its result is not used. `MEMORY`: it touches memory or may fault; under a guard it is
@@ -51,10 +52,10 @@ Memory: `where, offset, space = e.address(operand, space)` and `site = e.site(sp
 are handed to `access.memory_access.load`, `store`, or, for anything else, `locate(f, where, offset,
 site)`, which checks the access and gives an array and an index: an int for one common address,
 else (n,). `is_mixed` and `divide` part generic addresses of several spaces, see
-`ops/memory/atomic.py`.
+`ops/atomic.py`.
 
 Waiting: an operation with `Effect.SYNCS` always starts its basic block, so that the block can be
-executed again. Its emitter calls `ops.warp.lane_sync.sync_lanes`:
+executed again. Its emitter calls `ops.warp.sync_lanes`:
 
     value = e.temporary(e.value(i.operands[1], "b32"))
     group = sync_lanes(e, i, i.operands[-1], {"value": value})
@@ -67,14 +68,14 @@ brought, also from lanes in other fibres, `group.mine` the places of this fibre'
 `group.each` spreads one result a row. Lanes wait in `exec.sync.warp_sync.WarpSync`, threads at
 barriers in `exec.sync.block_barrier.BlockBarriers` and
 `exec.sync.cluster_barrier.ClusterBarriers`; block barriers end a block instead: see
-`ops/warp/barrier.py`. What a whole warp must execute at one place, as
-the instructions of the tensor cores, waits by `ops.warp.lane_sync.sync_warp`.
+`ops/barrier.py`. What a whole warp must execute at one place, as
+the instructions of the tensor cores, waits by `ops.warp.sync_warp`.
 
-Textures and surfaces: a handle in a register names a `memory.texture.Texture` or `Image` of the
-`DeviceModel`; `texture.handles.by_handle` finds it. `ops/texture/texture.py` calls
-`texture.texture_fetch.fetch`, which goes to `sampling` (with `texel_place`, `mipmap`, `cubemap`,
-`texels`, `filtering`); `ops/texture/surface.py` calls `texture.surface_access`. Their arithmetic is
-an H100's, measured; each module says where it is only near.
+Textures and surfaces: a handle in a register names a `TextureObject` or `TexelImage` of the
+`DeviceModel`; `texture.handles.by_handle` finds it. `ops/texture.py` calls
+`texture.texture_fetch.fetch`, which goes to `sampling` and `texels`; `ops/surface.py` calls
+`texture.surface_access`. Their arithmetic is an H100's, measured; each module says where it is only
+near.
 
 Functions that PTX only declares (`vprintf`, `malloc`): `codegen.table.external(name, count, emit)`,
 whose emitter reads the caller's arguments with `e.parameter(symbol, type)`, and writes its result
@@ -84,38 +85,32 @@ Faults are raised with a place: `f.where(position, instruction)`; `position` is 
 fibre's threads and the instruction is named by `e.scope.bind(i, "instruction")`.
 """
 
-from ptx.emulate.ops import (
-    arithmetic,
-    assertion,
-    asynchronous,
-    bits,
-    control,
-    graph_condition,
-    grid_dependency,
-    lane,
+from ptx.emulate.ops import (  # noqa: F401  # each fills the table
+    async_copy,
+    atomic,
+    barrier,
+    bulk_copy,
+    comparison,
+    control_flow,
+    conversion,
+    data_movement,
+    floating_point,
+    integer,
+    lane_arithmetic,
+    lane_data,
+    logic_and_shift,
     matrix,
-    memory,
-    printf,
-    tensor_memory,
+    matrix_move,
+    mbarrier,
+    mma,
+    surface,
+    system_calls,
+    tcgen05,
+    tcgen05_mma,
+    tensor_copy,
     texture,
     video,
     warp,
+    wgmma,
+    wmma,
 )
-
-__all__ = [
-    "arithmetic",
-    "assertion",
-    "asynchronous",
-    "bits",
-    "control",
-    "graph_condition",
-    "grid_dependency",
-    "lane",
-    "matrix",
-    "memory",
-    "printf",
-    "tensor_memory",
-    "texture",
-    "video",
-    "warp",
-]

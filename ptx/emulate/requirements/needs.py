@@ -15,7 +15,7 @@ _TARGET = re.compile(r"sm_(\d+)([af]?)")
 Version = tuple[int, int]
 
 
-class Architecture(NamedTuple):
+class TargetArchitecture(NamedTuple):
     """A target such as sm_90a; the suffix is "", "a" or "f"."""
 
     number: int
@@ -26,7 +26,7 @@ class Architecture(NamedTuple):
         """What a family shares: 10 of sm_100 and sm_103."""
         return self.number // 10
 
-    def has(self, needed: Architecture) -> bool:
+    def has(self, needed: TargetArchitecture) -> bool:
         """Whether what `needed` brought is in this target, too."""
         if needed.suffix == "a":
             return self == needed
@@ -40,7 +40,7 @@ class Architecture(NamedTuple):
 class Alternative(NamedTuple):
     """A target, and the version of PTX that has the form for it."""
 
-    target: Architecture
+    target: TargetArchitecture
     version: Version
 
     def __str__(self) -> str:
@@ -53,10 +53,10 @@ class Alternative(NamedTuple):
 Needs = tuple[Alternative, ...]
 
 
-def architecture_of(name: str) -> Architecture | None:
+def architecture_of(name: str) -> TargetArchitecture | None:
     """The target that a module names; None for one of another kind, such as `texmode_unified`."""
     found = _TARGET.fullmatch(name)
-    return Architecture(int(found[1]), found[2]) if found else None
+    return TargetArchitecture(int(found[1]), found[2]) if found else None
 
 
 def version_of(text: str) -> Version:
@@ -78,6 +78,6 @@ def needs_of(text: str) -> Needs:
     return tuple(found)
 
 
-def are_met(needs: Needs, target: Architecture, version: Version) -> bool:
+def are_met(needs: Needs, target: TargetArchitecture, version: Version) -> bool:
     """Whether a module of this target and version has it."""
     return any(target.has(each.target) and version >= each.version for each in needs)

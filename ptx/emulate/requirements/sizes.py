@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from ptx.emulate.requirements.needs import Architecture, architecture_of, version_of
+from ptx.emulate.requirements.needs import TargetArchitecture, architecture_of, version_of
 from ptx.errors import PtxError
 from ptx.isa.model import Linkage, Space, Variable
 from ptx.isa.module import PtxModule
@@ -19,7 +19,7 @@ MOST_CONSTANT_BYTES: Final = 64 << 10
 MOST_STATIC_SHARED_BYTES: Final = 48 << 10
 _MOST_PARAMETER_BYTES: Final = 4352
 _MOST_LATER_PARAMETER_BYTES: Final = 32764  # from PTX 8.1 and sm_70 on
-_LATER: Final = ((8, 1), Architecture(70, ""))
+_LATER: Final = ((8, 1), TargetArchitecture(70, ""))
 
 
 class SizeLimitExceeded(PtxError):

@@ -1,21 +1,195 @@
 """One texture fetch: from coordinates to what the kernel gets, for many threads at once.
 
-PTX ISA, "tex"; CUDA programming guide, "Texture Fetching". What a GPU does beyond that is measured,
-see `texel_place`, `filtering`, `mipmap` and `cubemap`.
+PTX ISA, "tex" (`.level`, `.grad`); CUDA programming guide, "Texture Fetching", "Cubemap Textures".
+What a GPU does beyond that is measured on an H100.
+
+**Mipmaps.** A level counts in 256ths: the level of the instruction and the texture's bias are each
+cut to that, then added and clamped. Where gradients are given the level is the logarithm of the
+longest way across the texels of a pixel, estimated without squares; it is right to 2/256 of a
+level, and mostly exact.
+
+**Cubemaps.** Where two coordinates are equally large, z goes before y, and y before x. Directions
+that are infinite, NaN or longer than 2**126 have no meaning; a GPU finds other texels for them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from ptx.emulate.memory.texture import AddressMode, Image, Texture
-from ptx.emulate.texture import cubemap, mipmap
-from ptx.emulate.texture.filtering import Slice, Texels, slice_reach, slice_weights, split_weight
-from ptx.emulate.texture.texel_place import FRACTION, Axis, Bools, Floats, Integers, nearest, pair
-from ptx.emulate.texture.texels import Words, as_read, blended, can_filter, stored, with_border
+from ptx.emulate.memory.texture_object import AddressMode, TexelImage, TextureObject
+from ptx.emulate.texture.texels import (
+    FRACTION,
+    Bools,
+    Doubles,
+    Floats,
+    Integers,
+    Slice,
+    TexelAxis,
+    Texels,
+    Words,
+    as_read,
+    blended,
+    can_filter,
+    nearest,
+    pair,
+    slice_reach,
+    slice_weights,
+    split_weight,
+    stored,
+    with_border,
+)
+
+Gradient = tuple[Floats, ...]  # a derivative of each coordinate
+
+_MOST = 2.0**10
+_DIGITS = 9  # of a gradient that count, behind the first
+_LEAST = 2.0**-60
+_LONGEST = 2.0**60
+
+
+def _table() -> Integers:
+    """256ths of the logarithm to base 2 of 1 + i/256, as they are built into the GPU."""
+    steps = np.arange(256)
+    found: Integers = np.rint(256 * np.log2(1 + (steps + 0.469) / 256)).astype(np.int64)
+    found[0], found[255] = 0, 255
+    return found
+
+
+_LOGARITHM = _table()
+
+
+def _in_steps(value: Any) -> Any:
+    """A level in 256ths, cut towards zero; NaN is 0."""
+    value = np.where(np.isnan(value), 0.0, np.clip(value, -_MOST, _MOST))
+    return np.trunc(value * FRACTION).astype(np.int64)
+
+
+def _level(texture: TextureObject, steps: Integers) -> tuple[Integers, Integers]:
+    least = int(_in_steps(np.float64(texture.min_level)))
+    most = int(_in_steps(np.float64(texture.max_level)))
+    last = FRACTION * (len(texture.levels) - 1)
+    steps = np.clip(np.minimum(np.maximum(steps, least), most), 0, last)
+    if texture.mip_linear:
+        return steps >> 8, steps & (FRACTION - 1)
+    return (steps + FRACTION // 2) >> 8, np.zeros_like(steps)
+
+
+def base_level(texture: TextureObject, count: int) -> tuple[Integers, Integers]:
+    """The level that a fetch without one reads, and the next one's weight; no bias is added."""
+    return _level(texture, np.zeros(count, dtype=np.int64))
+
+
+def asked_level(texture: TextureObject, level: Floats) -> tuple[Integers, Integers]:
+    """The first level to read for each thread, and the weight of the next one, of `FRACTION`."""
+    return _level(texture, _in_steps(level) + int(_in_steps(np.float64(texture.mip_bias))))
+
+
+def gradient_level(texture: TextureObject, dx: Gradient, dy: Gradient) -> tuple[Integers, Integers]:
+    """The same, from how the coordinates change from one pixel to its neighbours."""
+    image = texture.levels[0]
+    first = _in_texels(texture, image, dx)
+    second = _in_texels(texture, image, dy)
+    both = [a + b for a, b in zip(first, second, strict=True)]
+    across = [a - b for a, b in zip(first, second, strict=True)]
+    longest = np.maximum(
+        np.maximum(_length(first), _length(second)),
+        11 / 16 * np.maximum(_length(both), _length(across)),
+    )
+    mantissa, exponent = np.frexp(np.clip(longest, _LEAST, _LONGEST))
+    step = ((2 * mantissa - 1) * 256).astype(np.int64)
+    steps = (exponent.astype(np.int64) - 1) * FRACTION + _LOGARITHM.take(step)
+    return _level(texture, steps + int(_in_steps(np.float64(texture.mip_bias))))
+
+
+def _in_texels(texture: TextureObject, image: TexelImage, gradient: Gradient) -> list[Doubles]:
+    extents = (image.width, image.height, image.depth)
+    found = []
+    for value, extent in zip(gradient, extents, strict=False):
+        wide = value.astype(np.float64) * (extent if texture.normalized_coordinates else 1)
+        wide = np.clip(np.where(np.isnan(wide), 0.0, wide), -_LONGEST, _LONGEST)
+        mantissa, exponent = np.frexp(wide)
+        cut = np.trunc(np.ldexp(mantissa, _DIGITS + 1))
+        found.append(np.ldexp(cut, exponent - _DIGITS - 1))
+    return found
+
+
+def _length(vector: list[Doubles]) -> Doubles:
+    """About the length: the largest part, 11/32 of the second and 1/4 of the third."""
+    parts = np.sort(np.abs(np.stack(vector)), axis=0)[::-1]
+    total: Doubles = parts[0].copy()
+    for part, share in zip(parts[1:], (11 / 32, 1 / 4), strict=False):
+        total += part * share
+    return total
+
+
+FACES = 6
+_STEPS = 2.0**21  # of a normalised coordinate, see `texel_place`
+
+
+def _choose(face: Integers, *values: Any) -> Any:  # arrays of any one type
+    return np.choose(face, values)
+
+
+def project(x: Any, y: Any, z: Any) -> tuple[Integers, Any, Any, Any]:  # float arrays of one type
+    """Face, coordinates towards right and down on it, and the distance to it."""
+    far_x, far_y, far_z = np.abs(x), np.abs(y), np.abs(z)
+    along_z = (far_z >= far_x) & (far_z >= far_y)
+    along_y = ~along_z & (far_y >= far_x)
+    major = np.where(along_z, 2, np.where(along_y, 1, 0))
+    negative = _choose(major, x, y, z) < 0
+    face: Integers = (2 * major + negative).astype(np.int64)
+    right = _choose(face, -z, z, x, x, x, -x)
+    down = _choose(face, -y, -y, z, -z, -y, -y)
+    return face, right, down, _choose(major, far_x, far_y, far_z)
+
+
+def face_place(x: Floats, y: Floats, z: Floats) -> tuple[Integers, Floats, Floats]:
+    """The face of each direction, and normalised coordinates on it; 0/0 is the middle."""
+    with np.errstate(all="ignore"):
+        face, right, down, distance = project(x, y, z)
+        across, along = _on_face(right / distance), _on_face(down / distance)
+    return face, across, along
+
+
+def _on_face(ratio: Floats) -> Floats:
+    """From -1 to 1 to a normalised coordinate, cut to the binary places that one has."""
+    ratio = np.where(np.isnan(ratio), np.float32(0), ratio)
+    steps = np.floor(ratio.astype(np.float64) * (_STEPS / 2)) + _STEPS / 2
+    return (steps / _STEPS).astype(np.float32)
+
+
+def neighbour(
+    face: Integers, column: Integers, row: Integers, extent: int
+) -> tuple[Integers, Integers, Integers]:
+    """Face, column and row of a texel that may lie beyond one edge of its face by one."""
+    right = (2 * column + 1 - extent) / extent
+    down = (2 * row + 1 - extent) / extent
+    one = np.ones_like(right)
+    x = _choose(face, one, -one, right, right, right, -right)
+    y = _choose(face, -down, -down, one, -one, -down, -down)
+    z = _choose(face, -right, right, down, -down, one, -one)
+    other, right, down, distance = project(x, y, z)
+
+    def number(value: Any) -> Integers:
+        units = np.floor((value / distance + 1) / 2 * extent).astype(np.int64)
+        found: Integers = np.clip(units, 0, extent - 1)
+        return found
+
+    outside = is_outside(column, extent) | is_outside(row, extent)
+    return (
+        np.where(outside, other, face),
+        np.where(outside, number(right), column),
+        np.where(outside, number(down), row),
+    )
+
+
+def is_outside(number: Integers, extent: int) -> Bools:
+    """Whether a column or row is not on the face."""
+    return (number < 0) | (number >= extent)
 
 
 @dataclass(frozen=True)
@@ -52,7 +226,7 @@ class Fetch:
 class LevelReader:
     """Reads the texels of one level for one fetch."""
 
-    def __init__(self, texture: Texture, image: Image, fetch: Fetch) -> None:
+    def __init__(self, texture: TextureObject, image: TexelImage, fetch: Fetch) -> None:
         self.texture = texture
         self.image = image
         self.fetch = fetch
@@ -60,8 +234,8 @@ class LevelReader:
         # A texel beyond the edge is not brought inside: BORDER tells it apart.
         modes = (AddressMode.BORDER,) * 3 if self.crosses_edges else texture.address_modes
         extents = (image.width, image.height, image.depth)
-        self.axes: list[Axis] = [
-            Axis(extent, mode, texture.normalized_coordinates or image.cube)
+        self.axes: list[TexelAxis] = [
+            TexelAxis(extent, mode, texture.normalized_coordinates or image.cube)
             for extent, mode, _ in zip(extents, modes, fetch.coordinates, strict=False)
         ]
 
@@ -75,8 +249,8 @@ class LevelReader:
             return np.minimum(fetch.layer, max(image.layers, 1) - 1)
         if fetch.layer is None:
             return fetch.face
-        last = image.layers // cubemap.FACES - 1
-        return np.minimum(fetch.layer, last) * cubemap.FACES + fetch.face
+        last = image.layers // FACES - 1
+        return np.minimum(fetch.layer, last) * FACES + fetch.face
 
     def offset(self, axis: int) -> Integers | int:
         """(n,) texels to add to a coordinate."""
@@ -100,8 +274,8 @@ class LevelReader:
     def _across_edges(self, column: Integers, row: Integers) -> Texels:
         assert self.layer is not None
         layer, extent = self.layer, self.image.width
-        face = layer % cubemap.FACES
-        other, x, y = cubemap.neighbour(face, column, row, extent)
+        face = layer % FACES
+        other, x, y = neighbour(face, column, row, extent)
         return stored(self.image, x, y, layer - face + other)
 
     def nearest(self) -> Texels:
@@ -165,8 +339,8 @@ class LevelReader:
         extent = self.image.width
         x, y = first
         for corner in range(4):
-            missing = cubemap.is_outside(x + (corner & 1), extent)
-            missing &= cubemap.is_outside(y + (corner >> 1), extent)
+            missing = is_outside(x + (corner & 1), extent)
+            missing &= is_outside(y + (corner >> 1), extent)
             lost = np.where(missing, weights[corner], 0)
             beside = (lost + 1) // 3
             given = {0: -lost, 1: beside, 2: beside, 3: lost - 2 * beside}
@@ -177,7 +351,7 @@ class LevelReader:
             reached[corner] = reached[corner] & ~missing
 
 
-def sample(texture: Texture, fetch: Fetch) -> Words:
+def sample(texture: TextureObject, fetch: Fetch) -> Words:
     """(n, channels) uint32: what each thread gets."""
     first = int(fetch.first[0])
     if len(texture.levels) == 1 or (fetch.first == first).all():
@@ -189,7 +363,7 @@ def sample(texture: Texture, fetch: Fetch) -> Words:
     return found
 
 
-def _sample_level(texture: Texture, fetch: Fetch, level: int) -> Words:
+def _sample_level(texture: TextureObject, fetch: Fetch, level: int) -> Words:
     images = texture.levels[level : level + 2]
     if not fetch.share.any():
         images = images[:1]
@@ -207,7 +381,7 @@ def _sample_level(texture: Texture, fetch: Fetch, level: int) -> Words:
     return blended(texture, parts)
 
 
-def read(texture: Texture, numbers: tuple[Integers, ...], layer: Integers | None) -> Words:
+def read(texture: TextureObject, numbers: tuple[Integers, ...], layer: Integers | None) -> Words:
     """(n, channels) uint32: texels by their numbers; zeros where there is none.
 
     Address modes and filter do not matter.
@@ -233,7 +407,7 @@ _COMPONENTS = "rgba"
 _CORNERS = ((0, 1), (1, 1), (1, 0), (0, 0))
 
 
-def gather(texture: Texture, fetch: Fetch, component: str) -> Words:
+def gather(texture: TextureObject, fetch: Fetch, component: str) -> Words:
     """(n, 4) uint32: one channel of the four texels that linear filtering would combine."""
     image = texture.levels[0]
     reader = LevelReader(texture, image, fetch)
@@ -243,7 +417,7 @@ def gather(texture: Texture, fetch: Fetch, component: str) -> Words:
         return np.zeros((count, 4), dtype=np.uint32)
     starts = []
     for k, (axis, coordinate) in enumerate(zip(reader.axes, fetch.coordinates, strict=True)):
-        free = Axis(axis.extent, AddressMode.BORDER, axis.normalized)
+        free = TexelAxis(axis.extent, AddressMode.BORDER, axis.normalized)
         starts.append(pair(free, coordinate, reader.offset(k))[0])
     columns = [
         as_read(texture, reader.texels([starts[0] + x, starts[1] + y]))[:, channel]
@@ -253,14 +427,12 @@ def gather(texture: Texture, fetch: Fetch, component: str) -> Words:
 
 
 def level_of(
-    texture: Texture,
-    count: int,
-    level: Floats | None,
-    gradients: tuple[mipmap.Gradient, mipmap.Gradient] | None,
-) -> tuple[Integers, Integers]:
+    texture: TextureObject, count: int, level: Floats | None,
+    gradients: tuple[Gradient, Gradient] | None,
+) -> tuple[Integers, Integers]:  # fmt: skip
     """The level that each of so many threads reads, and the weight of the next one."""
     if level is not None:
-        return mipmap.asked_level(texture, level)
+        return asked_level(texture, level)
     if gradients is not None:
-        return mipmap.gradient_level(texture, *gradients)
-    return mipmap.base_level(texture, count)
+        return gradient_level(texture, *gradients)
+    return base_level(texture, count)

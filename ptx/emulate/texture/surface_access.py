@@ -14,13 +14,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.texture import Image
+from ptx.emulate.memory.texture_object import TexelImage
 from ptx.emulate.model.errors import Misaligned, OutOfBounds
 from ptx.emulate.model.geometry import Value
-from ptx.emulate.texture.handles import by_handle, check_live, unsupported
-from ptx.emulate.texture.texel_checks import check_load, note_stored
-from ptx.emulate.texture.texel_place import Bools, Integers
-from ptx.emulate.texture.texels import elements_of
+from ptx.emulate.texture.handles import (
+    by_handle,
+    check_live,
+    check_load,
+    note_stored,
+    rows_of,
+    unsupported,
+)
+from ptx.emulate.texture.texels import Bools, Integers, elements_of
 from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
 
@@ -59,7 +64,7 @@ class SurfaceForm:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class SurfacePlaces:
     """(n,) byte offsets into the image; `inside`: which threads access it, None for all."""
 
     offsets: Integers
@@ -80,7 +85,7 @@ def load(threads: Fibre, form: SurfaceForm, handle: Value, *coordinates: Value) 
         got = np.ascontiguousarray(elements.take(index)).view(form.dtype)
         if places.inside is not None:
             got = np.where(places.inside[:, None], got, np.zeros(1, dtype=form.dtype))
-        found[_rows(here)] = got
+        found[rows_of(here)] = got
     return list(found.T)
 
 
@@ -93,7 +98,7 @@ def store(threads: Fibre, form: SurfaceForm, handle: Value, axes: int, *values: 
     """
     vector = np.stack([np.broadcast_to(value, (threads.n,)) for value in values[axes:]], axis=1)
     for here, image, places in _images(threads, form, handle, values[:axes]):
-        rows = vector[_rows(here)]
+        rows = vector[rows_of(here)]
         if form.formatted:
             rows = _converted(image, rows)
         elements, index = _elements(image, places, rows.shape[1] * rows.itemsize)
@@ -123,17 +128,13 @@ def reduce(threads: Fibre, form: SurfaceForm, handle: Value, axes: int, *values:
         if elements.dtype.itemsize < dtype.itemsize:
             words = f"its rows of {image.pitch} bytes are no multiple of {dtype.itemsize}"
             raise unsupported(threads, form.instruction, words)
-        each = value[_rows(here)].view(dtype)
+        each = value[rows_of(here)].view(dtype)
         check_load(threads, form.instruction, image, index, elements.dtype, places.inside, here)
         flat = index[:, 0]
         if places.inside is not None:
             flat, each = flat[places.inside], each[places.inside]
         _REDUCTIONS[form.reduction].at(elements.view(dtype), flat, each)
         note_stored(threads, image, flat, dtype)
-
-
-def _rows(here: Any) -> Any:  # an index of rows
-    return slice(None) if here is None else here
 
 
 def _images(
@@ -144,28 +145,16 @@ def _images(
     spread = [np.broadcast_to(value, (threads.n,)).astype(np.int64) for value in coordinates]
     for here, image in by_handle(threads, handle, surfaces, "surface", form.instruction):
         check_live(threads, image, form.instruction, writes=form.writes)
-        geometry = _geometry(image)
-        if geometry != form.geometry:
-            words = f"a {geometry} surface is accessed by an instruction for {form.geometry}"
+        if image.geometry != form.geometry:
+            words = f"a {image.geometry} surface is accessed by an instruction for {form.geometry}"
             raise unsupported(threads, form.instruction, words)
         some = spread if here is None else [value.take(here) for value in spread]
         yield here, image, _places(threads, form, here, image, some)
 
 
-def _geometry(image: Image) -> str:
-    if image.depth:
-        return "3d"
-    plain = "2d" if image.height else "1d"
-    return f"a{plain}" if image.layers else plain
-
-
 def _places(
-    threads: Fibre,
-    form: SurfaceForm,
-    here: Any,
-    image: Image,
-    coordinates: list[Integers],
-) -> Places:
+    threads: Fibre, form: SurfaceForm, here: Any, image: TexelImage, coordinates: list[Integers]
+) -> SurfacePlaces:
     layered = form.geometry[0] == "a"
     unit = image.texel_bytes if form.formatted else form.nbytes
     x = coordinates[layered]
@@ -191,10 +180,12 @@ def _places(
     if len(clamped) > 1 and (layered or image.depth):
         offsets = offsets + clamped[-1] * (image.pitch * (image.height or 1))
     drops = form.mode == "zero" and bool(outside.any())
-    return Places(offsets, ~outside if drops else None)
+    return SurfacePlaces(offsets, ~outside if drops else None)
 
 
-def _elements(image: Image, places: Places, nbytes: int) -> tuple[NDArray[Any], Integers]:
+def _elements(
+    image: TexelImage, places: SurfacePlaces, nbytes: int
+) -> tuple[NDArray[Any], Integers]:
     """The image as words, and (n, words) where those of each thread are."""
     size = min(nbytes, 8)
     while image.pitch % size or image.nbytes % size:
@@ -203,7 +194,7 @@ def _elements(image: Image, places: Places, nbytes: int) -> tuple[NDArray[Any], 
     return elements, (places.offsets // size)[:, None] + np.arange(nbytes // size)
 
 
-def _converted(image: Image, rows: NDArray[np.uint32]) -> NDArray[Any]:
+def _converted(image: TexelImage, rows: NDArray[np.uint32]) -> NDArray[Any]:
     """(n, channels) of the image's type: integers saturate, floats are cut to float16."""
     words = np.zeros((len(rows), image.channels), dtype=np.uint32)
     count = min(image.channels, rows.shape[1])
@@ -230,13 +221,9 @@ def _position(here: Any, at: int) -> int:
 
 
 def _raise_outside(
-    threads: Fibre,
-    form: SurfaceForm,
-    here: Any,
-    image: Image,
-    numbers: list[Integers],
+    threads: Fibre, form: SurfaceForm, here: Any, image: TexelImage, numbers: list[Integers],
     at: int,
-) -> None:
+) -> None:  # fmt: skip
     place = ", ".join(str(int(number[at])) for number in numbers)
     access = "write" if form.writes else "read"
     raise OutOfBounds(

@@ -1,19 +1,228 @@
-"""Texels as memory holds them, what lies outside of an image, and the numbers that kernels get.
+"""Texels: where a coordinate lies among them, how memory holds them, and how they are combined.
 
-CUDA programming guide, "Texture Object API" (read mode), and CUDA driver API, CUDA_TEXTURE_DESC.
+CUDA programming guide, "Texture Fetching", "Linear Filtering", "Texture Object API" (read mode);
+CUDA driver API, CUDA_TEXTURE_DESC. The guide gives formulas for real numbers. An H100 works as
+follows, bit for bit, as far as was tried:
+
+- A normalised coordinate is cut to 21 binary places (22 beyond 8192 texels, 23 beyond 65536) before
+  it is multiplied by the extent, and the fraction that linear filtering uses is rounded to 8,
+  halves up.
+- Weights have 8 bits too: a weight is split along x, then along y, each time with one rounding, so
+  that the weights always sum to 256.
+- Floating-point texels that have a weight are aligned to the largest exponent among the four of
+  a slice, with 4 bits more than their format has, the rest cut off; their sum is exact and is
+  rounded once to the texel's format, halves away from zero. The sum over slices is exact here; a
+  GPU's may differ in the last bit where texels differ by more than a factor of 2**20.
+- Normalised integers are combined as integers and rounded to 16 bits, halves up.
+
+Two things are only near. sRGB colours are within 1/128 (0.0061 was the worst seen), since the GPU
+combines them in a precision of its own. Where two levels of a three-dimensional mipmap are combined
+a weight may be one step off: 18 of 4,000 results differed, by 0.0026 at most for texels up to 1.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.texture import Image, Texture
-from ptx.emulate.texture.filtering import Slice, Texels, blend_floats, blend_normalized
-from ptx.emulate.texture.texel_place import Bools, Floats, Integers
+from ptx.emulate.memory.texture_object import AddressMode, TexelImage, TextureObject
+
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+FRACTION = 256  # steps from one texel to the next
+_FARTHEST = 2.0**40
+_PLACES = ((8192, 2.0**21), (65536, 2.0**22), (2**62, 2.0**23))  # by the largest extent
+_SMALLEST = 2.0**-126
+
+
+@dataclass(frozen=True, slots=True)
+class TexelAxis:
+    """How one coordinate is read: the image's extent along it and what lies outside."""
+
+    extent: int
+    mode: AddressMode
+    normalized: bool
+
+    @property
+    def effective(self) -> AddressMode:
+        """The mode that is used: WRAP and MIRROR are CLAMP for coordinates in texels."""
+        if not self.normalized and self.mode in (AddressMode.WRAP, AddressMode.MIRROR):
+            return AddressMode.CLAMP
+        return self.mode
+
+    def units(self, coordinate: Floats) -> Doubles:
+        """(n,) float64: the coordinate in texels, exact; NaN and subnormals count as 0."""
+        wide = coordinate.astype(np.float64)
+        wide = np.where(np.abs(wide) >= _SMALLEST, wide, 0.0)
+        wide = np.clip(wide, -_FARTHEST, _FARTHEST)
+        if not self.normalized:
+            return wide
+        places = next(steps for most, steps in _PLACES if self.extent <= most)
+        scaled: Doubles = np.floor(wide * places) / places * self.extent
+        return scaled
+
+    def inside(self, number: Integers) -> tuple[Integers, Bools | None]:
+        """Texel numbers within the extent, and which are in the image; None: all are."""
+        mode, extent = self.effective, self.extent
+        if mode is AddressMode.WRAP:
+            return number % extent, None
+        if mode is AddressMode.MIRROR:
+            place = number % (2 * extent)
+            return np.where(place >= extent, 2 * extent - 1 - place, place), None
+        clamped = np.clip(number, 0, extent - 1)
+        return clamped, clamped == number if mode is AddressMode.BORDER else None
+
+
+def nearest(axis: TexelAxis, coordinate: Floats, offset: Integers | int = 0) -> Integers:
+    """The texel that holds a coordinate, not yet brought inside."""
+    number: Integers = np.floor(axis.units(coordinate)).astype(np.int64) + offset
+    return number
+
+
+def pair(
+    axis: TexelAxis, coordinate: Floats, offset: Integers | int = 0
+) -> tuple[Integers, Integers]:
+    """The first of the two texels around a coordinate, and the second's weight of `FRACTION`.
+
+    Where clamping makes both the same texel the weight is 0.
+    """
+    place = np.floor((axis.units(coordinate) - 0.5) * FRACTION + 0.5).astype(np.int64)
+    number, weight = (place >> 8) + offset, place & (FRACTION - 1)
+    if axis.effective is AddressMode.CLAMP:
+        weight = np.where((number < 0) | (number >= axis.extent - 1), 0, weight)
+    return number, weight
+
+
+Texels = NDArray[Any]  # (n, channels) of the image's type
+
+_HALF = FRACTION // 2
+_NOTHING = -2000  # below any exponent
+_GUARD_BITS = 4
+_LEAST_EXPONENT = {24: -126, 11: -14}  # of a format with so many digits
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Up to four texels of one slice of one level, and the weight of each.
+
+    `reached`: where a texel counts if it is infinite or NaN, even if its weight rounds to 0.
+    """
+
+    texels: list[Texels]
+    weights: list[Integers]
+    reached: list[Bools]
+
+
+def split_weight(weight: Integers, fraction: Integers) -> tuple[Integers, Integers]:
+    """What the first and the second of two places get of a weight."""
+    second = (weight * fraction + _HALF) >> 8
+    return weight - second, second
+
+
+def slice_weights(share: Integers, x: Integers, y: Integers | None) -> list[Integers]:
+    """Weights of the texels of a slice that has a share: first row, then the second."""
+    left, right = split_weight(share, x)
+    if y is None:
+        return [left, right]
+    lower = (right * y + _HALF) >> 8
+    lower_left = (left * y + _HALF - 1) >> 8
+    return [left - lower_left, right - lower, lower_left, lower]
+
+
+def slice_reach(share: Integers, x: Integers, y: Integers | None) -> list[Bools]:
+    """Where each texel of a slice has a weight before rounding, in the same order."""
+    left, right = (share > 0) & (x < FRACTION), (share > 0) & (x > 0)
+    if y is None:
+        return [left, right]
+    return [left, right, left & (y > 0), right & (y > 0)]
+
+
+def _exponent(values: Doubles) -> NDArray[np.int64]:
+    found = np.frexp(values)[1].astype(np.int64) - 1
+    exponents: NDArray[np.int64] = np.where(values == 0, _NOTHING, found)
+    return exponents
+
+
+def _sum_floats(part: Slice, digits: int) -> Doubles:
+    """(n, channels): the weighted sum, times 256; float32 subnormals count as 0."""
+    texels = [texel.astype(np.float64) for texel in part.texels]
+    texels = [np.where(np.abs(texel) < _SMALLEST, 0.0, texel) for texel in texels]
+    weights = [weight[:, None] for weight in part.weights]
+    largest = np.full(texels[0].shape, _NOTHING, dtype=np.int64)
+    for texel, weight in zip(texels, weights, strict=True):
+        largest = np.maximum(largest, np.where(weight > 0, _exponent(texel), _NOTHING))
+    shift = np.where(largest == _NOTHING, 0, digits - 1 + _GUARD_BITS - largest)
+    total = np.zeros(texels[0].shape, dtype=np.float64)
+    for texel, weight, reached in zip(texels, weights, part.reached, strict=True):
+        product = np.trunc(np.ldexp(texel, shift)) * weight
+        beyond = np.where(reached[:, None] & ~np.isfinite(texel), texel, 0.0)
+        total += np.where(weight > 0, product, beyond)
+    found: Doubles = np.ldexp(total, -shift)
+    return found
+
+
+def _all_negative(parts: list[Slice]) -> NDArray[np.bool_]:
+    """(n, channels) whether no texel with a weight has a positive sign, which signs a zero."""
+    found = np.ones(parts[0].texels[0].shape, dtype=np.bool_)
+    for part in parts:
+        for texel, weight in zip(part.texels, part.weights, strict=True):
+            found &= np.signbit(texel) | (weight == 0)[:, None]
+    return found
+
+
+def _rounded(values: Doubles, digits: int) -> Doubles:
+    """Rounded to a number of binary digits, halves away from zero."""
+    shift = digits - 1 - np.maximum(_exponent(values), _LEAST_EXPONENT[digits])
+    near = np.floor(np.ldexp(np.abs(values), shift) + 0.5)
+    found: Doubles = np.copysign(np.ldexp(near, -shift), values)
+    return found
+
+
+def blend_floats(parts: list[Slice], digits: int) -> Floats:
+    """(n, channels) float32: texels of a format with so many significant binary digits."""
+    with np.errstate(all="ignore"):
+        total = _sum_floats(parts[0], digits)
+        for part in parts[1:]:
+            total = total + _sum_floats(part, digits)
+        value = _rounded(total / FRACTION, digits)
+        zero = np.where(_all_negative(parts), -0.0, 0.0)
+        value = np.where(np.abs(value) < _SMALLEST, zero, value)
+        return value.astype(np.float32)
+
+
+def _sum_integers(parts: list[Slice]) -> Integers:
+    total: Any = 0
+    for part in parts:
+        for texel, weight in zip(part.texels, part.weights, strict=True):
+            total = total + texel.astype(np.int64) * weight[:, None]
+    found: Integers = total
+    return found
+
+
+def blend_normalized(parts: list[Slice], dtype: np.dtype[Any]) -> Floats:
+    """(n, channels) float32 from 0 or -1 to 1: texels of 8 or 16 bits."""
+    total = _sum_integers(parts)
+    if dtype == np.uint8:
+        total = total * 257
+    elif dtype == np.int8:
+        # 16 binary places of the sum times 32767/127, cut term by term.
+        wide = 16 * total + (total >> 3) + 2 * (total >> 12)
+        return _signed((wide + 8) >> 4)
+    near = (total + _HALF) >> 8
+    if dtype.kind == "i":
+        return _signed(near)
+    return (near / 65535).astype(np.float32)
+
+
+def _signed(near: Integers) -> Floats:
+    return np.maximum(near / 32767, -1.0).astype(np.float32)
+
 
 Words = NDArray[np.uint32]  # (n, channels)
 
@@ -36,7 +245,7 @@ _SRGB = np.array(
 )  # fmt: skip
 
 
-def elements_of(image: Image, dtype: np.dtype[Any]) -> NDArray[Any]:
+def elements_of(image: TexelImage, dtype: np.dtype[Any]) -> NDArray[Any]:
     """The image's bytes as elements of a type; whole elements only."""
     if image.values is not None:
         return image.values
@@ -45,7 +254,7 @@ def elements_of(image: Image, dtype: np.dtype[Any]) -> NDArray[Any]:
     return image.memory.data[start:stop].view(dtype)
 
 
-def stored(image: Image, x: Integers, y: Integers | None, z: Integers | None) -> Texels:
+def stored(image: TexelImage, x: Integers, y: Integers | None, z: Integers | None) -> Texels:
     """(n, channels): the texels at places in the image."""
     size = image.dtype.itemsize
     index = x * image.channels
@@ -58,12 +267,12 @@ def stored(image: Image, x: Integers, y: Integers | None, z: Integers | None) ->
     return found
 
 
-def is_normalized(texture: Texture, dtype: np.dtype[Any]) -> bool:
+def is_normalized(texture: TextureObject, dtype: np.dtype[Any]) -> bool:
     """Whether integers of a type are read as numbers from 0 or -1 to 1."""
     return not texture.as_integer and dtype.kind in "iu" and dtype.itemsize <= 2
 
 
-def border_texel(texture: Texture, image: Image) -> Texels:
+def border_texel(texture: TextureObject, image: TexelImage) -> Texels:
     """(channels,) what is read outside of the image: the border colour in the image's type.
 
     Integers that are read as they are get the low bits of the colour's float32.
@@ -95,7 +304,9 @@ def _encoded(light: Floats) -> Floats:
     return np.where(light <= 0.0031308, 12.92 * light, curve).astype(np.float32)
 
 
-def with_border(texture: Texture, image: Image, texels: Texels, inside: Bools | None) -> Texels:
+def with_border(
+    texture: TextureObject, image: TexelImage, texels: Texels, inside: Bools | None
+) -> Texels:
     """The texels, and the border colour where they are not inside."""
     if inside is None or inside.all():
         return texels
@@ -110,11 +321,11 @@ def _linear_light(texels: Texels) -> Floats:
     return found
 
 
-def _is_srgb(texture: Texture, dtype: np.dtype[Any]) -> bool:
+def _is_srgb(texture: TextureObject, dtype: np.dtype[Any]) -> bool:
     return texture.srgb and dtype == np.uint8 and not texture.as_integer
 
 
-def as_read(texture: Texture, texels: Texels) -> Words:
+def as_read(texture: TextureObject, texels: Texels) -> Words:
     """What a kernel gets of texels that are not filtered: 32 bits a channel."""
     dtype = texels.dtype
     if _is_srgb(texture, dtype):
@@ -128,12 +339,12 @@ def as_read(texture: Texture, texels: Texels) -> Words:
     return texels.astype(np.uint32 if dtype.kind == "u" else np.int32).view(np.uint32)
 
 
-def can_filter(texture: Texture, dtype: np.dtype[Any]) -> bool:
+def can_filter(texture: TextureObject, dtype: np.dtype[Any]) -> bool:
     """Whether texels of a type can be combined at all."""
     return dtype.kind == "f" or is_normalized(texture, dtype)
 
 
-def blended(texture: Texture, parts: list[Slice]) -> Words:
+def blended(texture: TextureObject, parts: list[Slice]) -> Words:
     """What a kernel gets of several texels."""
     dtype = parts[0].texels[0].dtype
     if _is_srgb(texture, dtype):

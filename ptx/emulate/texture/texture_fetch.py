@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.texture import Texture
-from ptx.emulate.model.addresses import Index
+from ptx.emulate.memory.texture_object import TextureObject
 from ptx.emulate.model.geometry import Value
-from ptx.emulate.texture import cubemap
-from ptx.emulate.texture.handles import by_handle, check_live, unsupported
-from ptx.emulate.texture.sampling import Fetch, gather, level_of, read, sample
-from ptx.emulate.texture.texel_checks import check_fetch
+from ptx.emulate.texture.handles import by_handle, check_fetch, check_live, rows_of, unsupported
+from ptx.emulate.texture.sampling import FACES, Fetch, face_place, gather, level_of, read, sample
 from ptx.emulate.texture.texels import Words, can_filter
 from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Instruction
@@ -69,21 +66,17 @@ def fetch(threads: Fibre, form: TextureForm, handle: Value, *values: Value) -> l
         some = spread if here is None else [value.take(here) for value in spread]
         found = _fetch(form, texture, some)
         check_fetch(threads, form.instruction, texture, partial(_marks, form, some), here)
-        words[_rows(here), : found.shape[1]] = found
+        words[rows_of(here), : found.shape[1]] = found
     columns: list[Any] = list(_packed(words).T if form.halves else words.T)
     return [column[0] for column in columns] if scalar else columns
 
 
-def _marks(form: TextureForm, values: list[NDArray[Any]], texture: Texture) -> Words:
+def _marks(form: TextureForm, values: list[NDArray[Any]], texture: TextureObject) -> Words:
     """The fetch of a texture of one channel."""
     return _fetch(replace(form, component=form.component and "r"), texture, values)
 
 
-def _rows(here: Index | None) -> Any:  # an index of rows
-    return slice(None) if here is None else here
-
-
-def _check(threads: Fibre, form: TextureForm, texture: Texture) -> None:
+def _check(threads: Fibre, form: TextureForm, texture: TextureObject) -> None:
     image = texture.levels[0]
     words = ""
     if form.geometry == "1d" and form.by_number != texture.is_linear_memory:
@@ -115,17 +108,14 @@ def _filters(form: TextureForm) -> bool:
     return not form.by_number and not form.component
 
 
-def _geometry(texture: Texture) -> str:
+def _geometry(texture: TextureObject) -> str:
     image = texture.levels[0]
     if image.cube:
-        return "acube" if image.layers > cubemap.FACES else "cube"
-    if image.depth:
-        return "3d"
-    plain = "2d" if image.height else "1d"
-    return f"a{plain}" if image.layers else plain
+        return "acube" if image.layers > FACES else "cube"
+    return image.geometry
 
 
-def _fetch(form: TextureForm, texture: Texture, values: list[NDArray[Any]]) -> Words:
+def _fetch(form: TextureForm, texture: TextureObject, values: list[NDArray[Any]]) -> Words:
     rest = list(values)
 
     def some(number: int, kind: Any) -> tuple[NDArray[Any], ...]:  # a NumPy type
@@ -149,7 +139,7 @@ def _fetch(form: TextureForm, texture: Texture, values: list[NDArray[Any]]) -> W
         return read(texture, numbers, layer)
     face = None
     if form.geometry in ("cube", "acube"):
-        face, *coordinates_2d = cubemap.place(*coordinates)
+        face, *coordinates_2d = face_place(*coordinates)
         coordinates = tuple(coordinates_2d)
     with np.errstate(all="ignore"):
         first, share = level_of(texture, len(values[0]), level, gradients)

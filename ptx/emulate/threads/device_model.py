@@ -6,15 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ptx.emulate.memory.device_heap import DeviceHeap
-from ptx.emulate.memory.device_memory import DeviceMemory
-from ptx.emulate.memory.host_memory import MappedHostMemory
-from ptx.emulate.memory.peer_memory import PeerMemory
+from ptx.emulate.memory.device_memory import DeviceHeap, DeviceMemory
+from ptx.emulate.memory.mapped_memory import MappedHostMemory, PeerMemory
 from ptx.emulate.model.clock import Clock, CountedClock
 
 if TYPE_CHECKING:
     from ptx.emulate.memory.layout import CodeAddresses
-    from ptx.emulate.memory.texture import Image, Texture
+    from ptx.emulate.memory.texture_object import TexelImage, TextureObject
 
 
 def no_host_memory(address: int) -> MappedHostMemory | None:
@@ -56,8 +54,8 @@ class DeviceModel:
     peers: Sequence[DeviceMemory | PeerMemory] = ()
     host: Callable[[int], MappedHostMemory | None] = no_host_memory
     set_condition: Callable[[int, int], bool] = no_condition
-    textures: dict[int, Texture] = field(default_factory=dict)
-    surfaces: dict[int, Image] = field(default_factory=dict)
+    textures: dict[int, TextureObject] = field(default_factory=dict)
+    surfaces: dict[int, TexelImage] = field(default_factory=dict)
     heap: DeviceHeap = field(init=False)
     clock: Clock = field(init=False)
     counted_clock: CountedClock = field(init=False)

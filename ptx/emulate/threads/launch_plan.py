@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.kernel_facts import KernelFacts
 from ptx.emulate.memory.device_memory import DeviceMemory
-from ptx.emulate.memory.extents import Extents, pointer_at
 from ptx.emulate.memory.layout import aligned
+from ptx.emulate.memory.pointer_extents import PointerExtents, pointer_at
+from ptx.emulate.model.addresses import Addresses, Index, Varying, addresses_in
 from ptx.emulate.model.clock import Clock
 from ptx.emulate.model.geometry import ClusterShape, Dim3, Geometry, Value
 from ptx.emulate.model.types import NUMPY
 from ptx.emulate.threads.device_model import DeviceModel
-from ptx.emulate.threads.launch_cache import LaunchCache
 from ptx.emulate.threads.limits import Limits
 
+# Checks and counters are imported by the first launch that has them: saves 25 ms of the others.
 if TYPE_CHECKING:
     from ptx.emulate.check.chunk_races import ChunkRaces
     from ptx.emulate.check.race_check import RaceCheck
@@ -26,10 +27,13 @@ if TYPE_CHECKING:
     from ptx.emulate.count.chunk_counts import ChunkCounts
     from ptx.emulate.count.launch_counts import LaunchCounts
 
-# Checks and counters are imported by the first launch that has them: saves 25 ms of the others.
+Bools = NDArray[np.bool_]
+Array = NDArray[Any]
 _SHARED_ALIGN = 128
 _SHARE_OF_OTHERS = 16  # of the stack; makes 1 KiB, the default of CU_LIMIT_STACK_SIZE
 _MOST_TEXT = 1 << 20  # characters that are held back
+_MOST_BYTES = 64 << 20  # of all arrays that one launch keeps
+_MOST_MISSES = 32  # at a branch, less two for each hit, before its masks are no longer stored
 
 
 class Parameters(dict[tuple[str, int], Value]):
@@ -126,7 +130,7 @@ class LaunchPlan:
         self.lacks_workspace: bool = False
         self.output: Output = Output()
         self._counts = counts
-        self.extents: Extents | None = self._extents() if limits.check_bounds else None
+        self.extents: PointerExtents | None = self._extents() if limits.check_bounds else None
         self.unwritten: UnwrittenReads | None = self._unwritten_reads()
         self._races: RaceCheck | None = self._race_check()
 
@@ -148,7 +152,7 @@ class LaunchPlan:
             code, self.block, self.cluster.block, self.memory, findings, self.cluster.blocks
         )
 
-    def _extents(self) -> Extents:
+    def _extents(self) -> PointerExtents:
         """Return how far accesses may reach: arrays that parameters point into, and variables."""
         params = self.param_bytes
         pointers = frozenset(
@@ -156,7 +160,9 @@ class LaunchPlan:
         )
         # What sites remember of the last launch is not as narrow.
         self.memory.version += 1
-        return Extents(self.code.find_origins(pointers), self.memory, params, self.shared_bytes)
+        return PointerExtents(
+            self.code.find_origins(pointers), self.memory, params, self.shared_bytes
+        )
 
     def _is_pointer(self, offset: int) -> bool:
         address = pointer_at(self.param_bytes, offset)
@@ -218,3 +224,110 @@ def _stack_bytes(code: KernelFacts, limits: Limits) -> int:
     if code.is_recursive:
         stack = max(stack, limits.stack_bytes)
     return stack
+
+
+class Division:
+    """A mask that a branch gave before, and the positions of its elements.
+
+    `parts`: what was taken at these positions of arrays that are cached, by their identity;
+    `places`: what a fibre of these threads remembers of their places.
+    """
+
+    __slots__ = ("mask", "parts", "places", "positions")
+
+    def __init__(self, mask: Bools) -> None:
+        self.mask: Bools = mask
+        self.positions: Index = mask.nonzero()[0]
+        self.parts: dict[int, Array] = {}
+        self.places: dict[str, Any] = {}  # arrays of any type, as `Fibre.place` gives them
+
+
+class LaunchCache:
+    """The arrays that chunks of one geometry share.
+
+    A block-invariant value (`codegen/analysis/block_invariant.py`) is the same array in every chunk
+    of the same geometry. So are the bounds and element indices of accesses by it, and its parts at
+    branches. They are found by the identity of arrays, which the cache therefore keeps alive.
+
+    Attributes:
+        fewest: threads of a chunk from which on it shares (`Limits.share_from`).
+        values: block-invariant values by their slots.
+        starts: where each lane's shared or local memory starts, by space and shift.
+    """
+
+    def __init__(self, fewest: int) -> None:
+        self.fewest = fewest
+        self.values: dict[int, Array] = {}
+        self.starts: dict[tuple[str, int], Index] = {}
+        self._addresses: dict[int, Addresses] = {}
+        self._alive: list[Array] = []
+        self._divisions: dict[tuple[int, int], Division] = {}
+        self._misses: dict[int, int] = {}
+        self._room = _MOST_BYTES
+
+    def store(self, slot: int, value: Array) -> None:
+        """Store a block-invariant value for all threads of a chunk."""
+        if self._remember(value):
+            self.values[slot] = value
+
+    def addresses(self, value: Any) -> Addresses:  # an array or scalar of 32 or 64 bits
+        """The addresses in a register; those of a cached array are found again."""
+        found = self._addresses.get(id(value))
+        return addresses_in(value) if found is None else found
+
+    def division(self, block: int, mask: Bools, count: int) -> Division | None:
+        """A mask of the chunk's threads that part at a branch to `block`, `count` of them there.
+
+        None where such masks do not come again.
+        """
+        key = (block, count)
+        known = self._divisions.get(key)
+        misses = self._misses.get(block, 0)
+        if misses > _MOST_MISSES or len(mask) < self.fewest:
+            return None
+        if known is not None and _equal(known.mask, mask):
+            self._misses[block] = misses - 2
+            return known
+        self._misses[block] = misses + 1
+        if self._room < 9 * len(mask):
+            return None
+        self._room -= 9 * len(mask)
+        made = self._divisions[key] = Division(mask)
+        return made
+
+    def part(self, value: Array, division: Division) -> Array:
+        """The value's elements at the positions of a division."""
+        found = division.parts.get(id(value))
+        if found is not None:
+            return found
+        taken: Array = value.take(division.positions, mode="clip")
+        if id(value) in self._addresses and self._remember(taken):
+            division.parts[id(value)] = taken
+        return taken
+
+    def _remember(self, value: Array) -> bool:
+        """Keep an array alive, with room for the indices that its accesses will compute."""
+        if id(value) in self._addresses:
+            return True
+        nbytes = value.nbytes + 16 * len(value)
+        if self._room < nbytes:
+            return False
+        self._room -= nbytes
+        self._alive.append(value)
+        if value.dtype.itemsize in (4, 8) and value.dtype.kind in "iu":
+            signed = value.view(np.int64 if value.dtype.itemsize == 8 else np.int32)
+            self._addresses[id(value)] = Addresses(0, Varying(signed, cached=True))
+        else:
+            self._addresses[id(value)] = _NO_ADDRESSES
+        return True
+
+
+_NO_ADDRESSES = Addresses(0, None)
+
+
+def _equal(a: Bools, b: Bools) -> bool:
+    if len(a) != len(b):
+        return False
+    if len(a) % 8 == 0 and a.flags.c_contiguous and b.flags.c_contiguous:
+        return bool((a.view(np.uint64) == b.view(np.uint64)).all())
+    return bool((a == b).all())

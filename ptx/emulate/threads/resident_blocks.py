@@ -13,8 +13,7 @@ from ptx.emulate.memory.undefined_values import Shadow, UndefinedValues
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import Geometry, Value
 from ptx.emulate.model.threads import ThreadBlocks
-from ptx.emulate.threads.launch_cache import LaunchCache
-from ptx.emulate.threads.launch_plan import LaunchPlan
+from ptx.emulate.threads.launch_plan import LaunchCache, LaunchPlan
 from ptx.emulate.threads.special_registers import special_value
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.isa.model import TYPE_BYTES
+from ptx.isa.instruction_facts import TYPE_BYTES
 from tests.ptx.emulate.ieee.test_gpu import RESULTS, approximate
 from tests.ptx.emulate.reference import conversions, floats
 

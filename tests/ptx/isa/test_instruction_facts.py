@@ -12,13 +12,13 @@ from ptx.isa.instruction_facts import (
     TEXTURE,
     InstructionFacts,
     InstructionKind as Kind,
-    facts_of_words,
+    facts_of,
 )
 
 
 def facts(text: str) -> InstructionFacts:
     opcode, *modifiers = text.split(".")
-    return facts_of_words(opcode, tuple(modifiers))
+    return facts_of(opcode, tuple(modifiers))
 
 
 @pytest.mark.parametrize(

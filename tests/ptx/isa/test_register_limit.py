@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import ptx
-from ptx.isa.register_limit import with_register_limit
+from ptx.isa.module import with_register_limit
 
 TEXT = """.version 8.0
 .target sm_90

@@ -2,7 +2,7 @@
 
 Such a value depends on kernel parameters, constants and the thread's place in its block only:
 `threadIdx.x * 4` does, `blockIdx.x` does not. It is computed once a launch, with all that is
-derived from it to access memory (`threads/launch_cache.py`).
+derived from it to access memory (`threads/launch_plan.py`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Collection
 
 from ptx.emulate.codegen.cfg import Block, BlockStep
 from ptx.emulate.codegen.table import Effect
-from ptx.isa.instruction_facts import InstructionKind, facts_of
+from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import (
     Address,
     FloatImmediate,
@@ -112,7 +112,7 @@ class _Search:
             return False
         if not isinstance(instruction.operands[0], Register):
             return False
-        facts = facts_of(instruction)
+        facts = step.instruction.facts
         if facts.kind is InstructionKind.LOAD:
             return facts.space == "param" and self._reads_parameter(instruction)
         moves = facts.copies_value or facts.passes_operand

@@ -11,7 +11,7 @@ On registers that never hold a subnormal number `.ftz` has nothing to do.
 from __future__ import annotations
 
 from ptx.emulate.codegen.registers import registers_in
-from ptx.isa.instruction_facts import InstructionKind, facts_of
+from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Body, FloatImmediate, Instruction, Operand, Register
 
 
@@ -22,7 +22,7 @@ def registers_with_visible_bits(body: Body) -> frozenset[str]:
     for statement in body.statements:
         if not isinstance(statement, Instruction):
             continue
-        facts = facts_of(statement)
+        facts = statement.facts
         if facts.ignores_nan_payload:
             continue
         operands = statement.operands
@@ -68,7 +68,7 @@ def registers_without_subnormals(body: Body) -> frozenset[str]:
         if not isinstance(statement, Instruction) or not statement.operands:
             continue
         target = statement.operands[0]
-        facts = facts_of(statement)
+        facts = statement.facts
         is_call = facts.kind is InstructionKind.CALL
         if not isinstance(target, Register) or is_call:
             for operand in statement.operands if is_call else (target,):

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from ptx.emulate.codegen.cfg import Block, BlockStep
 from ptx.emulate.codegen.table import Effect
 from ptx.emulate.kernel_facts import Action, PendingUse, WorkerKind
-from ptx.isa.instruction_facts import InstructionKind, facts_of
+from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Immediate
 
 _LOADED: Final = -1
@@ -26,7 +26,7 @@ _OLDEST: Final = 64  # groups; what is older counts as that old
 _Ages = Mapping[int, int]
 
 
-class _Pending(NamedTuple):
+class _PendingRegisters(NamedTuple):
     """The registers that may hold unfinished results.
 
     `ages`: how many groups have been committed since the product, at least, or _LOADED.
@@ -34,25 +34,25 @@ class _Pending(NamedTuple):
 
     ages: _Ages
 
-    def joined(self, other: _Pending) -> _Pending:
+    def joined(self, other: _PendingRegisters) -> _PendingRegisters:
         found = dict(self.ages)
         for register, age in other.ages.items():
             found[register] = min(age, found.get(register, age))
-        return _Pending(found)
+        return _PendingRegisters(found)
 
-    def behind(self, step: BlockStep) -> _Pending:
+    def behind(self, step: BlockStep) -> _PendingRegisters:
         """Return what is pending after an instruction."""
         i, ages = step.instruction, self.ages
-        name = facts_of(i).name
+        name = i.facts.name
         if name == "wgmma.commit_group":
-            return _Pending({
+            return _PendingRegisters({
                 each: age if age == _LOADED else min(age + 1, _OLDEST)
                 for each, age in ages.items()
             })  # fmt: skip
         if name == "wgmma.wait_group":
             newest = i.operands[0]
             most = newest.value if isinstance(newest, Immediate) else _OLDEST
-            return _Pending({each: age for each, age in ages.items() if age <= most})
+            return _PendingRegisters({each: age for each, age in ages.items() if age <= most})
         if name == "tcgen05.wait::ld":
             return self.without_loads()
         if _begins(step):
@@ -62,11 +62,11 @@ class _Pending(NamedTuple):
         age = min((ages[each] for each in step.reads if each in ages), default=None)
         return self._with(step, age if _passes_on(step) else None)
 
-    def without_loads(self) -> _Pending:
+    def without_loads(self) -> _PendingRegisters:
         """Return the results of products alone."""
-        return _Pending({each: age for each, age in self.ages.items() if age != _LOADED})
+        return _PendingRegisters({each: age for each, age in self.ages.items() if age != _LOADED})
 
-    def _with(self, step: BlockStep, age: int | None) -> _Pending:
+    def _with(self, step: BlockStep, age: int | None) -> _PendingRegisters:
         """Give the registers that an instruction writes this age; None for finished values."""
         if age is None and not any(each in self.ages for each in step.writes):
             return self
@@ -75,7 +75,7 @@ class _Pending(NamedTuple):
             found.pop(each, None)
             if age is not None:
                 found[each] = age
-        return _Pending(found)
+        return _PendingRegisters(found)
 
 
 def pending_results(blocks: Sequence[Block], numbers: Mapping[str, int]) -> dict[int, PendingUse]:
@@ -104,9 +104,9 @@ def pending_results(blocks: Sequence[Block], numbers: Mapping[str, int]) -> dict
     return found
 
 
-def _before_blocks(blocks: Sequence[Block]) -> list[_Pending]:
+def _before_blocks(blocks: Sequence[Block]) -> list[_PendingRegisters]:
     """What may be pending where each block begins."""
-    found = [_Pending({})] * len(blocks)
+    found = [_PendingRegisters({})] * len(blocks)
     waiting = list(range(len(blocks)))
     while waiting:
         block = blocks[waiting.pop()]
@@ -138,7 +138,7 @@ def _blocks_before_waits(blocks: Sequence[Block]) -> set[int]:
 def _comes_to_wait(block: Block, awaited: set[int]) -> bool:
     first = block.steps[0] if block.steps else None
     if first is not None and first.operation.effect is Effect.SYNCS:
-        return facts_of(first.instruction).name == "tcgen05.wait::ld"
+        return first.instruction.facts.name == "tcgen05.wait::ld"
     return _ends_before_wait(block, awaited)
 
 
@@ -150,7 +150,7 @@ def _ends_before_wait(block: Block, awaited: set[int]) -> bool:
 
 
 def _use(
-    step: BlockStep, pending: _Pending, known: _Ages, names: Mapping[int, str]
+    step: BlockStep, pending: _PendingRegisters, known: _Ages, names: Mapping[int, str]
 ) -> PendingUse | None:
     """`known`: those of the pending registers that no other than a pure instruction may read."""
     i, ages = step.instruction, pending.ages
@@ -165,7 +165,7 @@ def _use(
     else:
         action = Action.READS
         reads = tuple([each for each in reads if each in known])
-        if facts_of(i).kind is InstructionKind.STORE and facts_of(i).space == "local":
+        if i.facts.kind is InstructionKind.STORE and i.facts.space == "local":
             reads = ()  # code for a debugger stores every variable
     kind: WorkerKind = "loads" if i.opcode == "tcgen05" else "products"
     return PendingUse(i, action, kind, reads, step.writes, tuple([names[each] for each in reads]))
@@ -173,7 +173,7 @@ def _use(
 
 def _begins(step: BlockStep) -> bool:
     """Whether it gives registers results that are there later."""
-    return facts_of(step.instruction).name in ("wgmma.mma_async", "tcgen05.ld")
+    return step.instruction.facts.name in ("wgmma.mma_async", "tcgen05.ld")
 
 
 def _factors(step: BlockStep) -> Iterator[int]:

@@ -17,9 +17,9 @@ from ptx.emulate.check.findings import demangled
 from ptx.emulate.codegen.cfg import Block
 from ptx.emulate.codegen.scope import FunctionScope
 from ptx.emulate.exec.kernel_code import KernelCode
-from ptx.emulate.memory.extents import Origin
+from ptx.emulate.memory.pointer_extents import Origin
 from ptx.emulate.memory.site import Site
-from ptx.isa.instruction_facts import InstructionKind, facts_of
+from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Address, Immediate, Instruction, Operand, Pair, Register, Symbol, Vector
 
 Sum = frozenset[tuple[Origin, int]]
@@ -115,7 +115,7 @@ class PointerOrigins:
 
     def _result(self, step: _Step, number: int) -> Value:
         instruction, sources = step.instruction, step.sources
-        opcode, facts = instruction.opcode, facts_of(instruction)
+        opcode, facts = instruction.opcode, instruction.facts
         if facts.kind is InstructionKind.LOAD and facts.space == "param":
             return self._parameter(instruction, number)
         if facts.gives_number:
@@ -149,7 +149,7 @@ class PointerOrigins:
         place = instruction.operands[1]
         if not isinstance(place, Address) or not isinstance(place.base, Symbol):
             return None  # an array of pointers, by an index
-        if not facts_of(instruction).type_suffix.endswith("64"):
+        if not instruction.facts.type_suffix.endswith("64"):
             return _PLAIN
         origin = self._parameter_at(place.base.name, place.base.offset + place.offset + 8 * number)
         return _PLAIN if origin is None else frozenset({frozenset({(origin, 1)})})

@@ -5,8 +5,8 @@
 - An update: a volatile or relaxed store of what was made of a volatile or relaxed load of the same
   place.
 
-`Places` finds which instructions of a function access the same place, by what their addresses are
-made of.
+`SymbolicAddresses` finds which instructions of a function access the same place, by what their
+addresses are made of.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, TypeAlias
 from ptx.emulate.codegen.cfg import Block, BlockStep
 from ptx.emulate.codegen.table import Effect
 from ptx.emulate.kernel_facts import Update
-from ptx.isa.instruction_facts import InstructionKind, facts_of
+from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Address, Instruction, Operand, Register
 
 _MOST_DEEP: Final = 16
@@ -27,14 +27,14 @@ Value: TypeAlias = tuple[object, ...]
 """What a value is made of; equal ones are equal wherever they are computed."""
 
 
-class Place(NamedTuple):
+class SymbolicAddress(NamedTuple):
     """An address: what its base is made of, and the offset from there."""
 
     base: Value
     offset: int
 
 
-class Places:
+class SymbolicAddresses:
     """The places of a function's accesses.
 
     An address may be computed twice, as one of global memory and as a generic one. Both are one
@@ -51,11 +51,11 @@ class Places:
                     if isinstance(operand, Register):
                         self._writers[operand.name].append(step.instruction)
 
-    def of(self, instruction: Instruction) -> Place | None:
+    def of(self, instruction: Instruction) -> SymbolicAddress | None:
         """Where an instruction accesses memory; None if it does not."""
         for operand in instruction.operands:
             if isinstance(operand, Address):
-                return Place(self._base(operand.base), operand.offset)
+                return SymbolicAddress(self._base(operand.base), operand.offset)
         return None
 
     def _base(self, base: Operand | None) -> Value:
@@ -78,7 +78,7 @@ class Places:
             return None
         (writer,) = writers
         opcode, sources = writer.opcode, writer.operands[1:]
-        facts = facts_of(writer)
+        facts = writer.facts
         if opcode == "cvta" and facts.space == "global":
             return self._value(sources[0], depth + 1)
         if opcode == "mov" and len(sources) == 1 and isinstance(sources[0], Register):
@@ -100,13 +100,13 @@ def guessed_reads(blocks: Sequence[Block]) -> set[int]:
     swaps = [step.instruction for block in blocks for step in block.steps if _is_swap(step)]
     if not swaps:
         return set()
-    places = Places(blocks)
+    places = SymbolicAddresses(blocks)
     swapped = {places.of(each) for each in swaps}
     return {
         id(step.instruction)
         for block in blocks
         for at, step in enumerate(block.steps)
-        if facts_of(step.instruction).kind is InstructionKind.LOAD
+        if step.instruction.facts.kind is InstructionKind.LOAD
         and (place := places.of(step.instruction)) in swapped
         and _is_checked(blocks, block, at + 1, _Swaps(places, place))
     }
@@ -115,7 +115,7 @@ def guessed_reads(blocks: Sequence[Block]) -> set[int]:
 class _Swaps:
     """The compare-and-swaps of a place."""
 
-    def __init__(self, places: Places, place: Place | None) -> None:
+    def __init__(self, places: SymbolicAddresses, place: SymbolicAddress | None) -> None:
         self._places = places
         self._place = place
 
@@ -133,7 +133,7 @@ def _is_checked(blocks: Sequence[Block], block: Block, start: int, swaps: _Swaps
     while waiting:
         here = waiting.pop()
         following = list(here.successors)
-        if not following and facts_of(here.steps[-1].instruction).kind is not InstructionKind.TRAP:
+        if not following and here.steps[-1].instruction.facts.kind is not InstructionKind.TRAP:
             return False  # the function ends, and nothing was swapped
         for each in following:
             if each not in known and not swaps.any_of(blocks[each].steps):
@@ -143,7 +143,7 @@ def _is_checked(blocks: Sequence[Block], block: Block, start: int, swaps: _Swaps
 
 
 def _is_swap(step: BlockStep) -> bool:
-    return "cas" in facts_of(step.instruction).words
+    return "cas" in step.instruction.facts.words
 
 
 Writers = dict[int, list[BlockStep]]
@@ -156,17 +156,17 @@ def updates_of(blocks: Sequence[Block], first: int) -> dict[int, Update]:
     set is none.
     """
     strong = [
-        (facts_of(step.instruction).kind, step)
+        (step.instruction.facts.kind, step)
         for block in blocks
         for step in block.steps
-        if facts_of(step.instruction).is_strong
+        if step.instruction.facts.is_strong
     ]
     loads = [step for kind, step in strong if kind is InstructionKind.LOAD]
     stores = [step for kind, step in strong if kind is InstructionKind.STORE]
     found: dict[int, Update] = {}
     if not loads or not stores:
         return found
-    writers, places = writers_of(blocks), Places(blocks)
+    writers, places = writers_of(blocks), SymbolicAddresses(blocks)
     numbers: dict[object, int] = {}
     for store in stores:
         place, value = places.of(store.instruction), store.instruction.operands[-1]
@@ -205,7 +205,7 @@ def sources_of(writers: Writers, register: int) -> tuple[set[int], bool]:
             if id(step) in found:
                 continue
             found.add(id(step))
-            facts = facts_of(step.instruction)
+            facts = step.instruction.facts
             passes_on = is_last and facts.copies_value and facts.passes_operand
             if is_last and not passes_on:
                 is_idempotent &= facts.is_idempotent
@@ -223,9 +223,9 @@ def polls_of(blocks: Sequence[Block], numbers: Mapping[str, int]) -> set[int]:
         (block, step)
         for block in blocks
         for step in block.steps
-        if (facts := facts_of(step.instruction)).is_volatile
-        and facts.kind is InstructionKind.LOAD
-        and facts.space != "global"
+        if step.instruction.facts.is_volatile
+        and step.instruction.facts.kind is InstructionKind.LOAD
+        and step.instruction.facts.space != "global"
     ]
     if not loads:
         return set()

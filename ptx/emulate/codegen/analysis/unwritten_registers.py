@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ptx.emulate.codegen.cfg import Block, BlockStep, bits
 from ptx.emulate.codegen.registers import CARRY
-from ptx.isa.instruction_facts import facts_of
 
 _Numbers = frozenset[int]
 
@@ -90,7 +89,7 @@ def _is_copy(step: BlockStep) -> bool:
 
 def _used(step: BlockStep) -> tuple[int, ...]:
     """The registers whose values an instruction needs."""
-    if step.instruction.guard is not None or facts_of(step.instruction).copies_value:
+    if step.instruction.guard is not None or step.instruction.facts.copies_value:
         return ()
     if step.operation.updates:
         return tuple([each for each in step.reads if each not in step.writes])

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from ptx.emulate.codegen.registers import registers_in
 from ptx.emulate.codegen.table import find_operation, in_table_order
-from ptx.emulate.memory.written import Use
-from ptx.isa.instruction_facts import InstructionKind, facts_of
+from ptx.emulate.memory.device_memory import Use
+from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Address, Body, Instruction, Operand, Register, Vector
 
 
@@ -37,7 +37,7 @@ def _use_of(body: Body, element: Operand) -> Use:
                 results = {each.name for each in registers_in(reader.operands[0])} - known
                 known |= results
                 waiting += results
-            elif facts_of(reader).kind is InstructionKind.STORE and not _is_address(reader, name):
+            elif reader.facts.kind is InstructionKind.STORE and not _is_address(reader, name):
                 found = max(found, Use.COPIED)
             else:
                 return Use.USED

@@ -6,9 +6,8 @@ within its width; a float; a bool. An operation without such code is left to Num
 
 from __future__ import annotations
 
-from ptx.emulate.codegen.constants import Constants
 from ptx.emulate.codegen.lane.lane_registers import FLOATS, LaneRegisters, NoLaneCode, held_as
-from ptx.emulate.codegen.scope import FunctionScope
+from ptx.emulate.codegen.scope import Constants, FunctionScope
 from ptx.emulate.memory.generic_addresses import LOCAL_WINDOW, PARAM_WINDOW
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.types import kind_of, width_of

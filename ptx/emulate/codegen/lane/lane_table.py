@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ptx.emulate.codegen.lane.lane_emitter import LaneEmitter
-from ptx.emulate.codegen.table import Operation, type_suffix
+from ptx.emulate.codegen.table import OperationRecord, type_suffix
 from ptx.isa.model import Instruction
 
 EmitLane = Callable[[LaneEmitter, Instruction], None]
@@ -24,7 +24,7 @@ def lane_operation(name: str, types: Iterable[str], emit: EmitLane) -> None:
         _LANE[name, suffix] = emit
 
 
-def find_lane(operation: Operation, instruction: Instruction) -> EmitLane | None:
+def find_lane(operation: OperationRecord, instruction: Instruction) -> EmitLane | None:
     """What writes an instruction's code for a single thread; None if nothing does."""
     return _LANE.get((operation.name, type_suffix(instruction)))
 

@@ -31,7 +31,7 @@ from ptx.emulate.exec.lane.lane_code import GOES_ON, LanePart, Loop, Part, Vecto
 from ptx.emulate.model.types import NUMPY
 from ptx.emulate.threads.fibre import Fibre
 from ptx.emulate.threads.rows import column, value_of
-from ptx.isa.instruction_facts import InstructionKind, facts_of
+from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Symbol
 
 # They use registers beyond those that they name.
@@ -57,7 +57,7 @@ def vector_part(code: KernelCode, unit: Unit, block: Block, first: int, end: int
             continue
         reads.update(dict.fromkeys(each for each in step.reads if each not in writes))
         writes.update(step.writes)
-        kind = facts_of(step.instruction).kind
+        kind = step.instruction.facts.kind
         step.operation.emit(emitter, step.instruction)
     behind = lives[end - 1]
     if block.steps[end - 1].operation.effect is not Effect.ENDS:
@@ -199,7 +199,7 @@ def _may_be_inside(block: Block, alone: bool) -> bool:
     for step in block.steps:
         if step.operation.effect in (Effect.ENDS, Effect.SYNCS):
             return False
-        if facts_of(step.instruction).kind is InstructionKind.STORE and not alone:
+        if step.instruction.facts.kind is InstructionKind.STORE and not alone:
             return False
         if not find_lane(step.operation, step.instruction) and not (alone and may_be_called(step)):
             return False
@@ -281,7 +281,7 @@ def _shows_order(step: BlockStep, unit: Unit) -> bool:
     instruction = step.instruction
     if step.operation.effect is Effect.PURE:
         return any("clock" in repr(each) or "timer" in repr(each) for each in instruction.operands)
-    facts = facts_of(instruction)
+    facts = step.instruction.facts
     if facts.kind is InstructionKind.CALL:
         target = call_target(instruction)
         named = isinstance(target, Symbol) and unit.scope.real_name(target.name) in unit.functions
@@ -384,7 +384,7 @@ class _LaneBlockWriter:
         emit = find_lane(step.operation, step.instruction)
         if emit is None:
             return self._inline(at)
-        kind = facts_of(step.instruction).kind
+        kind = step.instruction.facts.kind
         loads, stores = kind is InstructionKind.LOAD, kind is InstructionKind.STORE
         if not self._alone and ((stores and self._accesses) or (loads and self._stored)):
             self._end_part(at)

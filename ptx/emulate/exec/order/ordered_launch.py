@@ -45,7 +45,7 @@ _PARITY: Final = 0x96696996
 _PATTERNS: Final = (_PARITY, 0xFFFF0000, 0xAAAAAAAA)
 
 
-class Chunk(NamedTuple):
+class OrderedChunk(NamedTuple):
     """`blocks` thread blocks from number `first` on.
 
     `groups`: their lanes run apart, and their warps in at most so many groups; 0: they do not.
@@ -58,14 +58,14 @@ class Chunk(NamedTuple):
 
 def chunks_of(
     blocks: int, threads: int, cluster: int, most: int, speak: bool, decisions: Decisions
-) -> list[Chunk]:
+) -> list[OrderedChunk]:
     """The chunks of a grid, in the order in which they begin.
 
     Blocks of `threads` threads and clusters of `cluster` blocks; `most`: blocks of a chunk.
     `speak`: blocks may wait for what others of the launch write.
     """
     if blocks * threads == 1:
-        return [Chunk(0, 1, 0)]
+        return [OrderedChunk(0, 1, 0)]
     clusters = blocks // cluster
     many = speak or blocks * threads <= _SMALL_THREADS
     if speak:
@@ -75,7 +75,7 @@ def chunks_of(
     cuts = sorted(edges | set(range(0, blocks, most)) | {blocks})
     groups = _MOST_GROUPS if many else _FEW_GROUPS
     found = [
-        Chunk(first, end - first, groups if first in apart else 0)
+        OrderedChunk(first, end - first, groups if first in apart else 0)
         for first, end in zip([0, *cuts], cuts, strict=False)
         if end > first
     ]
@@ -265,7 +265,7 @@ class OrderedLaunch(Launch):
             found.reshape(-1, self.shared_stride)[:, self.reserved_start :] = 0
         return found
 
-    def _run_chunks(self, chunks: list[Chunk]) -> Turns:
+    def _run_chunks(self, chunks: list[OrderedChunk]) -> Turns:
         """Every chunk begins, and those that are not at their end go on in turn.
 
         The device need not hold all blocks at once: some programs wait for blocks of lower numbers,
@@ -316,7 +316,7 @@ class OrderedLaunch(Launch):
             return _LATE_TURN
         return 16 << self.decisions.below(_LONGEST_TURN - 3)
 
-    def _begun(self, chunk: Chunk) -> OrderedScheduler:
+    def _begun(self, chunk: OrderedChunk) -> OrderedScheduler:
         shape = geometry(self.block, chunk.blocks)
         blocks = OrderedBlocks(self, shape, chunk.first, self.decisions)
         return OrderedScheduler(blocks, self.code, chunk.groups)

@@ -24,7 +24,6 @@ from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import SynchronisationFault
 from ptx.emulate.model.geometry import WARP, Geometry, Value
 from ptx.emulate.threads.fibre import GONE, Fibre, RunQueue
-from ptx.isa.instruction_facts import facts_of
 from ptx.isa.model import Instruction
 
 if TYPE_CHECKING:
@@ -416,7 +415,7 @@ class BlockBarriers:
 def _is_aligned(entry: BarrierWait) -> bool:
     instruction = entry.instruction
     assert instruction is not None
-    return instruction.opcode == "bar" or "aligned" in facts_of(instruction).words
+    return instruction.opcode == "bar" or "aligned" in instruction.facts.words
 
 
 def _check_warps(entries: list[BarrierWait], *, sync: bool) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ptx.emulate.access.memory_access import load_vector, store
 from ptx.emulate.exec.sync.mbarrier import mbarriers_of
-from ptx.emulate.memory.cluster_shared import OFFSET_BITS
+from ptx.emulate.memory.generic_addresses import OFFSET_BITS
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.errors import Misaligned, OutOfBounds

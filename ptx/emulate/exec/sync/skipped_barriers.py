@@ -24,7 +24,7 @@ from ptx.emulate.exec.kernel_code import BlockFunction, KernelCode
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.threads import Registers
 from ptx.emulate.threads.fibre import Fibre
-from ptx.isa.instruction_facts import InstructionKind, facts_of
+from ptx.isa.instruction_facts import InstructionKind
 
 _ENDS: Final = (InstructionKind.RETURN, InstructionKind.EXIT)
 _WENT_AROUND: Final = 2
@@ -81,7 +81,7 @@ def _meetings(code: KernelCode) -> dict[int, int]:
     following = _following(code.successors)
     found: dict[int, int] = {}
     for block, (first, last) in enumerate(zip(code.first, code.last, strict=True)):
-        if not any(each is not None and facts_of(each).is_meeting for each in (first, last)):
+        if not any(each is not None and each.facts.is_meeting for each in (first, last)):
             continue
         without = _reached(code, max(e for e in code.entries if e <= block), block)
         behind = following[block]
@@ -97,7 +97,7 @@ def _is_end(code: KernelCode, block: int) -> bool:
     first, last = code.first[block], code.last[block]
     if first is None:
         return False
-    kind = facts_of(first).kind
+    kind = first.facts.kind
     return (first is last and kind in _ENDS) or kind is InstructionKind.MBARRIER
 
 

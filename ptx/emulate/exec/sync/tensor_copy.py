@@ -48,7 +48,7 @@ PIECE: Final = 16
 """Bytes that stay together in every swizzle; boxes begin at a multiple of them."""
 
 
-class Boxes(NamedTuple):
+class TensorBoxes(NamedTuple):
     """The pieces of some boxes of one tensor, in the order in which they lie in shared memory.
 
     Attributes:
@@ -64,7 +64,9 @@ class Boxes(NamedTuple):
     is_within: Bools
 
 
-def boxes_at(layout: TensorLayout, coordinates: Words, offsets: Words, unit: int = 0) -> Boxes:
+def boxes_at(
+    layout: TensorLayout, coordinates: Words, offsets: Words, unit: int = 0
+) -> TensorBoxes:
     """The boxes at some coordinates.
 
     Args:
@@ -92,7 +94,7 @@ def boxes_at(layout: TensorLayout, coordinates: Words, offsets: Words, unit: int
     is_within = is_row[:, :, None] & in_row[:, None, :]
     starts = np.arange(rows.shape[1], dtype=np.int64) * layout.pitch
     inside = (starts[:, None] + np.arange(0, row, unit)).reshape(-1)
-    return Boxes(unit, outside.reshape(boxes, -1), inside, is_within.reshape(boxes, -1))
+    return TensorBoxes(unit, outside.reshape(boxes, -1), inside, is_within.reshape(boxes, -1))
 
 
 def _tile_rows(layout: TensorLayout, coordinates: Words) -> tuple[Words, Bools]:

@@ -14,8 +14,7 @@ from ptx.emulate.exec.sync.timed_waits import TimedWaits
 from ptx.emulate.exec.sync.warp_sync import WarpSync
 from ptx.emulate.model.errors import BarrierDivergence, Deadlock
 from ptx.emulate.threads.fibre import RunQueue
-from ptx.isa.model import Instruction
-from ptx.isa.source_place import source_place
+from ptx.isa.model import Instruction, source_place
 
 _SHOWN = 8  # groups of waiting threads that a report lists
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.memory.texture import AddressMode, Image, Texture
+from ptx.emulate.memory.texture_object import AddressMode, TexelImage, TextureObject
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 
 Words = NDArray[np.uint32]
@@ -58,7 +58,7 @@ def kernel_text(instruction: str) -> str:
     return ptx_text(body, params)
 
 
-def image_of(runner: KernelRunner, kind: str, array: NDArray[Any]) -> Image:
+def image_of(runner: KernelRunner, kind: str, array: NDArray[Any]) -> TexelImage:
     """An array `[layer or slice][row][column][channel]` as an image of a kind such as "a2d"."""
     shape = array.shape[:-1]
     extents: dict[str, Any] = {"width": shape[-1]}
@@ -71,16 +71,16 @@ def image_of(runner: KernelRunner, kind: str, array: NDArray[Any]) -> Image:
     address = runner.put(array, origin="an image")
     cube = kind in ("cube", "acube")
     dtype, channels = array.dtype, array.shape[-1]
-    return Image(runner.memory, address, dtype, channels, **extents, cube=cube)
+    return TexelImage(runner.memory, address, dtype, channels, **extents, cube=cube)
 
 
 def texture_of(
     runner: KernelRunner, kind: str, levels: list[NDArray[Any]], how: Mapping[str, Any]
-) -> Texture:
-    """A texture; `how` names the fields as `Texture` does, with its own defaults."""
+) -> TextureObject:
+    """A texture; `how` names the fields as `TextureObject` does, with its own defaults."""
     fields = dict(how)
     modes = fields.pop("address_modes", (1, 1, 1))
-    return Texture(
+    return TextureObject(
         levels=tuple(image_of(runner, kind, level) for level in levels),
         address_modes=(AddressMode(modes[0]), AddressMode(modes[1]), AddressMode(modes[2])),
         linear=bool(fields.pop("linear", False)),

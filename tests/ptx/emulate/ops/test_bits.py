@@ -111,7 +111,7 @@ def test_forms_that_ptx_lacks_are_refused_with_their_opcode(instruction: str) ->
 
 @pytest.mark.parametrize("bits", [32, 64])
 def test_population_counts_alike_without_numpy_2(bits: int) -> None:
-    from ptx.emulate.ops.bits.bits import count_by_halves, population
+    from ptx.emulate.ops.integer import count_by_halves, population
 
     values = sample_rows(ROWS).reshape(-1).view(f"u{bits // 8}")
     ones = [int(value).bit_count() for value in values]
@@ -121,7 +121,7 @@ def test_population_counts_alike_without_numpy_2(bits: int) -> None:
 
 
 def test_every_logic_table_has_an_expression_that_means_it() -> None:
-    from ptx.emulate.ops.bits.lookup import expression
+    from ptx.emulate.ops.logic_and_shift import expression
 
     for table in range(256):
         found = eval(expression(table), {"a": 0xF0, "b": 0xCC, "c": 0xAA})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ptx.isa.model import TYPE_BYTES, Instruction, Pair, Vector
+from ptx.isa.instruction_facts import TYPE_BYTES
+from ptx.isa.model import Instruction, Pair, Vector
 from tests.ptx.emulate.reference import conversions, floats, integers
 from tests.ptx.emulate.reference.atomics import atomic
 from tests.ptx.emulate.reference.formats import FORMS

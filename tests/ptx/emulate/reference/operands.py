@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ptx.isa.instruction_facts import TYPE_BYTES
 from ptx.isa.model import (
-    TYPE_BYTES,
     Address,
     FloatImmediate,
     Immediate,

@@ -7,17 +7,19 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ptx.emulate.memory.device_memory import DeviceMemory
-from ptx.emulate.memory.texture import AddressMode, Image, Texture
-from ptx.emulate.texture import cubemap
-from ptx.emulate.texture.filtering import (
+from ptx.emulate.memory.texture_object import AddressMode, TexelImage, TextureObject
+from ptx.emulate.texture import sampling
+from ptx.emulate.texture.sampling import asked_level, gradient_level
+from ptx.emulate.texture.texels import (
     Slice,
+    TexelAxis,
     blend_floats,
     blend_normalized,
+    nearest,
+    pair,
     slice_weights,
     split_weight,
 )
-from ptx.emulate.texture.mipmap import asked_level, gradient_level
-from ptx.emulate.texture.texel_place import Axis, nearest, pair
 
 BYTE = st.integers(0, 255)
 
@@ -37,28 +39,28 @@ def _numbers(*values: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
 def test_numbers_outside_come_back_by_the_address_mode(
     mode: AddressMode, expected: list[int]
 ) -> None:
-    place, inside = Axis(5, mode, normalized=True).inside(_numbers(-2, 0, 4, 5, 6))
+    place, inside = TexelAxis(5, mode, normalized=True).inside(_numbers(-2, 0, 4, 5, 6))
     assert (place.tolist(), inside) == (expected, None)
 
 
 def test_texel_coordinates_do_not_wrap() -> None:
-    assert Axis(5, AddressMode.WRAP, normalized=False).effective is AddressMode.CLAMP
-    assert Axis(5, AddressMode.BORDER, normalized=False).effective is AddressMode.BORDER
+    assert TexelAxis(5, AddressMode.WRAP, normalized=False).effective is AddressMode.CLAMP
+    assert TexelAxis(5, AddressMode.BORDER, normalized=False).effective is AddressMode.BORDER
 
 
 def test_a_normalised_coordinate_is_cut_before_it_is_scaled() -> None:
     # 0.05 in float32 is a little above 1/20, and what is left of it after 21 places a little below.
-    axis = Axis(100, AddressMode.CLAMP, normalized=True)
+    axis = TexelAxis(100, AddressMode.CLAMP, normalized=True)
     assert nearest(axis, np.array([0.05], np.float32)).tolist() == [4]
 
 
 def test_nan_is_the_first_texel() -> None:
-    axis = Axis(7, AddressMode.BORDER, normalized=False)
+    axis = TexelAxis(7, AddressMode.BORDER, normalized=False)
     assert nearest(axis, np.array([np.nan], np.float32)).tolist() == [0]
 
 
 def test_a_fraction_has_eight_bits_and_rounds_up() -> None:
-    axis = Axis(9, AddressMode.WRAP, normalized=False)
+    axis = TexelAxis(9, AddressMode.WRAP, normalized=False)
     x = np.array([2.5, 2.5 + 1 / 512, 2.5 + 1 / 513, 3.499], np.float32)
     number, weight = pair(axis, x)
     assert (number.tolist(), weight.tolist()) == ([2, 2, 2, 3], [0, 1, 0, 0])
@@ -99,12 +101,12 @@ def test_floats_are_combined_with_four_guard_bits(a: float, b: float, weight: in
     assert abs(found - real) <= max(abs(a), abs(b)) * 2.0**-23 + 2.0**-126  # no subnormals
 
 
-def _texture(levels: int, *, mip_bias: float = 0.0, min_level: float = 0.0) -> Texture:
+def _texture(levels: int, *, mip_bias: float = 0.0, min_level: float = 0.0) -> TextureObject:
     memory = DeviceMemory(1 << 40, 1 << 16)
     dtype = np.dtype(np.float32)
-    images = [Image(memory, 1 << 40, dtype, 1, 64 >> k, 64 >> k) for k in range(levels)]
+    images = [TexelImage(memory, 1 << 40, dtype, 1, 64 >> k, 64 >> k) for k in range(levels)]
     clamp = AddressMode.CLAMP
-    return Texture(
+    return TextureObject(
         tuple(images), (clamp, clamp, clamp), linear=True, normalized_coordinates=True,
         as_integer=False, mip_linear=True, max_level=20.0, mip_bias=mip_bias, min_level=min_level,
     )  # fmt: skip
@@ -141,7 +143,7 @@ def test_the_level_of_a_gradient_is_near_the_logarithm_of_its_length(
 def test_each_axis_points_at_the_middle_of_its_face() -> None:
     axes = np.repeat(np.eye(3, dtype=np.float32), 2, axis=0)
     axes[1::2] *= -1
-    face, across, along = cubemap.place(*axes.T)
+    face, across, along = sampling.face_place(*axes.T)
     assert face.tolist() == [0, 1, 2, 3, 4, 5]
     assert across.tolist() == along.tolist() == [0.5] * 6
 
@@ -151,14 +153,14 @@ def test_a_step_across_an_edge_and_back_returns() -> None:
     for face in range(6):
         for number in range(extent):
             for column, row in ((-1, number), (extent, number), (number, -1), (number, extent)):
-                there = cubemap.neighbour(_numbers(face), _numbers(column), _numbers(row), extent)
+                there = sampling.neighbour(_numbers(face), _numbers(column), _numbers(row), extent)
                 other, x, y = (int(each[0]) for each in there)
                 assert other // 2 != face // 2
                 around = [(-1, y), (extent, y), (x, -1), (x, extent)]
                 back = {
                     tuple(
                         int(each[0])
-                        for each in cubemap.neighbour(
+                        for each in sampling.neighbour(
                             _numbers(other), _numbers(a), _numbers(b), extent
                         )
                     )

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ptx.emulate.codegen.lane.lane_table import lane_operations
-from ptx.isa.model import TYPE_BYTES
+from ptx.isa.instruction_facts import TYPE_BYTES
 from tests.ptx.emulate.few_threads import ALWAYS, NEVER, drawn
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 

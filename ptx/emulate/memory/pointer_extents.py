@@ -1,0 +1,154 @@
+"""How far the memory reaches that a pointer was made from, and accesses beyond it.
+
+PTX has no bounds: `a + 4 * i` may lie in another array. C++ gives each pointer those of the array
+that it was made from ("Additive operators"), and where the code tells which one, accesses are held
+to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.memory.device_memory import Allocation, DeviceMemory
+from ptx.emulate.memory.site import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a pointer was made from: a parameter of the kernel, or a variable.
+
+    Attributes:
+        name: of the parameter or the variable.
+        space: where it points to: "global", "shared" or "local".
+        parameter: its offset among the kernel's parameters; -1 for a variable.
+        start, end: where the variable lies; an end of 0 is that of the block's shared memory.
+    """
+
+    name: str
+    space: str
+    parameter: int = -1
+    start: int = 0
+    end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Memory from `start` to below `end`.
+
+    Attributes:
+        words: what it is.
+        is_given_back: whether nobody may use it.
+    """
+
+    start: int
+    end: int
+    words: str
+    is_given_back: bool = False
+
+
+Origins = Mapping[Site, frozenset[Origin]]
+
+
+class PointerExtents:
+    """The memory that each access of a launch may reach.
+
+    Args:
+        origins: what the addresses of each access were made from.
+        memory: the device's memory.
+        params: the kernel's parameters.
+        shared_bytes: a block's shared memory.
+    """
+
+    def __init__(
+        self, origins: Origins, memory: DeviceMemory, params: NDArray[np.uint8], shared_bytes: int
+    ) -> None:
+        self._origins = origins
+        self._memory = memory
+        self._params = params
+        self._shared_bytes = shared_bytes
+        self._known: dict[tuple[Site, str], tuple[Span, ...]] = {}
+
+    def of(self, site: Site, space: str) -> tuple[Span, ...]:
+        """Where an access to a space must lie; nothing where that is not known."""
+        found = self._known.get((site, space))
+        if found is None:
+            found = self._known[site, space] = self._spans(site, space)
+        return found
+
+    def _spans(self, site: Site, space: str) -> tuple[Span, ...]:
+        spans: list[Span] = []
+        for origin in self._origins.get(site, ()):
+            if origin.space != space:
+                return ()
+            if origin.parameter < 0:
+                end = origin.end or self._shared_bytes
+                spans.append(Span(origin.start, end, f"the variable {origin.name}"))
+                continue
+            arrays = self._arrays(origin)
+            if not arrays:
+                return ()
+            spans += arrays
+        return tuple(spans)
+
+    def _arrays(self, origin: Origin) -> list[Span]:
+        """The array that a parameter points into, and the one that it is the end of."""
+        memory = self._memory
+        address = pointer_at(self._params, origin.parameter)
+        name = origin.name.rpartition("_param_")[2]  # NVRTC names none but by its number
+        words = f"which parameter {name} points into"
+        allocations = [memory.find(address), memory.find(address - 1)]
+        spans: list[Span] = []
+        for each in dict.fromkeys(each for each in allocations if each is not None):
+            parts = self._parts(each, address)
+            if parts:
+                spans += [
+                    Span(start, start + nbytes, f"{nbytes} bytes at {start:#x} in {each}, {words}")
+                    for start, nbytes in parts
+                ]
+            elif memory.given_back.get(each.address) is each:
+                end = "was given back to its allocator"
+                spans.append(Span(each.address, each.end, f"{each}, {words}; it {end}", True))
+            else:
+                spans.append(Span(each.address, each.end, f"{each}, {words}"))
+        return spans
+
+    def _parts(self, allocation: Allocation, address: int) -> list[tuple[int, int]]:
+        """The parts of an allocation that begin at an address, and those that end there.
+
+        At its own beginning it may as well be meant as a whole.
+        """
+        parts = self._memory.parts
+        if address == allocation.address or parts.get(address, (None, 0))[0] is not allocation:
+            return []
+        return [
+            (start, nbytes)
+            for start, (owner, nbytes) in list(parts.items())
+            if owner is allocation and address in (start, start + nbytes)
+        ]
+
+
+def pointer_at(params: NDArray[np.uint8], offset: int) -> int:
+    """The eight bytes of parameters from an offset on, as an address; 0 beyond their end."""
+    word = params[offset : offset + 8].tobytes()
+    return int.from_bytes(word, "little") if len(word) == 8 else 0
+
+
+def outside(
+    spans: tuple[Span, ...], every: NDArray[np.int64], site: Site
+) -> tuple[int, Span] | None:
+    """The first of some addresses that lies in none of the spans, and the span next to it."""
+    inside = np.zeros(len(every), dtype=np.bool_)
+    for span in spans:
+        if span.is_given_back:
+            continue
+        inside |= (every + site.first >= span.start) & (every + site.end <= span.end)
+    if inside.all():
+        return None
+    at = int(np.argmin(inside))
+    address = int(every[at])
+    nearest = min(spans, key=lambda span: max(span.start - address, address - span.end, 0))
+    return at, nearest

@@ -1,0 +1,214 @@
+"""Copies from global to shared memory that need no register. PTX ISA, "cp.async".
+
+The ISA lets such a copy happen at any time until it is waited for. Here it happens at once, so that
+groups are always complete; in an ordered launch it happens late (`exec/order`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.access.memory_access import load_vector, store
+from ptx.emulate.codegen.count_writer import count_access
+from ptx.emulate.codegen.emitter import Emitter
+from ptx.emulate.codegen.table import Effect, EmitFunction, operation
+from ptx.emulate.exec.order.ordered_blocks import Stage, chosen, chosen_addresses, ordered_blocks
+from ptx.emulate.exec.sync.issued_copies import note_commit, note_copy, note_part, note_wait
+from ptx.emulate.memory.site import Site
+from ptx.emulate.model.addresses import Addresses, Index, addresses_in
+from ptx.emulate.model.errors import Misaligned, OutOfBounds
+from ptx.emulate.model.geometry import Value
+from ptx.emulate.threads.fibre import Fibre
+from ptx.isa.model import Immediate, Instruction, Operand, Register
+
+
+def group_operation(kind: str) -> EmitFunction:
+    """The emitter of `commit_group`, `wait_group` and `wait_all` of "copies" or "bulk" copies."""
+
+    def emit(e: Emitter, i: Instruction) -> None:
+        groups, bulk = f"f.blocks.late_copies.{kind}", kind == "bulk"
+        if "commit_group" in i.modifiers:
+            e.line(f"{e.helper(note_commit)}(f, {bulk=})")
+            if e.late.copies:
+                e.line(f"{groups}.commit(f)")
+            return
+        newest = i.operands[0] if i.operands else Immediate(-1)
+        if not isinstance(newest, Immediate):
+            raise e.refuse("it waits for a constant number of groups")
+        read = "read" in i.modifiers
+        e.line(f"{e.helper(note_wait)}(f, {newest.value}, {bulk=}, reads_alone={read})")
+        if e.late.copies and i.operands:
+            e.line(f"{groups}.wait(f, {newest.value}, {read=})")
+        elif e.late.copies:
+            e.line(f"{groups}.wait_all(f)")
+
+    return emit
+
+
+_HINTS = (
+    "shared", "shared::cta", "global", "L2::cache_hint", "L2::64B", "L2::128B", "L2::256B",
+)  # fmt: skip
+
+
+class Sites:
+    """The accesses of one copy: its source, its target, and its source byte by byte."""
+
+    __slots__ = ("byte", "nbytes", "source", "target")
+
+    def __init__(self, i: Instruction, nbytes: int, spaces: tuple[str, str]) -> None:
+        count = nbytes // 4
+        self.nbytes: int = nbytes
+        self.target: Site = Site(i, spaces[0], "u32", count, writes=True)
+        self.source: Site = Site(i, spaces[1], "u32", count, writes=False)
+        self.byte: Site = Site(i, spaces[1], "u8", 1, writes=False)
+
+
+def copy(
+    fibre: Fibre, target: Addresses, to: int, source: Addresses, at: int, sites: Sites
+) -> None:
+    """Copy `cp-size` bytes for each thread."""
+    store(fibre, target, to, sites.target, *load_vector(fibre, source, at, sites.source))
+
+
+def copy_part(
+    fibre: Fibre, target: Addresses, to: int, source: Addresses, at: int, sites: Sites,
+    nbytes: Value,
+) -> None:  # fmt: skip
+    """Copy the first `nbytes` bytes of each thread's `cp-size`, and fill up with zeros.
+
+    What is not copied is not read either.
+
+    Raises:
+        OutOfBounds: `nbytes` is above `cp-size`, which the ISA leaves undefined.
+        Misaligned: an address from which something is copied is no multiple of `cp-size`; a GPU
+            then copies fewer bytes.
+    """
+    amounts = np.broadcast_to(nbytes, (fibre.n,))
+    where = source.every(fibre.n) + at
+    _check(fibre, amounts, where, sites)
+    words: list[NDArray[Any]] = [
+        np.zeros(fibre.n, dtype=np.uint32) for _ in range(sites.source.count)
+    ]
+    whole: Index = (amounts == sites.nbytes).nonzero()[0]
+    if len(whole):
+        found = load_vector(fibre.subset(whole, ()), addresses_in(where[whole]), 0, sites.source)
+        for word, value in zip(words, found, strict=True):
+            word[whole] = value
+    short: Index = ((amounts > 0) & (amounts < sites.nbytes)).nonzero()[0]
+    if len(short):
+        parts = _parts(fibre, short, where, amounts, sites)
+        for k, word in enumerate(words):
+            word[short] = parts[:, k]
+    store(fibre, target, to, sites.target, *words)
+
+
+def copy_later(
+    fibre: Fibre, target: Addresses, to: int, source: Addresses, at: int, sites: Sites,
+    nbytes: Value | None = None,
+) -> None:  # fmt: skip
+    """`cp.async`: until the thread waits for its group."""
+    count = fibre.n
+
+    def land(part: Fibre, positions: Index | None) -> Stage | None:
+        where = chosen_addresses(target, count, positions)
+        start = chosen_addresses(source, count, positions)
+        if nbytes is None:
+            copy(part, where, to, start, at, sites)
+        else:
+            copy_part(part, where, to, start, at, sites, chosen(nbytes, positions))
+        return None
+
+    ordered_blocks(fibre).late_copies.copies.add(fibre, land)
+
+
+def _check(fibre: Fibre, amounts: Value, where: NDArray[np.int64], sites: Sites) -> None:
+    over = amounts > sites.nbytes
+    wrong = over | ((amounts > 0) & (where & (sites.nbytes - 1) != 0))
+    if not wrong.any():
+        return
+    at = int(np.argmax(wrong))
+    address = int(where[at]) % (1 << 64)
+    place = fibre.where(at, sites.source.instruction)
+    if over[at]:
+        raise OutOfBounds(
+            f"copy of {int(amounts[at])} bytes by an instruction that copies {sites.nbytes}",
+            place, address=address, nbytes=sites.nbytes, space=sites.source.space,
+        )  # fmt: skip
+    raise Misaligned(
+        f"misaligned read of {int(amounts[at])} bytes at {address:#x}, which is no multiple of"
+        f" {sites.nbytes}, the size of the copy",
+        place, address=address, nbytes=sites.nbytes, space=sites.source.space,
+    )  # fmt: skip
+
+
+def _parts(
+    fibre: Fibre, short: Index, where: NDArray[np.int64], amounts: Value, sites: Sites
+) -> NDArray[np.uint32]:
+    """(threads of `short`, words): less than all bytes of each."""
+    rows = np.zeros((len(short), sites.nbytes), dtype=np.uint8)
+    for byte in range(sites.nbytes):
+        some: Index = (amounts[short] > byte).nonzero()[0]
+        if len(some):
+            each = short[some]
+            fibre_part = fibre.subset(each, ())
+            rows[some, byte] = load_vector(fibre_part, addresses_in(where[each]), byte, sites.byte)[
+                0
+            ]
+    return rows.view(np.uint32)
+
+
+def ignored(nbytes: int, ignore: Value) -> Value:
+    """The bytes that are copied where `ignore-src` is given: none or all."""
+    return np.where(ignore, np.uint32(0), np.uint32(nbytes))
+
+
+def _copy(e: Emitter, i: Instruction) -> None:
+    target, source, size, *rest = i.operands
+    if "L2::cache_hint" in i.modifiers:
+        if not rest:
+            raise e.refuse("it has no cache policy")
+        rest.pop()
+    sizes = (16,) if "cg" in i.modifiers else (4, 8, 16)
+    if not isinstance(size, Immediate) or size.value not in sizes or len(rest) > 1:
+        raise e.refuse(f"it copies {' or '.join(map(str, sizes))} bytes")
+    where, to, there = e.address(target, "shared")
+    start, at, here = e.address(source, "global")
+    sites = Sites(i, size.value, (there, here))
+    e.scope.sites.extend((sites.target, sites.source, sites.byte))
+    name = e.scope.bind(sites, "sites")
+    arguments = f"f, {where}, {to}, {start}, {at}, {name}"
+    count_access(e, start, at, e.scope.bind(sites.source, "site"))
+    told = ", ".join(e.scope.bind(each, "site") for each in (sites.target, sites.source))
+    places = f"f, {where}, {to}, {start}, {at}, {told}"
+    if rest:
+        nbytes = _amount(e, rest[0], size.value)
+        byte = e.scope.bind(sites.byte, "site")
+        e.line(f"{e.helper(note_part)}({places}, {byte}, {nbytes})")
+        e.line(f"{e.helper(copy_later if e.late.copies else copy_part)}({arguments}, {nbytes})")
+    else:
+        e.line(f"{e.helper(note_copy)}({places})")
+        e.line(f"{e.helper(copy_later if e.late.copies else copy)}({arguments})")
+
+
+def _amount(e: Emitter, operand: Operand, size: int) -> str:
+    """`src-size`, or what the predicate `ignore-src` leaves."""
+    if isinstance(operand, Register) and operand.ptx_type == "pred":
+        return e.temporary(f"{e.helper(ignored)}({size}, {e.value(operand, 'pred')})")
+    return e.temporary(e.value(operand, "u32"))
+
+
+for _level in ("ca", "cg"):
+    operation(
+        f"cp.async.{_level}", ("",), (3, 4, 5), _copy, effect=Effect.MEMORY, writes=0,
+        modifiers=_HINTS, section="cp.async",
+    )  # fmt: skip
+
+
+for _name, _arity in (("commit_group", 0), ("wait_group", 1), ("wait_all", 0)):
+    operation(
+        f"cp.async.{_name}", ("",), _arity, group_operation("copies"), effect=Effect.MEMORY,
+        writes=0, section=f"cp.async.{_name}",
+    )  # fmt: skip

@@ -1,0 +1,131 @@
+"""Barriers in shared memory that count arrivals and bytes. PTX ISA, "mbarrier".
+
+Memory order and scope change nothing: every access is done at once, in order.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ptx.emulate.codegen.emitter import Emitter
+from ptx.emulate.codegen.table import Effect, operation
+from ptx.emulate.exec.sync.issued_copies import note_counted
+from ptx.emulate.exec.sync.mbarrier import mbarriers_of, pending_count
+from ptx.emulate.ops.bulk_copy import arrive_later
+from ptx.isa.model import Instruction, Operand, Sink
+
+_operation = partial(operation, section="mbarrier")
+_HERE = ("shared", "shared::cta")
+_ANYWHERE = (*_HERE, "shared::cluster")
+_SCOPES = ("cta", "cluster")
+
+
+def mbarrier_place(e: Emitter, i: Instruction, operand: Operand) -> str:
+    """Where an object is: the addresses, the offset and the site, as arguments."""
+    where, offset, space = e.address(operand, i.facts.space)
+    if space not in ("shared", "generic"):
+        raise e.refuse("an mbarrier object lies in shared memory")
+    return f"{where}, {offset}, {e.site(space, 'u64', writes=True)}"
+
+
+def _objects(e: Emitter) -> str:
+    return f"{e.helper(mbarriers_of)}(f.blocks)"
+
+
+def _initialise(e: Emitter, i: Instruction) -> None:
+    place, count = mbarrier_place(e, i, i.operands[0]), e.value(i.operands[1], "u32")
+    e.line(f"{_objects(e)}.initialise(f, {place}, {count})")
+
+
+def _invalidate(e: Emitter, i: Instruction) -> None:
+    e.line(f"{_objects(e)}.invalidate(f, {mbarrier_place(e, i, i.operands[0])})")
+
+
+def _transaction(e: Emitter, i: Instruction) -> None:
+    place, tx = mbarrier_place(e, i, i.operands[0]), e.value(i.operands[1], "u32")
+    method = "expect" if "expect_tx" in i.modifiers else "deliver"
+    e.line(f"{_objects(e)}.{method}(f, {place}, {tx})")
+
+
+def _arrive(e: Emitter, i: Instruction) -> None:
+    target, address, *rest = i.operands
+    if i.facts.reaches_cluster and not isinstance(target, Sink):
+        raise e.refuse("an arrival in another block's memory gives no state")
+    place = mbarrier_place(e, i, address)
+    last = e.value(rest[0], "u32") if rest else e.constant(1, "u32")
+    options = ""
+    if "expect_tx" in i.modifiers:
+        last = f"{e.constant(1, 'u32')}, {last}"
+    if "arrive_drop" in i.modifiers:
+        options += ", drops=True"
+    if "noComplete" in i.modifiers:
+        options += ", completes=False"
+    if "relaxed" in i.modifiers:
+        options += ", releases=False"
+    scope = next((word for word in i.modifiers if word in _SCOPES), "")
+    options += f", scope={scope!r}"
+    state = e.temporary(f"{_objects(e)}.arrive(f, {place}, {last}{options})")
+    e.assign(target, "b64", state)
+
+
+def _wait(e: Emitter, i: Instruction) -> None:
+    target, address, wanted, *rest = i.operands
+    parity = "parity" in i.modifiers
+    limit = "0" if "test_wait" in i.modifiers else "None"
+    if rest:
+        limit = e.value(rest[0], "u32")
+    state = e.value(wanted, "u32" if parity else "u64")
+    place = mbarrier_place(e, i, address)
+    over = e.temporary(
+        f"f.scheduler.waiting.timed_waits.wait(f, {place}, {state}, {parity}, {limit}, {e.here},"
+        f" acquires={'relaxed' not in i.modifiers})"
+    )
+    e.line(f"if {over} is None: return -1")
+    e.assign(target, "pred", over)
+
+
+def _pending(e: Emitter, i: Instruction) -> None:
+    state = e.value(i.operands[1], "u64")
+    e.assign(i.operands[0], "u32", f"{e.helper(pending_count)}({state})")
+
+
+def _arrive_for_copies(e: Emitter, i: Instruction) -> None:
+    """The thread's `cp.async` are done, so the arrival follows at once, unless they are late.
+
+    Without `.noinc` one more arrival becomes pending before: nothing changes in the end.
+    """
+    place = mbarrier_place(e, i, i.operands[0])
+    e.line(f"{e.helper(note_counted)}(f, {place})")
+    if e.late.copies:
+        e.line(f"{e.helper(arrive_later)}(f, {place}, counted={'noinc' in i.modifiers})")
+    elif "noinc" in i.modifiers:
+        e.line(f"{_objects(e)}.arrive(f, {place}, {e.constant(1, 'u32')})")
+    else:
+        e.line(f"{_objects(e)}.check(f, {place})")
+
+
+def _record(
+    name: str, arity: int | tuple[int, ...], emit: object, modifiers: tuple[str, ...], writes: int
+) -> None:
+    assert callable(emit)
+    _operation(
+        name, ("b64",), arity, emit, effect=Effect.MEMORY, modifiers=modifiers, writes=writes
+    )
+
+
+_record("mbarrier.init", 2, _initialise, _HERE, 0)
+_record("mbarrier.inval", 1, _invalidate, _HERE, 0)
+for _name in ("expect_tx", "complete_tx"):
+    _record(f"mbarrier.{_name}", 2, _transaction, ("relaxed", *_SCOPES, *_ANYWHERE), 0)
+for _name in ("mbarrier.arrive", "mbarrier.arrive_drop"):
+    _orders = ("release", "relaxed", *_SCOPES)
+    _record(_name, (2, 3), _arrive, (*_orders, *_ANYWHERE), 1)
+    _record(f"{_name}.expect_tx", 3, _arrive, (*_orders, *_ANYWHERE), 1)
+    _record(f"{_name}.noComplete", 3, _arrive, ("release", "cta", *_HERE), 1)
+for _name, _arity in (("test_wait", (3,)), ("try_wait", (3, 4))):
+    _operation(
+        f"mbarrier.{_name}", ("b64",), _arity, _wait, effect=Effect.SYNCS,
+        modifiers=("parity", "acquire", "relaxed", *_SCOPES, *_HERE),
+    )  # fmt: skip
+_operation("mbarrier.pending_count", ("b64",), 2, _pending)
+_record("cp.async.mbarrier.arrive", 1, _arrive_for_copies, ("noinc", *_HERE), 0)

@@ -1,0 +1,314 @@
+"""Products by four warps, D = A * B + D, asynchronous. PTX ISA, "wgmma", "wgmma.mma_async.sp".
+
+Each warp has 16 rows of D and reads the same of A, so that nothing passes between the four; here
+each multiplies by itself, at once: fences, commits and waits have nothing to do but to tell what
+looks for races. In an ordered launch a wait finds whether what the product read was changed since.
+All four begin a product together, and what one of them has waited for is done for all.
+
+Of a sparse product A is held as that of `mma.sp`, in registers or in memory, and each warp's
+metadata are those of its 16 rows; B is twice as long along k.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptx.emulate.codegen.emitter import Emitter
+from ptx.emulate.codegen.table import Effect, operation
+from ptx.emulate.exec.order.ordered_blocks import ordered_blocks
+from ptx.emulate.exec.sync.issued_copies import note_work
+from ptx.emulate.exec.sync.warp_group import Group
+from ptx.emulate.memory.site import Site
+from ptx.emulate.model.addresses import Index
+from ptx.emulate.model.errors import SynchronisationFault
+from ptx.emulate.model.geometry import WARP, Value
+from ptx.emulate.ops.data_movement import nothing
+from ptx.emulate.ops.matrix import (
+    WIDTHS,
+    Fragment,
+    SharedMatrix,
+    Types,
+    element_types,
+    fragment,
+    held,
+    plain_words,
+    shape_of,
+    warpgroup_product,
+)
+from ptx.emulate.ops.mma import columns, nibbles_of, read, selector_of, words_of
+from ptx.emulate.ops.warp import sync_warp
+from ptx.emulate.threads.fibre import Fibre
+from ptx.isa.model import Immediate, Instruction, SpecialRegister, Vector
+
+_ROWS = 16  # of a warp
+_WARPS = 4
+_HALVES = ("f16", "bf16")
+
+
+class Sparsity(NamedTuple):
+    """How a sparse product's A is held: k of the whole matrix, bits of an element, the selector."""
+
+    k: int
+    width: int
+    selector: int
+
+
+class GroupProduct(NamedTuple):
+    """One instruction: what it multiplies, `sign` times, and where that is.
+
+    Attributes:
+        sparsity: None where A is whole.
+    """
+
+    instruction: Instruction
+    types: Types
+    options: tuple[str, ...]
+    sign: int
+    target: Fragment
+    left: Fragment | SharedMatrix
+    right: SharedMatrix
+    sparsity: Sparsity | None
+
+
+def multiply_group(
+    fibre: Fibre, group: Group, what: GroupProduct, late: bool, left: list[Value], right: Value,
+    addend: list[Value], scale: Value, warp: Value, *metadata: Value,
+) -> list[Value]:  # fmt: skip
+    """The registers of D for each thread.
+
+    `late`: where the product is waited for, its factors in memory must be what they are now. It is
+    done at once all the same, as registers are not read before; but a factor that changes meanwhile
+    may be read before or after.
+    """
+    rows, threads = np.unique(group.row, return_index=True)
+
+    def one_a_warp(value: Value) -> NDArray[Any]:
+        return np.broadcast_to(np.asarray(value), (fibre.n,))[threads]
+
+    def in_registers(role: str, values: list[Value], of: Fragment) -> NDArray[Any]:
+        return of.gathered(words_of(fibre, group, role, values)[rows])
+
+    warps = one_a_warp(warp).astype(np.int64)
+    _require_four(fibre, threads, warps, what.instruction)
+    first = warps % _WARPS * _ROWS
+    factors = [(what.right, one_a_warp(right), np.zeros_like(first))]
+    if isinstance(what.left, SharedMatrix):
+        factors.append((what.left, one_a_warp(left[0]), first))
+    if fibre.blocks.races is not None:
+        for matrix, descriptors, row in reversed(factors):
+            pieces = matrix.pieces(descriptors, row)
+            note_work(fibre, "products", threads, pieces, matrix.site)
+    if isinstance(what.left, Fragment):
+        a = in_registers("a", left, what.left)
+    else:
+        a = what.left.read(fibre, threads, *factors[1][1:])
+    b = what.right.read(fibre, threads, *factors[0][1:]).swapaxes(1, 2)
+    if what.sparsity is not None:
+        (words,) = words_of(fibre, group, "metadata", list(metadata))[rows].transpose(2, 0, 1)
+        k, width, selector = what.sparsity
+        nibbles = nibbles_of(words, width, k, selector)
+        chosen = columns(fibre, nibbles, width, what.instruction, ordered=True)
+        b = b[np.arange(len(b))[:, None, None], chosen]
+    c = in_registers("c", addend, what.target)
+    c[~one_a_warp(scale)] = 0
+    if what.sign < 0:
+        a = -a
+    found = what.target.spread(warpgroup_product(a, b, c, what.types, what.options))
+    flat = found.reshape(-1, found.shape[-1])
+    mine = np.searchsorted(rows, group.row) * WARP + (group.mine & WARP - 1)
+    if late:
+        of_warps = fibre.subset(threads, ())
+        for matrix, descriptors, row in factors:
+            unchanged = _Unchanged(of_warps, matrix, descriptors, row, what.instruction)
+            ordered_blocks(fibre).late_copies.products.add(of_warps, unchanged.check)
+    return list(np.ascontiguousarray(flat.take(mine, axis=0).T))
+
+
+def commit(fibre: Fibre, late: bool) -> None:
+    """`wgmma.commit_group`; `late`: in an ordered launch."""
+    if fibre.blocks.races is not None:
+        fibre.blocks.races.workers.commit("products", fibre.lane_numbers())
+    if late:
+        ordered_blocks(fibre).late_copies.products.commit(fibre)
+
+
+def wait(fibre: Fibre, newest: int, late: bool) -> None:
+    """`wgmma.wait_group`; `late`: in an ordered launch."""
+    if fibre.blocks.races is not None:
+        fibre.blocks.races.workers.wait("products", fibre.lane_numbers(), newest)
+    if late:
+        ordered_blocks(fibre).late_copies.products.wait_for_warp_groups(fibre, newest)
+
+
+class _Unchanged:
+    """A factor in shared memory as it is when the product begins."""
+
+    def __init__(
+        self, fibre: Fibre, matrix: SharedMatrix, descriptors: NDArray[np.uint64],
+        first: NDArray[np.int64], instruction: Instruction,
+    ) -> None:  # fmt: skip
+        self._matrix = matrix
+        self._descriptors = descriptors
+        self._first = first
+        self._instruction = instruction
+        self._words = self._loaded(fibre, None)
+
+    def check(self, fibre: Fibre, positions: Index | None) -> None:
+        """The product is waited for.
+
+        Raises:
+            SynchronisationFault: the factor is another one now.
+        """
+        before = self._words if positions is None else self._words[positions]
+        changed = (self._loaded(fibre, positions) != before).any(axis=(1, 2))
+        if changed.any():
+            raise SynchronisationFault(
+                f"shared memory that {self._instruction.text} reads was written before the product"
+                " was waited for",
+                fibre.where(int(np.argmax(changed)), self._instruction),
+            )
+
+    def _loaded(self, fibre: Fibre, positions: Index | None) -> NDArray[np.uint32]:
+        """(warps, pieces, words)"""
+        some = slice(None) if positions is None else positions
+        threads = np.arange(fibre.n, dtype=np.intp)
+        words = self._matrix.load(fibre, threads, self._descriptors[some], self._first[some])
+        return words.reshape(fibre.n, -1, words.shape[-1])
+
+
+def _require_four(
+    fibre: Fibre, threads: Index, warps: NDArray[np.int64], instruction: Instruction
+) -> None:
+    """Four warps from a multiple of four on are a group; a block may end before its last one does.
+
+    Raises:
+        SynchronisationFault: it does.
+    """
+    there = fibre.blocks.geometry.warps_per_block
+    lacking = warps // _WARPS * _WARPS + _WARPS > there
+    if lacking.any():
+        raise SynchronisationFault(
+            f"{instruction.text} is executed by a group of {there % _WARPS} warps; it takes the"
+            f" four of {_WARPS * WARP} threads, of which the block must have a multiple",
+            fibre.where(int(threads[np.argmax(lacking)]), instruction),
+        )
+
+
+def _emit(e: Emitter, i: Instruction) -> None:
+    types = element_types(i)
+    if len(types) != 3 or (types[1] == "b1" and not {"and", "popc"} <= {*i.modifiers}):
+        raise e.refuse("it multiplies single bits with .b1.b1.and.popc")
+    d, a, b = types
+    shape = shape_of(next(word for word in plain_words(i) if word[:3] == "m64"))._replace(m=_ROWS)
+    is_sparse = "sp" in i.modifiers
+    rest = i.operands[6 if is_sparse else 4 :]
+    in_registers = isinstance(i.operands[1], Vector)
+    numbers = [each.value for each in rest if isinstance(each, Immediate)]
+    wanted = (0 if d == "s32" else 2) + (a in _HALVES) * (1 if in_registers else 2)
+    if not len(numbers) == len(rest) == wanted:
+        raise e.refuse(f"it takes {wanted} numbers behind its predicate")
+    signs, layouts = (numbers[:2], numbers[2:]) if d != "s32" else ([], [])
+    if not (set(signs) <= {1, -1} and set(layouts) <= {0, 1}):
+        raise e.refuse("factors are multiplied by 1 or -1, and a transposition is 0 or 1")
+    sparsity, held_shape = None, shape
+    if is_sparse:
+        selector = selector_of(e, i.operands[4], shape.k, WIDTHS[a])
+        sparsity = Sparsity(shape.k, WIDTHS[a], selector)
+        held_shape = shape._replace(k=shape.k // 2)
+    what = GroupProduct(
+        i, (d, a, b, d), tuple(word for word in i.modifiers if word in ("satfinite", "and")),
+        int(np.prod(signs)), fragment(shape, d, "c"),
+        fragment(held_shape, a, "a") if in_registers else _shared(e, i, a, _ROWS, layouts[:1], 32),
+        _shared(e, i, b, shape.n, layouts[-1:], 64 if is_sparse else 32), sparsity,
+    )  # fmt: skip
+    _emit_product(e, i, what)
+
+
+def _shared(
+    e: Emitter, i: Instruction, element: str, rows: int, transposed: list[int], k_bytes: int
+) -> SharedMatrix:
+    site = Site(i, "shared", "u32", 4, writes=False)
+    e.scope.sites.append(site)
+    return SharedMatrix(element, rows, transposed == [1], site, k_bytes)
+
+
+def _emit_product(e: Emitter, i: Instruction, what: GroupProduct) -> None:
+    target, source, second, *given = i.operands[: 4 if what.sparsity is None else 6]
+    addend = read(e, target, what.target)
+    if isinstance(what.left, Fragment):
+        left = read(e, source, what.left)
+        brought = {f"a{k}": name for k, name in enumerate(left)}
+    else:
+        left, brought = [e.temporary(e.value(source, "u64"))], {}
+    others = [
+        e.temporary(e.value(operand, kind))
+        for operand, kind in (
+            (second, "u64"), (given[-1], "pred"), (SpecialRegister("%warpid"), "u32"),
+        )
+    ]  # fmt: skip
+    metadata = [e.temporary(e.value(given[0], "b32"))] if what.sparsity is not None else []
+    brought |= {f"metadata{k}": name for k, name in enumerate(metadata)}
+    values = {**brought, **{f"c{k}": name for k, name in enumerate(addend)}}
+    group = sync_warp(e, i, values, _WARPS)
+    right, flag, warp = others
+    bound = e.scope.bind(what, "product")
+    call = f"{e.helper(multiply_group)}(f, {group}, {bound}, {e.late.copies}"
+    call += f", [{', '.join(left)}], {right}, [{', '.join(addend)}]"
+    call += f", {', '.join((flag, warp, *metadata))})"
+    found = e.temporary(call)
+    results = [f"{found}[{k}]" for k in range(what.target.registers)]
+    e.assign_all(target, held(what.target.element), results)
+
+
+_COLUMNS = tuple(range(8, 257, 8))
+_WHOLE_COLUMNS = (8, 16, 24, *range(32, 257, 16))  # of integers
+_BYTES = tuple(f"s32.{a}.{b}" for a in ("s8", "u8") for b in ("s8", "u8"))
+_NARROW = tuple(
+    f"{d}.{a}.{b}" for d in ("f32", "f16") for a in ("e4m3", "e5m2") for b in ("e4m3", "e5m2")
+)
+_FORMS = (
+    (16, _COLUMNS, ("f16.f16.f16", "f32.f16.f16", "f32.bf16.bf16"), (7, 8), ()),
+    (8, _COLUMNS, ("f32.tf32.tf32",), (6,), ()),
+    (32, _COLUMNS, _NARROW, (6,), ()),
+    (32, _WHOLE_COLUMNS, _BYTES, (4,), ("satfinite",)),
+    (256, _WHOLE_COLUMNS, ("s32",), (4,), ("b1", "and", "popc")),
+)
+"""k, how many columns, types of D, A and B, how many operands, and further modifiers."""
+
+for _k, _all, _types, _counts, _modifiers in _FORMS:
+    for _n in _all:
+        operation(
+            f"wgmma.mma_async.sync.aligned.m64n{_n}k{_k}", _types, _counts, _emit,
+            effect=Effect.SYNCS, modifiers=_modifiers, updates=True, section="wgmma.mma_async",
+        )  # fmt: skip
+        if "b1" not in _modifiers:
+            operation(
+                f"wgmma.mma_async.sp.sync.aligned.m64n{_n}k{2 * _k}", _types,
+                tuple(count + 2 for count in _counts), _emit, effect=Effect.SYNCS,
+                modifiers=_modifiers, updates=True, section="wgmma.mma_async.sp",
+            )  # fmt: skip
+operation(
+    "wgmma.fence.sync.aligned", ("",), 0, nothing, effect=Effect.MEMORY, writes=0,
+    section="wgmma.fence",
+)  # fmt: skip
+
+
+def _commit(e: Emitter, i: Instruction) -> None:
+    e.line(f"{e.helper(commit)}(f, {e.late.copies})")
+
+
+def _wait(e: Emitter, i: Instruction) -> None:
+    newest = i.operands[0]
+    if not isinstance(newest, Immediate):
+        raise e.refuse("it waits for a constant number of groups")
+    e.line(f"{e.helper(wait)}(f, {newest.value}, {e.late.copies})")
+
+
+for _name, _arity, _emit_group in (("commit_group", 0, _commit), ("wait_group", 1, _wait)):
+    operation(
+        f"wgmma.{_name}.sync.aligned", ("",), _arity, _emit_group, effect=Effect.MEMORY, writes=0,
+        section=f"wgmma.{_name}",
+    )  # fmt: skip
