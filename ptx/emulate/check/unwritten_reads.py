@@ -15,7 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.check.findings import Access, Finding, Findings
-from ptx.emulate.memory.device_memory import WORD, WRITTEN, DeviceMemory, Flags, Use, WrittenBytes
+from ptx.emulate.memory.device_memory import (
+    WORD,
+    WRITTEN,
+    DeviceMemory,
+    Flags,
+    Use,
+    WrittenBytes,
+)
 from ptx.emulate.memory.site import Memory, Site
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import Where
