@@ -189,7 +189,7 @@ class HostPools:
 
     def synchronised(self) -> None:
         """Release unused memory above the thresholds, as a synchronisation does."""
-        for pool in tuple(self.by_handle.values()):
+        for pool in list(self.by_handle.values()):
             pool.synchronised()
 
 

@@ -165,7 +165,7 @@ class LauncherState:
         self._has_code = False
         former, self._slots = self._slots, []
         former.clear()  # the names of the former code refer to it
-        for version in tuple(self._versions.values()):
+        for version in list(self._versions.values()):
             # A slot that a call under way puts back is dropped; it would hold stream and module.
             self._globals[f"push_{version}"] = bool
         for function, code in zip((self.function, self.kernel_launch), SLOW, strict=True):

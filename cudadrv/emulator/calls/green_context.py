@@ -105,12 +105,13 @@ class GreenContextCalls(CallRules):
         """A description of the multiprocessors that a green context is to have."""
         found = together(SmRange.read(each) for each in (resources or ())[:nb_resources])
         # No function gives a description up, so equal ones are one.
-        for handle, known in tuple(self._descriptions.items()):
-            if known == found:
-                return SUCCESS, CUdevResourceDesc(handle)
-        handle = next(self._handles)
-        self._descriptions[handle] = found
-        return SUCCESS, CUdevResourceDesc(handle)
+        with self._lock:
+            for handle, known in self._descriptions.items():
+                if known == found:
+                    return SUCCESS, CUdevResourceDesc(handle)
+            handle = next(self._handles)
+            self._descriptions[handle] = found
+            return SUCCESS, CUdevResourceDesc(handle)
 
     @call
     def cuGreenCtxCreate(
