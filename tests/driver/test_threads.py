@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -55,7 +56,7 @@ def hammer(write: Callable[[int], object], read: Callable[[], object]) -> None:
         except BaseException as error:
             failed.append(error)
 
-    with running([lambda first=first: write_until_the_end(first) for first in range(WRITERS)]):
+    with running(partial(write_until_the_end, first) for first in range(WRITERS)):
         while time.monotonic() < ends:
             read()
     assert not failed, failed[0]
