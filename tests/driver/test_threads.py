@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
+import sysconfig
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -200,6 +204,23 @@ def test_a_worker_is_given_to_one_thread_and_leaves_once() -> None:
 
     hammer(take, lambda: len(workers.idle))
     assert sorted(map(id, taken)) == sorted(map(id, all_workers))
+
+
+@pytest.mark.skipif(
+    not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="needs a free-threaded build"
+)
+def test_importing_leaves_the_interpreter_lock_disabled() -> None:
+    program = (
+        "import sys, cudadrv\n"
+        "from cudadrv import emulator\n"
+        "with emulator.session():\n"
+        "    cudadrv.cuda_context_for(0).new_stream().zeros(1, 'i4')\n"
+        "print(sys._is_gil_enabled())"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment.pop("PYTHON_GIL", None)
+    command = [sys.executable, "-c", program]
+    assert subprocess.check_output(command, env=environment, text=True) == "False\n"
 
 
 def test_a_counter_gives_each_number_once() -> None:
