@@ -94,7 +94,7 @@ class MadeAt(dict[int, _T]):
 
     def left(self) -> Iterator[tuple[int, _T, str]]:
         """Existing objects that the program made, in the order of their making."""
-        for handle, place in list(self.places.items()):
+        for handle, place in self.places.copy().items():
             thing = self.get(handle)
             if thing is not None and place is not None:
                 yield handle, thing, place

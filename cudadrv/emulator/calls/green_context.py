@@ -174,7 +174,7 @@ class GreenContextCalls(CallRules):
         The regular one of a green context is its device's primary one (CUDA Driver API,
         cuStreamGetCtx_v2).
         """
-        for handle, found in list(self._green.items()):
+        for handle, found in self._green.copy().items():
             if found.handle == context:
                 return self._primaries[found.device.ordinal].handle, handle
         return context, 0
