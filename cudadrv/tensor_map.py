@@ -212,13 +212,13 @@ def check_tensor(array: AnyDeviceArray, modes: TensorModes, least: int = 1) -> N
         raise _refused(array, f"it needs {least} to {most} axes, not {array.ndim}")
     alignment = modes.interleave.nbytes or 16
     if array.ptr % alignment:
-        raise _refused(array, f"it begins at {array.ptr:#x}, no multiple of {alignment} bytes")
+        raise _refused(array, f"it begins at {array.ptr:#x}, not a multiple of {alignment} bytes")
     if not all(1 <= extent <= _MOST_EXTENT for extent in array.shape):
         raise _refused(array, "each axis needs 1 to 2**31 elements")
     strides = array.strides
     if strides[-1] != array.dtype.itemsize and array.shape[-1] > 1:
         raise _refused(
-            array, "the elements of its last axis do not lie one behind the other; give what "
+            array, "the elements of its last axis are not contiguous; give what "
             "Stream.contiguous makes of it, or its transpose",
         )  # fmt: skip
     for stride in strides[:-1]:
@@ -349,9 +349,10 @@ def _check_row(array: AnyDeviceArray, count: int, modes: TensorModes, given: str
     row, span = count * modes.element.nbytes, modes.swizzle.nbytes
     if row % 16 and modes.interleave:  # the driver's rule, which the manual lacks
         least = 16 // modes.element.nbytes
-        raise _refused(array, f"{given}: slices of {modes.element.name} are no multiple of {least}")
+        what = f"slices of {modes.element.name} are not a multiple of {least}"
+        raise _refused(array, f"{given}: {what}")
     if row % 16:
-        raise _refused(array, f"{given}: a row of {row} bytes is no multiple of 16")
+        raise _refused(array, f"{given}: a row of {row} bytes is not a multiple of 16")
     if span and row > span and not modes.interleave:
         raise _refused(
             array, f"{given}: a row of {row} bytes is longer than the {span} of "

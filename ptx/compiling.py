@@ -167,7 +167,7 @@ def choose_target(compute_capability: tuple[int, int], driver_version: tuple[int
     if version > driver_version:
         raise UnsupportedTargetError(
             f"NVRTC {_dotted(version)} does not know {cubin.arch}, and the driver, of CUDA "
-            f"{_dotted(driver_version)}, refuses PTX from a newer NVRTC than itself. Either "
+            f"{_dotted(driver_version)}, rejects PTX from a newer NVRTC than itself. Either "
             f"install an NVRTC that knows {cubin.arch}, or update the driver to CUDA "
             f"{_dotted(version)} or newer",
             cubin,

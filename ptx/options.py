@@ -60,7 +60,7 @@ def sort_flags(flags: Iterable[str], fields: Mapping[str, str]) -> SortedFlags:
                 texts[field] = value
             case "fmad" | "ftz" | "prec_div" | "prec_sqrt" as field:
                 if value not in _BOOLEANS:
-                    raise PtxArgumentValueError(f"option {flag!r}: give true or false behind =")
+                    raise PtxArgumentValueError(f"option {flag!r}: give true or false after =")
                 switches[field] = _BOOLEANS[value]
             case "use_fast_math" | "lineinfo" | "debug" as field:
                 switches[field] = True

@@ -194,7 +194,7 @@ class LibraryRoutines:
             self._call(factorise, handle, _UPPER, n, a.ptr, n, work.ptr, room, info.ptr)
             order = int(self._stream.to_host(info)[0])
         if order < 0:
-            raise DriverCallFailed(f"cusolverDn potrf refused its argument {-order}")
+            raise DriverCallFailed(f"cusolverDn potrf rejected its argument {-order}")
         return order
 
     def _scale(self, out: AnyDeviceArray, beta: float) -> None:

@@ -143,7 +143,9 @@ def _session(
     if options.order is not None:
         chosen = read_schedule(options.order)
         if chosen.name == "held":
-            raise ArgumentValueError(f"{options.order!r} is no order: {', '.join(ORDERS)}")
+            raise ArgumentValueError(
+                f"{options.order!r} is not an order: use one of {', '.join(ORDERS)}"
+            )
         order = chosen.name
         if ":" in options.order:
             if seed is not None:
@@ -173,7 +175,7 @@ def _print(emulator: Emulator, checks: Sequence[str]) -> None:
     for unused in emulator.unused_suppressions:
         print(f"unused suppression: {unused}", file=sys.stderr)
     benign = len(every) - len(found)
-    apart = f", {benign} that may be meant so" if benign else ""
+    apart = f", {benign} likely intentional" if benign else ""
     hidden = emulator.checks.suppressions.hidden
     apart += f", {hidden} suppressed" if hidden else ""
     print(f"{len(found)} found by {', '.join(checks)}{apart}", file=sys.stderr)

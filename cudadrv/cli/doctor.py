@@ -241,7 +241,7 @@ def _driver(machine: MachineState) -> Iterator[Diagnosis]:
         yield _no_device(machine)
     elif machine.driver_code:
         remedy = _FAILING.get(machine.driver_code, "see nvidia-smi and the system's log")
-        text = f"cuInit answers error {machine.driver_code}"
+        text = f"cuInit returns error {machine.driver_code}"
         yield Diagnosis(Severity.ERROR, "driver", text, remedy)
     else:
         version = "CUDA {}.{}".format(*machine.driver) if machine.driver else "unknown"
@@ -280,7 +280,7 @@ def _devices(machine: MachineState) -> Iterator[Diagnosis]:
         yield Diagnosis(Severity.FINE, "devices", text)
     if machine.is_wsl and machine.driver_path and not _is_of_windows(machine.driver_path):
         yield Diagnosis(
-            Severity.ERROR, "driver", f"{machine.driver_path} is no driver of Windows",
+            Severity.ERROR, "driver", f"{machine.driver_path} is not a driver of Windows",
             f"remove the Linux driver; WSL has its own in {_WSL_LIBRARIES}",
         )  # fmt: skip
 

@@ -350,7 +350,7 @@ def _cached(context: Context) -> str:
     module = cache.get_or_compile(context, "selftest", source)
     first = time.perf_counter() - start
     if cache.get_or_compile(context, "selftest", source) is not module:
-        raise CheckFailedError("the module cache answered another module")
+        raise CheckFailedError("the module cache returned another module")
     again = time.perf_counter() - start - first
     return f"first {first * 1e3:.2f} ms, again {again * 1e3:.4f} ms"
 

@@ -29,7 +29,7 @@ def _translated(function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwar
         if "CUresult" not in str(error):
             raise
         raise CudaError(
-            f"the driver answered a result that cuda-bindings does not know ({error}): "
+            f"the driver returned a result that cuda-bindings does not know ({error}): "
             "update cuda-python",
             call=function.__name__,
         ) from error

@@ -100,7 +100,7 @@ class CudaError(CudadrvError):
     def __str__(self) -> str:
         what = f"{self.name} ({self.code})"
         if self.call:
-            what = f"{self.call} answered {what}"
+            what = f"{self.call} returned {what}"
         head = f"{self.doing}: {what}"
         parts = [head] if len(head) <= _LINE else [f"{self.doing}:", what]
         if self.text:

@@ -185,7 +185,7 @@ def devices_of(
     is_count = hasattr(devices, "__index__")
     if properties and not is_count:
         raise ArgumentValueError(
-            f"the devices are given whole, so {', '.join(properties)} cannot be given as well: "
+            f"{', '.join(properties)} cannot be given with devices of DeviceProperties: "
             "use dataclasses.replace on a device"
         )
     return given_devices(devices, lambda: EmulatedDevice(**properties))

@@ -30,7 +30,7 @@ def reset(context: BaseContext) -> None:
     """
     if not context.is_primary:
         raise InvalidValueError(
-            f"resetting {context!r}, which is no primary context: close it, and make another one"
+            f"resetting {context!r}, which is not a primary context: close it and create another"
         )
     handle = context._handle
     run_deferred()
@@ -44,7 +44,7 @@ def reset(context: BaseContext) -> None:
     handles = [each._handle for each in _names(handle) if each is not context]
     faults = _close_all(context)
     lost = InvalidatedHandle(
-        f"the context on device {context.ordinal} was reset, and what it had is gone"
+        f"the context on device {context.ordinal} was reset, and its resources are gone"
     )
     faults += _destroy(handles, lost)
     for each in (handle, *green):

@@ -139,7 +139,7 @@ class TexelView(Closeable, KernelObject):
     @property
     def _closed_text(self) -> str:
         what = f"the {type(self).__name__.lower()} on device {self.context.ordinal}"
-        return f"{what} was closed, or what it was over"
+        return f"{what} was closed, or its memory was closed"
 
     @property
     def closed(self) -> bool:
@@ -244,7 +244,7 @@ class Reading:
             plain = self.filter_mode is FilterMode.POINT and not self.normalized_coordinates
             if not plain or set(self.address_modes) != {AddressMode.CLAMP}:
                 yield (
-                    "plain memory in a row is read by tex1Dfetch, which takes whole numbers, does "
+                    "plain memory in a row is read by tex1Dfetch, which takes integers, does "
                     "not filter and reads 0 outside; copy it to a CudaArray for more"
                 )
         cubemap = not isinstance(resource, DeviceArray) and resource.extents.cubemap
@@ -370,7 +370,7 @@ def _check_rows(array: AnyDeviceArray) -> None:
     is_pitched = array.ndim > 1 and array.strides[1:] == dense[1:] and array.strides[0] > dense[0]
     if not (array.is_contiguous or is_pitched):
         raise TextureError(
-            f"a texture over {array!r}: its texels do not lie in rows, one behind the other; give "
+            f"a texture over {array!r}: the texels of a row are not contiguous; give "
             "what Stream.contiguous makes of it"
         )
 
@@ -440,7 +440,7 @@ def texel_of(resource: Resource, channels: int | None) -> Texel:
             "or a DeviceArray"
         )
     if channels is not None and border.whole("channels", channels) != resource.channels:
-        raise TextureError(f"channels={channels} for {resource!r}, which knows its own")
+        raise TextureError(f"channels={channels} for {resource!r}, which has its own")
     return resource.texel
 
 
@@ -545,7 +545,7 @@ def _created(reading: Reading, resource: Resource, texel: Texel, width: int | No
     native = _native(reading, resource, texel)
     code = box.make(context.api.cuTexObjectCreate, descriptor, native, None)
     if code:
-        doing = f"making a texture over {resource!r}"
+        doing = f"creating a texture over {resource!r}"
         raise failure(context.api, code, "cuTexObjectCreate", doing)
     return box
 

@@ -93,7 +93,7 @@ def test_a_machine_that_is_well_has_nothing_to_mend() -> None:
         ),
         (
             {"is_wsl": True},
-            Severity.ERROR, "is no driver of Windows", "/usr/lib/wsl/lib",
+            Severity.ERROR, "is not a driver of Windows", "/usr/lib/wsl/lib",
         ),
         (
             {"cache_fault": "others can write /tmp/c"},
