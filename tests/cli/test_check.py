@@ -156,7 +156,7 @@ def test_help_names_the_statuses(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["check", "--help"])
     told = capsys.readouterr().out
-    assert "66     something was found" in told
+    assert "66     there are findings" in told
     assert "2      the command line is wrong" in told
 
 
