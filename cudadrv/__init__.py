@@ -106,17 +106,13 @@ if typing.TYPE_CHECKING:
         Advice as Advice,
         Attachment as Attachment,
         advise as advise,
+        managed_empty as managed_empty,
     )
     from .memory.memory_pool import (
         MemoryPool as MemoryPool,
         PoolStatistics as PoolStatistics,
     )
-    from .memory.pinned import (
-        PinnedPool as PinnedPool,
-        PinnedStatistics as PinnedStatistics,
-        managed_empty as managed_empty,
-        pinned_empty as pinned_empty,
-    )
+    from .memory.pinned import pinned_empty as pinned_empty
     from .memory.registered import RegisteredArray as RegisteredArray
     from .memory.resource import (
         DriverMemory as DriverMemory,
@@ -131,6 +127,10 @@ if typing.TYPE_CHECKING:
     )
     from .memory.reuse.allocator import CudaAllocator as CudaAllocator
     from .memory.reuse.arena import ArenaMemory as ArenaMemory, DeviceArena as DeviceArena
+    from .memory.reuse.pinned_pool import (
+        PinnedPool as PinnedPool,
+        PinnedStatistics as PinnedStatistics,
+    )
     from .memory.unpooled import UnpooledMemory as UnpooledMemory
     from .pool.device_pool import DevicePool as DevicePool
     from .pool.scatter import (
@@ -223,8 +223,8 @@ else:
         "memory.array": "DeviceArray",
         "memory.buffer": "DeviceBuffer",
         "memory.driver_pool": "PoolInfo pool_info set_release_threshold trim_pool",
-        "memory.managed": "Advice Attachment advise",
-        "memory.pinned": "PinnedPool PinnedStatistics managed_empty pinned_empty",
+        "memory.managed": "Advice Attachment advise managed_empty",
+        "memory.pinned": "pinned_empty",
         "memory.registered": "RegisteredArray",
         "memory.ipc": "IpcMemoryHandle",
         "memory.growing_buffer": "GrowingBuffer",
@@ -232,6 +232,7 @@ else:
         "memory.memory_pool": "MemoryPool PoolStatistics",
         "memory.unpooled": "UnpooledMemory",
         "memory.reuse.allocator": "CudaAllocator",
+        "memory.reuse.pinned_pool": "PinnedPool PinnedStatistics",
         "memory.resource": ("DriverMemory MemoryResource MemoryStream using_memory"),
         "memory.reuse.arena": "ArenaMemory DeviceArena",
         "pool.device_pool": "DevicePool",

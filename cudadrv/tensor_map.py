@@ -25,7 +25,7 @@ from .driver.handle import ClosedHandle, NotCopyable
 from .errors import ClosedError, DriverSymbolMissingError, DTypeError, TensorMapError
 from .launch.arguments import Argument, KernelObject
 from .memory.array import AnyDeviceArray, DeviceArray
-from .memory.buffer import DeviceMemory
+from .memory.buffer import DeviceData
 from .memory.order import AnyMemory
 
 
@@ -661,7 +661,7 @@ class TensorMap(NotCopyable, KernelObject):
         self.context: BaseContext = array.context
         self._array = array
         # Its `_handle` owns the memory: a launch compares it first.
-        self.buffer: DeviceMemory = array._root
+        self.buffer: DeviceData = array._root
         self._modes = modes
         self.box: tuple[int, ...] = box
         self.element_strides: tuple[int, ...] = steps

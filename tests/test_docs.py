@@ -17,7 +17,7 @@ from tests.rooms import import_graph, picture, replaced
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
-LIFETIMES = ROOT / "docs" / "lifetimes.md"
+INVARIANTS = ROOT / "docs" / "contributing" / "invariants.md"
 FOLDERS = (
     "cudadrv", "ptx", "tests", "campaigns", "docs", "stubs", "benchmarks", "examples", "tools",
 )  # fmt: skip
@@ -147,7 +147,7 @@ def test_every_lock_is_in_the_table_and_every_row_is_a_lock() -> None:
         for path in sorted((ROOT / package).rglob("*.py"))
         for name in locks_in(path)
     }
-    listed = _LOCK_ROW.findall(LIFETIMES.read_text())
+    listed = _LOCK_ROW.findall(INVARIANTS.read_text())
     assert len(listed) == len(set(listed))
     assert set(listed) - there == set(), "these are no locks any more"
     assert there - set(listed) == set(), "say in the table what these guard"

@@ -12,13 +12,21 @@ from __future__ import annotations
 import ast
 import re
 import runpy
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from .generate_stubs.layout import WIDTH, function
-
 ROOT = Path(__file__).parents[1] / "cudadrv"
 TARGET = ROOT / "driver" / "driver_api.py"
+
+_SPACE = "\0"  # where no line breaks
+_WRAPPER = textwrap.TextWrapper(
+    100,
+    initial_indent=" " * 4,
+    subsequent_indent=" " * 8,
+    break_long_words=False,
+    break_on_hyphens=False,
+)
 
 _HEAD = '''"""The protocol of the driver: the functions that cudadrv calls, as in cuda.bindings 13.
 
@@ -37,7 +45,9 @@ if TYPE_CHECKING:
 class DriverApi(Protocol):
     """The functions of the driver or of the emulator."""
 
+    # fmt: off
 {functions}
+    # fmt: on
 
 
 FUNCTIONS: Final = tuple(name for name in vars(DriverApi) if name.startswith("cu"))
@@ -61,13 +71,12 @@ def generated() -> str:
     table = runpy.run_path(str(ROOT / "driver" / "functions.py"))
     names = dict.fromkeys(form.name for form in table["forms"]())
     functions = [_definition(methods[name]) for name in names if name in called]
-    text = "\n".join(functions).replace("\n", "\n    ")
-    return _HEAD.format(functions=f"    {text}")
+    return _HEAD.format(functions="\n".join(functions))
 
 
 def _called() -> Iterator[str]:
     for path in ROOT.rglob("*.py"):
-        if ROOT / "emulator" not in path.parents:
+        if path != TARGET and ROOT / "emulator" not in path.parents:
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Attribute):
                     yield node.attr
@@ -81,11 +90,16 @@ def _methods() -> Iterator[ast.FunctionDef]:
 
 
 def _definition(node: ast.FunctionDef) -> str:
-    parameters = [f"{each.arg}: {_type(each.annotation)}" for each in node.args.posonlyargs[1:]]
+    """Return a function of the protocol; its lines break between parameters, if that is enough."""
+    given = [f"{each.arg}: {_type(each.annotation)}" for each in node.args.posonlyargs[1:]]
+    slash = ", /" if given else ""
     assert node.returns is not None
-    # Four columns of each line go to the class.
-    given = ["self", *parameters, "/"] if parameters else ["self"]
-    return function(f"def {node.name}", given, ast.unparse(node.returns), width=WIDTH - 4)
+    *head, last = (f"def {node.name}(self", *given)
+    tail = f"{last}{slash}) -> {ast.unparse(node.returns)}: ..."
+    kept = [each.replace(" ", _SPACE) for each in head]
+    text = ", ".join([*kept, tail.replace(" ", _SPACE) if len(tail) <= 92 else tail])
+    lines = _WRAPPER.wrap(text)
+    return "\n".join(lines).replace(_SPACE, " ")
 
 
 def _type(annotation: ast.expr | None) -> str:

@@ -2,6 +2,9 @@
 
 Nothing else imports `cuda.bindings.driver`. Two things satisfy `DriverApi`: that module itself and
 `cudadrv.emulator.Emulator`.
+
+Each type is imported by its name: a type checker that knows nothing of cuda.bindings must still
+find the name here, or the types of cudadrv that have it become unknown too.
 """
 
 from __future__ import annotations
@@ -11,8 +14,90 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from cuda.bindings import driver as driver
-from cuda.bindings.driver import *  # noqa: F403  # types, which other files import from here
-from cuda.bindings.driver import CUipcEventHandle, CUipcMemHandle, CUmemPoolPtrExportData, CUmodule
+from cuda.bindings.driver import (
+    CUDA_ARRAY3D_DESCRIPTOR as CUDA_ARRAY3D_DESCRIPTOR,
+    CUDA_CONDITIONAL_NODE_PARAMS as CUDA_CONDITIONAL_NODE_PARAMS,
+    CUDA_MEMCPY3D as CUDA_MEMCPY3D,
+    CUDA_MEMCPY3D_BATCH_OP as CUDA_MEMCPY3D_BATCH_OP,
+    CUDA_MEMCPY3D_PEER as CUDA_MEMCPY3D_PEER,
+    CUDA_RESOURCE_DESC as CUDA_RESOURCE_DESC,
+    CUDA_RESOURCE_VIEW_DESC as CUDA_RESOURCE_VIEW_DESC,
+    CUDA_TEXTURE_DESC as CUDA_TEXTURE_DESC,
+    CUaddress_mode as CUaddress_mode,
+    CUarray as CUarray,
+    CUarray_format as CUarray_format,
+    CUcontext as CUcontext,
+    CUctx_flags as CUctx_flags,
+    CUctxCreateParams as CUctxCreateParams,
+    CUDA_MEMSET_NODE_PARAMS_v2 as CUDA_MEMSET_NODE_PARAMS_v2,
+    CUdevice as CUdevice,
+    CUdevice_attribute as CUdevice_attribute,
+    CUdeviceptr as CUdeviceptr,
+    CUdevResource as CUdevResource,
+    CUdevResourceDesc as CUdevResourceDesc,
+    CUdevResourceType as CUdevResourceType,
+    CUdriverProcAddressQueryResult as CUdriverProcAddressQueryResult,
+    CUevent as CUevent,
+    CUevent_flags as CUevent_flags,
+    CUfilter_mode as CUfilter_mode,
+    CUfunc_cache as CUfunc_cache,
+    CUfunction as CUfunction,
+    CUfunction_attribute as CUfunction_attribute,
+    CUgraph as CUgraph,
+    CUgraphConditionalHandle as CUgraphConditionalHandle,
+    CUgraphConditionalNodeType as CUgraphConditionalNodeType,
+    CUgraphEdgeData as CUgraphEdgeData,
+    CUgraphExec as CUgraphExec,
+    CUgraphExecUpdateResultInfo as CUgraphExecUpdateResultInfo,
+    CUgraphNode as CUgraphNode,
+    CUgraphNodeParams as CUgraphNodeParams,
+    CUgraphNodeType as CUgraphNodeType,
+    CUgreenCtx as CUgreenCtx,
+    CUipcEventHandle as CUipcEventHandle,
+    CUipcMemHandle as CUipcMemHandle,
+    CUjit_option as CUjit_option,
+    CUjitInputType as CUjitInputType,
+    CUkernelNodeAttrID as CUkernelNodeAttrID,
+    CUkernelNodeAttrValue as CUkernelNodeAttrValue,
+    CUlaunchAttribute as CUlaunchAttribute,
+    CUlaunchAttributeID as CUlaunchAttributeID,
+    CUlaunchAttributeValue as CUlaunchAttributeValue,
+    CUlaunchConfig as CUlaunchConfig,
+    CUlimit as CUlimit,
+    CUlinkState as CUlinkState,
+    CUmem_advise as CUmem_advise,
+    CUmemAccess_flags as CUmemAccess_flags,
+    CUmemAccessDesc as CUmemAccessDesc,
+    CUmemAllocationGranularity_flags as CUmemAllocationGranularity_flags,
+    CUmemAllocationHandleType as CUmemAllocationHandleType,
+    CUmemAllocationProp as CUmemAllocationProp,
+    CUmemAllocationType as CUmemAllocationType,
+    CUmemcpy3DOperand as CUmemcpy3DOperand,
+    CUmemcpyAttributes as CUmemcpyAttributes,
+    CUmemGenericAllocationHandle as CUmemGenericAllocationHandle,
+    CUmemLocation as CUmemLocation,
+    CUmemLocationType as CUmemLocationType,
+    CUmemoryPool as CUmemoryPool,
+    CUmemorytype as CUmemorytype,
+    CUmemPool_attribute as CUmemPool_attribute,
+    CUmemPoolProps as CUmemPoolProps,
+    CUmemPoolPtrExportData as CUmemPoolPtrExportData,
+    CUmipmappedArray as CUmipmappedArray,
+    CUmodule as CUmodule,
+    CUpointer_attribute as CUpointer_attribute,
+    CUresourcetype as CUresourcetype,
+    CUresult as CUresult,
+    CUstream as CUstream,
+    CUstream_flags as CUstream_flags,
+    CUstreamCaptureMode as CUstreamCaptureMode,
+    CUstreamCaptureStatus as CUstreamCaptureStatus,
+    CUsurfObject as CUsurfObject,
+    CUtensorMap as CUtensorMap,
+    CUtexObject as CUtexObject,
+    CUuserObject as CUuserObject,
+    CUuuid as CUuuid,
+    cuuint64_t as cuuint64_t,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -12,7 +12,7 @@ still use the object. Afterwards the handle goes by its reference count, childre
 A handle that leads to objects of the user, such as the owner of borrowed memory, is not in `_live`:
 it would keep those for ever. A collection may destroy it before or after others.
 
-docs/lifetimes.md has the rules and the tests that hold them.
+docs/contributing/invariants.md has the rules, with their tests.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ class ClosedHandle:
     """Stands in for the handle of a closed object; every access raises `ClosedError`.
 
     Attributes:
-        home: no stream, so that the quick test of a launch or a copy fails.
+        ordered_on: no stream, so that the quick test of a launch or a copy fails.
     """
 
     __slots__ = ("_text",)
 
-    home = None
+    ordered_on = None
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -14,7 +14,7 @@ from ..driver.driver_selection import failure
 from ..driver.handle import Closeable, ClosedHandle, check, unroot
 from ..driver.stream import BaseStream, require_stream
 from ..driver.stream_handle import StreamHandle
-from ..memory.order import is_ordered, moves, use
+from ..memory.order import is_ordered, memory_moves, order_access
 from .base_graph import BaseGraph, require_graph
 from .needs import MemoryUses, Needs, NodeNeeds, OwnNeeds
 from .node import GraphNode
@@ -103,7 +103,7 @@ class GraphExec(Closeable):
         self.context: BaseContext = context
         # The stream for which all memory was ordered, and the epoch when it was.
         self._stream: StreamHandle | None = None
-        self._epoch: object = None
+        self._epoch: int | None = None
         # The needs of nodes that were changed here alone, by their handles.
         self._changed: dict[int, NodeNeeds] = {}
         self._own(handle)
@@ -135,7 +135,7 @@ class GraphExec(Closeable):
             handle, queue = self._handle, stream._handle
         except AttributeError:
             raise border.refused("GraphExec.launch: stream", stream, "give a Stream") from None
-        if queue is self._stream and self._epoch is moves.now:
+        if queue is self._stream and self._epoch == memory_moves.count:
             replay = handle.replay  # a local name, so that no method is looked up
             code = replay(handle.raw, queue.raw)[0]
         else:
@@ -237,12 +237,12 @@ class GraphExec(Closeable):
         border.instance("GraphExec.launch: stream", queue, (StreamHandle, ClosedHandle))
         handle.raw, queue.capture  # noqa: B018  # raise if one of the two was closed
         for memory, writes in handle.memory:
-            use(memory, queue, writes=writes)
+            order_access(memory, queue, writes=writes)
         handle.queue = queue
         if queue.is_foreign:
             unroot(id(self), handle)  # it leads to the owner of the stream from now on
         # Read before the test: memory that another thread moves afterwards makes a newer epoch.
-        epoch = moves.now
+        epoch = memory_moves.count
         if queue.capture is None and all(
             is_ordered(memory, queue, writes=writes) for memory, writes in handle.memory
         ):

@@ -13,7 +13,7 @@ from ..driver.driver_api import DriverApi
 from ..driver.driver_selection import failure
 from ..driver.stream_handle import CaptureState
 from ..memory.buffer import GraphMemory
-from ..memory.order import AnyMemory, Memory, settle
+from ..memory.order import AnyMemory, Memory, end_capture
 
 _NO_DESTRUCTOR_SYNC: Final = 1  # CU_USER_OBJECT_NO_DESTRUCTOR_SYNC, the only choice
 _MOVE: Final = 1  # CU_GRAPH_USER_OBJECT_MOVE: the graph takes over the reference
@@ -134,7 +134,7 @@ class Content:
         for reference in capture.born.values():
             memory = reference()
             if isinstance(memory, GraphMemory):
-                settle(memory, own_handles)
+                end_capture(memory, own_handles)
                 self.born.append(memory)
         uses = tuple(
             (memory, writes)

@@ -19,7 +19,7 @@ from ..errors import ArgumentError, ArgumentTypeError, WrongDeviceError
 from ..interop.elements import Elements, elements_of, named_dtype
 from ..interop.reader import Foreign
 from ..memory.array import AnyDeviceArray, DeviceArray
-from ..memory.buffer import DeviceBuffer, DeviceMemory
+from ..memory.buffer import DeviceBuffer, DeviceData
 from ..memory.dtypes import AnyArray, AnyDType
 from ..memory.host_copy import host_address, is_reachable
 from ..memory.order import AnyMemory
@@ -218,7 +218,7 @@ class KernelParameter:
             ArgumentError: it has the wrong type, size or range.
             WrongDeviceError: it is memory of another device or context.
         """
-        if self._integer is not None and isinstance(value, DeviceMemory):
+        if self._integer is not None and isinstance(value, DeviceData):
             # First, as most arguments are arrays.
             return self._read_memory(cast("AnyDeviceArray | DeviceBuffer", value), stream)
         plain = _unwrapped(value)

@@ -106,7 +106,7 @@ def memory_conditions(i: int, kind: Word) -> list[str]:
 def home_condition(i: int, kind: Word, own: str = "own") -> str:
     """The test that memory is open and ready; it holds the memory's handle."""
     handle = "_handle" if kind in ADDRESSED else "buffer._handle"
-    return f"((m{i} := a{i}.{handle}).home is {own} or {FOLLOW[kind]}(m{i}))"
+    return f"((m{i} := a{i}.{handle}).ordered_on is {own} or {FOLLOW[kind]}(m{i}))"
 
 
 def memory_checks(i: int, kind: Word) -> list[str]:
@@ -363,7 +363,7 @@ def _filling(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
         "values": _each(kinds, ", a{}._address", ", a{}"),
         # Checked again, as one may have been closed before `home_version` was read. Memory of a
         # peer has no home here, and where a launch orders nothing, none has to have it.
-        "at_home": _all([f"a{i}._handle.home is home" for i in arrays]),
+        "at_home": _all([f"a{i}._handle.ordered_on is home" for i in arrays]),
         "found": f"({_each(kinds, 'a{}._address or None, ', 'a{}, ')})",
     }
     if numbers:

@@ -23,7 +23,7 @@ from ..driver.registry import Registry
 from ..driver.stream import BaseStream
 from ..driver.stream_handle import StreamHandle
 from ..errors import ClosedError
-from ..memory.order import AnyMemory, Memory, note, use
+from ..memory.order import AnyMemory, Memory, order_access, record_access
 from .arguments import Argument, KernelParameter, Kind
 from .code import LaunchCode, foreign_names, general_names, launch_code, number_names, prepared_code
 from .config import LaunchConfig, native_config
@@ -289,7 +289,7 @@ class LauncherState:
         handle: StreamHandle = self._stream._handle
         for argument in read:
             memory = argument.memory
-            if memory is not None and memory.home is not handle:
+            if memory is not None and memory.ordered_on is not handle:
                 self._use(memory, handle, argument.writes)
         if handle.capture is not None:
             holds = (argument.holds for argument in read if argument.holds is not None)
@@ -340,8 +340,8 @@ class LauncherState:
 
 
 def _use_ordered(memory: AnyMemory, stream: StreamHandle, writes: bool) -> None:
-    use(memory, stream, writes=writes)
+    order_access(memory, stream, writes=writes)
 
 
 def _use_unordered(memory: AnyMemory, stream: StreamHandle, writes: bool) -> None:
-    note(memory, stream)
+    record_access(memory, stream)

@@ -23,7 +23,7 @@ import numpy as np
 from .. import border, errors
 from ..driver.stream import BaseStream
 from ..errors import InvalidValueError
-from .buffer import BufferView, DeviceBuffer, DeviceMemory, View, alloc
+from .buffer import BufferView, DeviceBuffer, DeviceData, View, alloc
 from .dtypes import NAMED, NUMBERS, AnyDType, TypedDType, checked_dtype
 from .export import Exported
 from .layout import (
@@ -58,7 +58,7 @@ if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
             """Give the elements of an array the values of another, or of one value."""
 
 
-class DeviceArray(DeviceMemory, Exported, Generic[_ScalarT]):
+class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
     """An array of one dtype in device memory.
 
     Made by `Stream.empty`, `Stream.zeros` and `Stream.to_device`. Views share the memory and keep
@@ -333,7 +333,7 @@ class StridedArray(ArrayView[_ScalarT]):
 
 
 def view_of(
-    of: DeviceMemory,
+    of: DeviceData,
     address: int,
     shape: tuple[int, ...],
     dtype: np.dtype[_ScalarT],

@@ -22,7 +22,7 @@ from ..driver.stream_block_cache import LARGEST_BYTES, SizeBin
 from ..driver.stream_handle import StreamHandle, give_back_kept
 from ..errors import ClosedError, CudadrvError, CudaError
 from .driver_pool import out_of_memory
-from .order import AnyMemory, Memory, note
+from .order import AnyMemory, Memory, record_access
 from .resource import MemoryStream, Released, ResourceMemory, choices_made, chosen_for
 
 _GIVEN_BACK: Final = InvalidatedHandle("the device memory was given back")
@@ -42,14 +42,14 @@ class PoolMemory(Memory[CUdeviceptr]):
 
     Attributes:
         has_contents: whether the driver has it.
-        kept: where its first home keeps it when it goes, for what that allocates next; None where
-            it goes back to the pool.
+        kept: where its stream caches it when it is freed, for the stream's next allocations; None
+            where it goes back to the pool.
     """
 
     __slots__ = ("kept",)
 
     raw: CUdeviceptr
-    home: StreamHandle | None
+    ordered_on: StreamHandle | None
     # In a class, not in a slot: a slot more takes time for each new array.
     has_contents: bool = True
     kept: SizeBin | None
@@ -57,40 +57,45 @@ class PoolMemory(Memory[CUdeviceptr]):
     _given_back: ClassVar = _GIVEN_BACK
 
     def __init__(
-        self, context: ContextHandle, raw: CUdeviceptr | None, home: StreamHandle | None
+        self, context: ContextHandle, raw: CUdeviceptr | None, stream: StreamHandle | None
     ) -> None:
-        super().__init__(context, raw, home)
+        super().__init__(context, raw, stream)
         self.kept = None
 
     def __del__(self) -> None:
         try:
             kept, raw = self.kept, self.raw
             # What only its own stream has used is free there.
-            if kept is not None and self.moved is None and len(kept) < kept.most:
+            if kept is not None and self.recorded is None and len(kept) < kept.most:
                 # Nothing uses it any more, even if a finalizer saves it.
                 self.raw = self._given_back  # type: ignore[assignment]  # no call takes it
-                self.home = None
+                self.ordered_on = None
                 kept.append(raw)
                 return
-            home, moved, driver = self.home, self.moved, self.context._driver
+            stream, recorded, driver = self.ordered_on, self.recorded, self.context._driver
         except AttributeError:
             return  # it was never finished
-        if moved is not None or home is None or home.captured_by is not None or not home.is_owned:
+        if (
+            recorded is not None
+            or stream is None
+            or stream.captured_by is not None
+            or not stream.is_owned
+        ):
             self._destroy_and_report()
         # False where the driver has none. Most memory goes here, at a third of the cost.
         elif raw and not driver.is_gone:  # type: ignore[truthy-bool]  # None, or a InvalidatedHandle
             had_failed = driver.has_failed
-            (code,) = driver.api.cuMemFreeAsync(raw, home.raw)
+            (code,) = driver.api.cuMemFreeAsync(raw, stream.raw)
             if code:
                 self._report_free(code, had_failed)
             else:
                 self.raw = self._given_back  # type: ignore[assignment]  # no call takes it
-                self.home = None
+                self.ordered_on = None
 
     def _destroy(self) -> None:
         """Give the memory back after every stream that used it."""
         users = self.all_users()
-        writer = self.uses.writer
+        writer = self.accesses.writer
         if writer is not None and writer.capture is not None and writer.capture.is_open:
             # It was allocated in a capture that is open: its release becomes part of the graph.
             for user in users:
@@ -135,13 +140,13 @@ class PoolMemory(Memory[CUdeviceptr]):
         (code,) = self.context.call(self.api.cuMemFree, self.raw)
         if code:
             raise self._refused(code)
-        self.home = None
+        self.ordered_on = None
 
     def _free(self, stream: StreamHandle) -> None:
         (code,) = self.api.cuMemFreeAsync(self.raw, stream.raw)
         if code:
             raise self._refused(code)
-        self.home = None
+        self.ordered_on = None
 
     def _report_free(self, code: CUresult, had_failed: bool) -> None:
         if code == CUresult.CUDA_ERROR_NOT_PERMITTED:
@@ -161,7 +166,7 @@ class PoolMemory(Memory[CUdeviceptr]):
         This one's finalizer runs once. A graph would free at each replay what was allocated once.
         """
         heir = PoolMemory(self.context, None, None)
-        heir.moved = self.uses
+        heir.recorded = self.accesses
         heir.raw = self.raw  # last: until then it gives nothing back
         users = self.all_users()
         for user in users:
@@ -238,7 +243,7 @@ _CLOSED: Final = ClosedHandle("the device memory was closed")
 _new: Final = object.__new__
 
 
-class DeviceMemory(Closeable):
+class DeviceData(Closeable):
     """Device memory in a user's hands: a buffer or an array, which owns its box, or a view.
 
     The address stays in its slot after `close`: quick paths first find the box open. As an object
@@ -262,7 +267,7 @@ class DeviceMemory(Closeable):
     nbytes: int
     stream: BaseStream
     # Of a view, what has the box.
-    _base: DeviceMemory
+    _base: DeviceData
 
     @property
     def context(self) -> BaseContext:
@@ -287,7 +292,7 @@ class DeviceMemory(Closeable):
         return self._address
 
     @property
-    def _root(self) -> DeviceMemory:
+    def _root(self) -> DeviceData:
         """What has the box: this, or of a view its base."""
         return self
 
@@ -329,8 +334,8 @@ class DeviceMemory(Closeable):
             # As the constructor does, at a third of the cost.
             box = _new(PoolMemory)
             box.context = context = queue.context
-            box.home = queue
-            box.moved = None
+            box.ordered_on = queue
+            box.recorded = None
             if kept:
                 box.kept = kept
                 try:
@@ -374,11 +379,11 @@ class DeviceMemory(Closeable):
 
     def _have(self, memory: AnyMemory) -> None:
         """Own memory."""
-        home = memory.home
-        if home is not None and home.is_foreign:
+        stream = memory.ordered_on
+        if stream is not None and stream.is_foreign:
             self._own_unrooted(memory, memory.context)
         elif memory.leads_to_user:
-            self._own_unrooted(memory, home or memory.context)
+            self._own_unrooted(memory, stream or memory.context)
         else:
             memory.public = id(self)
             self._own(memory)
@@ -393,11 +398,11 @@ class DeviceMemory(Closeable):
             stream.context._adopt(self)
 
     def _mark_closed(self) -> None:
-        home: StreamHandle | None = self._handle.home
-        if home is not None:
+        stream: StreamHandle | None = self._handle.ordered_on
+        if stream is not None:
             # Nothing comes in between, as nothing is called: no launch finds the one without the
             # other. First, where threads have no lock of the interpreter's.
-            home.home_version = []
+            stream.home_version = []
         # One object for all: whoever finds it raises an error that names the object.
         self._handle = _CLOSED
         _live.pop(id(self), None)
@@ -417,7 +422,7 @@ class DeviceMemory(Closeable):
             )
 
 
-class View(DeviceMemory):
+class View(DeviceData):
     """What lies in the memory of another object, its base, and is closed with it."""
 
     __slots__ = ()
@@ -428,7 +433,7 @@ class View(DeviceMemory):
         stream = property(attrgetter("_base.stream"))
 
     @property
-    def _root(self) -> DeviceMemory:
+    def _root(self) -> DeviceData:
         return self._base
 
     def close(self) -> None:
@@ -439,7 +444,7 @@ class View(DeviceMemory):
         self._base._adopt(child)
 
 
-class DeviceBuffer(DeviceMemory):
+class DeviceBuffer(DeviceData):
     """Device memory, allocated in the order of a stream and given back after every use of it.
 
     Made by `Stream.alloc`. `close` gives the memory back after the work that uses it, and closes
@@ -471,7 +476,7 @@ class DeviceBuffer(DeviceMemory):
         pointer = border.whole("DeviceBuffer.borrowed: pointer", pointer, most=_LARGEST_ADDRESS)
         nbytes = border.whole("DeviceBuffer.borrowed: nbytes", nbytes, most=_most_from(pointer))
         queue: StreamHandle = stream._handle
-        memory = BorrowedMemory(queue.context, pointer, first_home(queue), owner)
+        memory = BorrowedMemory(queue.context, pointer, first_stream(queue), owner)
         return over(stream, memory, pointer, nbytes)
 
     @staticmethod
@@ -518,7 +523,7 @@ class DeviceBuffer(DeviceMemory):
         operations say themselves what they use.
         """
         require_stream("DeviceBuffer.record_use: stream", stream)
-        note(self._memory, stream._handle)
+        record_access(self._memory, stream._handle)
 
 
 class BufferView(View, DeviceBuffer):
@@ -526,7 +531,7 @@ class BufferView(View, DeviceBuffer):
 
     __slots__ = ()
 
-    def __init__(self, base: DeviceMemory, address: int, nbytes: int) -> None:
+    def __init__(self, base: DeviceData, address: int, nbytes: int) -> None:
         self._base = base
         self.nbytes: int = nbytes
         self._address, self._pointer = address, None
@@ -552,8 +557,8 @@ def over(stream: BaseStream, memory: AnyMemory, address: int, nbytes: int) -> De
     return buffer
 
 
-def first_home(queue: StreamHandle) -> StreamHandle:
-    """The first home of memory that was there before: the stream's own box, in a capture too."""
+def first_stream(queue: StreamHandle) -> StreamHandle:
+    """The stream that existing memory is ordered on at first: its own handle, in a capture too."""
     return queue if queue.capture is None else queue.own
 
 

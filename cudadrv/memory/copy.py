@@ -24,7 +24,7 @@ from .host_copy import (
     transfer,
     upload,
 )
-from .order import use
+from .order import order_access
 from .resource import without_choices
 from .strided_copy import copy_strided, copy_to_peer, side_of
 
@@ -173,8 +173,8 @@ def copy_on_device(stream: BaseStream, dst: ArrayOrBuffer, src: ArrayOrBuffer) -
             _copy_overlapping(stream, dst, src)
         return
     box = opened(stream._handle)
-    use(of_box, box, writes=False)
-    use(to_box, box)
+    order_access(of_box, box, writes=False)
+    order_access(to_box, box)
     to, of = CUdeviceptr(to_address), CUdeviceptr(of_address)
     if dst.context is src.context:
         call = "cuMemcpyDtoDAsync"
@@ -199,8 +199,8 @@ def _copy_strided(stream: BaseStream, dst: AnyDeviceArray, src: AnyDeviceArray) 
             _copy_overlapping(stream, dst, src)
         return
     box, to_box, of_box = opened(stream._handle), dst._memory, src._memory
-    use(of_box, box, writes=False)
-    use(to_box, box)
+    order_access(of_box, box, writes=False)
+    order_access(to_box, box)
     if dst.context is src.context:
         sides = side_of(dst), side_of(src)
         copy_strided(stream.context, box, dst.shape, dst.dtype.itemsize, *sides)

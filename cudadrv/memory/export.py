@@ -18,7 +18,7 @@ from ..driver.context import BaseContext
 from ..driver.driver_selection import failure
 from ..driver.stream_handle import EventHandle
 from ..errors import DTypeError, ExportError
-from .order import AnyMemory, gather
+from .order import AnyMemory, join_on_one_stream
 
 DL_CUDA: Final = 2  # kDLCUDA
 _NO_SYNC: Final = -1
@@ -103,7 +103,7 @@ class Exported:
         closed, none is named, and its work is waited for here.
         """
         memory = self._memory
-        last = gather(memory)
+        last = join_on_one_stream(memory)
         if last is None or last.is_closed:
             # What a capture records is not under way, and comes after what was before it.
             for user in memory.all_users():
@@ -299,7 +299,7 @@ def _order_consumer(array: Exported, consumer: int) -> None:
         if code:
             raise failure(event.api, code, "cuStreamWaitEvent", f"exporting {array!r}")
 
-    writer, readers, _ = memory.uses
+    writer, readers, _ = memory.accesses
     for last in dict.fromkeys((writer, *readers)):
         if last is not None and int(last.raw) != consumer:
             last.precede(wait, last.capture)

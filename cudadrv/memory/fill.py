@@ -18,7 +18,7 @@ from .copy import require_apart
 from .dtypes import AnyArray, AnyDType
 from .host_copy import ArrayOrBuffer, ready, transfer
 from .resource import without_choices
-from .strided_copy import MOST_BOXES, Axis, Boxes, Plan, Side, copy_strided, side_of
+from .strided_copy import MOST_BOXES, CopyAxis, CopyBoxes, Plan, Side, copy_strided, side_of
 
 _BYTE: Final = np.dtype(np.uint8)
 _EXACT: Final = 2**53  # integers up to it are floats
@@ -167,8 +167,8 @@ def _word(plan: Plan, pattern: bytes) -> int:
     return 0
 
 
-def _set_rows(box: StreamHandle, address: int, boxes: Boxes, width: int, word: bytes) -> None:
-    row = boxes.row or Axis(1, boxes.nbytes, boxes.nbytes)
+def _set_rows(box: StreamHandle, address: int, boxes: CopyBoxes, width: int, word: bytes) -> None:
+    row = boxes.row or CopyAxis(1, boxes.nbytes, boxes.nbytes)
     api, name = box.api, f"cuMemsetD2D{8 * width}Async"
     function = {1: api.cuMemsetD2D8Async, 2: api.cuMemsetD2D16Async, 4: api.cuMemsetD2D32Async}
     (code,) = function[width](

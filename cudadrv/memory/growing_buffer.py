@@ -29,7 +29,7 @@ from ..driver.pickling import Reduced, register_reduction, require_descriptors, 
 from ..driver.stream import BaseStream, require_stream
 from ..driver.stream_handle import StreamHandle
 from ..errors import InvalidValueError, NotPermittedError
-from .buffer import DeviceBuffer, first_home
+from .buffer import DeviceBuffer, first_stream
 from .driver_pool import out_of_memory
 from .ipc import BY_DESCRIPTOR, SharedMemory, finish, let_memory_go, stream_for
 from .order import Memory
@@ -97,7 +97,7 @@ class ReservedRange(Memory[CUdeviceptr]):
     def __init__(
         self, stream: StreamHandle, nbytes: int, identity: bytes = b"", *, is_foreign: bool = False
     ) -> None:
-        super().__init__(stream.context, None, first_home(stream))
+        super().__init__(stream.context, None, first_stream(stream))
         self.nbytes: int = nbytes
         self.destroyer: _Mapping = _Mapping(stream.context, nbytes)
         self.mapped: list[int] = self.destroyer.mapped
@@ -207,7 +207,8 @@ class GrowingBuffer(DeviceBuffer):
         reserved = _reserved(stream._handle, self.capacity, identity)
         self._hold(stream, reserved, int(reserved.raw), 0)
         if shareable:
-            SharedMemory.of(context.driver, context.ordinal).ranges[identity] = reserved
+            with context.driver.lock:
+                SharedMemory.of(context.driver, context.ordinal).ranges[identity] = reserved
             _let_buffers_go()
         if nbytes:
             self.grow(nbytes)

@@ -19,7 +19,7 @@ from ..errors import ArgumentTypeError, CopyError, CudadrvError, WrongDeviceErro
 from .array import AnyDeviceArray
 from .buffer import DeviceBuffer
 from .dtypes import AnyArray
-from .order import AnyMemory, use
+from .order import AnyMemory, order_access
 from .staging import LEAST_STAGED_BYTES, copy_staged
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def upload(stream: BaseStream, dst: ArrayOrBuffer, src: HostArray, wait: bool = 
     box = stream._handle
     memory = dst._handle
     nbytes = dst.nbytes
-    if memory.home is not box:
+    if memory.ordered_on is not box:
         memory = ready(stream, dst, writes=True)
     if nbytes == 0:
         return
@@ -99,7 +99,7 @@ def download(stream: BaseStream, dst: HostArray, src: ArrayOrBuffer, wait: bool 
     """
     box = stream._handle
     memory = src._handle
-    if memory.home is not box:
+    if memory.ordered_on is not box:
         memory = ready(stream, src, writes=False)
     nbytes = src.nbytes
     if nbytes == 0:
@@ -162,7 +162,7 @@ def ready(stream: BaseStream, memory: ArrayOrBuffer, *, writes: bool) -> AnyMemo
     if memory.context is not stream.context:
         raise wrong_context(stream, memory)
     if memory.nbytes:
-        use(found, opened(box), writes=writes)
+        order_access(found, opened(box), writes=writes)
     return found
 
 

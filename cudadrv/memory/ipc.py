@@ -31,7 +31,7 @@ from ..driver.device import Device
 from ..driver.driver_selection import Driver, failure
 from ..driver.handle import Closeable, ClosedHandle, check
 from ..driver.pickling import Reduced, device_named, register_reduction, unshared
-from ..driver.stream import BaseStream
+from ..driver.stream import BaseStream, require_stream
 from ..driver.stream_handle import StreamHandle
 from ..errors import (
     ArgumentValueError,
@@ -40,7 +40,7 @@ from ..errors import (
     WrongDeviceError,
 )
 from .array import AnyDeviceArray, ArrayView, DeviceArray, StridedArray
-from .buffer import BufferView, DeviceBuffer, DeviceMemory, PoolMemory, alloc, over
+from .buffer import BufferView, DeviceBuffer, DeviceData, PoolMemory, alloc, over
 from .order import AnyMemory, Memory
 from .pinned import wait_for_contexts
 from .resource import MemoryResource, ResourceMemory
@@ -52,7 +52,7 @@ _P = ParamSpec("_P")
 
 
 class SharedMemory:
-    """What of one device is shared. Who opens something holds `Driver.lock`.
+    """What is shared of one device. `Driver.lock` is held where it changes.
 
     Attributes:
         own: what owns memory of this process, by the handles of that.
@@ -139,7 +139,8 @@ class PoolHandle(ChildHandle[CUmemoryPool]):
     def _be_known(self, descriptor: int, identity: bytes) -> None:
         """Have a descriptor, which is the box's from now on."""
         self.destroyer.descriptor, self.identity = descriptor, identity
-        SharedMemory.of(self.driver, self.context.ordinal).pools[identity] = self
+        with self.driver.lock:
+            SharedMemory.of(self.driver, self.context.ordinal).pools[identity] = self
 
     @classmethod
     def imported(cls, device: Device, descriptor: int, identity: bytes = b"") -> PoolHandle:
@@ -199,7 +200,7 @@ class PoolHandle(ChildHandle[CUmemoryPool]):
 class _Opening(ChildHandle[CUdeviceptr]):
     """Closes memory of another process, for what is found in `SharedMemory`.
 
-    Closeable waits for the work of all contexts. The driver counts no openings: it would take a new
+    Closing waits for the work of all contexts. The driver counts no openings: it would take a new
     opening away with a free that is still queued.
 
     Attributes:
@@ -352,7 +353,7 @@ class IpcMemoryHandle:
     pool: bytes = b""
 
     @classmethod
-    def of(cls, memory: DeviceMemory) -> IpcMemoryHandle:
+    def of(cls, memory: DeviceData) -> IpcMemoryHandle:
         """What names the memory of a buffer or an array; of a view, all that it is a part of.
 
         The work on it is waited for. It must live until every process that opens it has closed it:
@@ -363,7 +364,7 @@ class IpcMemoryHandle:
                 shareable nor of cuMemAlloc.
             StreamCaptureUnsupportedError: a stream that uses it is capturing.
         """
-        root = border.instance("IpcMemoryHandle.of: memory", memory, DeviceMemory)._root
+        root = border.instance("IpcMemoryHandle.of: memory", memory, DeviceData)._root
         box, address, device = root._memory, root._address, root.context.device
         named = device.uuid.bytes
         if root.nbytes == 0:
@@ -380,7 +381,8 @@ class IpcMemoryHandle:
         identity = b"" if pool is None else pool.identity
         handle = cls(payload, named, root.nbytes, address - start, identity)
         if not isinstance(box, (ForeignMemory, OpenedMemory)):
-            SharedMemory.of(box.driver, device.ordinal).own[handle] = root
+            with box.driver.lock:
+                SharedMemory.of(box.driver, device.ordinal).own[handle] = root
         return handle
 
     def open(self, stream: BaseStream, pool: MemoryResource | None = None) -> DeviceBuffer:
@@ -399,7 +401,7 @@ class IpcMemoryHandle:
             InvalidValueError: it is of a pool that this process does not have.
             CudaError: the process that made it has closed it or has ended.
         """
-        border.instance("IpcMemoryHandle.open: stream", stream, BaseStream)
+        require_stream("IpcMemoryHandle.open: stream", stream)
         box = None
         if pool is not None:
             box = pool_box(pool)
@@ -466,7 +468,7 @@ def _pool_of(memory: AnyMemory) -> PoolHandle | None:
     return box if box is not None and box.identity else None
 
 
-def _by_itself(root: DeviceMemory, context: ContextHandle, address: int) -> tuple[bytes, int]:
+def _by_itself(root: DeviceData, context: ContextHandle, address: int) -> tuple[bytes, int]:
     """What names an allocation of cuMemAlloc, and where that begins."""
     values = known_at(context, address, _ASKED)
     if values is None or not values[0]:
@@ -495,15 +497,15 @@ class _Whole:
         memory: what has the box.
     """
 
-    def __init__(self, memory: DeviceMemory) -> None:
-        self.memory: DeviceMemory = memory
+    def __init__(self, memory: DeviceData) -> None:
+        self.memory: DeviceData = memory
 
     def __reduce__(self) -> Reduced:
         handle = IpcMemoryHandle.of(self.memory)
         return _received_whole, (type(self.memory.context), handle, _pool_of(self.memory._memory))
 
 
-def _whole(memory: DeviceMemory) -> DeviceMemory | _Whole:
+def _whole(memory: DeviceData) -> DeviceData | _Whole:
     root = memory._root
     root._memory  # noqa: B018  # raises once it is closed
     return root if root._is_sent_itself else _Whole(root)

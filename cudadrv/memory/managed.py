@@ -1,15 +1,16 @@
-"""What the driver is told of managed memory: where it is used next, and how.
+"""Managed memory: arrays of the host and of every device, and what the driver is told of them.
 
-CUDA Programming Guide, "Unified Memory"; CUDA Driver API, cuMemPrefetchAsync, cuMemAdvise,
-cuStreamAttachMemAsync.
+CUDA Programming Guide, "Unified Memory"; CUDA Driver API, cuMemAllocManaged, cuMemPrefetchAsync,
+cuMemAdvise, cuStreamAttachMemAsync.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final
+from typing import Final, TypeVar, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import border
 from ..driver._api import (
@@ -22,17 +23,67 @@ from ..driver._api import (
 from ..driver.context_handle import ContextHandle, known_at
 from ..driver.device import Device
 from ..driver.driver_selection import failure
+from ..driver.handle import check
 from ..driver.stream import BaseStream
-from ..errors import CopyError, InvalidValueError
+from ..errors import CopyError, InvalidValueError, OutOfMemoryError
 from .array import AnyDeviceArray, DeviceArray
 from .buffer import DeviceBuffer
-from .dtypes import AnyArray
+from .dtypes import AnyArray, TypedDType
 from .host_copy import host_address
-from .layout import Layout
-from .order import AnyMemory, use
-from .pinned import host_context
+from .layout import Layout, Shape
+from .order import AnyMemory, order_access
+from .pinned import HostHandle, array_over, host_context
 
 _IS_MANAGED: Final = (CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_MANAGED,)
+
+
+_ScalarT = TypeVar("_ScalarT", bound=np.generic)
+_GLOBAL: Final = 0x01  # CU_MEM_ATTACH_GLOBAL: every stream of every device may use it
+
+
+@overload
+def managed_empty(shape: Shape, dtype: TypedDType[_ScalarT]) -> npt.NDArray[_ScalarT]: ...
+# A dtype given as text says nothing to a type checker.
+@overload
+def managed_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray: ...
+def managed_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
+    """A C-contiguous array in managed memory, not initialised: one of the host and of every device.
+
+    Kernels take it as a pointer; the driver moves its pages to where they are used. While one uses
+    it the host may touch it only where each device has `CONCURRENT_MANAGED_ACCESS`; synchronise
+    first. The memory is given back when the last array over it goes, which waits for the work of
+    every context.
+
+    Raises:
+        OutOfMemoryError: there is not so much.
+        NotSupportedError: the device has no managed memory.
+        DTypeError: the dtype holds Python objects.
+
+    Source: CUDA Programming Guide, "Unified Memory".
+    """
+    return array_over(shape, dtype, _managed)
+
+
+def _managed(nbytes: int) -> npt.NDArray[np.uint8]:
+    doing = f"allocating {nbytes} bytes of managed memory"
+    if nbytes > border.LARGEST:
+        raise OutOfMemoryError(doing)
+    box = _ManagedHandle(host_context(), nbytes)
+    code = box.make(box.api.cuMemAllocManaged, nbytes, _GLOBAL)
+    if code:
+        raise failure(box.api, code, "cuMemAllocManaged", doing)
+    return np.asarray(box)
+
+
+class _ManagedHandle(HostHandle[CUdeviceptr]):
+    """Owns managed memory."""
+
+    __slots__ = ()
+
+    def _destroy(self) -> None:
+        self._wait_elsewhere()
+        (code,) = self.context.call(self.api.cuMemFree, self.raw)
+        check(self, code, "cuMemFree", f"freeing {self._nbytes} bytes of managed memory")
 
 
 class Advice(IntEnum):
@@ -110,7 +161,7 @@ def prefetch(stream: BaseStream, array: AnyArray | AnyDeviceArray, to: int | str
     address, nbytes = _range("Stream.prefetch: array", array, box.context)
     memory: AnyMemory | None = array._memory if isinstance(array, DeviceArray) else None
     if memory is not None:
-        use(memory, box, writes=False)
+        order_access(memory, box, writes=False)
     if nbytes == 0:
         return
     function = box.context.call

@@ -1,15 +1,16 @@
-"""Order: what every operation on device memory says of it, and when memory is given back.
+"""The order of operations on device memory, and the streams that its release waits for.
 
-Each memory has a home, the stream whose queue comes after everything that was done to it. An
-operation on the home needs nothing, and every caller tests that itself: ``memory.home is stream``.
-On another stream, `use` lets that stream wait first. If the operation may write, its stream is the
-home from then on. If it only reads, it is noted, and there is no home until a writer has waited for
-the readers.
+Each memory is ordered on one stream: the stream whose queue comes after everything that was done to
+the memory. An operation on that stream needs nothing, and each caller tests that itself:
+``memory.ordered_on is stream``. For another stream, `order_access` makes that stream wait first. If
+the operation may write, the memory is ordered on its stream from then on. If it only reads, its
+stream is recorded. The memory is ordered on no stream then, until a writer has waited for the
+readers.
 
-Memory is given back in stream order, after every stream that ever used it: a thread may just have
-found its stream to be the home, and queue its operation a moment after another thread moved it.
+Memory is given back in stream order, after every stream that ever used it. A thread may have tested
+`ordered_on` just before another thread changes it, and queue its operation a moment later.
 
-In a capture an operation belongs to the graph: it is noted there, and each replay is a use.
+In a capture an operation belongs to the graph: it is recorded there, and each replay is an access.
 """
 
 from __future__ import annotations
@@ -24,37 +25,39 @@ from ..errors import ClosedError
 
 _RawT = TypeVar("_RawT")
 
-# Held over the few bytecodes in which a memory moves. Re-entrant: a collection in between may run
-# a finalizer that uses memory.
-_moving: Final = process_lock()
-# Beyond so many streams, those that are closed and idle are forgotten.
+# Held over the assignments that record an access. Re-entrant: a collection in between may run a
+# finalizer that uses memory.
+_recording: Final = process_lock()
+# Beyond so many streams, closed and idle ones are forgotten.
 _MANY_USERS: Final = 8
 
 
-class Epoch:
-    """Tells whether any memory has moved since; a replay that finds the same one asks no further.
+class MoveCounter:
+    """Counts how often any memory came to be ordered on another stream.
+
+    A replay of a graph that finds the same count orders nothing.
 
     Attributes:
-        now: another object after each move.
+        count: the number of moves.
     """
 
-    __slots__ = ("now",)
+    __slots__ = ("count",)
 
     def __init__(self) -> None:
-        self.now: object = object()
+        self.count: int = 0
 
 
-# Of an object, as the attribute of a class costs each replay more.
-moves: Final = Epoch()
+# An attribute of an object: that of a class costs each replay more.
+memory_moves: Final = MoveCounter()
 
 
-class Uses(NamedTuple):
-    """Who used a memory.
+class Accesses(NamedTuple):
+    """The streams that used a memory.
 
     Attributes:
         writer: the stream that may have written last; at first the one it came from.
         readers: streams that have read since.
-        users: streams that ever used it; the release waits for them. The first home is not among
+        users: streams that ever used it; the release waits for them. The first stream is not among
             them as long as there was no other.
     """
 
@@ -64,21 +67,22 @@ class Uses(NamedTuple):
 
 
 class Memory(ChildHandle[_RawT]):
-    """Owns device memory, and knows who used it.
+    """Owns device memory, and has the streams that used it.
 
     Attributes:
-        home: the stream that comes after everything that was done to the memory, for the quick
-            test; None while readers are noted, and where that stream is of another context.
-        moved: who used it, replaced as a whole; None as long as only its first home did, as with
-            most memory.
+        ordered_on: the stream that comes after everything that was done to the memory, for the
+            quick test; None while readers are recorded, and where that stream is of another
+            context.
+        recorded: the streams that used it, replaced as a whole; None as long as only its first
+            stream did, as with most memory.
         public: the `id` of the public object that owns it; 0 if none does.
         leads_to_user: whether it holds an object of the user.
     """
 
-    __slots__ = ("home", "moved", "public")
+    __slots__ = ("ordered_on", "public", "recorded")
 
-    home: StreamHandle | None
-    moved: Uses | None
+    ordered_on: StreamHandle | None
+    recorded: Accesses | None
     public: int
     leads_to_user: ClassVar[bool] = False
 
@@ -86,31 +90,31 @@ class Memory(ChildHandle[_RawT]):
         self, context: ContextHandle, raw: _RawT | None, stream: StreamHandle | None
     ) -> None:
         super().__init__(context, raw)
-        self.home = stream
-        self.moved = None
+        self.ordered_on = stream
+        self.recorded = None
         self.public = 0
 
     @property
-    def uses(self) -> Uses:
-        """Who used it."""
-        home = self.home  # first: another thread that moves it sets `moved` before the home
-        return self.moved or Uses(home)
+    def accesses(self) -> Accesses:
+        """The streams that used it."""
+        stream = self.ordered_on  # first: another thread sets `recorded` before the stream
+        return self.recorded or Accesses(stream)
 
     def _destroy(self) -> None:
         raise NotImplementedError
 
     def all_users(self) -> tuple[StreamHandle, ...]:
         """Every stream that may still work on the memory."""
-        writer, _, users = self.uses
+        writer, _, users = self.accesses
         return users if writer is None or writer in users else (*users, writer)
 
 
-# What the handle of a memory is does not matter to who orders its uses.
+# The order of accesses does not depend on the type of a memory's address.
 AnyMemory: TypeAlias = Memory[Any]
 
 
-def use(memory: AnyMemory, stream: StreamHandle, *, writes: bool = True) -> None:
-    """Order an operation that is about to be queued on `stream`, where it is not the home.
+def order_access(memory: AnyMemory, stream: StreamHandle, *, writes: bool = True) -> None:
+    """Order an operation that is about to be queued on a stream which the memory is not ordered on.
 
     Args:
         memory: what the operation reads or writes; the caller holds it until it is queued.
@@ -122,38 +126,38 @@ def use(memory: AnyMemory, stream: StreamHandle, *, writes: bool = True) -> None
     """
     if is_ordered(memory, stream, writes=writes):
         return
-    _check_there(memory)
-    writer = memory.uses.writer
+    _require_present(memory)
+    writer = memory.accesses.writer
     if stream.capture is not None and not (writer is not None and writer.capture is stream.capture):
-        _use_in_capture(memory, stream, stream.capture, writes)
+        _record_in_capture(memory, stream, stream.capture, writes)
         return
     if stream.unordered:
-        note(memory, stream)
+        record_access(memory, stream)
         return
     while True:
         waited = {stream}
-        seen = _settled(memory)
+        seen = _ensure_recorded(memory)
         for other in (seen.writer, *seen.readers) if writes else (seen.writer,):
             if other is not None and other not in waited:
                 waited.add(other)
                 stream.follow(other)
-        # Where another thread moved it since, all is looked at again: more may be queued there.
-        if _move(memory, stream, seen, writes):
+        # Where another thread recorded an access since, look at all again: more may be queued.
+        if _record(memory, stream, seen, writes):
             return
 
 
 def is_ordered(memory: AnyMemory, stream: StreamHandle, *, writes: bool) -> bool:
     """Whether an operation on a stream comes after all that it must wait for already."""
-    return memory.home is stream or (not writes and stream in memory.uses.readers)
+    return memory.ordered_on is stream or (not writes and stream in memory.accesses.readers)
 
 
-def gather(memory: AnyMemory) -> StreamHandle | None:
-    """A stream that comes after everything that was done to the memory, on any stream.
+def join_on_one_stream(memory: AnyMemory) -> StreamHandle | None:
+    """Return a stream that comes after all earlier work on the memory, on any stream.
 
     It lives as long as the memory. None where the memory never was on a stream of its context.
     """
-    if memory.home is None:
-        streams = (memory.uses.writer, *memory.uses.users)
+    if memory.ordered_on is None:
+        streams = (memory.accesses.writer, *memory.accesses.users)
         own = [
             each
             for each in streams
@@ -161,47 +165,47 @@ def gather(memory: AnyMemory) -> StreamHandle | None:
         ]
         if not own:
             return None
-        use(memory, own[0])
-    return memory.home
+        order_access(memory, own[0])
+    return memory.ordered_on
 
 
-def note(memory: AnyMemory, stream: StreamHandle) -> None:
-    """Let the release of a memory wait for a stream, and nothing else."""
-    _check_there(memory)
+def record_access(memory: AnyMemory, stream: StreamHandle) -> None:
+    """Let the release of a memory wait for a stream, and order nothing."""
+    _require_present(memory)
     if stream.capture is not None:
         stream.capture.uses[memory] = True
         return
     while True:
-        seen = _settled(memory)
+        seen = _ensure_recorded(memory)
         if stream in seen.users or seen.writer is stream:
             return
         more = seen._replace(users=(*seen.users, stream))
-        with _moving:
-            if memory.moved is seen:
-                memory.moved = more
-                _let_user_keep(memory, stream)
+        with _recording:
+            if memory.recorded is seen:
+                memory.recorded = more
+                _unroot_foreign(memory, stream)
                 return
 
 
-def _check_there(memory: AnyMemory) -> None:
+def _require_present(memory: AnyMemory) -> None:
     """Raise `ClosedError` for memory that a collection gave back, and a finalizer saved."""
     if memory.is_destroyed:
         raise ClosedError("the device memory was given back by a garbage collection")
 
 
-def _settled(memory: AnyMemory) -> Uses:
-    """Who used a memory, as an object that stays the same until another thread moves it."""
-    seen = memory.moved
+def _ensure_recorded(memory: AnyMemory) -> Accesses:
+    """The streams that used a memory, as an object that stays until another access."""
+    seen = memory.recorded
     if seen is None:
-        with _moving:
-            seen = memory.moved
+        with _recording:
+            seen = memory.recorded
             if seen is None:
-                seen = memory.moved = Uses(memory.home)
+                seen = memory.recorded = Accesses(memory.ordered_on)
     return seen
 
 
-def _move(memory: AnyMemory, stream: StreamHandle, seen: Uses, writes: bool) -> bool:
-    """Note a use, unless another thread moved the memory since the caller looked."""
+def _record(memory: AnyMemory, stream: StreamHandle, seen: Accesses, writes: bool) -> bool:
+    """Record an access; False if another thread recorded one since the caller looked."""
     writer, readers, known = seen
     for other in (writer, stream):
         if other is not None and other not in known:
@@ -215,36 +219,34 @@ def _move(memory: AnyMemory, stream: StreamHandle, seen: Uses, writes: bool) -> 
     new_readers: tuple[StreamHandle, ...] = ()
     if not writes:
         new_readers = readers if stream in readers else (*readers, stream)
-    new = Uses(new_writer, new_readers, known)
-    with _moving:
-        if memory.moved is not seen:
+    new = Accesses(new_writer, new_readers, known)
+    with _recording:
+        if memory.recorded is not seen:
             return False
-        former = memory.home
+        former = memory.ordered_on
         try:
-            # An interrupt may come in between: nobody may be at home then.
-            memory.home = None
-            memory.moved = new
-            memory.home = _home(memory)
-        finally:
-            # Without a call, behind which an interrupt could come.
-            now: list[object] = []
-            moves.now = now
+            # First: where an interrupt comes in between, no quick test may pass.
+            memory.ordered_on = None
             if former is not None:
-                former.home_version = now
-    _let_user_keep(memory, stream)
+                former.home_version = []
+            memory.recorded = new
+            memory.ordered_on = _only_writer(memory)
+        finally:
+            memory_moves.count += 1
+    _unroot_foreign(memory, stream)
     return True
 
 
-def _let_user_keep(memory: AnyMemory, stream: StreamHandle) -> None:
+def _unroot_foreign(memory: AnyMemory, stream: StreamHandle) -> None:
     """Let a collection find memory that leads to the owner of another library's stream."""
     if stream.is_foreign and memory.public:
         unroot(memory.public, memory)
         memory.public = 0
 
 
-def _home(memory: AnyMemory) -> StreamHandle | None:
-    """The last writer, where nobody has read since and it is of the memory's context."""
-    writer, readers, _ = memory.uses
+def _only_writer(memory: AnyMemory) -> StreamHandle | None:
+    """The last writer, where no stream has read since and it is of the memory's context."""
+    writer, readers, _ = memory.accesses
     if writer is None or readers or writer.context is not memory.context:
         return None
     return writer
@@ -254,10 +256,10 @@ def _is_over(stream: StreamHandle) -> bool:
     return stream.is_closed and not stream.is_capturing() and stream.is_idle()
 
 
-def _use_in_capture(
+def _record_in_capture(
     memory: AnyMemory, stream: StreamHandle, capture: CaptureState, writes: bool
 ) -> None:
-    """Note a use by the graph, and order the capture's own streams among each other."""
+    """Record an access of the graph, and order the capture's own streams among each other."""
     capture.uses[memory] = capture.uses.get(memory, False) or writes
     if stream.unordered:
         return
@@ -273,13 +275,18 @@ def _use_in_capture(
     capture.order[memory] = writer, readers
 
 
-def settle(memory: AnyMemory, streams: dict[StreamHandle, StreamHandle]) -> None:
-    """Order memory that was allocated in a capture on the streams themselves from now on."""
-    with _moving:
-        writer, readers, users = memory.uses
-        memory.moved = Uses(
+def end_capture(memory: AnyMemory, streams: dict[StreamHandle, StreamHandle]) -> None:
+    """Record the streams themselves for memory that was allocated in their capture.
+
+    Args:
+        memory: the memory.
+        streams: each stream by the handle that stood for it in the capture.
+    """
+    with _recording:
+        writer, readers, users = memory.accesses
+        memory.recorded = Accesses(
             None if writer is None else streams.get(writer, writer),
             tuple(streams.get(reader, reader) for reader in readers),
             tuple(dict.fromkeys(streams.get(user, user) for user in users)),
         )
-        memory.home = _home(memory)
+        memory.ordered_on = _only_writer(memory)

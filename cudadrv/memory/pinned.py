@@ -1,22 +1,21 @@
-"""Host arrays that the device reaches: pinned memory, copied without staging, and managed."""
+"""Pinned host memory: arrays that the device reaches, and whose copies take no staging."""
 
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple, SupportsInt, TypeVar, overload
+from typing import SupportsInt, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import border, errors
-from ..driver._api import CUdeviceptr, CUresult
+from ..driver._api import CUresult
 from ..driver.context_handle import ChildHandle, ContextHandle
 from ..driver.device import device_at_work
 from ..driver.driver_api import DriverApi
-from ..driver.driver_selection import Driver, current, failure
-from ..driver.handle import NotCopyable, check
+from ..driver.driver_selection import Driver, failure
+from ..driver.handle import check
 from ..errors import CudaError
 from .dtypes import AnyArray, TypedDType, checked_dtype
 from .layout import Shape, checked_shape
@@ -24,7 +23,6 @@ from .layout import Shape, checked_shape
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 _RawT = TypeVar("_RawT", bound=SupportsInt)
 _PORTABLE = 0x01  # CU_MEMHOSTALLOC_PORTABLE: pinned for every context
-_GLOBAL = 0x01  # CU_MEM_ATTACH_GLOBAL: every stream of every device may use it
 
 
 @overload
@@ -69,40 +67,6 @@ def _pinned(box: _StagingHandle, nbytes: int) -> npt.NDArray[np.uint8]:
         raise errors.OutOfMemoryError(doing, call="cuMemHostAlloc")
     if code:
         raise failure(context.api, code, "cuMemHostAlloc", doing)
-    return np.asarray(box)
-
-
-@overload
-def managed_empty(shape: Shape, dtype: TypedDType[_ScalarT]) -> npt.NDArray[_ScalarT]: ...
-# A dtype given as text says nothing to a type checker.
-@overload
-def managed_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray: ...
-def managed_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
-    """A C-contiguous array in managed memory, not initialised: one of the host and of every device.
-
-    Kernels take it as a pointer; the driver moves its pages to where they are used. While one uses
-    it the host may touch it only where each device has `CONCURRENT_MANAGED_ACCESS`; synchronise
-    first. The memory is given back when the last array over it goes, which waits for the work of
-    every context.
-
-    Raises:
-        OutOfMemoryError: there is not so much.
-        NotSupportedError: the device has no managed memory.
-        DTypeError: the dtype holds Python objects.
-
-    Source: CUDA Programming Guide, "Unified Memory".
-    """
-    return array_over(shape, dtype, _managed)
-
-
-def _managed(nbytes: int) -> npt.NDArray[np.uint8]:
-    doing = f"allocating {nbytes} bytes of managed memory"
-    if nbytes > border.LARGEST:
-        raise errors.OutOfMemoryError(doing)
-    box = _ManagedHandle(host_context(), nbytes)
-    code = box.make(box.api.cuMemAllocManaged, nbytes, _GLOBAL)
-    if code:
-        raise failure(box.api, code, "cuMemAllocManaged", doing)
     return np.asarray(box)
 
 
@@ -184,17 +148,6 @@ class _PinnedHandle(_StagingHandle):
         super()._destroy()
 
 
-class _ManagedHandle(HostHandle[CUdeviceptr]):
-    """Owns managed memory."""
-
-    __slots__ = ()
-
-    def _destroy(self) -> None:
-        self._wait_elsewhere()
-        (code,) = self.context.call(self.api.cuMemFree, self.raw)
-        check(self, code, "cuMemFree", f"freeing {self._nbytes} bytes of managed memory")
-
-
 def host_context() -> ContextHandle:
     """A primary context in which memory is made that belongs to no device."""
     device = device_at_work()
@@ -217,160 +170,3 @@ def array_over(
     except (ValueError, OverflowError) as error:
         raise errors.ArgumentValueError(f"NumPy has no array of shape {extents}: {error}") from None
     return allocate(nbytes).view(kind).reshape(extents) if nbytes else nothing
-
-
-_LEAST_BYTES = 1 << 12
-_MIB = 1 << 20
-
-
-class PinnedStatistics(NamedTuple):
-    """What a pool of pinned memory holds; sizes in bytes.
-
-    Attributes:
-        cached: pinned, and not in use.
-        pinned: how often memory was pinned.
-        reused: how often memory was lent again instead.
-    """
-
-    cached: int
-    pinned: int
-    reused: int
-
-
-class _Shelves:
-    """The free blocks of a pool, by size, of one driver.
-
-    What comes back may still be used by work on any device, which nobody knows of. So it lies apart
-    until all contexts were waited for.
-
-    Attributes:
-        most: bytes that may lie here; None is no limit.
-    """
-
-    def __init__(self, driver: Driver, most: int | None) -> None:
-        self.driver: Driver = driver
-        self.most: int | None = most
-        self.ready: dict[int, deque[AnyArray]] = {}
-        self.back: dict[int, deque[AnyArray]] = {}
-
-    def cached_bytes(self) -> int:
-        """Bytes that lie here."""
-        shelves = (*tuple(self.ready.items()), *tuple(self.back.items()))
-        return sum(nbytes * len(blocks) for nbytes, blocks in shelves)
-
-    def take_back(self, block: AnyArray) -> None:
-        """Keep a block, unless there are too many; a step of a finalizer, without a lock."""
-        if self.most is None or self.cached_bytes() + block.nbytes <= self.most:
-            self.back.setdefault(block.nbytes, deque()).append(block)
-
-    def take(self, nbytes: int) -> AnyArray | None:
-        """A block of a size that no work uses any more."""
-        ready = self.ready.setdefault(nbytes, deque())
-        try:
-            return ready.popleft()
-        except IndexError:
-            pass
-        if not self.back.get(nbytes):
-            return None
-        taken = [(size, blocks, len(blocks)) for size, blocks in tuple(self.back.items())]
-        wait_for_contexts(self.driver)
-        for size, blocks, count in taken:  # what comes back meanwhile was not waited for
-            for _ in range(count):
-                try:
-                    self.ready.setdefault(size, deque()).append(blocks.popleft())
-                except IndexError:
-                    break  # another thread took it
-        try:
-            return ready.popleft()
-        except IndexError:
-            return None
-
-
-class _Lease:
-    """Holds a block for the arrays over it, and gives it back with the last of them."""
-
-    __slots__ = ("_block", "_shelves")
-
-    def __init__(self, block: AnyArray, shelves: _Shelves) -> None:
-        self._block = block
-        self._shelves = shelves
-
-    @property
-    def __array_interface__(self) -> dict[str, object]:
-        """The bytes, as NumPy takes them: the array made from it keeps this object."""
-        return self._block.__array_interface__
-
-    def __del__(self) -> None:
-        self._shelves.take_back(self._block)
-
-
-class PinnedPool(NotCopyable):
-    """Pinned host memory that is lent again when the arrays over it have gone.
-
-    Sizes are rounded up to powers of two, and from 1 MiB on to whole MiB. Memory is lent again only
-    after the work of every context that was queued when it was given back: the first request that
-    finds such memory waits for that.
-
-    Args:
-        max_cached_bytes: the most that may lie unused; None is no limit.
-    """
-
-    def __init__(self, max_cached_bytes: int | None = None) -> None:
-        if max_cached_bytes is not None:
-            max_cached_bytes = border.whole("PinnedPool: max_cached_bytes", max_cached_bytes)
-        self._most = max_cached_bytes
-        self._shelves: _Shelves | None = None
-        self._pinned = self._reused = 0
-
-    @overload
-    def empty(self, shape: Shape, dtype: TypedDType[_ScalarT]) -> npt.NDArray[_ScalarT]: ...
-    # A dtype given as text says nothing to a type checker.
-    @overload
-    def empty(self, shape: Shape, dtype: npt.DTypeLike) -> AnyArray: ...
-    def empty(self, shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
-        """A C-contiguous host array in pinned memory, not initialised: as of `pinned_empty`.
-
-        Raises:
-            OutOfMemoryError: the system cannot pin so much.
-            DTypeError: the dtype holds Python objects.
-        """
-        return array_over(shape, dtype, self._lent)
-
-    def _lent(self, nbytes: int) -> npt.NDArray[np.uint8]:
-        if nbytes > border.LARGEST:
-            return pinned_empty(nbytes, np.uint8)  # which refuses it
-        shelves, driver = self._shelves, current()
-        if shelves is None or shelves.driver is not driver:  # such as of an emulator that ended
-            shelves = self._shelves = _Shelves(driver, self._most)
-        size = _rounded(nbytes)
-        block = shelves.take(size)
-        if block is None:
-            block = pinned_empty(size, np.uint8)
-            self._pinned += 1
-        else:
-            self._reused += 1
-        memory: npt.NDArray[np.uint8] = np.asarray(_Lease(block, shelves))
-        return memory[:nbytes]
-
-    def __repr__(self) -> str:
-        cached, pinned, reused = self.statistics()
-        return f"<PinnedPool {cached} bytes cached, pinned {pinned} times, reused {reused} times>"
-
-    def statistics(self) -> PinnedStatistics:
-        """What lies unused, and how often memory was pinned or lent again."""
-        shelves = self._shelves
-        cached = 0 if shelves is None else shelves.cached_bytes()
-        return PinnedStatistics(cached, self._pinned, self._reused)
-
-    def trim(self) -> None:
-        """Give all that lies unused back to the system, which waits for the work of all contexts.
-
-        What is in use goes on; the pool may be used again.
-        """
-        self._shelves = None
-
-
-def _rounded(nbytes: int) -> int:
-    if nbytes <= _MIB:
-        return max(_LEAST_BYTES, 1 << (nbytes - 1).bit_length())
-    return -(-nbytes // _MIB) * _MIB

@@ -303,7 +303,7 @@ class ResourceMemory(Memory[int]):
     def _defer(self, users: tuple[StreamHandle, ...]) -> None:
         """Leave the release to another object, which goes when the captures have ended."""
         heir = ResourceMemory(self.resource, self.nbytes, self.place)
-        heir.moved = self.uses
+        heir.recorded = self.accesses
         heir.raw = self.raw  # last: until then it gives nothing back
         streams = (*users, self.place._handle)
         release_when(lambda: not any(user.is_capturing() for user in streams), [heir])

@@ -217,7 +217,7 @@ class Slot:
             self.stream, self.busy = None, False
 
     def transfer(
-        self, stream: StreamHandle, pointer: int, chunk: Chunk, *, to_device: bool
+        self, stream: StreamHandle, pointer: int, chunk: StagedChunk, *, to_device: bool
     ) -> None:
         """Queue the transfer of a chunk, and the event that ends its use of the buffer."""
         api, device = stream.context._driver.api, CUdeviceptr(pointer + chunk.offset)
@@ -241,7 +241,7 @@ Pair: TypeAlias = tuple[Slot, Slot]
 """The buffers of a thread: it moves one chunk while another one is under way."""
 
 
-class Chunk(NamedTuple):
+class StagedChunk(NamedTuple):
     """A part of a copy: bytes from `offset` in C order, at a host address or as a strided view."""
 
     offset: int
@@ -267,19 +267,19 @@ class Chunk(NamedTuple):
         return slot.memory[: self.nbytes].view(view.dtype).reshape(view.shape)
 
 
-def chunks_of(array: AnyArray, budget: ThreadBudget) -> deque[Chunk]:
+def chunks_of(array: AnyArray, budget: ThreadBudget) -> deque[StagedChunk]:
     """An array in C order, cut into chunks that fit a slot."""
     part = -(-array.nbytes // (_FEWEST if budget.is_alone else _FEWEST_BESIDE_OTHERS))
     limit = min(CHUNK_BYTES, max(_LEAST_BYTES, -(-part // 4096) * 4096))
-    chunks: deque[Chunk] = deque()
+    chunks: deque[StagedChunk] = deque()
     if array.flags.c_contiguous:
         base, size = array.ctypes.data, array.nbytes
         for offset in range(0, size, limit):
-            chunks.append(Chunk(offset, min(limit, size - offset), base + offset, None))
+            chunks.append(StagedChunk(offset, min(limit, size - offset), base + offset, None))
         return chunks
     offset = 0
     for view in _pieces(array, limit):
-        chunks.append(Chunk(offset, view.nbytes, 0, view))
+        chunks.append(StagedChunk(offset, view.nbytes, 0, view))
         offset += view.nbytes
     return chunks
 
@@ -373,7 +373,7 @@ def copy_staged(stream: BaseStream, pointer: int, array: AnyArray, *, to_device:
             if threading.get_ident() != caller:
                 return
             pair = ring.new_pair()
-        arriving: tuple[Chunk, Slot] | None = None
+        arriving: tuple[StagedChunk, Slot] | None = None
         try:
             for slot in itertools.cycle(pair):
                 try:
@@ -406,7 +406,7 @@ def copy_staged(stream: BaseStream, pointer: int, array: AnyArray, *, to_device:
         finally:
             ring.pairs.append(pair)
 
-    def arrive(chunk: Chunk, slot: Slot) -> None:
+    def arrive(chunk: StagedChunk, slot: Slot) -> None:
         slot.wait()
         chunk.empty(slot)
 

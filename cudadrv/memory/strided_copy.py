@@ -33,7 +33,7 @@ from .host_copy import transfer
 _MOST_PITCH: Final = 2**31 - 1
 
 
-class Axis(NamedTuple):
+class CopyAxis(NamedTuple):
     """An axis of a copy.
 
     Attributes:
@@ -69,7 +69,7 @@ class Plan(NamedTuple):
     """
 
     nbytes: int
-    axes: tuple[Axis, ...]
+    axes: tuple[CopyAxis, ...]
     to: int
     of: int
 
@@ -88,7 +88,7 @@ class Plan(NamedTuple):
                 start_to += step_to * (extent - 1)
                 start_of += step_of * (extent - 1)
                 step_to, step_of = -step_to, -step_of
-            axes.append(Axis(extent, step_to, step_of))
+            axes.append(CopyAxis(extent, step_to, step_of))
         axes.sort(key=lambda axis: -axis.to)
         nbytes = itemsize
         while axes and axes[-1].to == axes[-1].of == nbytes:
@@ -100,9 +100,9 @@ class Plan(NamedTuple):
         """How many runs there are."""
         return math.prod(axis.extent for axis in self.axes)
 
-    def boxes(self) -> Boxes:
+    def boxes(self) -> CopyBoxes:
         """The fewest boxes that the runs make up."""
-        best: tuple[Axis | None, Axis | None] = None, None
+        best: tuple[CopyAxis | None, CopyAxis | None] = None, None
         most = 1
         for row in (axis for axis in self.axes if _is_pitch(axis, self.nbytes)):
             if row.extent > most:
@@ -112,10 +112,10 @@ class Plan(NamedTuple):
                 if runs > most and slice_ is not row and _is_slice(slice_, row):
                     best, most = (row, slice_), runs
         others = tuple(axis for axis in self.axes if axis is not best[0] and axis is not best[1])
-        return Boxes(self.nbytes, *best, others)
+        return CopyBoxes(self.nbytes, *best, others)
 
 
-class Boxes(NamedTuple):
+class CopyBoxes(NamedTuple):
     """Boxes of one size, each of rows and slices of runs, as cuMemcpy3DAsync copies.
 
     Attributes:
@@ -126,9 +126,9 @@ class Boxes(NamedTuple):
     """
 
     nbytes: int
-    row: Axis | None
-    slice: Axis | None
-    others: tuple[Axis, ...]
+    row: CopyAxis | None
+    slice: CopyAxis | None
+    others: tuple[CopyAxis, ...]
 
     @property
     def copies(self) -> int:
@@ -140,7 +140,7 @@ class Boxes(NamedTuple):
         return offsets_along(self.others)
 
 
-def offsets_along(axes: Sequence[Axis]) -> Iterator[Offsets]:
+def offsets_along(axes: Sequence[CopyAxis]) -> Iterator[Offsets]:
     """The places that axes lead to."""
     for steps in itertools.product(*(range(axis.extent) for axis in axes)):
         yield (
@@ -149,23 +149,23 @@ def offsets_along(axes: Sequence[Axis]) -> Iterator[Offsets]:
         )
 
 
-def _joined(axes: list[Axis]) -> tuple[Axis, ...]:
+def _joined(axes: list[CopyAxis]) -> tuple[CopyAxis, ...]:
     """The axes with those in one that follow each other on both sides."""
-    joined: list[Axis] = []
+    joined: list[CopyAxis] = []
     for axis in axes:
         extent, to, of = axis
         if joined and joined[-1].to == extent * to and joined[-1].of == extent * of:
-            axis = Axis(joined.pop().extent * extent, to, of)
+            axis = CopyAxis(joined.pop().extent * extent, to, of)
         joined.append(axis)
     return tuple(joined)
 
 
-def _is_pitch(axis: Axis, nbytes: int) -> bool:
+def _is_pitch(axis: CopyAxis, nbytes: int) -> bool:
     """Whether runs along an axis are rows: each begins behind the one before."""
     return nbytes <= axis.to <= _MOST_PITCH and nbytes <= axis.of <= _MOST_PITCH
 
 
-def _is_slice(axis: Axis, row: Axis) -> bool:
+def _is_slice(axis: CopyAxis, row: CopyAxis) -> bool:
     """Whether an axis has a whole number of rows to a step, and no fewer than there are."""
     return all(
         step % pitch == 0 and step // pitch >= row.extent
@@ -224,9 +224,9 @@ def copy_to_peer(
             raise _failure(box, code, "cuMemcpy3DPeerAsync", plan)
 
 
-def _describe(copy: _BoxCopy, plan: Plan, boxes: Boxes, offsets: Offsets) -> None:
-    row = boxes.row or Axis(1, plan.nbytes, plan.nbytes)
-    slice_ = boxes.slice or Axis(1, row.extent * row.to, row.extent * row.of)
+def _describe(copy: _BoxCopy, plan: Plan, boxes: CopyBoxes, offsets: Offsets) -> None:
+    row = boxes.row or CopyAxis(1, plan.nbytes, plan.nbytes)
+    slice_ = boxes.slice or CopyAxis(1, row.extent * row.to, row.extent * row.of)
     copy.dstMemoryType = copy.srcMemoryType = _DEVICE
     copy.dstDevice = CUdeviceptr(plan.to + offsets[0])
     copy.srcDevice = CUdeviceptr(plan.of + offsets[1])
@@ -319,7 +319,7 @@ def copy_elements(context: BaseContext, stream: StreamHandle, plan: Plan) -> Non
     width = next(width for width in _WIDTHS if _fits(plan, width))
     axes = plan.axes
     if plan.nbytes > width:
-        axes = (*axes, Axis(plan.nbytes // width, width, width))
+        axes = (*axes, CopyAxis(plan.nbytes // width, width, width))
     # Outer axes are too many for one launch, or count too far.
     first = max(len(axes) - _MOST_AXES, 0)
     while math.prod(axis.extent for axis in axes[first:]) > _MOST_ELEMENTS:
@@ -337,7 +337,9 @@ def _fits(plan: Plan, width: int) -> bool:
     return not any(number % width for number in (plan.nbytes, plan.to, plan.of, *steps))
 
 
-def _launch(stream: StreamHandle, code: _Code, to: int, of: int, axes: tuple[Axis, ...]) -> None:
+def _launch(
+    stream: StreamHandle, code: _Code, to: int, of: int, axes: tuple[CopyAxis, ...]
+) -> None:
     count = math.prod(axis.extent for axis in axes)
     # A place of eight bytes for each parameter, and behind them their addresses.
     values = [struct.pack("=QQ", to, of), struct.pack("=Q", count)]

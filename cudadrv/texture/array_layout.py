@@ -103,7 +103,7 @@ _MOST: Final = 2**31 - 1  # a device's limits are C ints
 
 
 @dataclass(frozen=True, slots=True)
-class Extents:
+class ArrayExtents:
     """The shape of a CUDA array, and the uses that it allows.
 
     Attributes:
@@ -164,7 +164,7 @@ class Extents:
             return (rest[0], missing, first) if self.has_layers else (rest[0], first, missing)
         return rest[1], rest[0], first
 
-    def halved(self) -> Extents:
+    def halved(self) -> ArrayExtents:
         """Return the extents of the next mipmap level, with as many layers and faces."""
         kept = 1 if self.has_layers else 0
         halves = (max(extent // 2, 1) for extent in self.shape[kept:])
@@ -214,7 +214,7 @@ class Extents:
                 yield extent, DeviceAttribute[f"MAXIMUM_{name}_{axis}"]
 
 
-def descriptor_of(extents: Extents, texel: Texel) -> CUDA_ARRAY3D_DESCRIPTOR:
+def descriptor_of(extents: ArrayExtents, texel: Texel) -> CUDA_ARRAY3D_DESCRIPTOR:
     """Return the driver's descriptor of an array."""
     descriptor = CUDA_ARRAY3D_DESCRIPTOR()
     descriptor.Width, descriptor.Height, descriptor.Depth = extents.native
@@ -224,7 +224,7 @@ def descriptor_of(extents: Extents, texel: Texel) -> CUDA_ARRAY3D_DESCRIPTOR:
 
 
 def creation_error(
-    context: BaseContext, extents: Extents, texel: Texel, code: CUresult, call: str
+    context: BaseContext, extents: ArrayExtents, texel: Texel, code: CUresult, call: str
 ) -> CudadrvError:
     """Return the error for an array that the driver did not make."""
     if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:

@@ -32,8 +32,8 @@ from ..memory.copy import contiguous, copy_on_device, temporary
 from ..memory.dtypes import AnyArray, TypedDType
 from ..memory.host_copy import host_address, is_reachable, require_plain
 from ..memory.layout import Shape, checked_shape
-from ..memory.order import AnyMemory, Memory, use
-from .array_layout import Extents, Texel, creation_error, descriptor_of
+from ..memory.order import AnyMemory, Memory, order_access
+from .array_layout import ArrayExtents, Texel, creation_error, descriptor_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -70,7 +70,7 @@ class Texels(Closeable, Generic[_ScalarT]):
     __slots__ = ("context", "extents", "texel")
 
     context: BaseContext
-    extents: Extents
+    extents: ArrayExtents
     texel: Texel
 
     @property
@@ -172,7 +172,7 @@ class CudaArray(Texels[_ScalarT]):
         gather: bool = False,
     ) -> None:
         texel = Texel.of(dtype, channels)
-        extents = Extents(checked_shape(shape), layered, cubemap, surface, gather)
+        extents = ArrayExtents(checked_shape(shape), layered, cubemap, surface, gather)
         extents.check()
         box = require_context("CudaArray: context", context)._handle
         memory = ArrayMemory(box, None, None)
@@ -186,7 +186,7 @@ class CudaArray(Texels[_ScalarT]):
     def of_level(
         cls,
         context: BaseContext,
-        extents: Extents,
+        extents: ArrayExtents,
         texel: Texel,
         handle: CUarray,
         memory: MipmapMemory,
@@ -199,7 +199,7 @@ class CudaArray(Texels[_ScalarT]):
     def _stand(
         self,
         context: BaseContext,
-        extents: Extents,
+        extents: ArrayExtents,
         texel: Texel,
         handle: CUarray,
         memory: ArrayMemory | MipmapMemory,
@@ -540,10 +540,10 @@ def _run(
     box = require_stream("a copy of texels: stream", stream)._handle
     box.raw  # noqa: B018  # raises once the stream is closed
     held: list[AnyMemory] = [array._handle]
-    use(held[0], box, writes=into_array)
+    order_access(held[0], box, writes=into_array)
     if not isinstance(other, np.ndarray):
         held.append(other._memory if isinstance(other, DeviceArray) else other._handle)
-        use(held[1], box, writes=not into_array)
+        order_access(held[1], box, writes=not into_array)
     elif box.capture is not None:
         box.capture.keeps.append(other)  # each replay copies anew
     result = box.context.call(box.api.cuMemcpy3DAsync, copy, box.raw)

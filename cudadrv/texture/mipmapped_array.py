@@ -13,7 +13,7 @@ from ..driver.driver_selection import checked
 from ..errors import TextureError
 from ..memory.dtypes import TypedDType
 from ..memory.layout import Shape, checked_shape
-from .array_layout import Extents, Texel, creation_error, descriptor_of
+from .array_layout import ArrayExtents, Texel, creation_error, descriptor_of
 from .cuda_array import CudaArray, MipmapMemory, Texels
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class MipmappedArray(Texels[_ScalarT]):
         surface: bool = False,
     ) -> None:
         texel = Texel.of(dtype, channels)
-        extents = Extents(checked_shape(shape), layered, cubemap, surface, gather=False)
+        extents = ArrayExtents(checked_shape(shape), layered, cubemap, surface, gather=False)
         extents.check()
         most = extents.most_levels
         if levels is not None:

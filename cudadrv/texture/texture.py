@@ -34,7 +34,7 @@ from ..driver.handle import Closeable, ClosedHandle, check
 from ..errors import ClosedError, TextureError
 from ..launch.arguments import Argument, KernelObject, Word
 from ..memory.array import AnyDeviceArray, DeviceArray
-from ..memory.buffer import DeviceMemory
+from ..memory.buffer import DeviceData
 from ..memory.layout import dense_strides
 from ..memory.order import AnyMemory
 from .array_layout import Texel
@@ -122,7 +122,7 @@ class TexelView(Closeable, KernelObject):
         self.context: BaseContext = resource.context
         self._resource: Resource | None = resource
         # Its `_handle` owns the memory: a launch compares it first.
-        self.buffer: CudaArray[Any] | MipmappedArray[Any] | DeviceMemory = (
+        self.buffer: CudaArray[Any] | MipmappedArray[Any] | DeviceData = (
             resource._root if isinstance(resource, DeviceArray) else resource
         )
         if box.memory.public:

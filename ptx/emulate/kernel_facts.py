@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from enum import Enum, auto
+from typing import Any, Literal
 
 import numpy as np
 
@@ -29,6 +30,40 @@ class Update:
 
     place: int
     is_idempotent: bool
+
+
+WorkerKind = Literal["products", "work", "loads", "stores"]
+"""Which unit of a tensor core works for threads, so that they wait for it alike."""
+
+
+class Action(Enum):
+    """What an instruction does with registers whose results may be pending.
+
+    BEGINS: a product or a load that has them as results. PASSES_ON: a copy, whose results are
+    pending as long as its operands. READS: anything else.
+    """
+
+    BEGINS = auto()
+    PASSES_ON = auto()
+    READS = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class PendingUse:
+    """An instruction with such registers.
+
+    Attributes:
+        kind: which work it begins.
+        reads: the registers that it reads, by their numbers, with their `names`.
+        writes: those that it writes.
+    """
+
+    instruction: Instruction
+    action: Action
+    kind: WorkerKind
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,8 +44,8 @@ def test_parameters_and_images_are_shown_in_words(context: cudadrv.Context) -> N
     source = 'extern "C" __global__ void scale(float* x, float by) {}'
     module = context.compile(source)
     assert [repr(each) for each in module.kernel("scale").parameters] == [
-        "<Parameter 0 of 'scale': a device pointer to float>",
-        "<Parameter 1 of 'scale': float32>",
+        "<KernelParameter 0 of 'scale': a device pointer to float>",
+        "<KernelParameter 1 of 'scale': float32>",
     ]
     image = module.image
     assert image is not None

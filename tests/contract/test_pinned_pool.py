@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import random
+import threading
+import time
+from functools import partial
+
 import numpy as np
 import pytest
 
 import cudadrv
 from cudadrv import LaunchConfig, PinnedPool
+from tests.several_threads import running
 
 from .conftest import compile_module
 
@@ -90,3 +96,27 @@ def test_what_is_no_size_is_refused() -> None:
 def test_a_pool_is_shown_with_what_it_holds() -> None:
     pool = cudadrv.PinnedPool()
     assert repr(pool) == "<PinnedPool 0 bytes cached, pinned 0 times, reused 0 times>"
+
+
+def test_statistics_hold_while_threads_use_the_pool() -> None:
+    pool, stop = PinnedPool(1 << 20), threading.Event()
+    taken = [0] * 4
+
+    def work(number: int) -> None:
+        draw = random.Random(number)
+        while not stop.is_set():
+            array = pool.empty(1 << draw.randrange(12, 18), "u1")
+            array[:8] = number
+            taken[number] += 1
+            assert (array[:8] == number).all()
+            del array
+
+    with running([partial(work, number) for number in range(4)]):
+        try:
+            end = time.monotonic() + 0.3
+            while time.monotonic() < end:
+                assert 0 <= pool.statistics().cached <= 2 << 20  # one a thread beyond the cap
+        finally:
+            stop.set()
+    now = pool.statistics()
+    assert now.pinned + now.reused == sum(taken)

@@ -191,9 +191,9 @@ def test_memory_of_a_peer_is_ordered_at_every_launch(second_context: cudadrv.Con
         out, a = other.zeros(4, "f4"), other.zeros(4, "f4")
         repeated(launcher, out, a, 1.0, 4)
         other.fill(out, 0)
-        assert out._memory.uses.writer is other._handle
+        assert out._memory.accesses.writer is other._handle
         launcher(out, a, 1.0, 4)
-        assert out._memory.uses.writer is stream._handle
+        assert out._memory.accesses.writer is stream._handle
         assert other.to_host(out).tolist() == [1.0] * 4
 
 
@@ -214,7 +214,7 @@ def test_memory_at_an_address_that_other_memory_has_is_ordered_as_its_own(
     with context.new_stream() as other:
         there = over(other)
         add(out, there, 1.0, 4)
-        assert there._memory.home is stream._handle
+        assert there._memory.ordered_on is stream._handle
     assert stream.to_host(out).tolist() == [6.0] * 4
 
 
@@ -227,7 +227,7 @@ def test_a_launch_that_orders_nothing_notes_its_use_of_memory_however_often(
         a = other.zeros(4, "f4")
         other.synchronize()
         repeated(free, out, a, 1.0, 4)
-        assert a._memory.home is other._handle
+        assert a._memory.ordered_on is other._handle
         assert stream._handle in a._memory.all_users()
 
 
@@ -251,9 +251,9 @@ def test_an_array_that_was_used_on_another_stream_is_waited_for(
         for _ in range(5):
             repeated(here, out, a, 1.0, 4)
             there(a, out, 0.0, 4)
-            assert a._memory.home is other._handle
+            assert a._memory.ordered_on is other._handle
             here(out, a, 1.0, 4)
-            assert a._memory.home is stream._handle
+            assert a._memory.ordered_on is stream._handle
     total = taken = 0.0
     for _ in range(5):
         total += 5 * (taken + 1)

@@ -119,6 +119,7 @@ IN_A_CALL = frozenset(
         "cuMemAlloc",
         "cuMemFreeHost",
         "cuMemHostAlloc",
+        "cuMemcpyHtoDAsync",
     ]
 )
 DIRECT = re.compile(r"\b_?api\.(cu\w+)\(")

@@ -36,7 +36,7 @@ holds = {
     "selection": driver_selection._selection.lock,
     "driver": driver_selection.current().lock,
     "adopting": handle._adopting,
-    "moving": order._moving,
+    "moving": order._recording,
     "measuring": calibration._measuring,
     "outcome": probe._cached.lock,
     "modules": registry._entries["bump"].cache._lock,

@@ -80,7 +80,9 @@ with emulator.session():
     }
 
 
-def test_a_launch_without_checks_loads_neither_race_checks_nor_counters() -> None:
+def test_a_plain_launch_loads_no_race_checks_no_counters_and_no_matrix_or_texture_operations() -> (
+    None
+):
     code = """
 import sys
 import cudadrv
@@ -98,8 +100,11 @@ with emulator.session(order="immediate", check=()):
     loaded = set(done.stdout.split())
     assert "ptx.emulate.exec.launch" in loaded
     assert not loaded & {
+        "ptx.emulate.ops.tcgen05",
+        "ptx.emulate.ops.texture",
+        "ptx.emulate.ops.wgmma",
         "ptx.emulate.check.chunk_races",
-        "ptx.emulate.check.races",
+        "ptx.emulate.check.race_check",
         "ptx.emulate.count.chunk_counts",
     }
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import threading
 import time
@@ -143,3 +145,55 @@ def test_threads_neither_lose_nor_double_blocks_and_the_cap_holds() -> None:
         for serial in range(8)
         for size in range(4)
     )
+
+
+def test_blocks_are_taken_out_while_threads_change_the_lists() -> None:
+    lists: FreeLists[int] = FreeLists()
+    blocks = lists.of_size(8)
+    marked = set(range(-50, 0))
+    blocks.extend([*marked, *range(1000)])
+    stop = threading.Event()
+
+    def change() -> None:
+        while not stop.is_set():
+            with contextlib.suppress(IndexError):
+                blocks.append(blocks.popleft())
+
+    found: list[int] = []
+    with running([change] * 4):
+        try:
+            end = time.monotonic() + STRESS_SECONDS
+            while time.monotonic() < end:
+                found += lists.take_out(marked)
+        finally:
+            stop.set()
+    found += lists.take_out(marked)
+    assert sorted(found) == sorted(marked)
+    assert sorted(blocks) == list(range(1000))
+
+
+def test_a_size_has_one_list_for_all_threads() -> None:
+    lists: FreeLists[int] = FreeLists(CAP)
+    found: list[FreeList[int]] = []
+    with running([lambda: found.append(lists.of_size(10))] * 8):
+        pass
+    assert len(found) == 8
+    assert {id(each) for each in found} == {id(lists.of_size(10))}
+
+
+def test_bytes_are_counted_while_threads_make_lists() -> None:
+    lists: FreeLists[int] = FreeLists(CAP)
+    stop = threading.Event()
+    sizes = itertools.count(1)
+
+    def make() -> None:
+        while not stop.is_set():
+            lists.of_size(next(sizes) % 5000 + 1)
+
+    with running([make] * 4):
+        try:
+            end = time.monotonic() + STRESS_SECONDS / 2
+            while time.monotonic() < end:
+                assert lists.cached_bytes == 0
+        finally:
+            stop.set()

@@ -11,7 +11,7 @@ import cudadrv
 from cudadrv import LaunchConfig, Texture, emulator
 from cudadrv.driver.stream_handle import StreamHandle
 from cudadrv.memory import order
-from cudadrv.memory.order import note, use
+from cudadrv.memory.order import order_access, record_access
 
 PTX = """
 .version 8.0
@@ -62,11 +62,11 @@ def test_readers_wait_for_the_writer_and_not_for_each_other(
     for reader in (first, second, first):
         reader.to_host(x)
     assert waits == [(handle(first), handle(writer)), (handle(second), handle(writer))]
-    assert x._memory.home is None
+    assert x._memory.ordered_on is None
     waits.clear()
     last.fill(x, 1)
     assert sorted(waits) == sorted((handle(last), handle(s)) for s in (writer, first, second))
-    assert x._memory.home is last._handle
+    assert x._memory.ordered_on is last._handle
 
 
 def test_a_texture_is_a_read(machine: emulator.Emulator, waits: list[tuple[int, int]]) -> None:
@@ -101,7 +101,7 @@ def test_an_unordered_use_waits_for_nobody_and_the_release_for_it(
     x = own.zeros(4, np.int32)
     launch(kernel, other, x)
     assert waits == []
-    assert x._memory.home is own._handle
+    assert x._memory.ordered_on is own._handle
     x.close()
     assert waits == [(handle(own), handle(other))]
 
@@ -144,22 +144,22 @@ def test_streams_of_a_capture_wait_for_each_other_as_outside(
     with stream.capture():
         second.wait(stream)
         third.wait(stream)
-        use(x._memory, stream._handle)
-        use(x._memory, stream._handle)
-        use(x._memory, second._handle, writes=False)
-        use(x._memory, third._handle, writes=False)
-        use(x._memory, second._handle, writes=False)
+        order_access(x._memory, stream._handle)
+        order_access(x._memory, stream._handle)
+        order_access(x._memory, second._handle, writes=False)
+        order_access(x._memory, third._handle, writes=False)
+        order_access(x._memory, second._handle, writes=False)
         assert waits == [(b, a), (c, a)]
         waits.clear()
-        use(x._memory, stream._handle)
+        order_access(x._memory, stream._handle)
         assert waits == [(a, b), (a, c)]
         waits.clear()
-        use(x._memory, third._handle)
+        order_access(x._memory, third._handle)
         assert waits == [(c, a)]
         stream.wait(second)
         stream.wait(third)
-    assert x._memory.home is stream._handle  # the uses were the graph's
-    assert x._memory.uses.users == ()
+    assert x._memory.ordered_on is stream._handle  # the uses were the graph's
+    assert x._memory.accesses.users == ()
 
 
 def test_who_waits_for_a_capturing_stream_waits_for_the_event_before(
@@ -174,7 +174,7 @@ def test_who_waits_for_a_capturing_stream_waits_for_the_event_before(
         assert not other.capturing
         stream.wait(joining)
     assert graph.node_count == 0
-    assert x._memory.home is other._handle
+    assert x._memory.ordered_on is other._handle
     assert other.to_host(y).tolist() == [2] * 4
 
 
@@ -182,7 +182,7 @@ def test_a_use_that_is_noted_is_noted_once(machine: emulator.Emulator) -> None:
     own, other = streams(2)
     x = own.zeros(4, np.int32)
     for _ in range(3):
-        note(x._memory, own._handle)
-        note(x._memory, other._handle)
-    assert x._memory.uses.users == (other._handle,)
-    assert x._memory.home is own._handle
+        record_access(x._memory, own._handle)
+        record_access(x._memory, other._handle)
+    assert x._memory.accesses.users == (other._handle,)
+    assert x._memory.ordered_on is own._handle

@@ -50,7 +50,7 @@ def test_memory_that_many_streams_of_another_device_read_comes_back(
     assert used(1) == 0
 
 
-def test_an_interrupt_in_a_move_leaves_nobody_at_home(
+def test_memory_is_ordered_on_no_stream_after_an_interrupt_in_a_move(
     machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a, b = streams(2)
@@ -61,13 +61,13 @@ def test_an_interrupt_in_a_move_leaves_nobody_at_home(
     def interrupted(_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(order, "_home", interrupted)
-    epoch = order.moves.now
+    monkeypatch.setattr(order, "_only_writer", interrupted)
+    epoch = order.memory_moves.count
     with pytest.raises(KeyboardInterrupt):
         b.fill(array, 1)
-    assert memory.home is None
-    assert memory.uses.writer is b._handle
-    assert order.moves.now is not epoch
+    assert memory.ordered_on is None
+    assert memory.accesses.writer is b._handle
+    assert order.memory_moves.count > epoch
 
 
 def test_memory_of_an_open_capture_draws_no_other_stream_into_it(
@@ -89,10 +89,10 @@ def test_a_write_without_order_in_a_capture_is_a_write_at_each_replay(
     array = a.zeros(4, "u4")
     with a.capture() as graph:
         a.copy(a.empty(4, "u4"), array)
-        order.note(array._memory, a._handle)
+        order.record_access(array._memory, a._handle)
     with graph.instantiate() as executable:
         executable.launch(b)
-        assert array._memory.uses.writer is b._handle
+        assert array._memory.accesses.writer is b._handle
 
 
 def test_memory_born_in_a_capture_and_written_by_another_device_has_no_home(
@@ -106,8 +106,8 @@ def test_memory_born_in_a_capture_and_written_by_another_device_has_no_home(
             far.wait(event)
         far.copy(born, source)
         a.wait(far)
-    assert born._memory.home is None
-    assert born._memory.uses.writer is far._handle
+    assert born._memory.ordered_on is None
+    assert born._memory.accesses.writer is far._handle
 
 
 def test_a_stream_that_a_capture_refuses_is_not_noted_in_it(machine: emulator.Emulator) -> None:
@@ -121,7 +121,7 @@ def test_a_stream_that_a_capture_refuses_is_not_noted_in_it(machine: emulator.Em
         assert own.captured_by is None
         assert not b.capturing
         array = b.zeros(4, "u4")
-        assert array._memory.home is own
+        assert array._memory.ordered_on is own
     assert b.to_host(array).tolist() == [0] * 4
 
 

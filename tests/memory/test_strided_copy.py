@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from cudadrv.memory.layout import Layout, is_dense
-from cudadrv.memory.strided_copy import Axis, Boxes, Plan, Side
+from cudadrv.memory.strided_copy import CopyAxis, CopyBoxes, Plan, Side
 
 SHAPE = (4, 6, 8)
 WHOLE = np.empty(SHAPE, "f4")
@@ -51,14 +51,14 @@ def test_both_sides_turned_round_are_one_run() -> None:
 
 
 def test_a_box_has_whole_rows_in_its_slices() -> None:
-    outer, middle, row = Axis(2, 120, 240), Axis(3, 44, 40), Axis(5, 8, 4)
-    assert Plan(4, (outer, middle, row), 0, 0).boxes() == Boxes(4, row, outer, (middle,))
+    outer, middle, row = CopyAxis(2, 120, 240), CopyAxis(3, 44, 40), CopyAxis(5, 8, 4)
+    assert Plan(4, (outer, middle, row), 0, 0).boxes() == CopyBoxes(4, row, outer, (middle,))
 
 
 def test_no_row_is_longer_than_the_driver_takes() -> None:
     far = 2**31
-    assert Plan(4, (Axis(3, far, 4),), 0, 0).boxes().row is None
-    assert Plan(4, (Axis(3, far - 4, 4),), 0, 0).boxes().row == Axis(3, far - 4, 4)
+    assert Plan(4, (CopyAxis(3, far, 4),), 0, 0).boxes().row is None
+    assert Plan(4, (CopyAxis(3, far - 4, 4),), 0, 0).boxes().row == CopyAxis(3, far - 4, 4)
 
 
 @settings(max_examples=200, deadline=None)
@@ -81,7 +81,7 @@ def test_a_plan_has_each_byte_once_at_its_place(data: st.DataObject) -> None:
     boxes = plan.boxes()
     moved = {}
     for offset_to, offset_of in boxes.offsets():
-        row, slice_ = (axis or Axis(1, 0, 0) for axis in (boxes.row, boxes.slice))
+        row, slice_ = (axis or CopyAxis(1, 0, 0) for axis in (boxes.row, boxes.slice))
         for z in range(slice_.extent):
             for y in range(row.extent):
                 at_to = plan.to + offset_to + z * slice_.to + y * row.to

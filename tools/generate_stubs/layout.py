@@ -5,17 +5,17 @@ from __future__ import annotations
 WIDTH = 100
 
 
-def function(head: str, parameters: list[str], returned: str, width: int = WIDTH) -> str:
-    """A function without a body: in one line, its parameters in one line, or each in its own."""
+def function(head: str, parameters: list[str], returned: str) -> str:
+    """A function of a stub: in one line, its parameters in one line, or each in its own."""
     line = f"{head}({', '.join(parameters)}) -> {returned}: ..."
-    if len(line) <= width:
+    if len(line) <= WIDTH:
         return line
     tail = f") -> {returned}: ..."
-    if len(tail) > width:
+    if len(tail) > WIDTH:
         items = returned.removeprefix("tuple[").removesuffix("]").split(", ")
         tail = ") -> tuple[\n" + "".join(f"    {item},\n" for item in items) + "]: ..."
     inner = f"    {', '.join(parameters)}"
-    if len(inner) > width or len(parameters) == 1:
+    if len(inner) > WIDTH or len(parameters) == 1:
         inner = "\n".join(map(_parameter, parameters))
     return f"{head}(\n{inner}\n{tail}"
 

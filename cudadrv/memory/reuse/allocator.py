@@ -19,7 +19,7 @@ from ...errors import CudadrvError, InvalidValueError, OutOfMemoryError
 from ..buffer import PoolMemory
 from ..driver_pool import out_of_memory, trim_pool
 from .bounds_hooks import WatchedBlocks
-from .free_lists import FreeList, FreeLists
+from .free_lists import FreeLists
 
 ALIGNMENT: Final = 256  # what cuMemAllocAsync gives, and what every vector access is content with
 
@@ -143,7 +143,7 @@ class CaptureMemory:
 
     def is_of_an_arena(self, address: int) -> bool:
         """Whether an address lies in the arena of this or of one of the last captures."""
-        return any(address in arena for arena in tuple(self._arenas))
+        return any(address in arena for arena in self._arenas)
 
     def forget_arenas_at(self, address: int) -> None:
         """An address is the driver's again: what lay around it is no arena any more."""
@@ -159,25 +159,23 @@ class CaptureMemory:
         """Whether it was graph memory of this size in use; it is to be freed then."""
         if self._graph_memory.get(address) != nbytes:
             return False
-        del self._graph_memory[address]
-        return True
+        # Of two threads that free it at once, one gets it.
+        return self._graph_memory.pop(address, None) is not None
 
     def unfreed(self) -> Iterator[int]:
         """The graph memory that the capture under way has not freed; it is to be freed then."""
-        for address in self.addresses.intersection(self._graph_memory):
-            del self._graph_memory[address]
-            yield address
+        for address in self.addresses.copy():
+            if self._graph_memory.pop(address, None) is not None:
+                yield address
 
     def forget_unfreed(self) -> None:
         """The graph of the capture under way is given up."""
-        for address in self.addresses:
+        for address in self.addresses.copy():
             self._graph_memory.pop(address, None)
 
 
 DEFAULT_CAP_BYTES: Final = 1 << 30
 MOST_BLOCKS_OF_A_SIZE: Final = 64
-# Beyond it the lists of sizes that have no free block are forgotten.
-MOST_SIZES: Final = 4096
 
 
 class DeallocationError(CudadrvError):
@@ -220,7 +218,7 @@ class CudaAllocator(NotCopyable):
             raise InvalidValueError(f"an allocator's cap of {cap_bytes} bytes: 0 or more")
         self.stream = stream
         self._lists: FreeLists[int] = FreeLists(cap_bytes, MOST_BLOCKS_OF_A_SIZE)
-        self._free: dict[int, FreeList[int]] = {}
+        self._free = self._lists.by_size
         # Address to size of what is in callers' hands; dict assignment and pop are atomic.
         watch = stream.context.device.driver.memory_watch
         self._live: dict[int, int] = {} if watch is None else WatchedBlocks(watch)
@@ -277,7 +275,7 @@ class CudaAllocator(NotCopyable):
         try:
             blocks = self._free[size]
         except KeyError:
-            blocks = self._new_list(size)
+            blocks = self._lists.of_size(size)
         blocks.append(ptr)
         if len(blocks) > blocks.room:
             self._release_all(self._lists.overflowed(blocks))
@@ -298,9 +296,8 @@ class CudaAllocator(NotCopyable):
         """Give everything back, also what is in use, as the context is about to be reset."""
         given = list(self._lists.drain())
         while self._live:
-            address = next(iter(self._live))
-            self._live.pop(address, None)
-            given.append(address)
+            live = self._live.copy()
+            given.extend(each for each in live if self._live.pop(each, None) is not None)
         for address in given:
             _give_back(self._queue, address)
 
@@ -466,17 +463,6 @@ class CudaAllocator(NotCopyable):
                 f"the block of {nbytes} bytes at {ptr:#x} is not in use: it was given back "
                 "already, or comes from elsewhere"
             )
-
-    def _new_list(self, nbytes: int) -> FreeList[int]:
-        with self._lock:
-            if len(self._free) >= MOST_SIZES:
-                self._lists.retire_empty()
-                for size, blocks in self._free.copy().items():
-                    if blocks.retired:
-                        del self._free[size]
-            if nbytes not in self._free:
-                self._free[nbytes] = self._lists.new_list(nbytes)
-            return self._free[nbytes]
 
     def _release_all(self, addresses: Iterable[int]) -> None:
         faults: list[CudadrvError] = []

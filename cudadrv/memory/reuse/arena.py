@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import threading
 import weakref
-from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +27,7 @@ from ...errors import (
 from ..array import DeviceArray
 from ..dtypes import AnyDType, checked_dtype
 from ..fill import fill
-from ..order import AnyMemory, use
+from ..order import AnyMemory, order_access
 from ..resource import MemoryStream, given_stream, without_choices
 from .bounds_hooks import WatchedHold
 from .free_lists import FreeList, FreeLists
@@ -64,36 +63,6 @@ class Lease:
     def end(self) -> None:
         """Note that the memory is given back. Idempotent, and safe in a finalizer."""
         self._ended.append(self)
-
-
-class ArenaStream(Protocol):
-    """What the accounts ask of a stream."""
-
-    @property
-    def capturing(self) -> bool:
-        """Whether a capture records what the stream is given."""
-        ...
-
-    @property
-    def closed(self) -> bool:
-        """Whether it was closed."""
-        ...
-
-
-StreamT = TypeVar("StreamT", bound=ArenaStream)
-
-
-class Slab(Protocol):
-    """What the accounts ask of a slab; `_fresh` makes it, `track` fills it in."""
-
-    arena: object
-    bucket: int
-    # A list of the arena's own slab type, which a protocol cannot name.
-    shelf: FreeList[Any]
-    lease: Lease
-
-
-SlabT = TypeVar("SlabT", bound=Slab)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,20 +105,60 @@ def bucket_of(elements: int) -> int:
     return 1 << (max(elements, 1) - 1).bit_length()
 
 
-class SlabArena(ABC, Generic[StreamT, SlabT]):
-    """Power-of-two buckets of free slabs, one set a stream.
+# The dtype is the arena's, which is known when it is made.
+class ArenaSlab(DeviceArray[Any]):
+    """A device array of `(bucket,)` elements that an arena lends.
 
-    Args:
-        item_bytes: the size of an element.
-        max_cached_bytes: the most that free slabs may take; None is no cap. Over it the largest
-            are given back first.
+    Closing it, or one of its views, gives the memory back to the driver while it is in hand; once
+    released it is the arena's, and closing does nothing. Dropping it without a release frees it.
     """
 
-    def __init__(self, item_bytes: int, max_cached_bytes: int | None = None) -> None:
-        self._item_bytes: Final = item_bytes
-        self._lists: FreeLists[SlabT] = FreeLists(max_cached_bytes)
+    __slots__ = ("arena", "bucket", "lease", "shelf")
+
+    arena: DeviceArena
+    bucket: int
+    shelf: FreeList[ArenaSlab]
+    lease: Lease
+
+    def close(self) -> None:
+        """Give the memory to the driver, unless the slab was released to its arena. Idempotent."""
+        try:
+            self.lease.held.pop()
+        except IndexError:
+            return
+        self.lease.end()
+        super().close()
+
+
+arenas: Final[Registry[DeviceArena]] = Registry()
+"""The arenas that live, for a reset of a context."""
+
+
+class DeviceArena(NotCopyable):
+    """Free device slabs in power-of-two buckets counted in elements, safe to use from any thread.
+
+    A slab is zeroed when it is fresh and not when it is reused. It is reused first on the stream
+    that it was last used on; on another one that stream first waits for what the former holds.
+    Streams of several devices may use one arena, which keeps them alive until they are closed.
+    Nothing is locked on the way of a hit.
+
+    Args:
+        dtype: the elements' type.
+        max_cached_bytes: the most that free slabs may take; None is no cap. Over it the largest
+            are freed first.
+    """
+
+    def __init__(
+        self, dtype: npt.DTypeLike = np.float64, *, max_cached_bytes: int | None = None
+    ) -> None:
+        if max_cached_bytes is not None:
+            max_cached_bytes = border.integer("DeviceArena: max_cached_bytes", max_cached_bytes)
+        if max_cached_bytes is not None and max_cached_bytes < 0:
+            raise InvalidValueError(f"an arena's cap of {max_cached_bytes} bytes: 0 or more")
+        self.dtype: AnyDType = checked_dtype(dtype)
+        self._lists: FreeLists[ArenaSlab] = FreeLists(max_cached_bytes)
         # Free slabs by stream, then by bit length of elements - 1.
-        self._shelves: dict[StreamT, dict[int, FreeList[SlabT]]] = {}
+        self._shelves: dict[BaseStream, dict[int, FreeList[ArenaSlab]]] = {}
         # Reentrant: a finalizer may come back here while it is held.
         self._lock = threading.RLock()
         self._leases: set[Lease] = set()
@@ -158,13 +167,27 @@ class SlabArena(ABC, Generic[StreamT, SlabT]):
         self._fresh_count = 0
         self._held_bytes = 0
         self._high_water_bytes = 0
+        arenas.add(self)
+
+    def __repr__(self) -> str:
+        now = self.statistics()
+        return (
+            f"<DeviceArena {self.dtype}: {now.in_use_bytes} bytes in use, "
+            f"{now.cached_bytes} cached>"
+        )
+
+    def __enter__(self) -> DeviceArena:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @staticmethod
     def bucket_of(elements: int) -> int:
         """The elements of the bucket that a request of `elements` is served from."""
         return bucket_of(elements)
 
-    def alloc(self, stream: StreamT, elements: int, label: str = "") -> tuple[int, SlabT]:
+    def alloc(self, stream: BaseStream, elements: int, label: str = "") -> tuple[int, ArenaSlab]:
         """A slab of at least `elements` elements for use on `stream`, with its bucket.
 
         Args:
@@ -188,7 +211,7 @@ class SlabArena(ABC, Generic[StreamT, SlabT]):
         lease.uses += 1
         return slab.bucket, slab
 
-    def release(self, bucket: int, slab: SlabT) -> None:
+    def release(self, bucket: int, slab: ArenaSlab) -> None:
         """Give a slab back for reuse, in the order of the stream it was allocated for.
 
         Raises:
@@ -210,7 +233,7 @@ class SlabArena(ABC, Generic[StreamT, SlabT]):
         with self._lock:
             self._count_ended()
             cached = self._lists.cached_bytes
-            allocations = self._ended_uses + sum(lease.uses for lease in self._leases)
+            allocations = self._ended_uses + sum(lease.uses for lease in self._leases.copy())
             return ArenaStatistics(
                 held_bytes=self._held_bytes,
                 in_use_bytes=self._held_bytes - cached,
@@ -233,47 +256,32 @@ class SlabArena(ABC, Generic[StreamT, SlabT]):
         """Give every free slab back; slabs in hand stay usable. Idempotent."""
         self.trim()
 
-    def _require_stream(self, stream: StreamT) -> None:
-        """Raise `ArgumentTypeError` for what is no stream."""
-
-    @abstractmethod
-    def _fresh(self, stream: StreamT, bucket: int, lease: Lease, label: str) -> SlabT:
-        """A new zeroed slab that keeps `lease`, and ends it when it is freed in hand."""
-
-    @abstractmethod
-    def _may_move(self, former: StreamT, stream: StreamT) -> bool:
-        """Whether a slab last used on `former` can be used on `stream`."""
-
-    @abstractmethod
-    def _move(self, slab: SlabT, former: StreamT, stream: StreamT) -> None:
-        """Order `stream` after what `former` did with a slab."""
-
-    @abstractmethod
-    def _discard(self, slab: SlabT) -> None:
-        """Give a slab's memory back."""
-
-    @abstractmethod
-    def _capture_error(self, label: str) -> CudadrvError:
-        """The error for an allocation on a stream that is capturing."""
-
-    def _alloc_slowly(self, stream: StreamT, elements: int, label: str) -> tuple[int, SlabT]:
+    def _alloc_slowly(self, stream: BaseStream, elements: int, label: str) -> tuple[int, ArenaSlab]:
         self._require_stream(stream)
         elements = border.integer("alloc: elements", elements)
         bucket = bucket_of(elements)
         if stream.capturing:
-            raise self._capture_error(label)
+            raise StreamCaptureUnsupportedError(
+                f"{label} arena alloc on a stream that is capturing: a graph would keep the "
+                "address of a slab that is reused; allocate before the capture, or use "
+                "CudaClient.capture_graph"
+            )
         if stream.closed:
             raise ClosedError(f"{label} arena alloc: {stream!r} was closed")
         shelf = self._shelf(stream, bucket)
-        slab = self._from(shelf) or self._from_other_streams(stream, bucket)
+        slab = self._from(shelf)
         if slab is None:
-            slab = self._fresh(stream, bucket, Lease(bucket * self._item_bytes, self._ended), label)
+            slab = self._from_other_streams(stream, bucket)
+        if slab is None:
+            slab = self._fresh(
+                stream, bucket, Lease(bucket * self.dtype.itemsize, self._ended), label
+            )
             slab.arena, slab.bucket = self, bucket
             self._enter(slab)
         slab.shelf = shelf
         return bucket, slab
 
-    def _from(self, shelf: FreeList[SlabT]) -> SlabT | None:
+    def _from(self, shelf: FreeList[ArenaSlab]) -> ArenaSlab | None:
         try:
             slab = shelf.pop()
         except IndexError:
@@ -281,7 +289,7 @@ class SlabArena(ABC, Generic[StreamT, SlabT]):
         slab.lease.take()
         return slab
 
-    def _from_other_streams(self, stream: StreamT, bucket: int) -> SlabT | None:
+    def _from_other_streams(self, stream: BaseStream, bucket: int) -> ArenaSlab | None:
         for former, shelves in self._shelves.copy().items():
             shelf = shelves.get((bucket - 1).bit_length())
             if shelf and former is not stream and self._may_move(former, stream):
@@ -295,7 +303,7 @@ class SlabArena(ABC, Generic[StreamT, SlabT]):
                     return slab
         return None
 
-    def _enter(self, slab: SlabT) -> None:
+    def _enter(self, slab: ArenaSlab) -> None:
         """Take a fresh slab into the accounts."""
         lease = slab.lease
         with self._lock:
@@ -307,7 +315,7 @@ class SlabArena(ABC, Generic[StreamT, SlabT]):
         # A slab that is dropped instead of released.
         weakref.finalize(slab, lease.end).atexit = False
 
-    def _shelf(self, stream: StreamT, bucket: int) -> FreeList[SlabT]:
+    def _shelf(self, stream: BaseStream, bucket: int) -> FreeList[ArenaSlab]:
         bits = (bucket - 1).bit_length()
         with self._lock:
             if stream not in self._shelves:
@@ -315,7 +323,7 @@ class SlabArena(ABC, Generic[StreamT, SlabT]):
                 self._shelves[stream] = {}
             shelves = self._shelves[stream]
             if bits not in shelves:
-                shelves[bits] = self._lists.new_list(bucket * self._item_bytes)
+                shelves[bits] = self._lists.new_list(bucket * self.dtype.itemsize)
             return shelves[bits]
 
     def _forget_closed_streams(self) -> None:
@@ -330,7 +338,7 @@ class SlabArena(ABC, Generic[StreamT, SlabT]):
                     else:
                         del self._shelves[stream]
 
-    def _give_back(self, slabs: list[SlabT]) -> None:
+    def _give_back(self, slabs: list[ArenaSlab]) -> None:
         for slab in slabs:
             slab.lease.held.append(True)  # off its shelf it is in our hands, and can be closed
             self._discard(slab)
@@ -358,73 +366,6 @@ class SlabArena(ABC, Generic[StreamT, SlabT]):
         if own != bucket:
             return SlabReleaseError(f"{border.shown(slab)} is of bucket {own}, not {bucket}")
         return SlabReleaseError(f"{border.shown(slab)} was released already, or closed")
-
-
-# The dtype is the arena's, which is known when it is made.
-class ArenaSlab(DeviceArray[Any]):
-    """A device array of `(bucket,)` elements that an arena lends.
-
-    Closeable it, or one of its views, gives the memory back to the driver while it is in hand; once
-    released it is the arena's, and closing does nothing. Dropping it without a release frees it.
-    """
-
-    __slots__ = ("arena", "bucket", "lease", "shelf")
-
-    arena: object
-    bucket: int
-    shelf: FreeList[Any]  # of ArenaSlab: as the `Slab` protocol has it
-    lease: Lease
-
-    def close(self) -> None:
-        """Give the memory to the driver, unless the slab was released to its arena. Idempotent."""
-        try:
-            self.lease.held.pop()
-        except IndexError:
-            return
-        self.lease.end()
-        super().close()
-
-
-arenas: Final[Registry[DeviceArena]] = Registry()
-"""The arenas that live, for a reset of a context."""
-
-
-class DeviceArena(NotCopyable, SlabArena[BaseStream, ArenaSlab]):
-    """Free device slabs in power-of-two buckets counted in elements, safe to use from any thread.
-
-    A slab is zeroed when it is fresh and not when it is reused. It is reused first on the stream
-    that it was last used on; on another one that stream first waits for what the former holds.
-    Streams of several devices may use one arena, which keeps them alive until they are closed.
-    Nothing is locked on the way of a hit.
-
-    Args:
-        dtype: the elements' type.
-        max_cached_bytes: the most that free slabs may take; None is no cap.
-    """
-
-    def __init__(
-        self, dtype: npt.DTypeLike = np.float64, *, max_cached_bytes: int | None = None
-    ) -> None:
-        if max_cached_bytes is not None:
-            max_cached_bytes = border.integer("DeviceArena: max_cached_bytes", max_cached_bytes)
-        if max_cached_bytes is not None and max_cached_bytes < 0:
-            raise InvalidValueError(f"an arena's cap of {max_cached_bytes} bytes: 0 or more")
-        self.dtype: AnyDType = checked_dtype(dtype)
-        super().__init__(self.dtype.itemsize, max_cached_bytes)
-        arenas.add(self)
-
-    def __repr__(self) -> str:
-        now = self.statistics()
-        return (
-            f"<DeviceArena {self.dtype}: {now.in_use_bytes} bytes in use, "
-            f"{now.cached_bytes} cached>"
-        )
-
-    def __enter__(self) -> DeviceArena:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _require_stream(self, stream: BaseStream) -> None:
         require_stream("DeviceArena.alloc: stream", stream)
@@ -461,18 +402,11 @@ class DeviceArena(NotCopyable, SlabArena[BaseStream, ArenaSlab]):
         return former.context is stream.context and not former.capturing
 
     def _move(self, slab: ArenaSlab, former: BaseStream, stream: BaseStream) -> None:
-        use(slab._memory, stream._handle)
+        order_access(slab._memory, stream._handle)
         slab.stream = stream
 
     def _discard(self, slab: ArenaSlab) -> None:
         slab.close()
-
-    def _capture_error(self, label: str) -> CudadrvError:
-        return StreamCaptureUnsupportedError(
-            f"{label} arena alloc on a stream that is capturing: a graph would keep the address "
-            "of a slab that is reused; allocate before the capture, or use "
-            "CudaClient.capture_graph"
-        )
 
 
 class ArenaMemory(NotCopyable):

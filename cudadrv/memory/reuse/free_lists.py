@@ -8,7 +8,6 @@ goes past its list's room takes the lock, to ask for more or to choose what make
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import threading
 from bisect import insort
@@ -19,6 +18,8 @@ from typing import Final, Generic, TypeVar
 _T = TypeVar("_T")
 
 NO_LIMIT: Final = sys.maxsize
+MOST_SIZES: Final = 4096
+"""Beyond so many sizes, the lists of those that have no free block are dropped."""
 
 
 class FreeList(deque[_T]):
@@ -47,6 +48,9 @@ class FreeLists(Generic[_T]):
     Args:
         cap_bytes: the most that may be cached; None is no cap.
         limit: the most blocks a list may have; its oldest makes way.
+
+    Attributes:
+        by_size: the lists of `of_size`; for reading.
     """
 
     def __init__(self, cap_bytes: int | None = None, limit: int = NO_LIMIT) -> None:
@@ -55,7 +59,8 @@ class FreeLists(Generic[_T]):
         self._unbounded = cap_bytes is None and limit == NO_LIMIT
         # Reentrant: a finalizer that gives a block back may run while it is held.
         self._lock = threading.RLock()
-        self._lists: list[FreeList[_T]] = []  # by size
+        self._lists: list[FreeList[_T]] = []  # in the order of sizes
+        self.by_size: dict[int, FreeList[_T]] = {}
         self._room_bytes = 0
 
     def __len__(self) -> int:
@@ -69,7 +74,7 @@ class FreeLists(Generic[_T]):
     @property
     def cached_bytes(self) -> int:
         """Bytes in free lists as of now."""
-        return sum(len(blocks) * blocks.nbytes for blocks in tuple(self._lists))
+        return sum(len(blocks) * blocks.nbytes for blocks in self._lists.copy())
 
     def new_list(self, nbytes: int) -> FreeList[_T]:
         """An empty list for blocks of `nbytes`, under the cap."""
@@ -77,6 +82,21 @@ class FreeLists(Generic[_T]):
         with self._lock:
             insort(self._lists, blocks, key=_block_bytes)
         return blocks
+
+    def of_size(self, nbytes: int) -> FreeList[_T]:
+        """The one list for blocks of `nbytes`, made at the first call."""
+        blocks = self.by_size.get(nbytes)
+        if blocks is not None:
+            return blocks
+        with self._lock:
+            if len(self.by_size) >= MOST_SIZES:
+                self.retire_empty()
+                for size, each in self.by_size.copy().items():
+                    if each.retired:
+                        del self.by_size[size]
+            if nbytes not in self.by_size:
+                self.by_size[nbytes] = self.new_list(nbytes)
+            return self.by_size[nbytes]
 
     def overflowed(self, blocks: FreeList[_T]) -> list[_T]:
         """Make room for a list with more blocks than room; gives what must be freed instead.
@@ -109,12 +129,19 @@ class FreeLists(Generic[_T]):
 
     def take_out(self, wanted: set[_T]) -> list[_T]:
         """Take out which of these blocks are in a list."""
-        found = []
-        for blocks in tuple(self._lists):
-            for block in wanted.intersection(tuple(blocks)):
-                found.append(block)
-                with contextlib.suppress(ValueError):  # another thread took it first
-                    blocks.remove(block)
+        found: list[_T] = []
+        with self._lock:
+            # Each block comes off its list and goes back: other threads change a list meanwhile,
+            # so that it cannot be iterated.
+            for blocks in self._lists.copy():
+                for _ in range(len(blocks)):
+                    taken: list[_T] = []
+                    if not _take(blocks, taken):
+                        break
+                    if taken[0] in wanted:
+                        found += taken
+                    else:
+                        blocks.extend(taken)
         return found
 
     def retire_empty(self, among: Iterable[FreeList[_T]] | None = None) -> None:
@@ -124,7 +151,7 @@ class FreeLists(Generic[_T]):
             among: the lists to look at; None is all.
         """
         with self._lock:
-            for blocks in tuple(self._lists if among is None else among):
+            for blocks in self._lists.copy() if among is None else tuple(among):
                 room, blocks.room = blocks.room, -1
                 if blocks:
                     blocks.room = room

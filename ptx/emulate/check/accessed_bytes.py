@@ -1,4 +1,4 @@
-"""What a launch accessed, as ranges of bytes, to be compared with what comes beside it."""
+"""The bytes that a launch accessed, to be compared with launches and copies beside it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.check.access_step import AccessStep
 from ptx.emulate.check.findings import Access
-from ptx.emulate.check.stamps import sites_of
-from ptx.emulate.check.step import Step
+from ptx.emulate.check.stamps import Bools, sites_of
 
 if TYPE_CHECKING:
-    from ptx.emulate.check.races import RaceCheck
+    from ptx.emulate.check.race_check import RaceCheck
 
 Sites = NDArray[np.uint16]  # 1 + the number of the site that accessed a unit last; 0 for none
-Places = NDArray[np.int64]
+Units = NDArray[np.int64]
+_Ranges = tuple[Units, Units, Units]  # starts, ends, and the numbers of sites
 
-_NOT, _WEAK, _STRONG = 0, 1, 2  # how a unit was accessed
 _PAGE: Final = 4096
-_SPARSE: Final = 8  # units of a stretch for each that is accessed, from which on it is sorted
+_SPARSE: Final = 8  # sort units, if the memory between them has so many for each
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,40 +35,41 @@ class AccessedBytes:
         strong: whether by atomic or volatile accesses of a scope that reaches other launches.
     """
 
-    starts: Places
-    ends: Places
+    starts: Units
+    ends: Units
     sites: NDArray[np.int64]
     writes: bool
     strong: bool
 
 
 class LaunchAccesses:
-    """All that a launch accessed of global memory.
+    """All accesses of a launch to global memory.
 
     Attributes:
         signals: whether it accessed memory of the host, or of another device, by atomic or volatile
-            accesses too, and so may be ordered by a flag there.
+            accesses too, so that a flag there may order it.
     """
 
     def __init__(self, check: RaceCheck) -> None:
         self._check = check
         self.kernel: str = check.kernel
-        self.signals: bool = any(check.is_wide(step.site) for step, _ in check.elsewhere)
-        self.parts: tuple[AccessedBytes, ...] = tuple(_merged(list(_parts(check))))
+        self.signals: bool = False
+        for step, _ in check.elsewhere:
+            self.signals |= check.is_wide(step.site)
+        self.parts: tuple[AccessedBytes, ...] = tuple(_parts(check) if check.site_count else ())
 
     def access(self, part: AccessedBytes, at: int, queued_at: str) -> Access:
-        """One side of a race: the range number `at` of a part."""
+        """Return one side of a race: the range number `at` of a part."""
         return self._check.access_of_any(int(part.sites[at]), queued_at)
 
     def committed_nbytes(self) -> int:
-        """The memory of the pages in which it stands who accessed global memory."""
+        """Return the bytes of the pages that the shadow memory of global memory uses."""
         accesses, shift = self._check.in_global, self._check.global_shift
-        pages = sum(_used_pages(stamps) for _, _, stamps in accesses.written_down(shift))
-        return _PAGE * (pages + sum(map(_used_pages, accesses.users(shift))))
+        return _PAGE * sum(map(_used_pages, accesses.parts_in_use(shift)))
 
     def let_go(self) -> None:
-        """Forget all but what names the accesses."""
-        self._check.let_go()
+        """Forget all but the names of the accesses."""
+        self._check.forget_accesses()
 
 
 def _used_pages(array: NDArray[np.integer[Any]]) -> int:
@@ -77,46 +78,69 @@ def _used_pages(array: NDArray[np.integer[Any]]) -> int:
 
 
 def _parts(check: RaceCheck) -> Iterator[AccessedBytes]:
-    shift = check.global_shift
-    wide = [check.is_wide(k) for k in range(check.site_count)]
-    # By 1 + the number of a site: 0 for none.
-    ways = np.array([_NOT, *(_STRONG if each else _WEAK for each in wide)], dtype=np.uint8)
-    yield from _runs_of_steps(check)
-    for writes, first, stamps in check.in_global.written_down(shift):
-        there = (stamps != 0).view(np.uint8)
-        if any(wide):
-            there *= ways[sites_of(stamps) + 1]
-        for way, starts, ends in _stretches(there):
-            sites = sites_of(stamps[starts])
-            yield _of(check, starts + first, ends + first, sites, way, writes=writes)
-    for writes, steps in _listed_steps(check):
-        some = [step for step in steps if step.first_of_run < 0 and step.stretches is None]
-        if some:
-            units, numbers = _listed(some, shift)
-            apart = units if isinstance(units, np.ndarray) else None
-            for way, starts, ends in _stretches(ways[numbers], apart):
-                sites = numbers[starts].astype(np.int64) - 1
-                if apart is not None:
-                    starts, ends = apart[starts], apart[ends - 1] + 1
-                else:
-                    starts, ends = starts + units, ends + units
-                yield _of(check, starts, ends, sites, way, writes=writes)
-
-
-def _of(
-    check: RaceCheck, starts: Places, ends: Places, sites: Places, way: int, *, writes: bool
-) -> AccessedBytes:
-    """Ranges of units as ranges of bytes."""
+    """Yield one part for each way of access, its ranges in order and apart."""
+    wide = np.zeros(check.site_count, dtype=np.bool_)
+    for number in range(check.site_count):
+        wide[number] = check.is_wide(number)
+    found = [(writes, *ranges, wide[ranges[2]]) for writes, ranges in _ranges(check, wide)]
     shift, base = check.global_shift, check.memory.base
-    return AccessedBytes(
-        (starts << shift) + base, (ends << shift) + base, sites, writes, way == _STRONG
-    )
+    for writes in (False, True):
+        for strong in (False, True):
+            some = []
+            for is_write, starts, ends, sites, is_wide in found:
+                which = is_wide if strong else ~is_wide
+                if is_write == writes and which.any():
+                    first, last = (starts[which] << shift) + base, (ends[which] << shift) + base
+                    some.append(AccessedBytes(first, last, sites[which], writes, strong))
+            if some:
+                yield merged(some)
 
 
-def _stretches(
-    ways: NDArray[np.uint8], units: Places | None = None
-) -> Iterator[tuple[int, Places, Places]]:
-    """Where stretches of units begin and end that were accessed in one way, for each way.
+def _ranges(check: RaceCheck, wide: Bools) -> Iterator[tuple[bool, _Ranges]]:
+    """Yield ranges of units, with whether they were written."""
+    elsewhere: tuple[list[AccessStep], list[AccessStep]] = [], []
+    for step, is_write in check.elsewhere:
+        elsewhere[is_write].append(step)
+    read, written = elsewhere
+    steps = [*check.in_global.listed(), (False, read), (True, written)]
+    scattered = []
+    for writes, some in steps:
+        runs, rest = [], []
+        for step in some:
+            if step.first_of_run >= 0:
+                runs.append((step.first_of_run, step.first_of_run + step.count, step.site))
+            elif step.stretches is None:
+                rest.append(step)
+        if runs:
+            starts, ends, sites = np.array(runs, dtype=np.int64).T
+            yield writes, (starts, ends, sites)
+        for step in some:
+            stretches = step.stretches if step.first_of_run < 0 else None
+            if stretches is not None:
+                yield writes, (*stretches, np.full(len(stretches[0]), step.site))
+        if rest:
+            scattered.append((writes, rest))
+    # By 1 + the number of a site: 0 for no access, 1 for a weak one, 2 for a strong one.
+    ways = np.concatenate([[0], wide + 1]).astype(np.uint8)
+    for writes, first, stamps in check.in_global.stored(check.global_shift):
+        there = (stamps != 0).view(np.uint8)
+        if wide.any():
+            there *= ways[sites_of(stamps) + 1]
+        starts, ends = _stretches(there)
+        yield writes, (starts + first, ends + first, sites_of(stamps[starts]))
+    for writes, rest in scattered:
+        units, numbers = _listed(rest, check.global_shift)
+        apart = units if isinstance(units, np.ndarray) else None
+        starts, ends = _stretches(ways[numbers], apart)
+        sites = numbers[starts].astype(np.int64) - 1
+        if isinstance(units, int):
+            yield writes, (starts + units, ends + units, sites)
+        else:
+            yield writes, (units[starts], units[ends - 1] + 1, sites)
+
+
+def _stretches(ways: NDArray[np.uint8], units: Units | None = None) -> tuple[Units, Units]:
+    """Return where stretches of units begin and end that were accessed in one way.
 
     `units`: the numbers of the units in order, where they do not all follow each other.
     """
@@ -125,40 +149,11 @@ def _stretches(
         changes |= units[1:] != units[:-1] + 1
     bounds = np.concatenate([[0], np.flatnonzero(changes) + 1, [len(ways)]])
     starts, ends = bounds[:-1], bounds[1:]
-    for way in (_WEAK, _STRONG):
-        there = ways[starts] == way
-        if there.any():
-            yield way, starts[there], ends[there]
+    there = ways[starts] != 0
+    return starts[there], ends[there]
 
 
-def _listed_steps(check: RaceCheck) -> Iterator[tuple[bool, list[Step]]]:
-    yield from check.in_global.listed()
-    for writes in (False, True):
-        yield writes, [step for step, is_write in check.elsewhere if is_write == writes]
-
-
-def _runs_of_steps(check: RaceCheck) -> Iterator[AccessedBytes]:
-    """Steps whose threads access units one after the other, or stretches of such."""
-    for writes, steps in _listed_steps(check):
-        for way in (_WEAK, _STRONG):
-            some = [step for step in steps if check.is_wide(step.site) == (way == _STRONG)]
-            runs = [step for step in some if step.first_of_run >= 0]
-            if runs:
-                starts = np.array([step.first_of_run for step in runs], dtype=np.int64)
-                ends = starts + np.array([step.count for step in runs])
-                sites = np.array([step.site for step in runs], dtype=np.int64)
-                yield merged([_of(check, starts, ends, sites, way, writes=writes)])
-            parts = []
-            for step in some:
-                found = step.stretches if step.first_of_run < 0 else None
-                if found is not None:
-                    sites = np.full(len(found[0]), step.site)
-                    parts.append(_of(check, *found, sites, way, writes=writes))
-            if parts:
-                yield merged(parts)
-
-
-def _listed(steps: list[Step], shift: int) -> tuple[int | Places, Sites]:
+def _listed(steps: list[AccessStep], shift: int) -> tuple[int | Units, Sites]:
     low = min(step.low for step in steps) >> shift
     high = -(-max(step.high for step in steps) >> shift)
     if sum(step.count for step in steps) * _SPARSE < high - low:
@@ -172,24 +167,15 @@ def _listed(steps: list[Step], shift: int) -> tuple[int | Places, Sites]:
     return low, found
 
 
-def _numbers(step: Step) -> Places:
+def _numbers(step: AccessStep) -> Units:
     units = step.find_units()
     if isinstance(units, slice):
         return np.arange(units.start, units.stop, dtype=np.int64)
     return units.astype(np.int64)
 
 
-def _merged(parts: list[AccessedBytes]) -> Iterator[AccessedBytes]:
-    """One part for each way of access, its ranges in order and apart."""
-    for writes in (False, True):
-        for strong in (False, True):
-            some = [each for each in parts if (each.writes, each.strong) == (writes, strong)]
-            if some:
-                yield merged(some) if len(some) > 1 else some[0]
-
-
 def merged(parts: list[AccessedBytes]) -> AccessedBytes:
-    """Parts of one way of access as one, whose ranges may be in any order and overlap."""
+    """Merge parts of one way of access, whose ranges may be in any order and overlap."""
     starts = np.concatenate([each.starts for each in parts])
     ends = np.concatenate([each.ends for each in parts])
     sites = np.concatenate([each.sites for each in parts])

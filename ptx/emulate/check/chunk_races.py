@@ -1,26 +1,23 @@
-"""The races among blocks that are executed together, found at each of their accesses."""
+"""The race check of blocks that are executed together: what each of their accesses does to it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.check.access_role import AccessRole
-from ptx.emulate.check.accesses import LastAccesses, in_memory
-from ptx.emulate.check.chunk_order import ChunkOrder
-from ptx.emulate.check.comparison import Comparison
-from ptx.emulate.check.copies import Copies, Kind
-from ptx.emulate.check.lost_updates import LostUpdates
-from ptx.emulate.check.pending_registers import PendingRegisters
-from ptx.emulate.check.races import RaceCheck
-from ptx.emulate.check.same_values import SameValues
+from ptx.emulate.check.access_step import AccessStep
+from ptx.emulate.check.async_copies import AsyncCopies, Kind
+from ptx.emulate.check.data_races import DataRaces, MemoryAccess, VolatileAccesses
+from ptx.emulate.check.happens_before import HappensBefore
+from ptx.emulate.check.race_check import RaceCheck
+from ptx.emulate.check.shadow_memory import ShadowMemory, in_memory
 from ptx.emulate.check.stamps import Stamps
-from ptx.emulate.check.step import Step
-from ptx.emulate.check.tensor_races import TensorRaces
-from ptx.emulate.check.tensor_workers import TensorWorkers, WorkerKind
+from ptx.emulate.check.tensor_cores import PendingRegisters, TensorMemoryRaces, TensorWorkers
+from ptx.emulate.kernel_facts import WorkerKind
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.generic_addresses import owners
 from ptx.emulate.memory.late_stores import LateStores
@@ -28,13 +25,10 @@ from ptx.emulate.memory.site import Site
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 from ptx.emulate.model.errors import Where
 from ptx.emulate.model.geometry import Geometry, Value
+from ptx.emulate.model.threads import Threads
 from ptx.isa.instruction_facts import ASYNC, NARROW, READ_ONLY, TENSOR_MAP
 
-if TYPE_CHECKING:
-    from ptx.emulate.model.threads import Threads
-
-
-_FEWEST_IN_SHARED: Final = 1 << 23  # a barrier soon forgets them
+_FEWEST_IN_SHARED: Final = 1 << 23  # bytes of listed addresses; a barrier soon forgets them
 
 
 class ChunkRaces:
@@ -42,29 +36,24 @@ class ChunkRaces:
 
     Attributes:
         first: the number of the first block.
-        order: what their threads know of each other.
+        order: what happens before what.
     """
 
     def __init__(
         self, launch: RaceCheck, geometry: Geometry, first: int, shared: NDArray[np.uint8]
     ) -> None:
-        self._launch = launch
-        self._data = shared
-        shared_stride = len(shared) // geometry.blocks
-        self._shared_stride = shared_stride
-        self._several = geometry.blocks > 1
-        units = geometry.blocks * shared_stride >> launch.shared_shift
-        self._in_shared = LastAccesses(units, in_memory, launch.shift, _FEWEST_IN_SHARED)
         self.first: int = first
-        self.order: ChunkOrder = ChunkOrder(launch, geometry, first)
-        self._clocks = self.order.clocks
-        self._comparison = Comparison(launch, self.order, first, shared_stride)
-        self._compare = self._comparison.compare
-        self._updates = LostUpdates(self._comparison, geometry.threads)
-        self._copies = Copies(geometry.threads)
-        self._bulk = Copies(geometry.threads)
+        self.order: HappensBefore = HappensBefore(launch, geometry, first)
+        self._launch = launch
         self._geometry = geometry
-        self._own: LateStores | None = None
+        self._stride = len(shared) // geometry.blocks  # of the shared memory of a block
+        units = len(shared) >> launch.shared_shift
+        self._shared = launch.shadow_memory(units, in_memory, _FEWEST_IN_SHARED)
+        self._clocks = self.order.clocks
+        self._races = DataRaces(launch, self.order, first, shared, self._stride)
+        self._volatile = VolatileAccesses(launch, self.order, self._races, geometry.threads)
+        self._copies = AsyncCopies(geometry.threads)
+        self._bulk = AsyncCopies(geometry.threads)
 
     # What kernels with tensor cores need, made when it is first used.
 
@@ -75,21 +64,21 @@ class ChunkRaces:
 
     @cached_property
     def registers(self) -> PendingRegisters:
-        """The registers with results of that."""
+        """The registers that wait for results of that."""
         return PendingRegisters(self._launch, self.workers, self._geometry.threads)
 
     @cached_property
-    def tensor(self) -> TensorRaces:
+    def tensor(self) -> TensorMemoryRaces:
         """The races in tensor memory."""
         blocks = self._geometry.blocks
-        return TensorRaces(self._launch, self._clocks, self._comparison, self.workers, blocks)
+        return TensorMemoryRaces(self._launch, self._clocks, self._races, self.workers, blocks)
 
     def hide(self, stores: LateStores) -> None:
-        """Other chunks do not see these stores of this one."""
-        self._own = stores
+        """Take note that other chunks do not see these stores of this one yet."""
+        self._races.own = stores
         self._launch.hidden.append(stores)
 
-    # What accesses tell.
+    # Accesses by threads.
 
     def note(
         self,
@@ -101,42 +90,79 @@ class ChunkRaces:
         values: tuple[Value, ...] = (),
         wrote: Value | None = None,
     ) -> None:
-        """These threads are about to access memory, or have done so and `wrote` tells who wrote.
+        """Check an access that threads are about to make.
 
-        Who compared in vain hands nothing over, and is looked at like the others otherwise: in
-        another run it may write.
+        Args:
+            threads: the threads.
+            space: what they access.
+            addresses, offset: where.
+            site: the instruction.
+            values: what they write; nothing where it is unknown.
+            wrote: after a compare-and-swap, which of them wrote. The others release nothing, and
+                are compared as if they did write, as in another run they may.
         """
-        launch = self._launch
-        number = launch.number_of(site)
-        role = launch.role(number)
+        number = self._launch.number_of(site)
+        role = self._launch.role(number)
         if role.is_copy:
-            return  # it is told when it is issued
+            return  # `issue` checks it
         step = self._step(threads, space, addresses, offset, site, number)
         if step is None:
             return
-        accesses = launch.in_global if space == "global" else self._in_shared
+        access = MemoryAccess(space, self._shadow(space), step, role, values)
         if role.strong:
-            self.order.pass_on(space, step, role, wrote)
-            if not role.writes and role.update is None:
-                step = self._compared(step)
-            if (
-                role.scope in NARROW
-                or not role.writes
-                or self._copied(accesses, step)
-                or not accesses.lists_atomic(step)
-            ):
-                accesses.settle(step)
-                self._strong(space, accesses, step, role, self._same(space, values, step))
+            self.order.synchronise(space, step, role, wrote)
+            self._note_strong(access)
         elif role.writes:
-            if self._copied(accesses, step) or not accesses.lists_write(step):
-                accesses.settle(step)
-                self._write(space, accesses, step, self._same(space, values, step))
+            if self._copies_reading(access) or not access.shadow.lists_write(step):
+                self._write(access)
         else:
             if role.proxy in READ_ONLY:
-                self._compare_proxies(space, accesses, step, role.proxy)
-            if role.is_guess or not accesses.lists_read(step):
-                self._read(space, accesses, self._compared(step))
-                accesses.read(_kept(step), launch.guesses)
+                self._compare_proxies(access, role.proxy)
+            if role.is_guess or not access.shadow.lists_read(step):
+                self._read(self._of_compared(access))
+                access.shadow.read(self._ends(step), self._launch.guesses)
+
+    def _note_strong(self, access: MemoryAccess) -> None:
+        role = access.role
+        if not role.writes and role.update is None:
+            access = self._of_compared(access)
+        if (
+            role.scope in NARROW
+            or not role.writes
+            or self._copies_reading(access)
+            or not access.shadow.lists_atomic(access.step)
+        ):
+            self._access_strongly(access)
+
+    def use_objects(self, threads: Threads, objects: Index, site: Site) -> None:
+        """Check that threads initialise or use mbarrier objects, one each."""
+        launch = self._launch
+        number = launch.number_of(site)
+        slots, within = np.divmod(objects * 8, self._stride)
+        lanes = None if threads.lanes is None else threads.lane_numbers()
+        step = AccessStep(
+            self._clocks.moment, lanes, number, addresses_in(within), 0, threads.n, site.total,
+            launch.shared_shift, slots * self._stride,
+        )  # fmt: skip
+        access = MemoryAccess("shared", self._shared, step, launch.role(number))
+        if access.role.writes:
+            self._write(access)
+        else:
+            self._read(access)
+
+    def read_map(self, threads: Threads, addresses: Addresses, offset: int, site: Site) -> None:
+        """Check that threads read tensor maps in global memory."""
+        number = self._launch.number_of(site)
+        step = self._step(threads, "global", addresses, offset, site, number)
+        if step is not None and self._launch.in_global.has_writes(step):
+            role, shadow = self._launch.role(number), self._launch.in_global
+            access = MemoryAccess("global", shadow, step, role)
+            self._read(access)
+            self._compare_proxies(
+                access, TENSOR_MAP, f"{TENSOR_MAP} release", f"{TENSOR_MAP} acquire"
+            )
+
+    # Asynchronous operations.
 
     def issue(
         self,
@@ -146,10 +172,10 @@ class ChunkRaces:
         site: Site,
         objects: Index | None = None,
     ) -> None:
-        """These threads begin to copy, and this is one side of it.
+        """Check one side of a copy that threads begin.
 
-        `objects`: the mbarrier object that counts the copy of each thread; None where that belongs
-        to a group of its thread.
+        `objects`: the mbarrier object that counts the copy of each thread; None where the copy
+        belongs to a group of its thread.
         """
         launch, space = self._launch, site.space
         launch.has_copies = True
@@ -158,155 +184,99 @@ class ChunkRaces:
         step = self._step(threads, space, addresses, offset, site, number)
         if step is None:
             return
-        accesses = launch.in_global if space == "global" else self._in_shared
+        access = MemoryAccess(space, self._shadow(space), step, role)
         if role.proxy == ASYNC and role.reads:
-            self._compare_proxies(space, accesses, step, ASYNC, (space,))
-        same = self._same(space, (), step)
+            self._compare_proxies(access, ASYNC, space)
         kind: Kind = "combine" if role.is_atomic else "write" if role.writes else "read"
+        if role.strong:
+            self._access_strongly(access)
+        elif role.writes:
+            self._write(access)
+        elif objects is not None:
+            self._read(access)
+        elif not access.shadow.lists_read(step):
+            self._read(access)
+            access.shadow.reads.add(step.units, step.stamps)
         if objects is None:
-            self._access(space, accesses, step, role, same)
-            self._groups_of(site).issue(kind, accesses, step)
-            return
-        if kind == "read":
-            self._read(space, accesses, step)
+            copies = self._bulk if "bulk" in site.facts.words else self._copies
+            copies.issue(kind, access.shadow, step)
         else:
-            self._access(space, accesses, step, role, same)
-        self._put_by(kind, accesses, step, self._counted(step.threads, objects, number))
+            self._store_as(kind, access, self._counted(step.threads, objects, number))
 
     def begin_work(
         self, kind: WorkerKind, threads: Threads, addresses: Addresses, site: Site
     ) -> None:
-        """Tensor cores begin to read shared memory for these threads."""
-        launch = self._launch
-        number = launch.number_of(site)
+        """Check that tensor cores begin to read shared memory for these threads."""
+        number = self._launch.number_of(site)
         step = self._step(threads, "shared", addresses, 0, site, number)
         if step is None:
             return
-        self._compare_proxies("shared", self._in_shared, step, ASYNC, ("shared",))
-        self._read("shared", self._in_shared, step)
-        stamps = self.workers.stamps(kind, step.threads, number)
-        self._put_by("read", self._in_shared, step, stamps)
-
-    def use_objects(self, threads: Threads, objects: Index, site: Site) -> None:
-        """These threads make or use mbarrier objects, each one of them."""
-        most, launch = self._shared_stride, self._launch
-        number = launch.number_of(site)
-        slots, within = np.divmod(objects * 8, most)
-        lanes = None if threads.lanes is None else threads.lane_numbers()
-        step = Step(
-            self._clocks.moment, lanes, number, addresses_in(within), 0, threads.n, site.total,
-            launch.shared_shift, slots * most,
-        )  # fmt: skip
-        self._in_shared.settle(step)
-        if launch.role(number).writes:
-            self._write("shared", self._in_shared, step, self._same("shared", (), step))
-        else:
-            self._read("shared", self._in_shared, step)
+        access = MemoryAccess("shared", self._shared, step, self._launch.role(number))
+        self._compare_proxies(access, ASYNC, "shared")
+        self._read(access)
+        self._store_as("read", access, self.workers.stamps(kind, step.threads, number))
 
     def count_copies(self, lanes: Index, objects: Index) -> None:
-        """The copies that these threads began are counted by objects from now on."""
-        if not self._copies:
-            return
-        now = self._clocks.now.copy()
-        now[lanes] = self._counted(lanes, objects, 0)
-        self._copies.wait(lanes, -1, now)
+        """Let mbarrier objects count the copies that these threads began."""
+        if self._copies:
+            now = self._clocks.now.copy()
+            now[lanes] = self._counted(lanes, objects, 0)
+            self._copies.wait(lanes, -1, now)
+
+    def commit_copies(self, lanes: Index, *, bulk: bool) -> None:
+        """Make a group of the copies that these threads began."""
+        (self._bulk if bulk else self._copies).commit(lanes)
+
+    def wait_for_copies(
+        self, lanes: Index, pending: int, *, bulk: bool, reads_alone: bool = False
+    ) -> None:
+        """Let these threads wait for all but so many groups of copies; -1 for all copies."""
+        copies = self._bulk if bulk else self._copies
+        if copies:
+            copies.wait(lanes, pending, self._clocks.now, reads_alone=reads_alone)
 
     def _counted(self, lanes: Index, objects: Index, site: int) -> Stamps:
-        clocks = self._clocks
-        blocks = objects * 8 // self._shared_stride + self.first
-        issuers = clocks.threads[lanes]
+        blocks = objects * 8 // self._stride + self.first
+        issuers = self._clocks.threads[lanes]
         what = f"mbarrier {self.first}"
-        return self._launch.counted.stamps(what, objects, blocks, issuers, site)
+        return self._launch.virtual_threads.stamps(what, objects, blocks, issuers, site)
 
-    def _put_by(self, kind: Kind, accesses: LastAccesses, step: Step, stamps: Stamps) -> None:
-        """Another than the threads does this, with these stamps without a site."""
-        counted = step.by(stamps)
-        units = counted.units
+    def _store_as(self, kind: Kind, access: MemoryAccess, stamps: Stamps) -> None:
+        """Store an access as one by virtual threads, with these stamps without a site."""
+        step, shadow = access.step, access.shadow
+        by_others = step.by(stamps)
+        units = by_others.units
         if kind == "write":
             units = np.arange(units.start, units.stop) if isinstance(units, slice) else units
-            accesses.put(units, counted.stamps, step)
+            shadow.put(units, by_others.stamps, step)
         elif kind == "combine":
-            accesses.settle(step)
-            accesses.atomics.add(units, counted.stamps)
-        elif not accesses.lists_read(counted):
-            accesses.settle(step)
-            accesses.reads.add(units, counted.stamps)
+            shadow.settle(step)
+            shadow.atomics.add(units, by_others.stamps)
+        elif not shadow.lists_read(by_others):
+            shadow.settle(step)
+            shadow.reads.add(units, by_others.stamps)
 
-    def _step(
-        self, threads: Threads, space: str, addresses: Addresses, offset: int, site: Site,
-        number: int,
-    ) -> Step | None:  # fmt: skip
-        """An access as a step; None where it is of no memory that is looked at."""
-        launch, starts, begun = self._launch, None, None
-        if space == "global":
-            most, shift = launch.memory.nbytes, launch.global_shift
-            offset -= launch.memory.base
-        elif space == "shared":
-            most, shift = self._shared_stride, launch.shared_shift
-            if addresses.lowest() + offset < 0 or addresses.highest() + offset + site.total > most:
-                slots, within = owners(threads, addresses, offset, site)
-                begun = slots, within
-                starts, addresses, offset = slots * most, addresses_in(within), 0
-            elif self._several:
-                starts = threads.start_index("shared", 0)
-        else:
-            return None
-        lanes = None if threads.lanes is None else threads.lane_numbers()
-        step = Step(
-            self._clocks.moment, lanes, number, addresses, offset, threads.n, site.total, shift,
-            starts,
-        )  # fmt: skip
-        if step.low < 0 or step.high > most:
-            if space == "global":  # another device's memory, or the host's
-                launch.note_elsewhere(step, writes=launch.role(number).writes)
-            return None
-        if begun is not None:
-            self._compare_begins(step, *begun)
-        return step
+    # Barriers. Other synchronisation goes to `order`.
 
-    def _compare_begins(self, step: Step, slots: Index, within: Index) -> None:
-        """Report an access to the shared memory of a block that may not have begun."""
-        early = np.flatnonzero(self.order.may_not_have_begun(step.threads, slots))
-        if len(early):
-            at = int(early[0])
-            stamp = int(self._clocks.now[step.threads[at]]) | step.site
-            self._launch.report_early(stamp, int(within[at]), self.first + int(slots[at]))
+    def pass_block(self, lanes: Index) -> None:
+        """Let these threads, all that their blocks have, pass a barrier."""
+        launch = self._launch
+        every = self.order.pass_block(lanes)
+        # Then every access to shared memory so far happens before every later one.
+        if (
+            every
+            and launch.accelerations.resets_shared
+            and launch.cluster_blocks == 1
+            and not (launch.virtual_threads or launch.reads_by_async)
+        ):
+            self._shared.reset()
+            self._copies.put_again(self._shared)
+            self._bulk.put_again(self._shared)
 
-    def _same(self, space: str, values: tuple[Value, ...], step: Step) -> SameValues:
-        data = self._launch.memory.data if space == "global" else self._data
-        return SameValues(data, values, step, self._launch.hidden_from(self._own))
-
-    def _groups_of(self, site: Site) -> Copies:
-        return self._bulk if "bulk" in site.facts.words else self._copies
-
-    def _access(
-        self, space: str, accesses: LastAccesses, step: Step, role: AccessRole, same: SameValues
-    ) -> None:
-        """One side of a copy."""
-        if role.strong:
-            accesses.settle(step)
-            self._strong(space, accesses, step, role, same)
-        elif role.writes:
-            accesses.settle(step)
-            self._write(space, accesses, step, same)
-        elif not accesses.lists_read(step):
-            self._read(space, accesses, step)
-            accesses.reads.add(step.units, step.stamps)
-
-    def read_map(self, threads: Threads, addresses: Addresses, offset: int, site: Site) -> None:
-        """These threads read tensor maps in global memory."""
-        number = self._launch.number_of(site)
-        step = self._step(threads, "global", addresses, offset, site, number)
-        accesses = self._launch.in_global
-        if step is not None and accesses.has_writes(step):
-            self._read("global", accesses, step)
-            fences = f"{TENSOR_MAP} release", f"{TENSOR_MAP} acquire"
-            self._compare_proxies("global", accesses, step, TENSOR_MAP, fences)
-
-    # What textures and surfaces ask and tell.
+    # Textures and surfaces.
 
     def stored_texels(self, address: int, nbytes: int) -> NDArray[np.uint8]:
-        """The flags of an image's bytes that were written by a surface, to be set."""
+        """Return the flags of an image's bytes that a surface wrote, to be set."""
         stored = self._launch.stored_texels
         if address not in stored:
             stored[address] = np.zeros(nbytes, dtype=np.uint8)
@@ -315,7 +285,7 @@ class ChunkRaces:
     def written_bytes(
         self, memory: DeviceMemory, address: int, nbytes: int
     ) -> NDArray[np.uint8] | None:
-        """Flags of bytes that the launch has written in any way; None if it has written none."""
+        """Return flags of bytes that the launch has written in any way; None without any."""
         launch, found = self._launch, self._launch.stored_texels.get(address)
         if memory is launch.memory:
             low, shift = address - memory.base, launch.global_shift
@@ -327,102 +297,135 @@ class ChunkRaces:
         return found
 
     def report_texel(self, where: Where, memory: DeviceMemory, address: int, nbytes: int) -> None:
-        """A thread reads such a texel of an image at an address."""
+        """Report that a thread reads such a texel of an image at an address."""
         self._launch.report_texel(where, memory, address, nbytes)
 
-    def _compare_proxies(
-        self, space: str, accesses: LastAccesses, step: Step, proxy: str,
-        fences: tuple[str, ...] = (),
-    ) -> None:  # fmt: skip
-        """An access reads through another proxy what was perhaps written before."""
-        if accesses.has_writes(step):
-            accesses.settle(step)
-            for old in accesses.written(step.units) + accesses.atomics.found(step.units):
-                self._comparison.compare_proxies(space, old, step, proxy, fences)
+    # Steps: which accesses are compared.
 
-    def _read(self, space: str, accesses: LastAccesses, step: Step) -> None:
-        accesses.settle(step)
-        atomics = accesses.atomics.found_by_others(step.units, step.stamps)
-        for old in accesses.written(step.units) + atomics:
-            self._compare(space, old, step)
+    def _shadow(self, space: str) -> ShadowMemory:
+        return self._launch.in_global if space == "global" else self._shared
 
-    def _write(self, space: str, accesses: LastAccesses, step: Step, same: SameValues) -> None:
-        units, stamps = step.units, step.stamps
-        for old in accesses.written(units):
-            self._compare(space, old, step, same)
-        atomics = accesses.atomics.found_by_others(units, stamps)
-        reads = accesses.reads.found(units) + accesses.strong_reads.found(units)
-        for old in reads + atomics + self._copied(accesses, step):
-            self._compare(space, old, step)
-        lost = accesses.write(step)
-        if lost is not None:
-            self._comparison.same_step(space, step, same)
+    def _step(
+        self, threads: Threads, space: str, addresses: Addresses, offset: int, site: Site,
+        number: int,
+    ) -> AccessStep | None:  # fmt: skip
+        """Return an access as a step; None where its memory is not checked."""
+        launch, starts, begun = self._launch, None, None
+        if space == "global":
+            most, shift = launch.memory.nbytes, launch.global_shift
+            offset -= launch.memory.base
+        elif space == "shared":
+            most, shift = self._stride, launch.shared_shift
+            if addresses.lowest() + offset < 0 or addresses.highest() + offset + site.total > most:
+                slots, within = owners(threads, addresses, offset, site)
+                begun = slots, within
+                starts, addresses, offset = slots * most, addresses_in(within), 0
+            elif self._geometry.blocks > 1:
+                starts = threads.start_index("shared", 0)
+        else:
+            return None
+        lanes = None if threads.lanes is None else threads.lane_numbers()
+        step = AccessStep(
+            self._clocks.moment, lanes, number, addresses, offset, threads.n, site.total, shift,
+            starts,
+        )  # fmt: skip
+        if step.low < 0 or step.high > most:
+            if space == "global":  # another device's memory, or the host's
+                launch.note_elsewhere(step, writes=launch.role(number).writes)
+            return None
+        if begun is not None:
+            self._compare_begins(step, *begun)
+        return step
 
-    def _compared(self, step: Step) -> Step:
-        """Those of threads that read which are compared with what others did."""
-        return step if self.order.is_uneven else _kept(step)
+    def _compare_begins(self, step: AccessStep, slots: Index, within: Index) -> None:
+        """Report an access to the shared memory of a block that may not have begun."""
+        early = np.flatnonzero(self.order.may_not_have_begun(step.threads, slots))
+        if len(early):
+            at = int(early[0])
+            stamp = int(self._clocks.now[step.threads[at]]) | step.site
+            self._launch.report_early(stamp, int(within[at]), self.first + int(slots[at]))
 
-    def _copied(self, accesses: LastAccesses, step: Step) -> list[Stamps]:
-        """The copies that may still read these units."""
-        found = [each.reads_of(accesses, step) for each in (self._copies, self._bulk) if each]
-        return [each for each in found if each is not None]
+    def _ends(self, step: AccessStep) -> AccessStep:
+        """Return the first and the last thread alone, where all read one element together."""
+        if step.is_uniform and step.count > 2 and self._launch.accelerations.compares_ends:
+            return step.ends()
+        return step
 
-    def _strong(
-        self, space: str, accesses: LastAccesses, step: Step, role: AccessRole, same: SameValues
-    ) -> None:
-        units, stamps = step.units, step.stamps
-        for old in accesses.written(units):
-            self._compare(space, old, step, same if not role.reads else None)
+    def _of_compared(self, access: MemoryAccess) -> MemoryAccess:
+        """Return the part of a read that is compared with other threads' accesses."""
+        step = access.step if self.order.is_uneven else self._ends(access.step)
+        return access if step is access.step else replace(access, step=step)
+
+    # Comparisons with the shadow memory.
+
+    def _copies_reading(self, access: MemoryAccess) -> list[Stamps]:
+        """Return the stamps of copies that may still read these units."""
+        found = []
+        for copies in (self._copies, self._bulk):
+            stamps = copies.reads_of(access.shadow, access.step) if copies else None
+            if stamps is not None:
+                found.append(stamps)
+        return found
+
+    def _compare_proxies(self, access: MemoryAccess, proxy: str, *fences: str) -> None:
+        """Compare a read through a proxy with writes through other ones."""
+        shadow, step = access.shadow, access.step
+        if shadow.has_writes(step):
+            shadow.settle(step)
+            for old in shadow.written(step.units) + shadow.atomics.found(step.units):
+                self._races.compare_proxies(old, access, proxy, fences)
+
+    def _read(self, access: MemoryAccess) -> None:
+        """Compare an ordinary read with writes."""
+        shadow, step = access.shadow, access.step
+        shadow.settle(step)
+        atomics = shadow.atomics.found_by_others(step.units, step.stamps)
+        for old in shadow.written(step.units) + atomics:
+            self._races.compare(old, access)
+
+    def _write(self, access: MemoryAccess) -> None:
+        """Compare an ordinary write with all accesses, and store it."""
+        shadow, step = access.shadow, access.step
+        units = step.units
+        shadow.settle(step)
+        for old in shadow.written(units):
+            self._races.compare(old, access, by_value=True)
+        atomics = shadow.atomics.found_by_others(units, step.stamps)
+        reads = shadow.reads.found(units) + shadow.strong_reads.found(units)
+        for old in reads + atomics + self._copies_reading(access):
+            self._races.compare(old, access)
+        if shadow.write(step) is not None:
+            self._races.compare_in_step(access)
+
+    def _access_strongly(self, access: MemoryAccess) -> None:
+        """Compare a strong access with weak ones, and with strong ones out of scope; store it."""
+        shadow, step, role = access.shadow, access.step, access.role
+        units = step.units
+        shadow.settle(step)
+        for old in shadow.written(units):
+            self._races.compare(old, access, by_value=not role.reads)
         if role.writes:
-            for old in accesses.reads.found(units) + self._copied(accesses, step):
-                self._compare(space, old, step)
+            for old in shadow.reads.found(units) + self._copies_reading(access):
+                self._races.compare(old, access)
         if self._launch.has_narrow:
-            heard = accesses.strong_reads.found(units) if role.writes else []
-            for old in heard + accesses.atomics.found(units):
-                self._compare(space, old, step)
+            reads = shadow.strong_reads.found(units) if role.writes else []
+            for old in reads + shadow.atomics.found(units):
+                self._races.compare(old, access)
         if role.is_copy:
-            return
-        if role.is_volatile and space == "shared":
-            met = accesses.strong_reads if role.writes else accesses.atomics
+            return  # stored as an operation in flight, or by a virtual thread
+        if role.is_volatile and access.space == "shared":
+            met = shadow.strong_reads if role.writes else shadow.atomics
             for old in met.found(units):
-                self._comparison.volatile(space, old, step)
+                self._volatile.compare_lanes(old, access)
         if not role.writes:
-            kept = step if role.update else _kept(step)
-            accesses.strong_reads.add(kept.units, kept.stamps)
+            stored = step if role.update else self._ends(step)
+            shadow.strong_reads.add(stored.units, stored.stamps)
             if role.update:
-                self._updates.load(space, accesses, step, role.update)
+                self._volatile.load(access, role.update)
             return
         if role.update:
-            self._updates.store(space, accesses, step, role.update, same)
-        accesses.atomics.add(units, stamps)
+            self._volatile.store(access, role.update)
+        shadow.atomics.add(units, step.stamps)
         if role.scope in NARROW:
-            for old in accesses.atomics.found(units):
-                self._compare(space, old, step)  # with each other
-
-    # What barriers and waits tell.
-
-    def pass_block(self, lanes: Index) -> None:
-        """These threads, all that their blocks have, pass a barrier."""
-        launch = self._launch
-        alone = launch.cluster_blocks == 1 and not (launch.counted or launch.reads_by_async)
-        if self.order.pass_block(lanes) and alone:
-            self._in_shared.reset()
-            for each in (self._copies, self._bulk):
-                each.put_again(self._in_shared)
-
-    def commit_copies(self, lanes: Index, *, bulk: bool) -> None:
-        """What these threads began to copy is a group."""
-        (self._bulk if bulk else self._copies).commit(lanes)
-
-    def wait_for_copies(
-        self, lanes: Index, pending: int, *, bulk: bool, reads_alone: bool = False
-    ) -> None:
-        """These threads wait for all but so many groups of copies; -1 for everything."""
-        copies = self._bulk if bulk else self._copies
-        if copies:
-            copies.wait(lanes, pending, self._clocks.now, reads_alone=reads_alone)
-
-
-def _kept(step: Step) -> Step:
-    """Those of threads that read whose reads are kept: of many that read one place, the ends."""
-    return step.ends() if step.is_uniform and step.count > 2 else step
+            for old in shadow.atomics.found(units):
+                self._races.compare(old, access)  # with each other

@@ -1,19 +1,20 @@
 """Proxy fences: which writes of ordinary instructions another proxy sees.
 
-PTX ISA, "Memory Consistency Model", "Proxies", and "membar, fence": an asynchronous bulk copy or a
-product of tensor cores reads through the async proxy. It sees an ordinary write if a proxy fence
-lies between the two: some thread knows of the write, executes the fence, and the reader knows of
-that. The writing thread may do so, or the reading one, or a third one.
+PTX ISA, "Memory Consistency Model", "Proxies", "Causality Order", and "membar, fence": an
+asynchronous bulk copy or a product of tensor cores reads through the async proxy. It sees an
+ordinary write if the write happens before a proxy fence, and that happens before the read. The
+writing thread may execute the fence, or the reading one, or a third one.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections import deque
+from typing import Final
 
 import numpy as np
 
-from ptx.emulate.check.clocks import Clocks, Fences
-from ptx.emulate.check.proxy_fence_log import ProxyFence, ProxyFenceLog
+from ptx.emulate.check.accelerations import DeferredWork
+from ptx.emulate.check.barrier_clocks import BarrierClocks, FenceClocks, Small
 from ptx.emulate.check.stamps import (
     EPOCH_SHIFT,
     THREAD_SHIFT,
@@ -23,38 +24,92 @@ from ptx.emulate.check.stamps import (
     epochs_of,
     threads_of,
 )
+from ptx.emulate.check.synchronizes_with import Synchronization, ThreadClocks
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import WARP
 
-if TYPE_CHECKING:
-    from ptx.emulate.check.races import RaceCheck
+_MOST_FENCES: Final = 256  # of a launch that are stored; with more, every write counts as fenced
+
+
+class ProxyFence:
+    """One fence of several threads, and what each of them knows when it executes it.
+
+    Attributes:
+        threads: their numbers in the launch, ascending; ended: the epoch that the fence ends.
+        block, warp: the epochs below which the block and the warp of each are over for it.
+        lanes: (threads, 32) the same for the lanes of its warp; None where no part of one has met.
+        told: what each knows through memory; empty where there is no release.
+    """
+
+    __slots__ = ("block", "ended", "lanes", "threads", "told", "warp")
+
+    def __init__(
+        self,
+        threads: Stamps,
+        ended: Stamps,
+        clocks: BarrierClocks,
+        lanes: Index,
+        told: list[ThreadClocks],
+    ) -> None:
+        self.threads: Stamps = threads
+        self.ended: Stamps = ended
+        block, warp, by_lane = clocks.known(lanes)
+        self.block: Stamps = block
+        self.warp: Stamps = warp
+        self.lanes: Small | None = by_lane
+        self.told: list[ThreadClocks] = told
+
+
+class ProxyFenceLog:
+    """The proxy fences of one kind in a launch, the latest `_MOST_FENCES` of them.
+
+    `forgot`: whether there were more.
+    """
+
+    def __init__(self) -> None:
+        self.fences: deque[ProxyFence] = deque(maxlen=_MOST_FENCES)
+        self.forgot: bool = False
+
+    def add(self, fence: ProxyFence) -> None:
+        """Add a fence."""
+        self.forgot |= len(self.fences) == _MOST_FENCES
+        self.fences.append(fence)
+
 
 _MOST_SEEN: Final = 4096  # writes that are kept of a reader
 
 
 class ProxyFences:
-    """The proxy fences of one kind, as the threads of a chunk see them."""
+    """The proxy fences of one kind, for the threads of a chunk."""
 
-    def __init__(self, launch: RaceCheck, clocks: Clocks, log: ProxyFenceLog, threads: int) -> None:
-        self._launch = launch
+    def __init__(
+        self,
+        known: Synchronization,
+        deferred: DeferredWork,
+        clocks: BarrierClocks,
+        log: ProxyFenceLog,
+        threads: int,
+    ) -> None:
+        self._known = known
+        self._deferred = deferred
         self._clocks = clocks
         self._log = log
-        self._last = Fences(threads)
-        self._seen: dict[int, set[int]] = {}  # by readers, writes with a fence in between
+        self._last = FenceClocks(threads)
+        self._seen: dict[int, set[int]] = {}  # by readers, the writes that they see
 
     def add(self, lanes: Index) -> None:
-        """These threads execute a fence."""
-        clocks, known = self._clocks, self._launch.handovers
-        self._launch.handover_log.settle()
+        """Let these threads execute a fence."""
+        clocks, known = self._clocks, self._known
+        self._deferred.settle()
         threads = clocks.threads[lanes]
-        told = [known.told(each) for each in threads.tolist()] if known.anything else []
+        told = [known.clocks_of(each) for each in threads.tolist()] if known.has_releases else []
         before = clocks.block_known, clocks.warp_known
         ended = clocks.advance(lanes)
         clocks.end(self._last, lanes, ended, *before)
         self._log.add(ProxyFence(threads, ended, clocks, lanes, told))
 
     def unseen(self, old: Stamps, lanes: Index) -> Bools:
-        """Which of these writes have no fence between them and the reader beside them."""
+        """Return which writes have no fence between them and the reader beside them."""
         unseen = ~self._by_last(old, lanes)
         for lane in np.unique(lanes[unseen]).tolist():
             at = np.flatnonzero(unseen & (lanes == lane))
@@ -63,7 +118,10 @@ class ProxyFences:
         return unseen
 
     def _by_last(self, old: Stamps, lanes: Index) -> Bools:
-        """Which writes the last fence of the writer or of the reader makes visible, soon seen."""
+        """Return which writes the last fence of the writer, or of the reader, makes visible.
+
+        This quick test finds most; `_unseen_by` tries all fences.
+        """
         clocks, last = self._clocks, self._last
         writers, epochs = threads_of(old), epochs_of(old)
         mine = clocks.threads[lanes]
@@ -81,7 +139,7 @@ class ProxyFences:
         return seen
 
     def _unseen_by(self, old: Stamps, lane: int) -> Bools:
-        """The same for different writes and one reader, with all fences."""
+        """Return which writes no fence makes visible to one reader."""
         known = self._seen.setdefault(lane, set())
         unseen = np.array([each not in known for each in old.tolist()])
         writers, epochs = threads_of(old), epochs_of(old)
@@ -98,33 +156,35 @@ class ProxyFences:
         known.update(old[~unseen].tolist())
         return unseen
 
-    def _known(self, fence: ProxyFence, chosen: Index, lane: int) -> Bools:
-        """Which threads' part of a fence is over for a thread."""
+    def _is_over(self, fence: ProxyFence, chosen: Index, lane: int) -> Bools:
+        """Return which threads' part of a fence is over for a thread."""
         clocks = self._clocks
         threads, ended = fence.threads[chosen], fence.ended[chosen]
         stamps = (threads + 1) << THREAD_SHIFT | ended << EPOCH_SHIFT
         known = clocks.over(stamps, np.full(len(stamps), lane))
-        handovers, rest = self._launch.handovers, np.flatnonzero(~known)
-        if len(rest) and handovers.anything:
+        synchronization, rest = self._known, np.flatnonzero(~known)
+        if len(rest) and synchronization.has_releases:
             mine = int(clocks.threads[lane])
-            known[rest] = handovers.over_for(mine, threads[rest].tolist(), ended[rest].tolist())
+            known[rest] = synchronization.thread_knows(
+                mine, threads[rest].tolist(), ended[rest].tolist()
+            )
         return known
 
     def _covered_by_own(
         self, fence: ProxyFence, lane: int, writers: Stamps, epochs: Stamps
     ) -> Bools:
-        """Which writes a fence of the very threads makes visible to a thread; most are so."""
+        """Return which writes a fence of the writing threads makes visible to a thread."""
         at = np.minimum(np.searchsorted(fence.threads, writers), len(fence.threads) - 1)
         covered: Bools = (fence.threads[at] == writers) & (epochs <= fence.ended[at])
         some = np.flatnonzero(covered)
-        covered[some] = self._known(fence, at[some], lane)
+        covered[some] = self._is_over(fence, at[some], lane)
         return covered
 
     def _covered_by_others(
         self, fence: ProxyFence, lane: int, writers: Stamps, epochs: Stamps
     ) -> Bools:
-        """Which writes a fence of threads that knew of them makes visible to a thread."""
-        known = self._known(fence, np.arange(len(fence.threads)), lane)
+        """Return which writes a fence of other threads makes visible to a thread."""
+        known = self._is_over(fence, np.arange(len(fence.threads)), lane)
         if not known.any():
             return np.zeros(len(writers), dtype=np.bool_)
         shift = self._clocks.shift
@@ -140,13 +200,13 @@ class ProxyFences:
             different = {(id(one), id(other)): (one, other) for one, other in told}.values()
             for at in np.flatnonzero(~covered).tolist():
                 thread, epoch = int(writers[at]), int(epochs[at])
-                tells = self._launch.handovers.tells
+                tells = self._known.clocks_know
                 covered[at] = any(tells(each, thread, epoch) for each in different)
         return covered
 
 
 def _found(keys: Stamps, values: Stamps, wanted: Stamps) -> Stamps:
-    """What stands beside each wanted key, -1 where there is none; `keys` are ascending."""
+    """Return the value of each wanted key, -1 where there is none; `keys` are ascending."""
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     found: Stamps = np.where(keys[at] == wanted, values[at], -1)
     return found

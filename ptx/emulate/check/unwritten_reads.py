@@ -9,24 +9,27 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.check.findings import Access, Finding, Findings
-from ptx.emulate.memory.device_memory import WORD, WRITTEN, Flags, Use, WrittenBytes
+from ptx.emulate.memory.device_memory import (
+    WORD,
+    WRITTEN,
+    DeviceMemory,
+    Flags,
+    Use,
+    WrittenBytes,
+)
+from ptx.emulate.memory.site import Memory, Site
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import Where
 from ptx.emulate.model.geometry import Value
+from ptx.emulate.model.threads import Threads
 from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Instruction
-
-if TYPE_CHECKING:
-    from ptx.emulate.memory.device_memory import DeviceMemory
-    from ptx.emulate.memory.site import Memory, Site
-    from ptx.emulate.model.errors import Where
-    from ptx.emulate.model.threads import Threads
 
 COPY_KERNEL: Final = "cudadrv_copy_elements"
 """A kernel of this name does what a copy by the driver does, which reads whatever is there."""

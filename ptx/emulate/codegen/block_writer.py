@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from ptx.emulate.check.pending_registers import Action, PendingUse
 from ptx.emulate.codegen.analysis.pending_results import pending_results
 from ptx.emulate.codegen.analysis.unwritten_registers import unwritten_registers
 from ptx.emulate.codegen.cfg import Block, bits, mask_of
@@ -13,6 +12,7 @@ from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.scope import FunctionScope
 from ptx.emulate.codegen.table import Effect
 from ptx.emulate.codegen.undefined_writer import follow_block, follow_branch, follow_step
+from ptx.emulate.kernel_facts import Action, PendingUse
 from ptx.emulate.memory.layout import ModuleLayout
 from ptx.emulate.memory.site import Site
 from ptx.emulate.threads.fibre import GONE

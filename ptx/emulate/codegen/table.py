@@ -1,12 +1,13 @@
 """The table of operations: one record for each opcode and its types.
 
 A family is a module under `ptx.emulate.ops` that calls `operation(...)` for each of its opcodes;
-`ptx.emulate.ops.__init__` imports the families. Two records that could claim the same instruction
-fail at import.
+`ptx.emulate.ops.__init__` imports the families, or has them imported at their first instruction.
+Two records that could claim the same instruction fail at import.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -114,6 +115,20 @@ def operation(
     _in_table_order.cache_clear()
 
 
+_LATER: dict[str, list[str]] = {}  # by opcode, the modules that have its records
+
+
+def import_later(module: str, opcodes: str) -> None:
+    """Have a family imported with the first instruction of one of its opcodes."""
+    for opcode in opcodes.split():
+        _LATER.setdefault(opcode, []).append(module)
+
+
+def _import_families(opcode: str) -> None:
+    for module in _LATER.get(opcode, ()):
+        importlib.import_module(module)
+
+
 _EXTERNALS: dict[str, tuple[int, EmitExternal]] = {}
 
 
@@ -151,8 +166,9 @@ def find_operation(instruction: Instruction) -> OperationRecord | None:
     return record if record and len(instruction.operands) in record.arity else None
 
 
-@lru_cache(maxsize=4096)  # by opcode and modifiers; the table is full once `ops` is imported
+@lru_cache(maxsize=4096)  # by opcode and modifiers; each new record clears it
 def _record(opcode: str, modifiers: tuple[str, ...]) -> OperationRecord | None:
+    _import_families(opcode)
     facts = facts_of(opcode, modifiers)
     words, suffix = facts.words, facts.type_suffix
     for length in range(len(words), -1, -1):
@@ -201,4 +217,6 @@ def _sequences(modifiers: tuple[str, ...]) -> list[list[str]]:
 
 def operations() -> tuple[OperationRecord, ...]:
     """Every record once."""
+    for opcode in _LATER:
+        _import_families(opcode)
     return tuple({id(record): record for record in _OPERATIONS.values()}.values())

@@ -85,6 +85,7 @@ Faults are raised with a place: `f.where(position, instruction)`; `position` is 
 fibre's threads and the instruction is named by `e.scope.bind(i, "instruction")`.
 """
 
+from ptx.emulate.codegen.table import import_later
 from ptx.emulate.ops import (  # noqa: F401  # each fills the table
     async_copy,
     atomic,
@@ -99,18 +100,23 @@ from ptx.emulate.ops import (  # noqa: F401  # each fills the table
     lane_arithmetic,
     lane_data,
     logic_and_shift,
-    matrix,
-    matrix_move,
     mbarrier,
-    mma,
-    surface,
     system_calls,
-    tcgen05,
-    tcgen05_mma,
     tensor_copy,
-    texture,
     video,
     warp,
-    wgmma,
-    wmma,
 )
+
+# A family is listed above, or here with all its opcodes.
+# The first instruction of these opcodes imports its family: saves 15 ms where there is none.
+for _family, _opcodes in {
+    "matrix_move": "ldmatrix movmatrix stmatrix",
+    "mma": "mma",
+    "surface": "suld sured sust",
+    "tcgen05": "tcgen05",
+    "tcgen05_mma": "tcgen05",
+    "texture": "istypep suq tex tld4 txq",
+    "wgmma": "wgmma",
+    "wmma": "wmma",
+}.items():
+    import_later(f"{__name__}.{_family}", _opcodes)

@@ -29,7 +29,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.access.memory_access import store
-from ptx.emulate.check.tensor_workers import WorkerKind
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.order.ordered_blocks import Stage, Work, ordered_blocks, without_registers
@@ -37,6 +36,7 @@ from ptx.emulate.exec.sync.bulk_copy import Place, ranks_named
 from ptx.emulate.exec.sync.issued_copies import note_cells, note_work
 from ptx.emulate.exec.sync.mbarrier import mbarriers_of
 from ptx.emulate.exec.sync.warp_group import Group
+from ptx.emulate.kernel_facts import WorkerKind
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.tensor_memory import HALF, LANES
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in

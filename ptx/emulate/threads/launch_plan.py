@@ -22,7 +22,7 @@ from ptx.emulate.threads.limits import Limits
 # Checks and counters are imported by the first launch that has them: saves 25 ms of the others.
 if TYPE_CHECKING:
     from ptx.emulate.check.chunk_races import ChunkRaces
-    from ptx.emulate.check.races import RaceCheck
+    from ptx.emulate.check.race_check import RaceCheck
     from ptx.emulate.check.unwritten_reads import UnwrittenReads
     from ptx.emulate.count.chunk_counts import ChunkCounts
     from ptx.emulate.count.launch_counts import LaunchCounts
@@ -146,7 +146,7 @@ class LaunchPlan:
         findings, code = self.limits.findings, self.code
         if findings is None:
             return None
-        from ptx.emulate.check.races import RaceCheck
+        from ptx.emulate.check.race_check import RaceCheck
 
         return RaceCheck(
             code, self.block, self.cluster.block, self.memory, findings, self.cluster.blocks

@@ -1,4 +1,4 @@
-"""Invariants of docs/lifetimes.md that hold in rare places: captures of several streams, owners."""
+"""Invariants of docs/contributing/invariants.md that hold in rare places: captures of several streams, owners."""
 
 from __future__ import annotations
 

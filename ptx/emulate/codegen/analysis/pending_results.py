@@ -15,10 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ptx.emulate.check.pending_registers import Action, PendingUse
-from ptx.emulate.check.tensor_workers import WorkerKind
 from ptx.emulate.codegen.cfg import Block, BlockStep
 from ptx.emulate.codegen.table import Effect
+from ptx.emulate.kernel_facts import Action, PendingUse, WorkerKind
 from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Immediate
 

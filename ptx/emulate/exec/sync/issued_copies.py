@@ -21,7 +21,7 @@ from ptx.emulate.threads.fibre import Fibre
 
 if TYPE_CHECKING:
     from ptx.emulate.check.chunk_races import ChunkRaces
-    from ptx.emulate.check.tensor_workers import WorkerKind
+    from ptx.emulate.kernel_facts import WorkerKind
 
 
 def note_copy(

@@ -7,8 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from ptx.emulate.check.access_pair import Pair
-from ptx.emulate.check.accesses import in_memory
+from ptx.emulate.check.shadow_memory import AccessPair, in_memory
 from ptx.emulate.check.stamps import EPOCH_SHIFT, THREAD_SHIFT, WARP_SHIFT
 
 UNITS, BLOCK_SHIFT = 4, 6
@@ -26,7 +25,7 @@ def distance(one: int, other: int) -> int:
 @pytest.mark.parametrize("seed", range(40))
 def test_the_last_access_is_kept_and_the_farthest_other_thread(seed: int) -> None:
     rng = random.Random(seed)
-    pair = Pair(lambda: in_memory(UNITS), BLOCK_SHIFT)
+    pair = AccessPair(lambda: in_memory(UNITS), BLOCK_SHIFT)
     # Few threads, so that the same ones come again, as those do that poll.
     threads = rng.sample(range(200), rng.choice([2, 3, 8]))
     latest: list[dict[int, int]] = [{} for _ in range(UNITS)]

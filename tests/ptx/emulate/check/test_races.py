@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ptx
-from ptx.emulate.check import clocks
+from ptx.emulate.check import barrier_clocks
 from ptx.emulate.check.findings import Finding, Findings
 from ptx.emulate.model.order import LaunchOrder
 from ptx.emulate.threads.limits import Limits
@@ -144,7 +144,7 @@ def test_a_race_is_found_with_what_would_order_it(kernel: str, grid: int, block:
 def test_more_meetings_than_the_check_counts_are_told(
     kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clocks, "MOST_EPOCHS", 1)
+    monkeypatch.setattr(barrier_clocks, "MOST_EPOCHS", 1)
     with pytest.raises(ptx.emulate.Runaway, match='leave "race" out of the checks') as caught:
         found_in(kernel, 3, 256)
     assert caught.value.where.kernel == kernel

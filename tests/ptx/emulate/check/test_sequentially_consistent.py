@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import functools
+from functools import partial
 
 import numpy as np
 import pytest
 
 import ptx
-from ptx.emulate.check import handover_log
+from ptx.emulate.check import race_check
+from ptx.emulate.check.accelerations import Accelerations
 from ptx.emulate.check.findings import Finding, Findings
+from ptx.emulate.check.race_check import RaceCheck
 from ptx.emulate.threads.limits import Limits
 from tests.short_cases import few
 
@@ -127,7 +130,8 @@ def test_what_is_put_off_is_told_as_if_it_was_not(
     kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late = [_lines(each) for each in found_in(kernel, 3, 64)]
-    monkeypatch.setattr(handover_log, "_MOST_NUMBERS", 0)
+    at_once = partial(RaceCheck, accelerations=Accelerations(defers=False))
+    monkeypatch.setattr(race_check, "RaceCheck", at_once)
     assert [_lines(each) for each in found_in(kernel, 3, 64)] == late
 
 

@@ -37,7 +37,7 @@ _PROGRAMS = {
         "int x[4]; fill(x, $); o[i] = x[n & 3] + x[(n + 1) & 3];", "4", "3",
     ),
     "member_left_out": (
-        "Pair x[2]; x[n & 1].a = i; $ x[(n + 1) & 1].b = n; o[i] = x[(n + o[i]) & 1].b;",
+        "AccessPair x[2]; x[n & 1].a = i; $ x[(n + 1) & 1].b = n; o[i] = x[(n + o[i]) & 1].b;",
         "x[n & 1].b = n;", "",
     ),
 }  # fmt: skip
@@ -46,7 +46,7 @@ _RIGHT = {
     "one_element_used": "int x[4]; x[n & 3] = i; o[i] = x[n & 3];",
 }
 _BEFORE = """
-struct Pair { int a, b; };
+struct AccessPair { int a, b; };
 struct Padded { char c; int v; };
 __device__ __noinline__ void fill(int* x, int n) { for (int k = 0; k < n; k++) x[k] = k; }
 """

@@ -37,7 +37,7 @@ __device__ __noinline__ int twice_right(int n) {
   int x = n; asm volatile("mad.lo.s32 %0, %0, 2, 1;" : "+r"(x)); return x + n;
 }
 """
-# Copies of what has no value, and values that no thread uses.
+# AsyncCopies of what has no value, and values that no thread uses.
 _COPIES = {
     "half_of_a_vector": "int2 x; x.x = n; ((int2*)o)[i] = x;",
     "lanes_that_nobody_asks": "int x; if (i % 32 < 4) x = n + i;"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 
 import pytest
 
@@ -112,3 +114,19 @@ def test_vectors_that_are_no_special_register_are_refused(line: str, said: str) 
     program = program_of(line)
     with pytest.raises(UnsupportedInstruction, match=said):
         program.kernel("k")
+
+
+def test_families_that_are_imported_later_have_only_the_opcodes_that_import_them() -> None:
+    code = """
+import importlib
+import ptx.emulate.ops
+from ptx.emulate.codegen import table
+early = {name for name, _ in table._OPERATIONS}
+for opcode, modules in table._LATER.items():
+    for module in modules:
+        importlib.import_module(module)
+late = {name for name, _ in table._OPERATIONS} - early
+print({name.partition(".")[0] for name in late} == set(table._LATER), len(late) > 100)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "True"]

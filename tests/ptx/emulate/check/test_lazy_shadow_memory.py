@@ -7,24 +7,25 @@ import random
 import numpy as np
 import pytest
 
-from ptx.emulate.check.accesses import LastAccesses, in_memory
+from ptx.emulate.check.access_step import AccessStep, Moment
+from ptx.emulate.check.lazy_shadow_memory import LazyShadowMemory
+from ptx.emulate.check.shadow_memory import ShadowMemory, in_memory
 from ptx.emulate.check.stamps import THREAD_SHIFT
-from ptx.emulate.check.step import Moment, Step
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
 
 UNITS = 256
 
 
-def step_from(low: int, high: int) -> Step:
+def step_from(low: int, high: int) -> AccessStep:
     """Two threads that read the first and the last of some words, without a line."""
     addresses = addresses_in(np.array([high - 4, low]))
-    return Step(Moment(np.array([1, 2]) << THREAD_SHIFT), None, 0, addresses, 0, 2, 4, 2)
+    return AccessStep(Moment(np.array([1, 2]) << THREAD_SHIFT), None, 0, addresses, 0, 2, 4, 2)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_reads_are_listed_where_nothing_is_written_down(seed: int) -> None:
     rng = random.Random(seed)
-    accesses = LastAccesses(UNITS, in_memory, 5)
+    accesses = LazyShadowMemory(UNITS, in_memory, 5)
     written_down: set[int] = set()
     listed: list[set[int]] = []
     for _ in range(200):
@@ -46,11 +47,11 @@ def test_reads_are_listed_where_nothing_is_written_down(seed: int) -> None:
             written_down, listed = set(), []
 
 
-def _step_of(places: Addresses, chunk: int = 0, lanes: Index | None = None) -> Step:
+def _step_of(places: Addresses, chunk: int = 0, lanes: Index | None = None) -> AccessStep:
     assert places.varying is not None
     count = len(places.varying.array)
     moment = Moment(np.arange(1, count + 1) << THREAD_SHIFT, chunk=chunk)
-    return Step(moment, lanes, 0, places, 0, count, 4, 2)
+    return AccessStep(moment, lanes, 0, places, 0, count, 4, 2)
 
 
 def _places(*words: int) -> Addresses:
@@ -58,7 +59,7 @@ def _places(*words: int) -> Addresses:
 
 
 def test_threads_that_read_and_write_their_own_places_are_listed_as_one_step() -> None:
-    accesses = LastAccesses(UNITS, in_memory, 5)
+    accesses = LazyShadowMemory(UNITS, in_memory, 5)
     own = _places(3, 5, 9, 20)
     for _ in range(50):
         assert accesses.lists_read(_step_of(own))
@@ -76,14 +77,14 @@ def test_other_threads_at_the_same_places_are_not_taken_for_the_same(write: bool
         _step_of(_places(3, 5, 20, 9)),
         _step_of(_places(3, 5, 5, 20)),
     ):
-        accesses = LastAccesses(UNITS, in_memory, 5)
+        accesses = LazyShadowMemory(UNITS, in_memory, 5)
         assert accesses.lists_write(_step_of(own))
         assert not (accesses.lists_write(other) if write else accesses.lists_read(other))
 
 
 @pytest.mark.parametrize("kind", ["read", "atomic"])
 def test_few_addresses_stay_listed_and_what_they_say_is_kept(kind: str) -> None:
-    accesses = LastAccesses(UNITS, in_memory, 5, fewest=80)
+    accesses = LazyShadowMemory(UNITS, in_memory, 5, fewest=80)
     lists = accesses.lists_read if kind == "read" else accesses.lists_atomic
     for at in range(100):
         assert lists(_step_of(_places(at, at + 7, at + 2)))
@@ -96,14 +97,14 @@ def test_few_addresses_stay_listed_and_what_they_say_is_kept(kind: str) -> None:
         assert not accesses.lists_atomic(_step_of(_places(50, 60, 70)))
     else:
         assert not accesses.lists_read(_step_of(_places(50, 60, 70)))
-    told = {(writes, first) for writes, first, _ in accesses.written_down(2)}
+    told = {(writes, first) for writes, first, _ in accesses.stored(2)}
     assert (kind == "atomic", 0) in told
     accesses.reset()
     assert not pair.found(np.arange(90))
 
 
 def test_threads_that_write_what_they_alone_have_read_are_listed() -> None:
-    accesses = LastAccesses(UNITS, in_memory, 5)
+    accesses = LazyShadowMemory(UNITS, in_memory, 5)
     even, odd = _places(2, 4, 6, 8), _places(3, 5, 7, 9)
     assert accesses.lists_read(_step_of(even))
     assert accesses.lists_read(_step_of(odd))
@@ -117,7 +118,7 @@ def test_threads_that_write_what_they_alone_have_read_are_listed() -> None:
 
 
 def test_many_may_read_what_none_writes_beside_what_they_write_themselves() -> None:
-    accesses = LastAccesses(UNITS, in_memory, 5)
+    accesses = LazyShadowMemory(UNITS, in_memory, 5)
     assert accesses.lists_read(_step_of(_places(0, 2, 2, 6)))
     assert accesses.lists_write(_step_of(_places(1, 3, 5, 7)))
     assert accesses.lists_read(_step_of(_places(2, 4, 6, 0)))
@@ -126,7 +127,7 @@ def test_many_may_read_what_none_writes_beside_what_they_write_themselves() -> N
 
 
 def test_what_threads_did_alone_is_written_down_in_its_order() -> None:
-    accesses = LastAccesses(UNITS, in_memory, 5)
+    accesses = LazyShadowMemory(UNITS, in_memory, 5)
     own, every = _places(2, 4, 6, 8), np.arange(UNITS)
     assert accesses.lists_read(_step_of(own))
     assert accesses.lists_read(_step_of(_places(3, 5, 7, 9)))
@@ -139,14 +140,14 @@ def test_what_threads_did_alone_is_written_down_in_its_order() -> None:
 
 
 def test_after_many_attempts_in_vain_it_is_not_looked_who_is_alone() -> None:
-    accesses = LastAccesses(UNITS, in_memory, 5)
+    accesses = LazyShadowMemory(UNITS, in_memory, 5)
     for _ in range(20):
         assert accesses.lists_write(_step_of(_places(3, 5, 9, 20)))
         assert not accesses.lists_read(_step_of(_places(20, 9, 5, 3)))
         accesses.reset()
     assert accesses.lists_write(_step_of(_places(3, 5, 9, 20)))
     assert not accesses.lists_read(_step_of(_places(20, 9, 5, 3)))
-    assert not any(users.any() for users in accesses.users(2))
+    assert not any(part.any() for part in accesses.parts_in_use(2))
 
 
 class _Brute:
@@ -180,8 +181,8 @@ def test_only_what_one_thread_alone_accesses_is_listed_and_then_as_if_written_do
     seed: int,
 ) -> None:
     rng = np.random.default_rng(seed)
-    listing = LastAccesses(64, in_memory, 5, fewest=int(rng.choice([200, 1 << 20])))
-    eager = LastAccesses(64, in_memory, 5)
+    listing = LazyShadowMemory(64, in_memory, 5, fewest=int(rng.choice([200, 1 << 20])))
+    eager = ShadowMemory(64, in_memory, 5)
     brute, own = _Brute(), rng.permutation(64).reshape(2, 8, 4)
     for epoch in range(int(rng.integers(5, 40))):
         chunk, count = int(rng.integers(2)), int(rng.integers(1, 9))
@@ -191,7 +192,7 @@ def test_only_what_one_thread_alone_accesses_is_listed_and_then_as_if_written_do
             words = rng.integers(0, 64, count)
         stamps = (np.arange(8) + 1 + (chunk << 5) << THREAD_SHIFT) + (epoch << 14)
         one, other = (
-            Step(Moment(stamps, chunk=chunk), lanes, 0, _places(*words), 0, count, 4, 2)
+            AccessStep(Moment(stamps, chunk=chunk), lanes, 0, _places(*words), 0, count, 4, 2)
             for _ in range(2)
         )
         writes = bool(rng.random() < 0.4)

@@ -7,17 +7,24 @@ import random
 import numpy as np
 import pytest
 
-from ptx.emulate.check.knowledge import NOTHING, Few, Knowledge, epoch_of, joined, joined_all
+from ptx.emulate.check.vector_clock import (
+    EMPTY,
+    SparseClock,
+    VectorClock,
+    epoch_of,
+    joined,
+    joined_all,
+)
 
 MOST = 3000
 
 
-def drawn(draw: random.Random, among: int) -> Few:
+def drawn(draw: random.Random, among: int) -> SparseClock:
     count = draw.choice([0, 1, 5, 40, 200])
     return {draw.randrange(among): draw.randrange(1, 1000) for _ in range(count)}
 
 
-def as_dict(known: Knowledge) -> Few:
+def as_dict(known: VectorClock) -> SparseClock:
     every = {number: epoch_of(known, number) for number in range(MOST)}
     return {number: epoch for number, epoch in every.items() if epoch}
 
@@ -25,7 +32,7 @@ def as_dict(known: Knowledge) -> Few:
 @pytest.mark.parametrize("seed", range(30))
 def test_what_is_joined_has_the_later_epoch_of_each(seed: int) -> None:
     draw = random.Random(seed)
-    known, expected = NOTHING, Few()
+    known, expected = EMPTY, SparseClock()
     for among in draw.choices([60, 250, MOST], k=8):
         few = drawn(draw, among)
         given = joined_all({number: epoch} for number, epoch in few.items())

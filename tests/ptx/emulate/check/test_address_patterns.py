@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptx.emulate.check.patterns import Patterns
+from ptx.emulate.check.lazy_shadow_memory import AddressPatterns
 from ptx.emulate.model.addresses import Addresses, addresses_in
 
 COUNT = 1024
@@ -17,7 +17,7 @@ def _every(addresses: Addresses) -> list[int]:
 
 
 def test_addresses_that_differ_by_a_constant_have_one_array() -> None:
-    patterns = Patterns()
+    patterns = AddressPatterns()
     one = patterns.share(addresses_in(ROWS + 512))
     other = patterns.share(addresses_in(ROWS + 99).moved(1 << 40))
     assert one.varying is other.varying
@@ -26,7 +26,7 @@ def test_addresses_that_differ_by_a_constant_have_one_array() -> None:
 
 
 def test_addresses_with_a_like_beginning_and_end_are_told_apart() -> None:
-    patterns = Patterns()
+    patterns = AddressPatterns()
     changed = ROWS.copy()
     changed[[500, 501]] = changed[[501, 500]]
     one, other = patterns.share(addresses_in(ROWS)), patterns.share(addresses_in(changed))
@@ -38,7 +38,7 @@ def test_addresses_too_far_apart_for_32_bits_stay_as_they_are() -> None:
     far = ROWS.copy()
     far[7] += 1 << 33
     given = addresses_in(far)
-    assert Patterns().share(given) is given
+    assert AddressPatterns().share(given) is given
     assert given.varying is not None
     assert given.varying.pattern is None  # a reference to itself would outlive the launch
 

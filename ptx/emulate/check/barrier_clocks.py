@@ -1,8 +1,10 @@
-"""Clocks: what the threads of a chunk know of each other through barriers.
+"""Barrier clocks: what the threads of a chunk know of each other through barriers.
 
-Each thread has an epoch. At a barrier all who meet there go on to the same later epoch, so that one
-number says for a whole block, or a whole warp, up to where its members know each other: what
-happened in an epoch below it is over for all of them.
+PTX ISA, "Memory Synchronization": a barrier synchronizes with all threads that take part in it.
+
+Each thread has an epoch. At a barrier all threads of it advance to the same later epoch. So one
+number for a block, and one for a warp, says up to where its threads know each other: accesses of an
+epoch below that number are over for all of them. Parts of warps that meet have one for each lane.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.check.access_step import Moment
 from ptx.emulate.check.stamps import (
     EPOCH_SHIFT,
     MOST_EPOCHS,
@@ -24,37 +27,36 @@ from ptx.emulate.check.stamps import (
     epochs_of,
     threads_of,
 )
-from ptx.emulate.check.step import Moment
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.geometry import WARP, Geometry
 
 Words = NDArray[np.uint32]
 Small = NDArray[np.int32]
-"""Epochs or numbers of a chunk's threads, as they are kept."""
+"""Epochs or numbers of a chunk's threads, in half the memory."""
 
 _FULL = np.uint32(0xFFFFFFFF)
 
 
-class Fences:
-    """What each thread of a chunk hands over since its last fence.
+class FenceClocks:
+    """What each thread of a chunk may release since its last fence.
 
     Attributes:
         ended: (threads,) the epoch that the fence ended, -1 without one.
-        block, warp: up to where its block and its warp knew each other then.
+        block, warp: the epoch below which its block and its warp were over for it then.
     """
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
 
     def end(self, lanes: Index | Small, ended: Stamps | Small, block: Stamps, warp: Stamps) -> None:
-        """Take these for what some threads hand over from now on."""
+        """Let some threads release this from now on."""
         self.ended[lanes] = ended
         self.block[lanes] = block
         self.warp[lanes] = warp
 
     @cached_property
     def ended(self) -> Stamps:
-        """Made when first needed, as most kernels have no fences."""
+        """Made when first needed, because most kernels have no fences."""
         return np.full(self._threads, -1, dtype=np.int64)
 
     @cached_property
@@ -68,11 +70,11 @@ class Fences:
         return np.zeros(self._threads, dtype=np.int64)
 
 
-class Clocks:
-    """The epochs of the threads of a chunk, whose first block has the number `first` in the grid.
+class BarrierClocks:
+    """The epochs of the threads of a chunk whose first block has the number `first` in the grid.
 
     Attributes:
-        shift: what makes a block's number of a thread's.
+        shift: turns the number of a thread into that of its block.
         moment: the epochs of all threads; another object after each change.
         block_known, warp_known: the epoch below which everything is over for all of a block, or of
             a warp; other arrays after each change.
@@ -91,11 +93,11 @@ class Clocks:
         self.warp_known: Stamps = np.zeros(
             geometry.blocks * geometry.warps_per_block, dtype=np.int64
         )
-        # (threads, 32): what each thread knows of each lane of its warp, once masks name parts.
+        # (threads, 32): what each thread knows of each lane, once parts of warps have met.
         self._lane_known: NDArray[np.int32] | None = None
 
     def _numbers(self) -> Stamps:
-        """The threads' stamps in epoch 0, as if the chunk were the first one."""
+        """Return the threads' stamps in epoch 0, as if the chunk were the first one."""
         numbers = (self._slot.astype(np.int64) << self.shift) + self._geometry.index("thread")
         return (numbers + 1) << THREAD_SHIFT
 
@@ -128,7 +130,7 @@ class Clocks:
         return self.moment.stamps
 
     def over(self, old: Stamps, lanes: Index) -> Bools:
-        """Whether what each stamp tells of is over for the thread beside it, by barriers alone."""
+        """Return whether each access is over for the thread beside it, by barriers alone."""
         thread, epoch = threads_of(old), epochs_of(old)
         mine = threads_of(self.now[lanes])
         same_block = thread >> self.shift == mine >> self.shift
@@ -142,16 +144,16 @@ class Clocks:
         return known
 
     def known(self, lanes: Index) -> tuple[Stamps, Stamps, Small | None]:
-        """Up to where each thread knows its block, its warp, and each lane of that by itself."""
+        """Return below which epochs its block, its warp, and each lane are over for each thread."""
         by_lane = None if self._lane_known is None else self._lane_known[lanes]
         return self.block_known[self._slot[lanes]], self.warp_known[self._warp[lanes]], by_lane
 
     def slots(self, lanes: Index | Small) -> Index:
-        """The blocks of these threads, by their places in the chunk."""
+        """Return the blocks of these threads, by their places in the chunk."""
         return self._slot[lanes]
 
     def whole_blocks(self, lanes: Index, numbers: Index) -> Bools:
-        """Which of these threads have their whole block with them, all with one number."""
+        """Return which of these threads stand for their whole block, all with one number."""
         slots = self._slot[lanes]
         blocks, most = self._geometry.blocks, self._geometry.threads_per_block
         if len(lanes) < most:
@@ -163,7 +165,7 @@ class Clocks:
         return whole
 
     def advance_blocks(self, lanes: Index) -> list[tuple[int, int]]:
-        """All threads of these blocks end one epoch together: each block's place, and that one."""
+        """End an epoch of all threads of these blocks; return each block's place and that epoch."""
         slots = self._slot[lanes]
         latest = np.zeros(self._geometry.blocks, dtype=np.int64)
         np.maximum.at(latest, slots, epochs_of(self.now[lanes]))
@@ -172,26 +174,20 @@ class Clocks:
         return list(zip(here.tolist(), latest[here].tolist(), strict=True))
 
     def pass_block(self, lanes: Index) -> Index:
-        """These threads, all that their blocks still have, pass a barrier; the blocks' slots."""
-        slots = self._slot[lanes]
-        latest = np.zeros(self._geometry.blocks, dtype=np.int64)
-        np.maximum.at(latest, slots, epochs_of(self.now[lanes]))
-        here = np.unique(slots)
-        self.block_known = self.block_known.copy()
-        self.block_known[here] = latest[here] + 1
-        self._set(lanes, self.block_known[slots])
+        """Let these threads, all that their blocks still have, meet; return the blocks' places."""
+        self.block_known, here = self._meet(lanes, self._slot[lanes], self.block_known)
         return here
 
     def pass_blocks(self) -> None:
-        """All threads of the chunk pass a barrier of their blocks at once."""
+        """Let all threads of the chunk meet those of their blocks."""
         self.block_known = np.full_like(self.block_known, self._meet_all())
 
     def pass_warps(self) -> None:
-        """All threads of the chunk meet those of their warps."""
+        """Let all threads of the chunk meet those of their warps."""
         self.warp_known = np.full_like(self.warp_known, self._meet_all())
 
     def _meet_all(self) -> int:
-        """All threads go on to one epoch."""
+        """Advance all threads to one epoch, and return it."""
         latest = self._common
         if latest is None:
             latest = int(np.max(epochs_of(self.now)))
@@ -203,50 +199,52 @@ class Clocks:
         return latest + 1
 
     def pass_warp(self, lanes: Index, masks: Words, whole: Bools) -> None:
-        """These threads meet those of their warps that their masks name.
+        """Let these threads meet those of their warps that their masks name.
 
         Args:
-            lanes: all who meet.
-            masks: whom each one meets.
+            lanes: all threads that meet.
+            masks: the lanes that each one meets.
             whole: whether those are all that its warp still has.
         """
         if whole.any():
-            self._pass_whole_warps(lanes[whole])
+            some = lanes[whole]
+            self.warp_known, _ = self._meet(some, self._warp[some], self.warp_known)
         if not whole.all():
             self._pass_parts(lanes[~whole], masks[~whole])
 
     def advance(self, lanes: Index) -> Stamps:
-        """What these threads did is of an earlier epoch than what follows; the epochs it is of."""
+        """End the epochs of these threads, and return them."""
         ended = epochs_of(self.now[lanes])
         self._set(lanes, ended + 1)
         return ended
 
     def end(
         self,
-        fences: Fences,
+        fences: FenceClocks,
         lanes: Index | Small,
         ended: Stamps | Small,
         block: Stamps,
         warp: Stamps,
     ) -> None:  # fmt: skip
-        """What these threads did is handed over from now on.
+        """Let these threads release from now on what they did so far.
 
         Args:
-            fences: where that is kept.
+            fences: where that is stored.
             lanes: the threads.
             ended: their epochs.
             block, warp: what `block_known` and `warp_known` were then.
         """
         fences.end(lanes, ended, block[self._slot[lanes]], warp[self._warp[lanes]])
 
-    def _pass_whole_warps(self, lanes: Index) -> None:
-        warps = self._warp[lanes]
-        latest = np.zeros(len(self.warp_known), dtype=np.int64)
-        np.maximum.at(latest, warps, epochs_of(self.now[lanes]))
-        here = np.unique(warps)
-        self.warp_known = self.warp_known.copy()
-        self.warp_known[here] = latest[here] + 1
-        self._set(lanes, self.warp_known[warps])
+    def _meet(self, lanes: Index, groups: Index, known: Stamps) -> tuple[Stamps, Index]:
+        """Advance threads to one epoch a group; return `known` with these, and the groups."""
+        latest = np.zeros(len(known), dtype=np.int64)
+        np.maximum.at(latest, groups, epochs_of(self.now[lanes]))
+        here = np.unique(groups)
+        known = known.copy()
+        known[here] = latest[here] + 1
+        self._set(lanes, known[groups])
+        return known, here
 
     def _pass_parts(self, lanes: Index, masks: Words) -> None:
         known = self._lane_known
@@ -267,6 +265,6 @@ class Clocks:
     def _set(self, lanes: Index, epochs: Stamps) -> None:
         if len(epochs) and np.max(epochs) >= MOST_EPOCHS:
             raise EpochsExhausted
-        now = self.now.copy()  # steps that are remembered have the former one
+        now = self.now.copy()  # stored steps have the former array
         now[lanes] = self._threads[lanes] | epochs << EPOCH_SHIFT
         self.moment, self._common = Moment(now, 0, self._first), None

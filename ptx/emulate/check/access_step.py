@@ -1,26 +1,28 @@
-"""One access of several threads by one instruction; what it takes to remember it is done late."""
+"""One access of several threads by one instruction. Its units and stamps are made when needed."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.check.patterns import Patterns
 from ptx.emulate.check.stamps import Bools, Stamps
 from ptx.emulate.model.addresses import Addresses, Index, Varying
 
 Units = Index | slice
-"""Units of a memory, one after the other where it is a slice."""
+"""Units of a memory; a slice where they are contiguous."""
 
 
 class Moment:
     """The stamps of all threads of a chunk at one time, without a site.
 
-    `stamps`: of each thread; `more`: what is added to all of them; `chunk`: tells chunks apart, -1
-    where the stamps are not those of a chunk's threads.
+    Args:
+        stamps: of each thread.
+        more: is added to all of them.
+        chunk: tells chunks apart; -1 where the stamps are not those of a chunk's threads.
     """
 
     def __init__(self, stamps: Stamps, more: int = 0, chunk: int = -1) -> None:
@@ -30,18 +32,18 @@ class Moment:
 
     @cached_property
     def stamps(self) -> Stamps:
-        """The stamps, an array that nobody changes."""
+        """The stamps, an array that is never changed."""
         return self._stamps + self._more if self._more else self._stamps
 
 
-class Step:
+class AccessStep:
     """Threads that access memory by one instruction.
 
     Attributes:
-        low, high: the bytes of the memory, or of each block's, that they are within.
+        low, high: the bytes of the memory, or of each block's, that the accesses are within.
         count: how many threads there are.
         site: the number of the site.
-        moment: when it is; of no use to change once the stamps are known.
+        moment: the time; it must not change once the stamps are known.
         number: counts up from one listed step to the next.
         is_write: whether it is listed as a write.
     """
@@ -58,16 +60,16 @@ class Step:
         unit_shift: int,
         starts: Index | None = None,
     ) -> None:
-        """What the threads `lanes`, or all, access.
+        """Describe the access.
 
         Args:
-            now: when it is.
-            lanes: which threads of it; None for all.
+            now: the time.
+            lanes: the threads; None for all of the chunk.
             site: the number of the site.
             addresses, offset: from the memory's beginning, or that of each block's part.
             count: how many threads there are.
-            nbytes: what each of them accesses.
-            unit_shift: what makes a unit of a byte.
+            nbytes: how much each of them accesses.
+            unit_shift: turns the number of a byte into that of its unit.
             starts: where each thread's part begins, in bytes.
         """
         self.moment: Moment = now
@@ -88,7 +90,7 @@ class Step:
 
     @cached_property
     def first_of_run(self) -> int:
-        """The first unit, where each thread accesses the unit behind the one before; else -1."""
+        """The first unit, where each thread accesses the unit after the one before; else -1."""
         varying = self._addresses.varying
         if self._starts is not None or varying is None or self._each != 1:
             return -1
@@ -98,10 +100,10 @@ class Step:
         start = self._addresses.base + self._offset + line[0]
         return -1 if start & (line[1] - 1) else start >> self._unit_shift
 
-    def share(self, patterns: Patterns) -> None:
-        """Share the array of addresses with equal accesses."""
+    def share(self, shared: Callable[[Addresses], Addresses]) -> None:
+        """Replace the array of addresses by one that equal accesses share."""
         if self.first_of_run < 0 and self._starts is None:
-            self._addresses = patterns.share(self._addresses)
+            self._addresses = shared(self._addresses)
 
     @cached_property
     def is_apart(self) -> bool:
@@ -118,8 +120,8 @@ class Step:
     def slim(self, *, is_compared: bool = True) -> int:
         """Drop what the list does not need; return the bytes that only this access retains.
 
-        That is 0 where the first unit says where they are; without `is_compared`, the array
-        alone, without the indices that were made of it, so that `is_at` knows it no more.
+        That is 0 where the first unit says where all are. Without `is_compared` the indices that
+        were made of the array go, too, so that `is_at` does not recognise it any more.
         """
         if self.first_of_run >= 0:
             self._addresses = _NOWHERE
@@ -135,8 +137,8 @@ class Step:
             self._addresses = Addresses(self._addresses.base, Varying(varying.array))
         return varying.array.nbytes
 
-    def is_at(self, other: Step) -> bool:
-        """Whether the same threads access the same places, each its own, as far as soon seen."""
+    def is_at(self, other: AccessStep) -> bool:
+        """Return whether the same threads access the same places, each its own; a quick test."""
         return (
             self.moment.chunk == other.moment.chunk >= 0
             and self.low == other.low
@@ -157,7 +159,7 @@ class Step:
         return self.find_units()
 
     def find_units(self) -> Units:
-        """The units, not cached here."""
+        """Return the units, without caching them."""
         first = self.first_of_run
         if first >= 0:
             return slice(first, first + self.count)
@@ -214,7 +216,7 @@ class Step:
         return np.repeat(self.threads, self._each) if self._each > 1 else self.threads
 
     def numbered(self, first: int) -> NDArray[np.int32]:
-        """The thread of each unit, by numbers from `first` on; not cached here."""
+        """Return the thread of each unit, by numbers from `first` on, without caching them."""
         if self._lanes is None:
             threads = np.arange(first, first + self.count, dtype=np.int32)
         else:
@@ -235,62 +237,61 @@ class Step:
         return np.repeat(stamps, self._each) if self._each > 1 else stamps
 
     def spread(self, of_threads: Bools) -> Bools:
-        """What each thread has, for each unit."""
+        """Return for each unit what its thread has."""
         return np.repeat(of_threads, self._each) if self._each > 1 else of_threads
 
-    def by(self, stamps: Stamps) -> Step:
-        """The same by others, with these stamps without a site for its threads; to be listed."""
-        step = Step.__new__(Step)
-        step.__dict__.update({name: self.__dict__[name] for name in _KEPT})
-        step.__dict__.update(
+    def by(self, stamps: Stamps) -> AccessStep:
+        """Return the same access by other threads, with these stamps without a site."""
+        return self._changed(
             count=self.count, first_of_run=self.first_of_run, moment=Moment(stamps), _lanes=None
         )
-        return step
 
-    def ends(self) -> Step:
-        """The first and the last thread alone, of each block where each has a place of its own.
+    def ends(self) -> AccessStep:
+        """Return the access of the first and the last thread, of each block where it is shared.
 
-        Of those that read one place, they say enough where barriers alone tell of the others.
+        Of threads that read one place, these two are enough where barriers alone order them.
         """
         kept = np.array([0, self.count - 1])
         starts = self._starts
         if starts is not None:
             last = np.flatnonzero(starts[1:] != starts[:-1])
             kept = np.unique(np.concatenate([kept, last, last + 1]))
-        step = Step.__new__(Step)
-        step.__dict__.update(
-            {name: self.__dict__[name] for name in _KEPT},
+        return self._changed(
             count=len(kept), _lanes=self.lanes[:: self._each][kept],
+            _starts=None if starts is None else starts[kept],
         )  # fmt: skip
-        if starts is not None:
-            step._starts = starts[kept]
+
+    def _changed(self, **changed: object) -> AccessStep:
+        """Return a copy with these attributes, without what is cached."""
+        step = AccessStep.__new__(AccessStep)
+        step.__dict__.update({name: self.__dict__[name] for name in _COPIED}, **changed)
         return step
 
     def byte(self, position: int) -> int:
-        """Where the thread of this number begins to access, from the memory's beginning."""
+        """Return the first byte that the thread of this number accesses."""
         return self.unit(position * self._each) << self._unit_shift
 
     def unit(self, position: int) -> int:
-        """The number of one unit."""
+        """Return the number of one unit."""
         units = self.units
         return units.start + position if isinstance(units, slice) else int(units[position])
 
     def position_of_thread(self, position: int) -> int:
-        """The number of the thread of one unit, among those of the step."""
+        """Return the number of the thread of one unit, among those of the step."""
         return position // self._each
 
 
 _SHARED: Final = 2  # listed accesses with one array
 _OF_STEP: Final = 256  # bytes of a listed access without its array
 _NOWHERE = Addresses(0, None)
-_KEPT = (
+_COPIED = (
     "moment", "site", "_addresses", "_offset", "_nbytes", "_each", "_unit_shift", "_starts", "low",
     "high", "is_uniform", "number", "is_write",
 )  # fmt: skip
 
 
 def chosen(units: Units, which: Index) -> Index:
-    """Some of the units."""
+    """Return some of the units."""
     if isinstance(units, slice):
         there: Index = which + units.start
         return there

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from ptx.emulate.check.knowledge import Few, epoch_of
-from ptx.emulate.check.told_so_far import ToldSoFar
+from ptx.emulate.check.accelerations import LazyClock
+from ptx.emulate.check.vector_clock import SparseClock, epoch_of
 
 NUMBERS = 150
 
@@ -15,8 +15,8 @@ NUMBERS = 150
 @pytest.mark.parametrize("seed", range(20))
 def test_each_writer_adds_to_what_was_told_before_it_and_to_nothing_else(seed: int) -> None:
     draw = random.Random(seed)
-    told, expected = ToldSoFar(), Few()
-    kept: list[tuple[ToldSoFar, Few]] = []
+    told, expected = LazyClock(), SparseClock()
+    kept: list[tuple[LazyClock, SparseClock]] = []
     for _ in range(400):
         said, knew, together = (
             {draw.randrange(NUMBERS): draw.randrange(1, 99) for _ in range(count)}
@@ -33,6 +33,6 @@ def test_each_writer_adds_to_what_was_told_before_it_and_to_nothing_else(seed: i
         assert known(each_told) == each_expected
 
 
-def known(told: ToldSoFar) -> Few:
+def known(told: LazyClock) -> SparseClock:
     every = {number: epoch_of(told.known(), number) for number in range(NUMBERS)}
     return {number: epoch for number, epoch in every.items() if epoch}

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from ptx.emulate.check.handover import Handovers, Order
-from ptx.emulate.check.keys import key_of_thread
+from ptx.emulate.check.stamps import key_of_thread
+from ptx.emulate.check.synchronizes_with import MemoryOrder, Synchronization
 
 PLACES = [("global", unit) for unit in range(5)]
 Writes = set["Write"]
@@ -90,14 +90,14 @@ class Model:
             self.heard[block] |= self.read[each]
             self.read[each] = set()
 
-    def order(self, thread: int, epoch: int, for_thread: int) -> Order:
+    def order(self, thread: int, epoch: int, for_thread: int) -> MemoryOrder:
         for known, order in (
-            (self.knows[for_thread], Order.KNOWN),
-            (self.heard[for_thread >> self.shift], Order.HEARD),
+            (self.knows[for_thread], MemoryOrder.HAPPENS_BEFORE),
+            (self.heard[for_thread >> self.shift], MemoryOrder.WITHOUT_ACQUIRE),
         ):  # fmt: skip
             if any(each.thread == thread and each.epoch > epoch for each in known):
                 return order
-        return Order.NONE
+        return MemoryOrder.NONE
 
 
 ACTS = {
@@ -111,7 +111,7 @@ ACTS = {
 def test_what_is_told_is_known_as_if_every_write_was_kept(
     seed: int, shift: int, steps: int
 ) -> None:
-    draw, model, given = random.Random(seed), Model(shift, 3), Handovers(shift, 2)
+    draw, model, given = random.Random(seed), Model(shift, 3), Synchronization(shift, 2)
     seen = set()
     for epoch in range(1, steps):
         thread, place = draw.choice(model.threads), draw.choice(PLACES)
@@ -123,20 +123,20 @@ def test_what_is_told_is_known_as_if_every_write_was_kept(
             found = given.order(thread, since, other, strong=False, as_strong=False)
             assert found is model.order(thread, since, other)
             seen.add(found)
-    assert {Order.NONE, Order.KNOWN} <= seen
+    assert {MemoryOrder.NONE, MemoryOrder.HAPPENS_BEFORE} <= seen
 
 
 def _do(
-    act: str, model: Model, given: Handovers, thread: int, place: tuple[str, int], epoch: int, *,
-    at_once: bool,
+    act: str, model: Model, given: Synchronization, thread: int, place: tuple[str, int],
+    epoch: int, *, at_once: bool,
 ) -> None:  # fmt: skip
     block = thread >> model.shift
     if act == "write":
         model.write(place, thread, epoch, at_once)
-        given.write(place, thread, [(key_of_thread(thread), epoch)], 1, at_once=at_once)
+        given.release(place, thread, [(key_of_thread(thread), epoch)], 1, at_once=at_once)
     elif act == "write of block":
         model.write_of_block(place, block, epoch)
-        given.write_of_block(place, block, (key_of_thread(block << model.shift), epoch))
+        given.release_by_block(place, block, (key_of_thread(block << model.shift), epoch))
     elif act == "read":
         model.reads(place, thread, at_once)
         given.read(place, thread, 1, at_once=at_once)
@@ -167,8 +167,8 @@ def _do(
 
 @pytest.mark.parametrize("way", ["acquire", "read", "warp", "block", "barrier", "heard"])
 def test_a_fence_of_many_tells_what_each_has_learned_since_its_last_one(way: str) -> None:
-    given, (first, second, *_) = Handovers(2, 2), PLACES
-    given.write(first, 0, [(key_of_thread(0), 5)], 1, at_once=True)
+    given, (first, second, *_) = Synchronization(2, 2), PLACES
+    given.release(first, 0, [(key_of_thread(0), 5)], 1, at_once=True)
     given.fence_all([4, 5], 1)
     if way in ("acquire", "read"):
         given.read(first, 4, 1, at_once=way == "acquire")
@@ -181,19 +181,19 @@ def test_a_fence_of_many_tells_what_each_has_learned_since_its_last_one(way: str
         else:
             given.meet_block(1)
     given.fence_all([4, 5], 1)
-    given.write(second, 4, [(key_of_thread(4), 9)], 1, at_once=False)
+    given.release(second, 4, [(key_of_thread(4), 9)], 1, at_once=False)
     given.read(second, 8, 1, at_once=True)
-    assert given.order(0, 4, 8, strong=False, as_strong=False) is Order.KNOWN
+    assert given.order(0, 4, 8, strong=False, as_strong=False) is MemoryOrder.HAPPENS_BEFORE
 
 
 def test_who_waits_again_knows_what_came_before_the_later_phase() -> None:
-    given, place = Handovers(2, 2), PLACES[0]
+    given, place = Synchronization(2, 2), PLACES[0]
     known = []
     for epoch in (1, 2):
-        given.write(place, 0, [(key_of_thread(0), epoch)], 1, at_once=True)
+        given.release(place, 0, [(key_of_thread(0), epoch)], 1, at_once=True)
         for _ in range(2):
             given.read(place, 4, 1, at_once=True)
             order = given.order(0, epoch - 1, 4, strong=False, as_strong=False)
-            known.append(order is Order.KNOWN)
+            known.append(order is MemoryOrder.HAPPENS_BEFORE)
             given.complete(place)
     assert known == [True, True, False, True]

@@ -1,0 +1,163 @@
+"""`PinnedPool`: pinned memory that is used again, as pinning takes milliseconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from ... import border
+from ...driver.driver_selection import Driver, current
+from ...driver.handle import NotCopyable
+from ...driver.locks import process_lock
+from ..dtypes import AnyArray, TypedDType
+from ..layout import Shape
+from ..pinned import array_over, pinned_empty, wait_for_contexts
+from .free_lists import FreeLists
+
+_ScalarT = TypeVar("_ScalarT", bound=np.generic)
+_LEAST_BYTES = 1 << 12
+_MIB = 1 << 20
+
+
+class PinnedStatistics(NamedTuple):
+    """What a pool of pinned memory holds; sizes in bytes.
+
+    Attributes:
+        cached: pinned, and not in use.
+        pinned: how often memory was pinned.
+        reused: how often memory was used again instead.
+    """
+
+    cached: int
+    pinned: int
+    reused: int
+
+
+class _Blocks:
+    """The free blocks of a pool on one driver, each with the time when it came back.
+
+    Work on any device may still use a block that came back. So a request that takes one waits for
+    all contexts, unless they were waited for since.
+    """
+
+    def __init__(self, driver: Driver, cap_bytes: int | None) -> None:
+        self.driver: Driver = driver
+        self.lists: FreeLists[tuple[AnyArray, int]] = FreeLists(cap_bytes)
+        self._waited = 0
+
+    def give(self, block: AnyArray, now: Callable[[], int] = time.monotonic_ns) -> None:
+        """Cache a block, unless that is too much; a step of a finalizer."""
+        blocks = self.lists.of_size(block.nbytes)
+        blocks.append((block, now()))
+        if len(blocks) > blocks.room:
+            self.lists.overflowed(blocks)
+
+    def take(self, nbytes: int) -> AnyArray | None:
+        """Return a block that no work uses any more, or None."""
+        try:
+            block, came_back = self.lists.of_size(nbytes).popleft()
+        except IndexError:
+            return None
+        if came_back >= self._waited:
+            begin = time.monotonic_ns()
+            wait_for_contexts(self.driver)
+            self._waited = begin
+        return block
+
+
+class _Lease:
+    """Holds a block for the arrays over it, and gives it back with the last of them."""
+
+    __slots__ = ("_block", "_blocks")
+
+    def __init__(self, block: AnyArray, blocks: _Blocks) -> None:
+        self._block = block
+        self._blocks = blocks
+
+    @property
+    def __array_interface__(self) -> dict[str, object]:
+        """The bytes, as NumPy takes them: the array made from it keeps this object."""
+        return self._block.__array_interface__
+
+    def __del__(self) -> None:
+        self._blocks.give(self._block)
+
+
+class PinnedPool(NotCopyable):
+    """Pinned host memory that is used again when the arrays over it have gone.
+
+    Sizes are rounded up to powers of two, and from 1 MiB on to whole MiB. Memory is used again only
+    after the work of every context that was queued when it came back: the first request that finds
+    such memory waits for that.
+
+    Args:
+        max_cached_bytes: the most that may lie unused; None is no limit. Over it the largest blocks
+            are freed first.
+    """
+
+    def __init__(self, max_cached_bytes: int | None = None) -> None:
+        if max_cached_bytes is not None:
+            max_cached_bytes = border.whole("PinnedPool: max_cached_bytes", max_cached_bytes)
+        self._most = max_cached_bytes
+        self._blocks: _Blocks | None = None
+        self._pinned = self._reused = 0
+        self._lock = process_lock()
+
+    @overload
+    def empty(self, shape: Shape, dtype: TypedDType[_ScalarT]) -> npt.NDArray[_ScalarT]: ...
+    # A dtype given as text says nothing to a type checker.
+    @overload
+    def empty(self, shape: Shape, dtype: npt.DTypeLike) -> AnyArray: ...
+    def empty(self, shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
+        """A C-contiguous host array in pinned memory, not initialised: as of `pinned_empty`.
+
+        Raises:
+            OutOfMemoryError: the system cannot pin so much.
+            DTypeError: the dtype holds Python objects.
+        """
+        return array_over(shape, dtype, self._memory)
+
+    def _memory(self, nbytes: int) -> npt.NDArray[np.uint8]:
+        if nbytes > border.LARGEST:
+            return pinned_empty(nbytes, np.uint8)  # which refuses it
+        blocks, driver = self._blocks, current()
+        if blocks is None or blocks.driver is not driver:  # such as of an emulator that ended
+            blocks = self._blocks = _Blocks(driver, self._most)
+        size = _rounded(nbytes)
+        block = blocks.take(size)
+        if block is None:
+            block = pinned_empty(size, np.uint8)
+            with self._lock:
+                self._pinned += 1
+        else:
+            with self._lock:
+                self._reused += 1
+        memory: npt.NDArray[np.uint8] = np.asarray(_Lease(block, blocks))
+        return memory[:nbytes]
+
+    def __repr__(self) -> str:
+        cached, pinned, reused = self.statistics()
+        return f"<PinnedPool {cached} bytes cached, pinned {pinned} times, reused {reused} times>"
+
+    def statistics(self) -> PinnedStatistics:
+        """What lies unused, and how often memory was pinned or lent again."""
+        blocks = self._blocks
+        cached = 0 if blocks is None else blocks.lists.cached_bytes
+        return PinnedStatistics(cached, self._pinned, self._reused)
+
+    def trim(self) -> None:
+        """Give all that lies unused back to the system, which waits for the work of all contexts.
+
+        What is in use goes on; the pool may be used again.
+        """
+        self._blocks = None
+
+
+def _rounded(nbytes: int) -> int:
+    if nbytes <= _MIB:
+        return max(_LEAST_BYTES, 1 << (nbytes - 1).bit_length())
+    return -(-nbytes // _MIB) * _MIB
