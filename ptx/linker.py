@@ -403,9 +403,9 @@ def check_link(inputs: Sequence[LinkInput], target: Target) -> None:
         for each in inputs:
             if each.kind not in (LinkKind.PTX, LinkKind.LTOIR):
                 raise LinkError(
-                    f"linking to PTX, as an emulated device needs it, takes PTX and LTO-IR; "
-                    f"{each.name} is {each.kind.value}, which has machine code: compile its source "
-                    f"for Target.ptx({target.virtual!r})",
+                    f"{each.name} is {each.kind.value}, which does not link to PTX for an emulated "
+                    f"device\n  give PTX or LTO-IR: compile its source for "
+                    f"Target.ptx({target.virtual!r})",
                     "",
                     (),
                 )

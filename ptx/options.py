@@ -337,8 +337,8 @@ class CompileRequest:
         given: object = options
         if not isinstance(given, CompileOptions):
             raise PtxArgumentTypeError(
-                f"options must be CompileOptions, not {type(given).__name__}: those in NVRTC's "
-                "own spelling are CompileOptions.from_flags(...)"
+                f"options must be CompileOptions, not {type(given).__name__}\n"
+                "  for options in NVRTC's spelling use CompileOptions.from_flags(...)"
             )
         expressions = _each("name_expressions", name_expressions, checks.text)
         texts = {} if headers is None else checks.instance_of("headers", headers, Mapping)

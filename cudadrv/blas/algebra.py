@@ -389,8 +389,7 @@ def _arrays(what: str, **given: AnyDeviceArray) -> None:
         border.instance(f"{what}: {name}", array, DeviceArray)
         if not array.is_contiguous:
             raise InvalidValueError(
-                f"{what}: {name}: {array!r} is not C-contiguous: "
-                "give what Stream.contiguous makes of it"
+                f"{what}: {name}: {array!r} is not C-contiguous: give its copy by Stream.contiguous"
             )
 
 

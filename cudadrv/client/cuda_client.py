@@ -42,8 +42,8 @@ class UnknownModuleError(CudadrvError):
 
     def __init__(self, name: str, available: tuple[str, ...]) -> None:
         super().__init__(
-            f"no module is registered as {name!r}; there are: {', '.join(available) or 'none'}. "
-            "Register it first: cudadrv.register_module(name, source)"
+            f"no module is registered as {name!r}; there are: {', '.join(available) or 'none'}\n"
+            "  register it first: cudadrv.register_module(name, source)"
         )
         self.name = name
         self.available = available

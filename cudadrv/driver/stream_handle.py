@@ -157,8 +157,8 @@ class StreamHandle(ChildHandle[CUstream]):
         if self.capture is not None and self.capture is not capture:
             if self.capture.is_open:
                 raise errors.StreamCaptureIsolationError(
-                    f"waiting for the capture of {self}: use memory that is allocated in a "
-                    "capture outside of it once it has ended"
+                    f"waiting for the capture of {self}\n"
+                    "  end the capture before you use its memory outside of it"
                 )
             self.own.precede(wait, capture)
             return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from ptx.emulate.check.findings import Found
 
-_LINE = 120  # a longer first line is two
+_LINE = 100  # a longer first line is two
 _BROKEN = "every later call of this process fails alike: restart the process"
 _BROKEN_EMULATED = (
     "every later call on the device fails alike, until the process or its emulator.session() ends"

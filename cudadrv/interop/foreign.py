@@ -159,8 +159,8 @@ def _memory_by_interface(value: Any) -> _ImportedMemory:
     interface = getattr(value, "__cuda_array_interface__", None)
     if not isinstance(interface, Mapping):
         raise ArgumentTypeError(
-            f"a {type(value).__name__} is not a device array: it has neither __dlpack__ on a CUDA "
-            "device nor __cuda_array_interface__"
+            f"a {type(value).__name__} is not a device array\n"
+            "  give an object with __dlpack__ on a CUDA device or __cuda_array_interface__"
         )
     if interface.get("mask") is not None:
         raise CopyError(f"a {type(value).__name__} with a mask has no counterpart here")

@@ -249,7 +249,7 @@ class KernelParameter:
         if isinstance(value, DeviceArray) and not value.is_contiguous:
             raise self._error(
                 f"is {value!r}, which is not C-contiguous\n"
-                "  give what Stream.contiguous makes of it, or `array.origin` to a kernel that "
+                "  give its copy by Stream.contiguous, or `array.origin` to a kernel that "
                 "takes strides"
             )
         return Argument(value._address, self._memory_kind(value), memory)

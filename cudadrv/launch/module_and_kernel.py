@@ -384,8 +384,8 @@ class Kernel(NotCopyable):
                 break
         if not best:
             raise errors.LaunchConfigError(
-                f"no block of kernel {self.name!r} of at most {most} threads fits {device!r}: "
-                f"{room} bytes of shared memory are left for it"
+                f"no block of kernel {self.name!r} of at most {most} threads fits {device!r}\n"
+                f"  {room} bytes of shared memory are left for it"
             )
         multiprocessors = device.attribute(_OfDevice.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
         return PotentialBlock(best, best_blocks * multiprocessors)

@@ -103,8 +103,9 @@ def _refuse_if_in_use(context: BaseContext) -> None:
     ]
     if held:
         raise ResetRefusedError(
-            f"{context!r} is not reset while {len(held)} arrays of pinned or managed memory are in "
-            "use, which would lose their memory: drop them, all views of them, and pinned pools"
+            f"{context!r} is not reset while {len(held)} arrays of pinned or managed memory are "
+            "in use\n"
+            "  delete them, all views of them, and pinned pools"
         )
 
 

@@ -247,7 +247,7 @@ def test_memory_of_the_host_is_refused_and_its_functions_are_not_asked(
     stream: cudadrv.Stream, library: Library, twice: cudadrv.Launcher
 ) -> None:
     theirs = library.kind(stream.to_device(HOST), device_type=1)
-    with pytest.raises(TypeError, match="a Array is not a device array: it has neither"):
+    with pytest.raises(TypeError, match="a Array is not a device array"):
         stream.import_array(theirs)
     with pytest.raises(ArgumentError, match="argument 0 of kernel 'twice' is of type Array"):
         twice(theirs)

@@ -223,8 +223,8 @@ def test_slices_of_32_bytes_are_written_from_where_loads_bring_them(
 REFUSED = [
     ((5, 40, 8), (2, 1, 8), {}, "it needs 4 to 6 axes, not 3"),
     ((5, 40, 8, 16), (2, 1, 8, 16), {}, r"a slice of 8 channels of UINT16, as in \(N, C/8"),
-    ((5, 40, 8, 8), (2, 3, 8, 8), {}, "give 1 there, and 8 for the last axis"),
-    ((5, 40, 8, 8), (2, 1, 8, 16), {}, "give 1 there, and 8 for the last axis"),
+    ((5, 40, 8, 8), (2, 3, 8, 8), {}, "give 1 for axis 1, and 8 for the last axis"),
+    ((5, 40, 8, 8), (2, 1, 8, 16), {}, "give 1 for axis 1, and 8 for the last axis"),
     ((5, 40, 16, 8), (1, 1, 12, 8), {}, "slices of UINT16 are not a multiple of 8"),
     ((5, 40, 16, 8), (1, 1, 9, 8), {}, "slices of UINT16 are not a multiple of 8"),
     ((5, 40, 8, 8), (2, 1, 8, 8), {"element_strides": (1, 2, 1, 1)}, "ignores that of slices"),
