@@ -56,12 +56,12 @@ def test_a_failure_names_the_call_the_bytes_and_the_device(count: int, code: int
         stream = cudadrv.cuda_context_for(0).default_stream
         device = stream.to_device(host)
         kind = InvalidValueError if code == _REFUSED else CudaError
-        up = f"copying {host.nbytes} bytes from the host to device 0:\n  cuMemcpyHtoDAsync returned"
+        up = rf"copying {host.nbytes} bytes from the host to device 0:\s+cuMemcpyHtoDAsync returned"
         fault = machine.fail("cuMemcpyHtoDAsync", times=None, with_=code)
         with fault, pytest.raises(kind, match=up):
             stream.copy(device, host)
         down = (
-            f"copying {host.nbytes} bytes from device 0 to the host:\n  cuMemcpyDtoHAsync returned"
+            rf"copying {host.nbytes} bytes from device 0 to the host:\s+cuMemcpyDtoHAsync returned"
         )
         with machine.fail("cuMemcpyDtoHAsync", times=None, with_=code):
             for out in (host, np.empty(2 * count, np.float32)[::2]):
