@@ -35,7 +35,7 @@ def test_an_error_says_what_where_and_what_to_do() -> None:
     error = errors.OutOfMemoryError("allocating 5 bytes", call="cuMemAllocAsync", text="no memory")
     assert str(error) == (
         "allocating 5 bytes: cuMemAllocAsync returned CUDA_ERROR_OUT_OF_MEMORY (2)\n  no memory\n"
-        "  free device memory (close arrays, trim arenas), or ask for less"
+        "  free device memory (close arrays, trim arenas), or allocate less"
     )
     assert (error.code, error.call, error.doing) == (2, "cuMemAllocAsync", "allocating 5 bytes")
 

@@ -231,7 +231,7 @@ def _driver(machine: MachineState) -> Iterator[Diagnosis]:
     if machine.driver_fault:
         yield Diagnosis(
             Severity.ERROR, "driver", f"the driver library does not load: {machine.driver_fault}",
-            "install the NVIDIA driver again, or take this file out of the library path",
+            "install the NVIDIA driver again, or remove this file from the library path",
         )  # fmt: skip
     elif machine.driver_code is None:
         yield _no_driver(machine)

@@ -74,7 +74,7 @@ def _driver_not_loaded(error: Exception) -> DriverNotFoundError | DriverLoadErro
     if fault:
         return DriverLoadError(
             f"the CUDA driver library was found, but does not load\n  {fault}\n"
-            "  install the NVIDIA driver again or take this file out of the library path; "
+            "  install the NVIDIA driver again or remove this file from the library path; "
             "or run on the emulator: set CUDADRV_DRIVER=emulator",
             reason=fault,
         )

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from ptx.emulate.check.findings import Found
 
 _LINE = 100  # a longer first line is two
-_BROKEN = "every later call of this process fails alike: restart the process"
+_BROKEN = "every later call of this process fails too: restart the process"
 _BROKEN_EMULATED = (
-    "every later call on the device fails alike, until the process or its emulator.session() ends"
+    "every later call on the device fails too, until the process or its emulator.session() ends"
 )
 
 

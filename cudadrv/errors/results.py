@@ -9,7 +9,7 @@ from .base import CudaError
 
 # fmt: off
 class InvalidValueError(CudaError, result=1, remedy=(
-    "an argument was out of range; see what was being done"
+    "an argument was out of range: see the operation on the first line"
 )):
     """CUDA_ERROR_INVALID_VALUE."""
 
@@ -18,7 +18,7 @@ class InvalidValueError(CudaError, result=1, remedy=(
         return super().__str__() if self.call else self.doing
 
 class OutOfMemoryError(CudaError, result=2, remedy=(
-    "free device memory (close arrays, trim arenas), or ask for less"
+    "free device memory (close arrays, trim arenas), or allocate less"
 )): """CUDA_ERROR_OUT_OF_MEMORY."""
 class NotInitializedError(CudaError, result=3, remedy=(
     "call cudadrv.init() first"
@@ -31,8 +31,8 @@ class ProfilerNotInitializedError(CudaError, result=6): """CUDA_ERROR_PROFILER_N
 class ProfilerAlreadyStartedError(CudaError, result=7): """CUDA_ERROR_PROFILER_ALREADY_STARTED."""
 class ProfilerAlreadyStoppedError(CudaError, result=8): """CUDA_ERROR_PROFILER_ALREADY_STOPPED."""
 class StubLibraryError(CudaError, result=34, remedy=(
-    "the library found is the toolkit's stub; install the NVIDIA driver, or take the stub "
-    "folder out of the library path"
+    "the library found is the toolkit's stub; install the NVIDIA driver, or remove the stub "
+    "folder from the library path"
 )): """CUDA_ERROR_STUB_LIBRARY."""
 class CallRequiresNewerDriverError(CudaError, result=36, remedy=(
     "update the NVIDIA driver"
@@ -108,7 +108,7 @@ class NotFoundError(CudaError, result=500, remedy=(
     'check the name; extern "C" or a name expression gives the mangled one'
 )): """CUDA_ERROR_NOT_FOUND."""
 class NotReadyError(CudaError, result=600, remedy=(
-    "the work is still running: synchronize, or ask again later"
+    "the work is still running: synchronize, or query again later"
 )): """CUDA_ERROR_NOT_READY."""
 class IllegalAddressError(CudaError, result=700, sticky=True, remedy=(
     "a kernel accessed memory outside its allocations; run it on the emulator "
