@@ -122,5 +122,5 @@ def _location(ordinal: int) -> driver.CUmemLocation:
 def _checked(result: tuple[Any, ...]) -> Any:
     code, *values = result
     if code:
-        raise RuntimeError(f"the bare driver answered {code!r}")
+        raise RuntimeError(f"the bare driver returned {code!r}")
     return values[0] if values else None

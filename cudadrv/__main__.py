@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from .cli.command_line import run
+from .cli.command_line import program_name, run
 
 _INTERRUPTED: Final = 130  # a shell's status for SIGINT
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.errno not in _FULL:
             raise
-        print(f"cudadrv: {error.strerror}", file=sys.stderr)
+        print(f"{program_name()}: {error.strerror}", file=sys.stderr)
         _discard_output()
         return 1
     return status

@@ -39,8 +39,8 @@ def refuse_other_ptx() -> None:
     if others:
         warnings.warn(
             f"another distribution has installed {', '.join(others)} into {ptx.__path__[0]}, "
-            "cudadrv's own package ptx. Each hides names of the other: give each an environment "
-            "of its own",
+            "cudadrv's own package ptx\n"
+            "  each hides names of the other: install them in separate environments",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -57,9 +57,9 @@ def _text(reason: str) -> str:
     names = other_distributions()
     anew = "pip install --force-reinstall --no-deps cudadrv"
     remedy = (
-        f"Uninstall what brings it, then install cudadrv anew, as both have files of one name: "
+        f"uninstall the other distribution, then install cudadrv again: "
         f"pip uninstall {' '.join(names)} && {anew}"
         if names
-        else f"Rename or move a file or folder of yours of that name, or install anew: {anew}"
+        else f"rename your file or folder of that name, or install cudadrv again: {anew}"
     )
-    return f"cudadrv needs its own package ptx, but {reason}. {remedy}"
+    return f"cudadrv needs its own package ptx, but {reason}\n  {remedy}"

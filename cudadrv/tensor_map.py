@@ -212,20 +212,20 @@ def check_tensor(array: AnyDeviceArray, modes: TensorModes, least: int = 1) -> N
         raise _refused(array, f"it needs {least} to {most} axes, not {array.ndim}")
     alignment = modes.interleave.nbytes or 16
     if array.ptr % alignment:
-        raise _refused(array, f"it begins at {array.ptr:#x}, no multiple of {alignment} bytes")
+        raise _refused(array, f"it begins at {array.ptr:#x}, not a multiple of {alignment} bytes")
     if not all(1 <= extent <= _MOST_EXTENT for extent in array.shape):
         raise _refused(array, "each axis needs 1 to 2**31 elements")
     strides = array.strides
     if strides[-1] != array.dtype.itemsize and array.shape[-1] > 1:
         raise _refused(
-            array, "the elements of its last axis do not lie one behind the other; give what "
-            "Stream.contiguous makes of it, or its transpose",
+            array, "the elements of its last axis are not contiguous\n"
+            "  give its copy by Stream.contiguous, or its transpose",
         )  # fmt: skip
     for stride in strides[:-1]:
         if not 0 < stride < _MOST_STRIDE or stride % alignment:
             raise _refused(
                 array, f"the strides {strides[:-1]} must be multiples of {alignment} bytes above 0 "
-                "and below 2**40; pad the rows, as Stream.empty_pitched does",
+                "and below 2**40\n  pad the rows, as Stream.empty_pitched does",
             )  # fmt: skip
     if modes.interleave:
         _check_slices(array, modes)
@@ -251,8 +251,8 @@ def checked_box(array: AnyDeviceArray, box: Sequence[int], modes: TensorModes) -
     found = _numbers(array, "box", box, array.ndim, 1, _MOST_BOX)
     if modes.interleave and (found[1], found[-1]) != (1, modes.channels):
         raise _refused(
-            array, f"box={found}: along axis 1 one slice is copied, and it is copied whole: "
-            f"give 1 there, and {modes.channels} for the last axis",
+            array, f"box={found}: exactly one slice is copied along axis 1\n"
+            f"  give 1 for axis 1, and {modes.channels} for the last axis",
         )  # fmt: skip
     _check_row(array, modes.driver_axes(found)[-1], modes, f"box={found}")
     return found
@@ -349,9 +349,10 @@ def _check_row(array: AnyDeviceArray, count: int, modes: TensorModes, given: str
     row, span = count * modes.element.nbytes, modes.swizzle.nbytes
     if row % 16 and modes.interleave:  # the driver's rule, which the manual lacks
         least = 16 // modes.element.nbytes
-        raise _refused(array, f"{given}: slices of {modes.element.name} are no multiple of {least}")
+        what = f"slices of {modes.element.name} are not a multiple of {least}"
+        raise _refused(array, f"{given}: {what}")
     if row % 16:
-        raise _refused(array, f"{given}: a row of {row} bytes is no multiple of 16")
+        raise _refused(array, f"{given}: a row of {row} bytes is not a multiple of 16")
     if span and row > span and not modes.interleave:
         raise _refused(
             array, f"{given}: a row of {row} bytes is longer than the {span} of "
@@ -373,8 +374,8 @@ def _element_of(array: AnyDeviceArray, element: TensorElement | None) -> TensorE
         found = TensorElement.UINT8  # floats of 8 bits
     if found is None:
         raise DTypeError(
-            f"a tensor map over {array!r}: tensors have integers of 8 to 64 bits, float16, "
-            "bfloat16, float32 and float64; view the array as one of them"
+            f"a tensor map over {array!r}: there is no tensor element of its dtype\n"
+            "  view the array as integers of 8 to 64 bits, float16, bfloat16, float32 or float64"
         )
     return found
 

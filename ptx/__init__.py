@@ -68,8 +68,9 @@ else:
             import warnings
 
             warnings.warn(
-                f"ptx is cudadrv's package here, and has no {name}. {', '.join(_hidden)} has a "
-                "package of that name, too: give each an environment of its own",
+                f"ptx is cudadrv's package here, and has no {name}\n"
+                f"  {', '.join(_hidden)} has a package ptx, too: install them in separate "
+                "environments",
                 RuntimeWarning,
                 stacklevel=3,
             )

@@ -68,23 +68,23 @@ class ArgumentChecks:
             # What has no index fails.
             return index(value)  # type: ignore[arg-type]
         except TypeError:
-            raise self.wrong_type(where, value, "give a whole number") from None
+            raise self.wrong_type(where, value, "give an integer") from None
         except Exception as error:  # whatever the object raises
-            raise self.wrong_type(where, value, "give a whole number") from error
+            raise self.wrong_type(where, value, "give an integer") from error
 
     def int_in_range(self, where: str, value: object, least: int = 0, most: int = LARGEST) -> int:
         """Return the value, an integer of a range, as Python's."""
         number = self.integer(where, value)
         if not least <= number <= most:
             raise self.value_error(
-                f"{where} is {shown(number)}: give a whole number of {least} to {most}"
+                f"{where} is {shown(number)}: give an integer of {least} to {most}"
             )
         return number
 
     def int_pair(self, where: str, value: object) -> tuple[int, int]:
         """Return a compute capability or a version: two integers."""
         if not isinstance(value, tuple) or len(value) != 2:
-            raise self.wrong_type(where, value, "give two whole numbers, such as (9, 0)")
+            raise self.wrong_type(where, value, "give two integers, such as (9, 0)")
         return self.integer(where, value[0]), self.integer(where, value[1])
 
     def real(self, where: str, value: object) -> float:

@@ -142,7 +142,8 @@ def nearest_target(compute_capability: tuple[int, int], kind: ImageKind = ImageK
     known = supported_targets(kind)
     raise UnsupportedTargetError(
         f"NVRTC {_dotted(nvrtc.version)} makes no {kind.value} for a device of compute "
-        f"capability {major}.{minor}: it knows {_listed(known)}. Install an NVRTC that knows it",
+        f"capability {major}.{minor}: it knows {_listed(known)}\n"
+        "  install an NVRTC that knows it",
         None,
         known,
     )
@@ -167,8 +168,8 @@ def choose_target(compute_capability: tuple[int, int], driver_version: tuple[int
     if version > driver_version:
         raise UnsupportedTargetError(
             f"NVRTC {_dotted(version)} does not know {cubin.arch}, and the driver, of CUDA "
-            f"{_dotted(driver_version)}, refuses PTX from a newer NVRTC than itself. Either "
-            f"install an NVRTC that knows {cubin.arch}, or update the driver to CUDA "
+            f"{_dotted(driver_version)}, rejects its PTX\n"
+            f"  install an NVRTC that knows {cubin.arch}, or update the driver to CUDA "
             f"{_dotted(version)} or newer",
             cubin,
             supported_targets(),

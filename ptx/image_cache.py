@@ -243,7 +243,7 @@ class ImageCache:
         image = self._build(request)
         if settled and self._still_holds(key, request):
             return Made(image, lasting=True)
-        log(INFO, "%s is not kept: a header changed while it was compiled", request.name)
+        log(INFO, "%s is not stored: a header changed while it was compiled", request.name)
         return Made(image, lasting=False)
 
     def _still_holds(self, key: Key, request: CompileRequest) -> bool:

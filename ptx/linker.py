@@ -202,7 +202,7 @@ def _kind_of(data: bytes, name: str) -> LinkKind:
     if b".version" in data[:4096]:
         return LinkKind.PTX
     raise ImageFormatError(
-        f"{name} is nothing that is linked: give PTX, a cubin, LTO-IR, a fatbin, an object file "
+        f"{name} cannot be linked: give PTX, a cubin, LTO-IR, a fatbin, an object file "
         "or an archive"
     )
 
@@ -229,7 +229,7 @@ class Linker(_nvrtc.InUse):
             # nvJitLinkResult nvJitLinkCreate(nvJitLinkHandle *, uint32_t, const char **options)
             self._handle = self._api.create(len(self._options), self._options)
         except self._api.nvJitLinkError as error:
-            message = f"nvJitLink refuses its options {' '.join(options)}: {error}"
+            message = f"nvJitLink rejects its options {' '.join(options)}: {error}"
             raise LinkError(message, "", options) from error
 
     def _destroy(self) -> None:
@@ -244,7 +244,7 @@ class Linker(_nvrtc.InUse):
             #                                  const void *data, size_t size, const char *name)
             self._api.add_data(self._handle, _INPUT[given.kind], data, len(data), name)
         except self._api.nvJitLinkError as error:
-            message = f"nvJitLink does not take {name!r} as {given.kind.value}: {error}"
+            message = f"nvJitLink does not accept {name!r} as {given.kind.value}: {error}"
             raise LinkError(message, self._error_log(), self._options) from error
 
     def complete(self) -> None:
@@ -403,9 +403,9 @@ def check_link(inputs: Sequence[LinkInput], target: Target) -> None:
         for each in inputs:
             if each.kind not in (LinkKind.PTX, LinkKind.LTOIR):
                 raise LinkError(
-                    f"linking to PTX, as an emulated device needs it, takes PTX and LTO-IR; "
-                    f"{each.name} is {each.kind.value}, which has machine code: compile its source "
-                    f"for Target.ptx({target.virtual!r})",
+                    f"{each.name} is {each.kind.value}, which does not link to PTX for an emulated "
+                    f"device\n  give PTX or LTO-IR: compile its source for "
+                    f"Target.ptx({target.virtual!r})",
                     "",
                     (),
                 )

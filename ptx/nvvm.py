@@ -201,7 +201,7 @@ def _fault_of_layout(layout: str) -> str | None:
         sizes = [int(size) for size in piece.split(":")[1:] if size.isdecimal()]
         needed = sizes[1:3] if piece.startswith("p") else sizes
         if not _PIECE.fullmatch(piece) or (piece[0] in "pivfa" and needed != sorted(needed)):
-            return f"{layout!r} has {piece!r}, which is no part of one"
+            return f"{layout!r} has {piece!r}, which is not part of a data layout"
     return None
 
 
@@ -247,7 +247,7 @@ class NvvmProgram(_nvrtc.InUse):
         try:
             add(self._handle, data, len(data), name)
         except api.nvvmError as error:
-            raise self._refused(f"libNVVM does not take {name!r}", error) from error
+            raise self._refused(f"libNVVM does not accept {name!r}", error) from error
 
     def compile(self) -> bytes:
         """Verify and compile what was added."""

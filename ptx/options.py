@@ -60,7 +60,7 @@ def sort_flags(flags: Iterable[str], fields: Mapping[str, str]) -> SortedFlags:
                 texts[field] = value
             case "fmad" | "ftz" | "prec_div" | "prec_sqrt" as field:
                 if value not in _BOOLEANS:
-                    raise PtxArgumentValueError(f"option {flag!r}: give true or false behind =")
+                    raise PtxArgumentValueError(f"option {flag!r}: give true or false after =")
                 switches[field] = _BOOLEANS[value]
             case "use_fast_math" | "lineinfo" | "debug" as field:
                 switches[field] = True
@@ -337,8 +337,8 @@ class CompileRequest:
         given: object = options
         if not isinstance(given, CompileOptions):
             raise PtxArgumentTypeError(
-                f"options must be CompileOptions, not {type(given).__name__}: those in NVRTC's "
-                "own spelling are CompileOptions.from_flags(...)"
+                f"options must be CompileOptions, not {type(given).__name__}\n"
+                "  for options in NVRTC's spelling use CompileOptions.from_flags(...)"
             )
         expressions = _each("name_expressions", name_expressions, checks.text)
         texts = {} if headers is None else checks.instance_of("headers", headers, Mapping)

@@ -91,4 +91,4 @@ class KernelSignature:
                 None if block == "-" else (x, y, z),
             )
         except (ValueError, KeyError) as error:
-            raise PtxArgumentValueError(f"{line!r} is no line of a signature") from error
+            raise PtxArgumentValueError(f"{line!r} is not a line of a signature") from error

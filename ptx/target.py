@@ -143,8 +143,8 @@ def _spelled(text: str, kind: ImageKind | None) -> Target:
     match = re.fullmatch(_SPELLING, checks.instance_of("an architecture", text, str))
     if match is None:
         raise PtxArgumentValueError(
-            f"{shown(text)} is not an architecture: expected such as 'compute_90', 'sm_90', "
-            "'sm_90a', 'sm_100f' or 'lto_90'"
+            f"{shown(text)} is not an architecture\n"
+            "  give one such as 'compute_90', 'sm_90', 'sm_90a', 'sm_100f' or 'lto_90'"
         )
     prefix, number, suffix = match.groups()
     return Target(kind or _KIND_OF_PREFIX[prefix], int(number), suffix)

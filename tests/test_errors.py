@@ -28,14 +28,14 @@ def test_every_result_of_the_binding_has_a_class_of_its_own(result: int) -> None
 def test_a_result_that_is_not_known_keeps_its_code() -> None:
     error = CudaError.for_code(12345)("work", call="cuNew", code=12345, text="new fault")
     assert type(error) is CudaError
-    assert str(error) == "work: cuNew answered CUresult (12345)\n  new fault"
+    assert str(error) == "work: cuNew returned CUresult (12345)\n  new fault"
 
 
 def test_an_error_says_what_where_and_what_to_do() -> None:
     error = errors.OutOfMemoryError("allocating 5 bytes", call="cuMemAllocAsync", text="no memory")
     assert str(error) == (
-        "allocating 5 bytes: cuMemAllocAsync answered CUDA_ERROR_OUT_OF_MEMORY (2)\n  no memory\n"
-        "  free device memory (close arrays, trim arenas), or ask for less"
+        "allocating 5 bytes: cuMemAllocAsync returned CUDA_ERROR_OUT_OF_MEMORY (2)\n  no memory\n"
+        "  free device memory (close arrays, trim arenas), or allocate less"
     )
     assert (error.code, error.call, error.doing) == (2, "cuMemAllocAsync", "allocating 5 bytes")
 
@@ -142,7 +142,7 @@ def test_a_target_that_nothing_can_be_made_for_is_an_error_of_both_packages(
 def test_a_long_error_stands_on_short_lines() -> None:
     error = errors.IllegalAddressError("work " * 25, call="cuCall", text="what the driver said")
     assert str(error).split("\n")[1:3] == [
-        "  cuCall answered CUDA_ERROR_ILLEGAL_ADDRESS (700)", "  what the driver said",
+        "  cuCall returned CUDA_ERROR_ILLEGAL_ADDRESS (700)", "  what the driver said",
     ]  # fmt: skip
     assert all(len(line) < 150 for line in str(error).split("\n"))
 

@@ -43,8 +43,8 @@ def test_another_package_named_ptx_is_told_at_the_import_with_what_to_do(tmp_pat
     (other / "ptx_assembler-1.0.dist-info" / "top_level.txt").write_text("ptx\n")
     assert error_of("import cudadrv", other, ROOT) == (
         "cudadrv needs its own package ptx, but Python finds another one of that name, "
-        f"{other}/ptx/__init__.py. Uninstall what brings it, then install cudadrv anew, as both "
-        "have files of one name: pip uninstall ptx-assembler && "
+        f"{other}/ptx/__init__.py\n  uninstall the other distribution, then install "
+        "cudadrv again: pip uninstall ptx-assembler && "
         "pip install --force-reinstall --no-deps cudadrv\n"
     )
 
@@ -52,7 +52,7 @@ def test_another_package_named_ptx_is_told_at_the_import_with_what_to_do(tmp_pat
 def test_a_file_of_the_users_own_named_ptx_is_told_to_be_renamed(tmp_path: Path) -> None:
     (tmp_path / "ptx.py").write_text("")
     told = error_of("import cudadrv", tmp_path, ROOT)
-    assert f"another one of that name, {tmp_path}/ptx.py. Rename or move a file" in told
+    assert f"another one of that name, {tmp_path}/ptx.py\n  rename your file" in told
 
 
 def test_another_ptx_that_was_imported_before_is_told(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_modules_of_another_distribution_in_the_same_folder_are_warned_of(tmp_pa
     told = output_of("import cudadrv; print('imported')", copy)
     assert "RuntimeWarning: another distribution has installed assembly.py into" in told
     assert f"{copy}/ptx, cudadrv's own package" in told
-    assert "give each an environment of its own" in told
+    assert "install them in separate environments" in told
     assert told.endswith("imported\n")
 
 
@@ -108,8 +108,8 @@ def test_a_name_of_another_ptx_that_cudadrvs_hides_is_told_with_what_to_do(
     (other / "ptx_assembler-1.0.dist-info" / "top_level.txt").write_text("ptx\n")
     told = output_of(code, ROOT, other)
     assert "RuntimeWarning: ptx is cudadrv's package here, and has no assemble" in told
-    assert "ptx-assembler has a package of that name, too" in told
-    assert "give each an environment of its own" in told
+    assert "ptx-assembler has a package ptx, too" in told
+    assert "install them in separate environments" in told
     assert told.splitlines()[-1].startswith(("AttributeError: module 'ptx'", "ImportError"))
 
 
@@ -117,7 +117,7 @@ def test_a_ptx_that_is_not_there_is_told(tmp_path: Path) -> None:
     (tmp_path / "cudadrv").symlink_to(ROOT / "cudadrv")
     (tmp_path / "ptx.py").write_text("raise ModuleNotFoundError('No module named ptx')\n")
     told = error_of("import cudadrv", tmp_path)
-    assert told.startswith("cudadrv needs its own package ptx, but it cannot be imported. ")
+    assert told.startswith("cudadrv needs its own package ptx, but it cannot be imported\n  ")
 
 
 def test_a_folder_without_python_files_is_told(

@@ -297,7 +297,7 @@ class LinearAlgebra(NotCopyable):
 
         Raises:
             NotPositiveDefiniteError: with the row at which it stopped.
-            StreamCaptureUnsupportedError: within a capture: the result must be looked at.
+            StreamCaptureUnsupportedError: within a capture: the result must be read on the host.
             InvalidValueError, DTypeError, WrongDeviceError: as `gemm`.
         """
         _arrays("potrf", a=a)
@@ -306,7 +306,7 @@ class LinearAlgebra(NotCopyable):
             raise InvalidValueError(f"potrf of a matrix of {a.shape}: it must be square")
         if self.stream.capturing:
             raise StreamCaptureUnsupportedError(
-                "potrf in a capture: whether the matrix is positive definite must be looked at"
+                "potrf in a capture: the host must read whether the matrix is positive definite"
             )
         held = self._order((), (a,))
         if a.size and (order := self._routines.potrf(a)):
@@ -389,8 +389,7 @@ def _arrays(what: str, **given: AnyDeviceArray) -> None:
         border.instance(f"{what}: {name}", array, DeviceArray)
         if not array.is_contiguous:
             raise InvalidValueError(
-                f"{what}: {name}: {array!r} does not lie in C order, one element behind the other: "
-                "give what Stream.contiguous makes of it"
+                f"{what}: {name}: {array!r} is not C-contiguous: give its copy by Stream.contiguous"
             )
 
 

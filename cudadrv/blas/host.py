@@ -101,8 +101,8 @@ class HostRoutines:
     def _read(self, array: AnyDeviceArray) -> AnyArray:
         if self._stream.capturing:
             raise StreamCaptureUnsupportedError(
-                "linear algebra in a capture on the emulator: it runs on the host, which a graph "
-                "cannot replay; call it outside the capture"
+                "linear algebra in a capture on the emulator, where it runs on the host\n"
+                "  call it outside the capture"
             )
         return self._stream.to_host(array)
 

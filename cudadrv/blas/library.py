@@ -194,7 +194,7 @@ class LibraryRoutines:
             self._call(factorise, handle, _UPPER, n, a.ptr, n, work.ptr, room, info.ptr)
             order = int(self._stream.to_host(info)[0])
         if order < 0:
-            raise DriverCallFailed(f"cusolverDn potrf refused its argument {-order}")
+            raise DriverCallFailed(f"cusolverDn potrf rejected its argument {-order}")
         return order
 
     def _scale(self, out: AnyDeviceArray, beta: float) -> None:
@@ -225,8 +225,8 @@ class LibraryRoutines:
                 raise DriverCallFailed(f"{name} on {self._stream!r}: {error}") from error
             except RuntimeError as error:  # the bindings found no library to call
                 raise RuntimeDependencyUnavailable(
-                    f"linear algebra found nvmath-python, but not cuBLAS or cuSOLVER ({error}): "
-                    "pip install nvmath-python[cu13], or [cu12] for CUDA 12"
+                    f"linear algebra found nvmath-python, but not cuBLAS or cuSOLVER: {error}\n"
+                    "  pip install nvmath-python[cu13], or [cu12] for CUDA 12"
                 ) from error
 
     def _loaded(self) -> Libraries:

@@ -12,28 +12,46 @@ from pathlib import Path
 import ptx
 from ptx.prewarming import Prewarmed, prewarm
 
-from .command_line import Commands, positive, print_table
+from .command_line import Commands, add_command, positive, print_table
 from .compile import add_compile_options, requests_of
 
 
 def add_to(commands: Commands) -> None:
     """Add the command and its actions."""
-    parser = commands.add_parser("cache", help="the cache of compiled images")
+    wrong = {"2": "the command line is wrong"}
+    parser = add_command(
+        commands, "cache", "Show, clear, verify or fill the cache of compiled images.",
+        example="info", statuses={"0": "done", "1": "see the action's --help", **wrong},
+    )  # fmt: skip
     actions = parser.add_subparsers(required=True, metavar="ACTION")
-    info = actions.add_parser("info", help="what it holds and what it saved")
+    info = add_command(
+        actions, "info", "Show the cache's content, and the time that it saved.",
+        example="--json", statuses={"0": "printed", **wrong},
+    )  # fmt: skip
     info.add_argument("--json", action="store_true", help="print it as JSON")
     info.set_defaults(run=lambda options: run_info(options.json))
 
-    clear = actions.add_parser("clear", help="remove every entry")
+    clear = add_command(
+        actions, "clear", "Remove every entry of the cache.",
+        example="", statuses={"0": "removed", **wrong},
+    )  # fmt: skip
     clear.set_defaults(run=lambda options: run_clear())
 
-    verify = actions.add_parser("verify", help="read every entry and name the damaged ones")
+    verify = add_command(
+        actions, "verify", "Read every entry of the cache, and list the damaged ones.",
+        example="--remove",
+        statuses={"0": "no entry is damaged", "1": "entries are damaged", **wrong},
+    )  # fmt: skip
     verify.add_argument("--remove", action="store_true", help="remove the damaged ones")
     verify.set_defaults(run=lambda options: run_verify(options.remove))
 
-    prewarm = actions.add_parser("prewarm", help="compile ahead of time what a list names")
+    prewarm = add_command(
+        actions, "prewarm", "Compile the images of a list into the cache.",
+        example="kernels.txt --jobs 4",
+        statuses={"0": "every image is ready", "1": "an image or the list failed", **wrong},
+    )  # fmt: skip
     prewarm.add_argument(
-        "list", type=Path, metavar="LIST", help="a line an image: FILE.cu [options]"
+        "list", type=Path, metavar="LIST", help="one line per image: FILE.cu [options of compile]"
     )
     prewarm.add_argument("--jobs", type=positive, default=1, metavar="N", help="processes")
     prewarm.set_defaults(run=lambda options: run_prewarm(options.list, options.jobs))
@@ -57,7 +75,7 @@ def run_info(as_json: bool) -> int:
         ("linked", str(life.linked)),
         ("time saved", f"{life.saved_ms / 1e3:.1f} s"),
         ("evicted", str(life.evicted)),
-        ("refused as damaged", str(life.refused)),
+        ("rejected as damaged", str(life.refused)),
         ("writes that failed", str(life.failed)),
     ]
     print_table("image cache", ("what", "value"), rows)

@@ -18,19 +18,18 @@ from ..emulator.timeline.schedule import ORDERS, read_schedule
 from ..errors import ArgumentValueError, CudadrvError
 from ..sessions.session import session
 from ..version import VERSION
-from .command_line import Commands, positive
+from .command_line import Commands, add_command, positive, program_name
 from .script import run_module, run_script, why_no_module
 
 _REFUSED: Final = 2  # argparse's status for a wrong command line
 FOUND: Final = 66
 """The status where something was found: no usual one of a script."""
-_STATUSES: Final = f"""\
-exit status:
-  0      the script ended well, and nothing was found
-  {FOUND}     something was found, and the script did not fail for another reason
-  2      the command line is wrong; no script has run
-  other  the script's own status: 1 if an exception ended it
-"""
+_STATUSES: Final = {
+    "0": "the script succeeded, and there are no findings",
+    str(FOUND): "there are findings, and the script did not fail for another reason",
+    "2": "the command line is wrong; no script has run",
+    "other": "the script's own status: 1 if an exception ended it",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +56,31 @@ class CheckOptions:
 
 def add_to(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser(
-        "check",
-        help="run a script on the emulator, with what it does checked while it runs",
-        epilog=_STATUSES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = add_command(
+        commands, "check",
+        "Run a script on the emulator, and report races and other faults of its kernels.",
+        example="--checks race,init script.py",
+        statuses=_STATUSES,
         usage="%(prog)s [options] SCRIPT|-m MODULE [arguments]",
-    )
+    )  # fmt: skip
     add = parser.add_argument
     add("--checks", metavar="NAMES", help=f"some of {','.join(CHECKS)} (default: all; assemble "
         "where nvJitLink is installed)")  # fmt: skip
-    add("--order", metavar="ORDER", help="immediate, late or random (docs/orders.md)")
+    add("--order", metavar="ORDER", help="immediate, late (finds missing waits) or random")
     add("--seed", type=int, metavar="N", help="the seed of --order random")
     add("--devices", type=positive, default=1, metavar="N", help="default: 1")
-    add("--json", action="store_true", help="print what was found as JSON")
-    add("--sarif", type=Path, metavar="FILE", help="write it as SARIF 2.1.0 as well")
-    add("--suppressions", type=Path, metavar="FILE", help="what is known and not told")
+    add("--json", action="store_true", help="print the findings as JSON")
+    add("--sarif", type=Path, metavar="FILE", help="also write the findings as SARIF 2.1.0")
+    add(
+        "--suppressions",
+        type=Path,
+        metavar="FILE",
+        help="a file of known findings, which are not reported",
+    )
     add("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE",
         help="run a module, as python -m does")  # fmt: skip
-    add("script", nargs="?", metavar="SCRIPT")
-    add("arguments", nargs=argparse.REMAINDER, help="what it is given")
+    add("script", nargs="?", metavar="SCRIPT", help="a Python file")
+    add("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
     parser.set_defaults(run=_run)
 
 
@@ -143,7 +147,9 @@ def _session(
     if options.order is not None:
         chosen = read_schedule(options.order)
         if chosen.name == "held":
-            raise ArgumentValueError(f"{options.order!r} is no order: {', '.join(ORDERS)}")
+            raise ArgumentValueError(
+                f"{options.order!r} is not an order: use one of {', '.join(ORDERS)}"
+            )
         order = chosen.name
         if ":" in options.order:
             if seed is not None:
@@ -161,7 +167,7 @@ def _why_no_script(script: str) -> str:
 
 def _refused(text: str) -> int:
     """Print in one line why no script runs."""
-    print(f"cudadrv check: {text}", file=sys.stderr)
+    print(f"{program_name()} check: {text}", file=sys.stderr)
     return _REFUSED
 
 
@@ -173,7 +179,7 @@ def _print(emulator: Emulator, checks: Sequence[str]) -> None:
     for unused in emulator.unused_suppressions:
         print(f"unused suppression: {unused}", file=sys.stderr)
     benign = len(every) - len(found)
-    apart = f", {benign} that may be meant so" if benign else ""
+    apart = f", {benign} likely intentional" if benign else ""
     hidden = emulator.checks.suppressions.hidden
     apart += f", {hidden} suppressed" if hidden else ""
     print(f"{len(found)} found by {', '.join(checks)}{apart}", file=sys.stderr)

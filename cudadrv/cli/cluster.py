@@ -15,7 +15,7 @@ from ..cluster.executor import GpuExecutor
 from ..cluster.worker_report import WorkerReport
 from ..errors import CudadrvError, RuntimeDependencyUnavailable
 from ..pool.tile import current_tile
-from .command_line import Commands, positive, print_table
+from .command_line import Commands, add_command, positive, print_table, program_name
 from .selftest import Report, selftest_of
 
 _COLUMNS: Final = (
@@ -60,9 +60,15 @@ class Checked:
 
 def add_to(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser(
-        "cluster", help="workers on this host or a Dask cluster: devices, scores, self-tests"
-    )
+    parser = add_command(
+        commands, "cluster",
+        "Test the workers of this host or of a Dask cluster: devices, scores, self-tests.",
+        example="--devices 2 --no-selftest",
+        statuses={
+            "0": "every worker passed", "1": "a worker failed, or there is none",
+            "2": "the command line is wrong",
+        },
+    )  # fmt: skip
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
         "--devices", type=positive, metavar="N",
@@ -71,7 +77,7 @@ def add_to(commands: Commands) -> None:
     where.add_argument(
         "--scheduler", metavar="ADDRESS", help="a Dask scheduler, such as tcp://host:8786"
     )
-    parser.add_argument("--no-selftest", action="store_true", help="only look")
+    parser.add_argument("--no-selftest", action="store_true", help="list the workers only")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
     parser.set_defaults(run=_run)
 
@@ -81,7 +87,7 @@ def _run(options: argparse.Namespace) -> int:
         with _executor(options.devices, options.scheduler) as executor:
             found = look(executor, test=not options.no_selftest)
     except (CudadrvError, OSError) as error:
-        print(f"cluster: {error}", file=sys.stderr)
+        print(f"{program_name()} cluster: {error}", file=sys.stderr)
         return 1
     if options.json:
         print(json.dumps([_as_json(each) for each in found], indent=2))
@@ -139,4 +145,4 @@ def _print(found: Sequence[Checked]) -> None:
         for step in each.test.steps if each.test is not None else ():
             if not step.ok:
                 print(f"failed on {each.worker.name}: {step.name}: {step.detail}")
-    print(f"{sum(each.is_ok for each in found)} of {len(found)} workers are well")
+    print(f"{sum(each.is_ok for each in found)} of {len(found)} workers passed")

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from pathlib import PurePath
 from typing import Final, TypeAlias
 
 from ..version import VERSION
 
 # argparse has no public name for the result of `add_subparsers`.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-# The commands, and the modules that add them.
-_COMMANDS: Final[Mapping[str, str]] = {
+COMMANDS: Final[Mapping[str, str]] = {
     "selftest": "selftest",
     "info": "info",
     "doctor": "doctor",
@@ -28,13 +29,35 @@ _COMMANDS: Final[Mapping[str, str]] = {
     "explore": "explore",
     "cache": "cache",
 }
+"""The commands, and the modules that add them."""
+_WRONG: Final = 2  # argparse's status for a wrong command line
 
 
 def run(arguments: Sequence[str]) -> int:
     """Parse the arguments, run the command and return the exit status."""
-    options = make_parser(arguments[0] if arguments else None).parse_args(arguments)
+    parser = make_parser(arguments[0] if arguments else None)
+    if not arguments:
+        parser.print_help()
+        return 0
+    named = (*COMMANDS, "completion")
+    if arguments[0] not in named and not arguments[0].startswith("-"):
+        close = difflib.get_close_matches(arguments[0], named, 1)
+        meant = f": did you mean {close[0]}?" if close else ""
+        print(
+            f"{parser.prog}: there is no command {arguments[0]!r}{meant}\n"
+            f"  {parser.prog} --help lists the commands",
+            file=sys.stderr,
+        )
+        return _WRONG
+    options = parser.parse_args(arguments)
     status: int = options.run(options)
     return status
+
+
+def program_name() -> str:
+    """Return the program name that the user typed: `cudadrv` or `python -m cudadrv`."""
+    is_module = PurePath(sys.argv[0]).parts[-2:] == ("cudadrv", "__main__.py")
+    return "python -m cudadrv" if is_module else "cudadrv"
 
 
 def make_parser(command: str | None = None) -> argparse.ArgumentParser:
@@ -42,14 +65,50 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
 
     Only the named command is imported: `emulate` imports next to nothing.
     """
-    parser = argparse.ArgumentParser(prog="python -m cudadrv", description="The CUDA driver layer.")
+    parser = argparse.ArgumentParser(
+        prog=program_name(),
+        description="Tools of the CUDA driver layer cudadrv: the installation, compiling and "
+        "running kernels, and checks on the emulator.",
+        epilog="%(prog)s COMMAND --help describes a command, with an example and its exit status.",
+    )
     parser.add_argument("--version", action="version", version=f"cudadrv {VERSION}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for name, module in _COMMANDS.items():
-        if command == name or command not in _COMMANDS:
+    for name, module in COMMANDS.items():
+        if command == name or command not in COMMANDS:
             import_module(f".{module}", __package__).add_to(commands)
     _add_completion(commands, parser)
     return parser
+
+
+def add_command(
+    commands: Commands,
+    name: str,
+    description: str,
+    *,
+    example: str,
+    statuses: Mapping[str, str],
+    usage: str | None = None,
+) -> argparse.ArgumentParser:
+    """Add a command; return its parser.
+
+    Args:
+        description: a sentence; the list of all commands shows it without its full stop.
+        example: the words after the command's name.
+        statuses: the meaning of each exit status.
+    """
+    width = max(map(len, statuses))
+    lines = [f"  {status.ljust(width)}  {meaning}" for status, meaning in statuses.items()]
+    shown = description[0].lower() + description[1:].removesuffix(".")
+    return commands.add_parser(
+        name,
+        help=shown.replace("%", "%%"),
+        description=description.replace("%", "%%"),
+        epilog="\n".join(
+            ["example:", f"  %(prog)s {example}".rstrip(), "", "exit status:", *lines]
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage=usage,
+    )
 
 
 def positive(text: str) -> int:
@@ -64,24 +123,29 @@ def positive(text: str) -> int:
     return number
 
 
-_SHELLS = ("bash", "zsh", "tcsh")
+_SHELLS: Final = ("bash", "zsh", "tcsh", "fish")
 
 
 def _add_completion(commands: Commands, parser: argparse.ArgumentParser) -> None:
     """Add the command ``completion``, which completes all commands of the parser."""
-    completion = commands.add_parser(
-        "completion", help='a shell\'s completions of `cudadrv`: eval "$(cudadrv completion bash)"'
-    )
+    completion = add_command(
+        commands, "completion", "Print the code that completes `cudadrv` in a shell.",
+        example='bash\n\nuse it in bash:\n  eval "$(cudadrv completion bash)"',
+        statuses={"0": "printed", "1": "shtab is missing, or too old for this shell"},
+    )  # fmt: skip
     completion.add_argument("shell", choices=_SHELLS)
     completion.set_defaults(run=lambda options: _run_completion(parser, options.shell))
 
 
 def _run_completion(parser: argparse.ArgumentParser, shell: str) -> int:
-    """Print the shell's code; return 1 if shtab is not installed."""
+    """Print the shell's code; return 1 if shtab is not installed, or does not know the shell."""
     try:
         import shtab
     except ModuleNotFoundError:
         print('completion needs shtab: pip install "cudadrv[cli]"', file=sys.stderr)
+        return 1
+    if shell not in shtab.SUPPORTED_SHELLS:
+        print(f"completion for {shell} needs a newer shtab: pip install -U shtab", file=sys.stderr)
         return 1
     parser.prog = "cudadrv"
     print(shtab.complete(parser, shell))
@@ -90,6 +154,9 @@ def _run_completion(parser: argparse.ArgumentParser, shell: str) -> int:
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print rows under a title: with rich on a terminal, else in plain columns."""
+    if not rows:
+        print(f"{title}: none")
+        return
     if not sys.stdout.isatty():
         _print_plain(title, columns, rows)
         return

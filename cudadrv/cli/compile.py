@@ -11,7 +11,7 @@ import ptx
 from ..driver.device import list_devices
 from ..errors import CudadrvError
 from ..stream import cuda_context_for
-from .command_line import Commands, print_table
+from .command_line import Commands, add_command, print_table
 
 FAULTS = (OSError, ValueError, ptx.PtxError, CudadrvError)
 """What a file or a device may raise."""
@@ -25,7 +25,14 @@ _SUFFIX = {
 
 def add_to(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser("compile", help="compile a CUDA C++ file to an image file")
+    parser = add_command(
+        commands, "compile", "Compile a CUDA C++ file to an image file.",
+        example="twice.cu --target compute_80 --out twice.ptx",
+        statuses={
+            "0": "every image was written", "1": "the source does not compile, or a file fails",
+            "2": "the command line is wrong",
+        },
+    )  # fmt: skip
     add_compile_options(parser)
     parser.add_argument("--out", type=Path, metavar="FILE", help="default: beside the source")
     parser.set_defaults(run=run_compile)
@@ -33,7 +40,7 @@ def add_to(commands: Commands) -> None:
 
 def add_compile_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of a compilation; lines of a prewarm list have them, too."""
-    parser.add_argument("file", type=Path, metavar="FILE.cu")
+    parser.add_argument("file", type=Path, metavar="FILE.cu", help="the source")
     parser.add_argument(
         "--target",
         action="append",
@@ -53,14 +60,23 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--name", action="append", default=[], metavar="EXPR", help='a name expression: "f<float>"'
     )
-    parser.add_argument("-I", dest="include", action="append", default=[], metavar="FOLDER")
-    parser.add_argument("-D", dest="define", action="append", default=[], metavar="NAME[=TEXT]")
-    parser.add_argument("--std", default="c++17")
-    parser.add_argument("--use-fast-math", action="store_true")
+    parser.add_argument(
+        "-I",
+        dest="include",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="a folder of headers",
+    )
+    parser.add_argument(
+        "-D", dest="define", action="append", default=[], metavar="NAME[=TEXT]", help="a macro"
+    )
+    parser.add_argument("--std", default="c++17", help="the C++ standard; default: c++17")
+    parser.add_argument("--use-fast-math", action="store_true", help="faster, less exact functions")
     parser.add_argument("--no-fma", action="store_true", help="round a*b+c twice")
-    parser.add_argument("--lineinfo", action="store_true")
-    parser.add_argument("--debug", action="store_true")
-    parser.add_argument("--maxrregcount", type=int, metavar="N")
+    parser.add_argument("--lineinfo", action="store_true", help="add line numbers for profilers")
+    parser.add_argument("--debug", action="store_true", help="add debug information")
+    parser.add_argument("--maxrregcount", type=int, metavar="N", help="most registers per thread")
     parser.add_argument("--option", action="append", default=[], help="any other NVRTC option")
 
 
@@ -104,7 +120,7 @@ def run_compile(options: argparse.Namespace) -> int:
     try:
         requests = requests_of(options)
         if options.out is not None and len(requests) > 1:
-            raise ValueError("--out names one file, but there are several targets")
+            raise ValueError("--out is one file, but there are several targets: leave out --out")
         for request in requests:
             image = ptx.default_cache().get_or_build(request)
             path = options.out or options.file.with_name(
@@ -125,17 +141,20 @@ def failed(file: Path, error: Exception) -> int:
 
 
 def _targets(names: list[str], kind: ptx.ImageKind | None) -> list[ptx.Target]:
-    targets = [_device_target()] if not names else [ptx.Target.parse(name) for name in names]
+    targets = [default_target()] if not names else [ptx.Target.parse(name) for name in names]
     return targets if kind is None else [target.as_kind(kind) for target in targets]
 
 
-def _device_target() -> ptx.Target:
+def default_target() -> ptx.Target:
     """Return the first device's target; without a device, the default of `ptx.compile`."""
     try:
         if list_devices():
             return cuda_context_for(0).target
     except CudadrvError as error:
-        print(f"no --target and no device ({type(error).__name__}): {ptx.DEFAULT_TARGET}")
+        why = str(error).partition("\n")[0]
+        print(
+            f"{why}: compiling to {ptx.DEFAULT_TARGET}; --target chooses another", file=sys.stderr
+        )
     return ptx.DEFAULT_TARGET
 
 

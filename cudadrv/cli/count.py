@@ -13,25 +13,31 @@ from ptx.emulate.count.counts import AtomicTraffic, Counts, GlobalTraffic, Line,
 
 from ..emulator.counters import CountedLaunch, Counters
 from ..sessions.session import use
-from .command_line import Commands, positive, print_table
+from .command_line import Commands, add_command, positive, print_table
 from .script import run_script
 
 _MOST_LINES = 20
 _KERNELS = ("kernel", "launches", "by warps", "by threads", "branches divergent", "occupancy")
 _CLASSES = ("kernel", "class", "by warps", "by threads")
-_TRAFFIC = ("kernel", "what", "requests", "turns or sectors", "least")
-_LINES = ("line", "kernel", "to mend")
+_TRAFFIC = ("kernel", "what", "requests", "wavefronts or sectors", "least")
+_LINES = ("line", "kernel", "excess")
 
 
 def add_to(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser(
-        "count", help="run a script on the emulator, and count what its kernels execute"
-    )
+    parser = add_command(
+        commands, "count",
+        "Run a script on the emulator, and count the instructions and accesses of its kernels.",
+        example="script.py",
+        statuses={
+            "0": "the script succeeded", "2": "the command line is wrong",
+            "other": "the script's own status: 1 if an exception ended it",
+        },
+    )  # fmt: skip
     parser.add_argument("--devices", type=positive, default=1, metavar="N", help="default: 1")
     parser.add_argument("--json", action="store_true", help="print every launch as JSON")
-    parser.add_argument("script", metavar="SCRIPT")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what it is given")
+    parser.add_argument("script", metavar="SCRIPT", help="a Python file")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
     parser.set_defaults(
         run=lambda given: run_count(given.script, given.arguments, given.devices, given.json)
     )
@@ -50,7 +56,10 @@ def run_count(script: str, arguments: Sequence[str], devices: int, as_json: bool
 
 def _print(counters: Counters) -> None:
     kernels = counters.kernels
-    print_table("instructions that were executed", _KERNELS, [_row(counters, k) for k in kernels])
+    if not kernels:
+        print("the script launched no kernel")
+        return
+    print_table("executed instructions", _KERNELS, [_row(counters, k) for k in kernels])
     classes = [
         (kernel, kind.value, f"{each.warps:,}", f"{each.threads:,}")
         for kernel, counts in kernels.items()
@@ -67,7 +76,7 @@ def _print(counters: Counters) -> None:
         if _excess(counts)
     ]
     if lines:
-        print_table("lines that take more than they need", _LINES, lines)
+        print_table("lines that cost more than the minimum", _LINES, lines)
 
 
 def _row(counters: Counters, kernel: str) -> tuple[str, ...]:
@@ -143,12 +152,12 @@ def _to_mend(counts: Counts) -> str:
         if traffic.sectors > traffic.least_sectors
     ]
     conflicts = (counts.shared_loads + counts.shared_stores).conflicts
-    said += [f"{conflicts:,} turns by bank conflicts"] if conflicts else []
+    said += [f"{conflicts:,} wavefronts by bank conflicts"] if conflicts else []
     branches = counts.branches
     if branches.divergent:
         said.append(f"{branches.divergent:,} of {branches.executed:,} branches divergent")
     said += [
-        f"{each.ways:,} turns of {each.requests:,} atomics"
+        f"{each.ways:,} wavefronts of {each.requests:,} atomics"
         for each in (counts.global_atomics, counts.shared_atomics)
         if each.ways > each.requests
     ]

@@ -27,7 +27,7 @@ from ..driver.driver_selection import device_count
 from ..driver.loading import driver_fault, load_cuda
 from ..errors import CudadrvError
 from ..ptx_package import other_distributions
-from .command_line import Commands, print_table
+from .command_line import Commands, add_command, print_table
 
 Version: TypeAlias = tuple[int, int]
 
@@ -171,12 +171,13 @@ _NO_DEVICE: Final = 100
 _STUB: Final = 34
 _FAILING: Final = {
     2: "the device is out of memory: end the processes that use it (nvidia-smi shows them)",
-    46: "another process has the device for itself (nvidia-smi -c DEFAULT changes that)",
+    46: "another process uses the device exclusively (nvidia-smi -c DEFAULT changes that)",
     802: "start the fabric manager: systemctl start nvidia-fabricmanager",
     803: "the driver was updated while its old kernel module runs: restart the machine",
     804: "remove the cuda-compat package, which does not go with this driver",
     999: "load the kernel module (modprobe nvidia_uvm), or restart the machine",
 }
+_EMULATOR: Final = "or run without a GPU on the emulator: set CUDADRV_DRIVER=emulator"
 _WSL_LIBRARIES: Final = "/usr/lib/wsl/lib"
 
 
@@ -200,9 +201,11 @@ class Diagnosis:
 
 def add_to(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser(
-        "doctor", help="what is wrong with this machine's CUDA, and what mends it"
-    )
+    parser = add_command(
+        commands, "doctor", "Find problems of the CUDA installation, and print how to fix them.",
+        example="--json",
+        statuses={"0": "no problem", "1": "warnings", "2": "an error, or a wrong command line"},
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print it as JSON")
     parser.set_defaults(run=lambda options: run_doctor(options.json))
 
@@ -215,7 +218,7 @@ def run_doctor(as_json: bool) -> int:
         print(json.dumps(named, indent=2))
     else:
         rows = [(e.severity.name.lower(), e.subject, e.text, e.remedy) for e in findings]
-        print_table("doctor", ("", "what", "how it is", "what to do"), rows)
+        print_table("doctor", ("", "part", "state", "what to do"), rows)
     return max(findings, key=lambda each: each.severity).severity
 
 
@@ -228,7 +231,7 @@ def _driver(machine: MachineState) -> Iterator[Diagnosis]:
     if machine.driver_fault:
         yield Diagnosis(
             Severity.ERROR, "driver", f"the driver library does not load: {machine.driver_fault}",
-            "install the NVIDIA driver again, or take this file out of the library path",
+            "install the NVIDIA driver again, or remove this file from the library path",
         )  # fmt: skip
     elif machine.driver_code is None:
         yield _no_driver(machine)
@@ -241,7 +244,7 @@ def _driver(machine: MachineState) -> Iterator[Diagnosis]:
         yield _no_device(machine)
     elif machine.driver_code:
         remedy = _FAILING.get(machine.driver_code, "see nvidia-smi and the system's log")
-        text = f"cuInit answers error {machine.driver_code}"
+        text = f"cuInit returns error {machine.driver_code}"
         yield Diagnosis(Severity.ERROR, "driver", text, remedy)
     else:
         version = "CUDA {}.{}".format(*machine.driver) if machine.driver else "unknown"
@@ -252,11 +255,11 @@ def _no_driver(machine: MachineState) -> Diagnosis:
     if machine.chosen.startswith("emulator"):
         return Diagnosis(Severity.FINE, "driver", "none, and CUDADRV_DRIVER chooses the emulator")
     if machine.is_container:
-        remedy = "start the container with the devices: docker run --gpus all …"
+        remedy = f"start the container with the devices (docker run --gpus all …), {_EMULATOR}"
     elif machine.is_wsl:
-        remedy = "install the NVIDIA driver of Windows, never one of Linux, in WSL"
+        remedy = f"install the NVIDIA driver of Windows, never one of Linux, in WSL, {_EMULATOR}"
     else:
-        remedy = "install the NVIDIA driver, or set CUDADRV_DRIVER=emulator"
+        remedy = f"install the NVIDIA driver, {_EMULATOR}"
     return Diagnosis(Severity.ERROR, "driver", "there is no CUDA driver", remedy)
 
 
@@ -267,9 +270,9 @@ def _no_device(machine: MachineState) -> Diagnosis:
     if machine.is_container and not machine.has_device_files:
         return Diagnosis(
             Severity.ERROR, "devices", "the container has a driver and no device",
-            "start it with the devices: docker run --gpus all …",
+            f"start it with the devices (docker run --gpus all …), {_EMULATOR}",
         )  # fmt: skip
-    remedy = "see nvidia-smi, or set CUDADRV_DRIVER=emulator"
+    remedy = f"see nvidia-smi, {_EMULATOR}"
     return Diagnosis(Severity.ERROR, "devices", "the driver finds no device", remedy)
 
 
@@ -280,7 +283,7 @@ def _devices(machine: MachineState) -> Iterator[Diagnosis]:
         yield Diagnosis(Severity.FINE, "devices", text)
     if machine.is_wsl and machine.driver_path and not _is_of_windows(machine.driver_path):
         yield Diagnosis(
-            Severity.ERROR, "driver", f"{machine.driver_path} is no driver of Windows",
+            Severity.ERROR, "driver", f"{machine.driver_path} is not a driver of Windows",
             f"remove the Linux driver; WSL has its own in {_WSL_LIBRARIES}",
         )  # fmt: skip
 
@@ -293,7 +296,10 @@ def _compiler(machine: MachineState) -> Iterator[Diagnosis]:
     if machine.nvrtc is None:
         major = machine.bindings[0] if machine.bindings else 13
         yield Diagnosis(
-            Severity.ERROR, "compiler", "NVRTC is not there", f'pip install "cudadrv[cu{major}]"'
+            Severity.ERROR,
+            "compiler",
+            "NVRTC is not installed",
+            f'pip install "cudadrv[cu{major}]"',
         )
         return
     text = "NVRTC {}.{} at {}".format(*machine.nvrtc, machine.nvrtc_path)
@@ -332,7 +338,7 @@ def _majors(machine: MachineState) -> Iterator[Diagnosis]:
         yield Diagnosis(
             Severity.WARNING, "packages",
             f"of two majors of CUDA: {', '.join(thirteen)} with and without -cu12",
-            "keep one: which is loaded first is left to chance",
+            "uninstall one of them: either may be loaded first",
         )  # fmt: skip
 
 
@@ -340,8 +346,8 @@ def _other_ptx(machine: MachineState) -> Iterator[Diagnosis]:
     if machine.other_ptx:
         yield Diagnosis(
             Severity.WARNING, "packages",
-            f"{', '.join(machine.other_ptx)} has a package ptx, too, as cudadrv has",
-            "give each an environment of its own",
+            f"{', '.join(machine.other_ptx)} installs a package ptx, as cudadrv does",
+            "install them in separate environments",
         )  # fmt: skip
 
 
@@ -362,14 +368,14 @@ def _headers(machine: MachineState) -> Iterator[Diagnosis]:
         return
     packages = [package_of(header, found.nvrtc[0]) for header in ("cuda_fp16.h", "cuda/atomic")]
     names = [package for package in packages if package]
-    text = "CUDA's headers (cuda_fp16.h, CCCL) are not there"
+    text = "CUDA's headers (cuda_fp16.h, CCCL) are not installed"
     yield Diagnosis(Severity.WARNING, "headers", text, install_command(names, found.nvrtc))
 
 
 def _cache(machine: MachineState) -> Iterator[Diagnosis]:
     if machine.cache_fault:
         remedy = "set CUDADRV_CACHE_DIR to a folder of your own"
-        text = f"nothing is kept: {machine.cache_fault}"
+        text = f"no image is cached: {machine.cache_fault}"
         yield Diagnosis(Severity.WARNING, "cache", text, remedy)
     else:
         yield Diagnosis(Severity.FINE, "cache", str(machine.cache_folder))

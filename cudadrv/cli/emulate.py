@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from .command_line import Commands, positive
+from .command_line import Commands, add_command, positive, program_name
 
 _STARTUP: Final = Path(__file__).parent / "startup"
 _NOT_FOUND: Final = 127  # a shell's status
@@ -17,23 +17,31 @@ _NOT_FOUND: Final = 127  # a shell's status
 
 def add_to(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser(
-        "emulate", help="run a command with the emulator as the CUDA driver of its Python processes"
-    )
+    parser = add_command(
+        commands, "emulate",
+        "Run a command with the emulator as the CUDA driver of its Python processes.",
+        example="--devices 2 python script.py",
+        statuses={
+            "0": "the command succeeded", str(_NOT_FOUND): "there is no such command",
+            "2": "the command line is wrong", "other": "the command's own status",
+        },
+    )  # fmt: skip
     add = parser.add_argument
     add("--devices", type=positive, metavar="N", help="default: 1")
-    add("--order", metavar="ORDER", help="immediate, late or random:SEED (docs/orders.md)")
+    add("--order", metavar="ORDER", help="immediate, late or random:SEED")
     # Options are text here: this must start fast, and the emulator's modules take long to import.
     add("--checks", metavar="NAMES", help="some of race,init,sync,bounds,leak (default: none)")
-    add("--suppressions", metavar="FILE", help="what is known and not told")
-    add("command", nargs=argparse.REMAINDER, metavar="COMMAND", help="with its arguments")
+    add("--suppressions", metavar="FILE", help="a file of known findings, which are not reported")
+    add(
+        "command", nargs=argparse.REMAINDER, metavar="COMMAND", help="the command and its arguments"
+    )
     parser.set_defaults(run=lambda given: _run(parser, given))
 
 
 def _run(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     command: list[str] = given.command[1:] if given.command[:1] == ["--"] else given.command
     if not command:
-        parser.error("name a command, such as: python -m cudadrv emulate python script.py")
+        parser.error(f"name a command, such as: {parser.prog} python script.py")
     if command[0] == "python":
         command[0] = sys.executable  # the one that has this package
     return _replaced_by(command, environment(given))
@@ -61,5 +69,5 @@ def _replaced_by(command: Sequence[str], names: dict[str, str]) -> int:
     try:
         os.execvpe(command[0], list(command), names)
     except OSError as error:
-        print(f"cudadrv: {command[0]}: {error.strerror}", file=sys.stderr)
+        print(f"{program_name()}: {command[0]}: {error.strerror}", file=sys.stderr)
         return _NOT_FOUND

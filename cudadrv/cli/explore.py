@@ -15,7 +15,7 @@ from pathlib import Path
 from ..emulator.checks import CHECKS, VARIABLE as CHECK_VARIABLE
 from ..emulator.timeline.schedule import VARIABLE
 from ..emulator.timeline.timeline import TRACE_VARIABLE
-from .command_line import Commands, positive
+from .command_line import Commands, add_command, positive
 
 _DRIVER = "emulator:2"
 _SHOWN = 40
@@ -54,15 +54,22 @@ class _Run:
 
 def add_to(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser(
-        "explore", help="run a script or a test on the emulator under many orders of its work"
-    )
+    parser = add_command(
+        commands, "explore",
+        "Run a script or a test on the emulator in many orders, and find the operations that "
+        "break it.",
+        example="--seeds 50 test_file.py::test",
+        statuses={
+            "0": "no order changes the result", "1": "an order changes the result",
+            "2": "the program fails in every order, or the command line is wrong",
+        },
+    )  # fmt: skip
     parser.add_argument("--seeds", type=positive, default=20, metavar="N", help="default: 20")
     parser.add_argument(
         "--checks", default="", metavar="NAMES", help=f"check as well: some of {','.join(CHECKS)}"
     )
     parser.add_argument("target", metavar="SCRIPT_OR_TEST", help="file.py, or test_file.py::test")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what it is given")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
     parser.set_defaults(
         run=lambda given: run_explore(given.target, given.arguments, given.seeds, given.checks)
     )
@@ -76,11 +83,12 @@ def run_explore(target: str, arguments: Sequence[str], seeds: int, checks: str) 
     program = _ExploredProgram(target, arguments, checks)
     passing = program.run("held:")
     if passing.status or passing.warned:
-        print(f"it fails as it is, with status {passing.status}:\n{_end_of(passing.errors)}")
+        print(f"the program fails in its own order, with status {passing.status}:")
+        print(_end_of(passing.errors))
         return 2
     orders = ("late", *(f"random:{seed}" for seed in range(seeds)))
     failing = [order for order in orders if program.run(order).differs(passing)]
-    print(f"{len(failing)} of {seeds + 1} orders give something else")
+    print(f"{len(failing)} of {seeds + 1} orders change the result")
     if not failing:
         return 0
     print(f"  {', '.join(failing[:_SHOWN])}{' ...' if len(failing) > _SHOWN else ''}")
@@ -88,7 +96,7 @@ def run_explore(target: str, arguments: Sequence[str], seeds: int, checks: str) 
     print(f"\n{VARIABLE}={failing[0]}:\n{_end_of(first.errors or first.output)}")
     held = _fewest(program, passing, _suspects(first, passing))
     if held is None:
-        print("no few operations were found that break it by themselves")
+        print("no small set of operations breaks it")
         return 1
     _explain(program.run(_holding(held)), passing, held)
     return 1
@@ -186,7 +194,7 @@ def _holding(names: Iterable[str]) -> str:
 def _explain(broken: _Run, passing: _Run, held: Sequence[str]) -> None:
     """Print the operations that were late, and both timelines side by side."""
     known = {step.name: step for step in (*passing.steps, *broken.steps)}
-    print(f"it is enough that {len(held)} of {len(passing.steps)} operations run late:")
+    print(f"it breaks when only {len(held)} of {len(passing.steps)} operations run late:")
     for step in (known[name] for name in held if name in known):
         print(f"  {step.name} {step.what}, queued at {step.place or 'an unknown place'}")
     rows = [
@@ -205,7 +213,7 @@ def _explain(broken: _Run, passing: _Run, held: Sequence[str]) -> None:
     print(f"\n  {'passing'.ljust(width)}failing")
     for right, wrong, mark in shown:
         print(f"  {right.ljust(width)}{wrong} {mark}".rstrip())
-    print(f"\nto see it again: {VARIABLE}={_holding(held)}")
+    print(f"\nto repeat it: {VARIABLE}={_holding(held)}")
 
 
 def _end_of(text: str) -> str:

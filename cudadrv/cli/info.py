@@ -17,7 +17,7 @@ from ptx.headers import BUNDLED, install_command, is_unpacked, package_of
 from ..driver.device import driver_version, list_devices
 from ..errors import CudadrvError, DriverNotFoundError
 from ..version import VERSION
-from .command_line import Commands, print_table
+from .command_line import Commands, add_command, print_table
 
 _PACKAGES = ("cuda-python", "cuda-bindings", "numpy", "platformdirs", "rich")
 _HEADERS = {
@@ -49,7 +49,10 @@ class Info:
 
 def add_to(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser("info", help="what is installed, where, and what is missing")
+    parser = add_command(
+        commands, "info", "Show the installed and the missing parts, and where they are.",
+        example="--json", statuses={"0": "printed", "2": "the command line is wrong"},
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print it as JSON")
     parser.set_defaults(run=lambda options: run_info(options.json))
 
@@ -66,15 +69,15 @@ def run_info(as_json: bool) -> int:
         print_table("headers of CUDA", ("folder", "what"), list(info.headers.items()))
     if info.headers_not_used:
         refused = list(info.headers_not_used.items())
-        print_table("headers of CUDA that are not used", ("folder", "why"), refused)
+        print_table("unused headers of CUDA", ("folder", "why"), refused)
     if info.devices:
         print_table("devices", ("device", "what"), enumerated(info.devices))
     print(f"cache folder: {info.cache_folder}")
     if info.cache_bytes:
         sizes = [(name, f"{nbytes / 2**20:.1f}") for name, nbytes in info.cache_bytes.items()]
-        print_table("what it holds", ("what", "MiB"), sizes)
+        print_table("cache content", ("what", "MiB"), sizes)
     if info.missing:
-        print_table("missing", ("what", "what brings it"), list(info.missing.items()))
+        print_table("missing", ("what", "how to install it"), list(info.missing.items()))
     return 0
 
 

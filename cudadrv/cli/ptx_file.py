@@ -17,7 +17,7 @@ from ptx.isa.model import Instruction
 from ptx.isa.module import PtxModule, parse
 from ptx.isa.signature import reachable_functions, signatures_of
 
-from .command_line import Commands, print_table
+from .command_line import Commands, add_command, print_table
 from .compile import FAULTS, add_compile_options, failed, requests_of
 
 # The assembler's lines about each kernel.
@@ -50,11 +50,17 @@ class KernelSummary:
 
 def add_to(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser(
-        "ptx", help="the kernels of a PTX or CUDA file: parameters, registers, instructions"
-    )
+    parser = add_command(
+        commands, "ptx",
+        "Show the kernels of a PTX or CUDA file: parameters, registers and instructions.",
+        example="twice.cu --source",
+        statuses={
+            "0": "printed", "1": "the file cannot be read or compiled, or has no such kernel",
+            "2": "the command line is wrong",
+        },
+    )  # fmt: skip
     add_compile_options(parser)
-    parser.add_argument("--kernel", metavar="NAME", help="this one alone")
+    parser.add_argument("--kernel", metavar="NAME", help="only this kernel")
     parser.add_argument(
         "--source", action="store_true", help="the PTX of each line of the CUDA source, beside it"
     )

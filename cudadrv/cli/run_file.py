@@ -17,8 +17,9 @@ from ..driver.device import list_devices
 from ..launch.config import LaunchConfig
 from ..memory.array import DeviceArray
 from ..stream import Context, Stream, cuda_context_for
-from .command_line import Commands, positive
+from .command_line import Commands, add_command, positive
 from .compile import FAULTS, add_compile_options, failed, requests_of
+from .driver_choice import use_emulator_without_gpu
 
 _ARRAY: Final = re.compile(r"(\w+)\[(\d+(?:,\d+)*)\]")
 _ARGUMENT_HELP: Final = (
@@ -45,13 +46,22 @@ class Given:
 
 def add_to(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser("run", help="run a kernel of a CUDA file on arrays of .npy files")
+    parser = add_command(
+        commands, "run", "Run a kernel of a CUDA file on arrays of .npy files.",
+        example="twice.cu --grid 1 --block 32 --arg out.npy=float32[32] --arg 32",
+        statuses={
+            "0": "the kernel ran", "1": "the file, an argument or the launch is wrong",
+            "2": "the command line is wrong",
+        },
+    )  # fmt: skip
     add_compile_options(parser)
-    parser.add_argument("--kernel", metavar="NAME", help="default: the only one")
+    parser.add_argument("--kernel", metavar="NAME", help="default: the only kernel")
     parser.add_argument("--grid", type=extents, default=(1,), metavar="X[,Y[,Z]]", help="blocks")
     parser.add_argument("--block", type=extents, default=(1,), metavar="X[,Y[,Z]]", help="threads")
-    parser.add_argument("--shared", type=int, default=0, metavar="BYTES", help="dynamic shared")
-    parser.add_argument("--device", type=int, default=0, metavar="ORDINAL")
+    parser.add_argument(
+        "--shared", type=int, default=0, metavar="BYTES", help="dynamic shared memory"
+    )
+    parser.add_argument("--device", type=int, default=0, metavar="ORDINAL", help="default: 0")
     parser.add_argument("--repeat", type=positive, default=1, metavar="N", help="launches")
     parser.add_argument(
         "--arg", dest="arguments", action="append", default=[], metavar="ARG", help=_ARGUMENT_HELP
@@ -74,8 +84,10 @@ def extents(text: str) -> Extents:
 def _run(options: argparse.Namespace) -> int:
     try:
         arguments = [parse_argument(text) for text in options.arguments]
-        if not 0 <= options.device < len(list_devices()):
-            raise ValueError(f"there is no device {options.device}")
+        use_emulator_without_gpu("run")
+        count = len(list_devices())
+        if not 0 <= options.device < count:
+            raise ValueError(f"there is no device {options.device}: give 0 to {count - 1}")
         context = cuda_context_for(options.device)
         options.target = options.target or [context.target.arch]
         if "<" in (options.kernel or "") and options.kernel not in options.name:
@@ -93,7 +105,7 @@ def _launch(
     names = [*image.lowered_names, *(n for n in image.signatures if n not in _lowered(image))]
     name = options.kernel or (names[0] if len(names) == 1 else None)
     if name is None:
-        raise ValueError(f"name one with --kernel: {', '.join(names) or 'there is no kernel'}")
+        raise ValueError(f"choose a kernel with --kernel: {', '.join(names) or 'there is none'}")
     module = context.load_module(image)
     config = LaunchConfig(options.grid, options.block, shared_bytes=options.shared)
     with context.new_stream() as stream:
@@ -125,7 +137,7 @@ def parse_argument(text: str) -> Given:
     """
     out, equals, rest = text.rpartition("=")
     if equals and not out.endswith(".npy"):
-        raise ValueError(f"--arg {text}: what stands before = is the .npy file to write")
+        raise ValueError(f"--arg {text}: give the .npy file to write before =")
     value = _value(rest, text)
     if equals and not isinstance(value, np.ndarray):
         raise ValueError(f"--arg {text}: only an array can be written to a file")
@@ -146,7 +158,7 @@ def _value(rest: str, text: str) -> Number | Host:
             return scalar
         return _number(rest)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"--arg {text}: {error}; it is {_ARGUMENT_HELP}") from None
+        raise ValueError(f"--arg {text}: {error}\n  give it {_ARGUMENT_HELP}") from None
 
 
 def _number(text: str) -> int | float:

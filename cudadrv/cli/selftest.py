@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib import resources
-from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 import ptx
 
-from ..driver import driver_selection
 from ..driver.device import Device, list_devices
-from ..errors import CudadrvError, DriverNotFoundError, NoDeviceError
+from ..errors import CudadrvError
 from ..launch.config import LaunchConfig
 from ..launch.module_and_kernel import Module
 from ..runtime.module_cache import PtxModuleCache
 from ..stream import Context, cuda_context_for
-from .command_line import Commands, positive, print_table
+from .command_line import Commands, add_command, positive, print_table
+from .driver_choice import DriverKind, choose_driver
 
 NAME_EXPRESSIONS = ("scale<float>", "scale<double>", "scale<int>")
 
@@ -152,7 +150,6 @@ CHECKS: dict[str, Callable[[Context, Module], Check]] = {
 }
 
 
-DriverKind: TypeAlias = Literal["cuda", "emulator"]
 _EMULATED_DEVICES = 2
 _COPIED_BYTES = 8 << 20
 
@@ -212,15 +209,18 @@ class Report:
 
 def add_to(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser(
-        "selftest", help="compile kernels, run them on every device and compare with NumPy"
-    )
+    parser = add_command(
+        commands, "selftest",
+        "Compile kernels, run them on every device, and compare the results with NumPy.",
+        example="--devices 1",
+        statuses={"0": "every step passed", "1": "a step failed", "2": "the command line is wrong"},
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument(
         "--devices",
         type=positive,
         metavar="N",
-        help="how many devices: of a GPU machine the first N, of the emulator N (default 2)",
+        help="use the first N GPUs, or N emulated devices (default: every GPU, or 2)",
     )
     parser.set_defaults(run=_run)
 
@@ -270,29 +270,6 @@ def selftest_of(ordinal: int) -> Report:
     if report.step("compile", lambda: _compile(cuda_context_for(ordinal), image)):
         _check_device(report, device, image[0])
     return report
-
-
-def choose_driver(emulated_devices: int) -> tuple[DriverKind, str]:
-    """Select the GPU if there is one, else the emulator; return the choice and its reason.
-
-    A driver that is there but broken is neither: its error is the first step's.
-    """
-    named = os.environ.get("CUDADRV_DRIVER")
-    if named:
-        kind: DriverKind = "emulator" if named.startswith("emulator") else "cuda"
-        return kind, f"CUDADRV_DRIVER is {named}"
-    try:
-        if list_devices():
-            return "cuda", "a GPU is present"
-        reason = "the driver sees no device"
-    except (DriverNotFoundError, NoDeviceError) as error:
-        reason = str(error).partition("\n")[0]
-    except CudadrvError as error:
-        return "cuda", f"a driver is present, but fails: {error}"
-    from ..emulator import Emulator  # only where it is used
-
-    driver_selection.set_current(driver_selection.Driver(Emulator(devices=emulated_devices)))
-    return "emulator", reason
 
 
 def _compile(context: Context, image: list[ptx.Image]) -> str:
@@ -350,7 +327,7 @@ def _cached(context: Context) -> str:
     module = cache.get_or_compile(context, "selftest", source)
     first = time.perf_counter() - start
     if cache.get_or_compile(context, "selftest", source) is not module:
-        raise CheckFailedError("the module cache answered another module")
+        raise CheckFailedError("the module cache returned another module")
     again = time.perf_counter() - start - first
     return f"first {first * 1e3:.2f} ms, again {again * 1e3:.4f} ms"
 

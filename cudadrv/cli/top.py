@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from ..driver.device import Device, list_devices
 from ..errors import CudadrvError
-from .command_line import Commands, print_table
+from .command_line import Commands, add_command, print_table, program_name
+from .driver_choice import use_emulator_without_gpu
 
 
 class Nvml:
@@ -134,19 +135,29 @@ class Usage:
 
 def add_to(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser("top", help="the devices, their memory and who uses it, live")
+    parser = add_command(
+        commands, "top", "Show the devices, their memory and the processes that use it, live.",
+        example="--once",
+        statuses={
+            "0": "printed", "1": "the driver failed, or has no device",
+            "2": "the command line is wrong", "130": "interrupted by Ctrl-C",
+        },
+    )  # fmt: skip
     parser.add_argument("--once", action="store_true", help="print it once")
     parser.add_argument("--json", action="store_true", help="print it once, as JSON")
-    parser.add_argument("--interval", type=float, default=1.0, metavar="SECONDS", help="default: 1")
+    parser.add_argument(
+        "--interval", type=float, default=1.0, metavar="SECONDS", help="between updates; default: 1"
+    )
     parser.set_defaults(run=lambda given: run_top(given.interval, given.once, given.json))
 
 
 def run_top(interval_s: float, once: bool, as_json: bool) -> int:
     """Print the usage of the devices; return 1 if there is none."""
     try:
+        use_emulator_without_gpu("top")
         devices = list_devices()
     except CudadrvError as error:
-        print(f"top: {error}", file=sys.stderr)
+        print(f"{program_name()} top: {error}", file=sys.stderr)
         return 1
     with nvml() as library:
         if as_json:

@@ -42,8 +42,8 @@ class UnknownModuleError(CudadrvError):
 
     def __init__(self, name: str, available: tuple[str, ...]) -> None:
         super().__init__(
-            f"no module is registered as {name!r}; there are: {', '.join(available) or 'none'}. "
-            "Register it first: cudadrv.register_module(name, source)"
+            f"no module is registered as {name!r}; there are: {', '.join(available) or 'none'}\n"
+            "  register it first: cudadrv.register_module(name, source)"
         )
         self.name = name
         self.available = available
@@ -96,7 +96,7 @@ class ModuleRegistry:
         known = self._entries.setdefault(name, entry)
         same = (known.source, known.options, known.name_expressions)
         if known is not entry and same != (source, options, name_expressions):
-            raise InvalidValueError(f"registering {name!r}, which stands for another source")
+            raise InvalidValueError(f"registering {name!r}, which already names another source")
 
     def load(self, name: str, context: Context) -> Module:
         """Return the module of a name on a context; the first call compiles and loads it.
@@ -446,7 +446,7 @@ def _mebibytes(name: str, default_bytes: int) -> int:
     if text.isascii() and text.isdecimal() and int(text) <= _MOST_MIB:
         return int(text) * _MIB
     warnings.warn(
-        f"{name} is {text!r}, which is no whole number of MiB: using {default_bytes // _MIB}",
+        f"{name} is {text!r}, which is not an integer number of MiB: using {default_bytes // _MIB}",
         RuntimeWarning,
         stacklevel=2,
     )

@@ -121,7 +121,7 @@ class Claim:
     def __init__(self, turn: int) -> None:
         devices = list_devices()
         if not devices:
-            raise NoDeviceError("taking a worker's device")
+            raise NoDeviceError("getting a worker's device")
         self._socket: socket.socket | None = None
         index: int | None = turn % len(devices)
         # Each process has emulated devices of its own.

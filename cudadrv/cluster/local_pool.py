@@ -93,7 +93,7 @@ def worker_specs(devices: int | Sequence[int | EmulatedDevice] | None) -> list[W
     else:
         devices = border.several(what, devices, (int, EmulatedDevice))
     if not devices:
-        raise ArgumentValueError("GpuExecutor.local: no devices are given: name one, or more")
+        raise ArgumentValueError("GpuExecutor.local: devices is empty: give one or more")
     specs: list[WorkerSpec] = []
     for device in devices:
         profile: EmulatedDevice | None
@@ -224,7 +224,7 @@ class WorkerProcess:
         reply = pickle.loads(message)
         assert isinstance(reply, Reply)
         if not reply.was_called:
-            raise ProcessLostError("it cannot open what this process shares")
+            raise ProcessLostError("it cannot open this process's shared memory")
         value, shared = reply.value, request.arguments.shared
         if value is not None and value.shared is not None:
             try:  # now: the process unmaps it when it gets another call

@@ -152,7 +152,7 @@ def _pickled(
         if failure is None and not is_function:
             return head
         raise ArgumentTypeError(
-            f"workers cannot be given {value!r}: {failure or 'it is of the main file'}\n"
+            f"{value!r} cannot be sent to workers: {failure or 'it is of the main file'}\n"
             '  define it at the top of a module, or: pip install "cudadrv[cluster]"'
         ) from failure
     if buffers is not None:
@@ -160,7 +160,7 @@ def _pickled(
     try:
         made: bytes = cloudpickle.dumps(value, 5, buffer_callback=put)
     except _UNPICKLABLE as error:
-        raise ArgumentTypeError(f"workers cannot be given {value!r}: {error}") from error
+        raise ArgumentTypeError(f"{value!r} cannot be sent to workers: {error}") from error
     return made
 
 

@@ -83,7 +83,8 @@ class TerminalBar:
 
     def __init__(self, title: str = "tiles", *, console: Console | None = None) -> None:
         if find_spec("rich") is None:
-            raise RuntimeDependencyUnavailable('a bar needs rich: pip install "cudadrv[cli]"')
+            words = 'a progress bar needs rich: pip install "cudadrv[cli]"'
+            raise RuntimeDependencyUnavailable(words)
         self._title = title
         self._console = console
         self._drawn: tuple[RichProgress, TaskID] | None = None

@@ -164,13 +164,13 @@ class BaseContext(Closeable):
         try:
             code, raw = api.cuCtxCreate(None, flags, device.handle)
             if code:
-                raise failure(api, code, "cuCtxCreate", f"making a context on {device!r}")
+                raise failure(api, code, "cuCtxCreate", f"creating a context on {device!r}")
             handle.own(raw)
         finally:
             if handle.raw is not None:
                 code, _ = pop()  # cuCtxCreate made it current
         if code:
-            raise failure(api, code, "cuCtxPopCurrent", "putting the former context back")
+            raise failure(api, code, "cuCtxPopCurrent", "restoring the previous context")
         return context
 
     @classmethod
@@ -192,7 +192,7 @@ class BaseContext(Closeable):
         device.primary_context()  # else each green context makes one and destroys it
         api, context = device.driver.api, cls(device, None, is_primary=False)
         handle = context._handle
-        doing = f"making a green context on {device!r}"
+        doing = f"creating a green context on {device!r}"
         code, green = api.cuGreenCtxCreate(desc, device.handle, _GREEN_FLAGS)
         if code:
             raise failure(api, code, "cuGreenCtxCreate", doing)
@@ -221,7 +221,7 @@ class BaseContext(Closeable):
         else:
             code, native = api.cuCtxGetDevResource(handle.raw, SM)
         if code:
-            raise failure(api, code, call, f"asking {self!r} for its multiprocessors")
+            raise failure(api, code, call, f"querying the multiprocessors of {self!r}")
         return SmResource(self.device, native)
 
     def __repr__(self) -> str:
@@ -300,7 +300,7 @@ class BaseContext(Closeable):
         """The preference for kernels without one of their own; queries and sets the driver's."""
         code, value = self._handle.call(self._api.cuCtxGetCacheConfig)
         if code:
-            raise failure(self._api, code, "cuCtxGetCacheConfig", f"asking {self!r}")
+            raise failure(self._api, code, "cuCtxGetCacheConfig", f"querying {self!r}")
         return CachePreference(int(value))
 
     @cache_preference.setter

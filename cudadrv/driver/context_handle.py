@@ -101,7 +101,7 @@ class ContextHandle(Handle[CUcontext]):
         """
         code, now = self._driver.api.cuCtxGetCurrent()
         if code:
-            doing = "asking which context is current"
+            doing = "querying the current context"
             raise failure(self._driver.api, code, "cuCtxGetCurrent", doing)
         return int(now) == int(self.raw) if int(now) else not self._driver.has_ranges
 
@@ -217,7 +217,7 @@ def known_at(
         if code == CUresult.CUDA_ERROR_INVALID_CONTEXT:
             return None
     if code:
-        doing = f"asking what is at {address:#x}"
+        doing = f"querying the memory at {address:#x}"
         raise failure(api, code, "cuPointerGetAttributes", doing)
     kind, *rest = values
     return rest if isinstance(kind, int) and int(kind) in _KNOWN else None

@@ -69,7 +69,7 @@ class DefaultStream(NotCopyable):
         handle = self.context._handle
         (code,) = handle.call(handle.api.cuStreamQuery, self._raw)
         if code and code != CUresult.CUDA_ERROR_NOT_READY:
-            raise failure(handle.api, code, "cuStreamQuery", f"asking whether {self!r} is done")
+            raise failure(handle.api, code, "cuStreamQuery", f"querying whether {self!r} is done")
         return not code
 
     def __await__(self) -> Generator[Any, None, None]:
@@ -88,4 +88,4 @@ class DefaultStream(NotCopyable):
         border.instance("DefaultStream.wait: event", event, Event)
         handle = self.context._handle
         result = handle.call(handle.api.cuStreamWaitEvent, self._raw, event.handle, 0)
-        checked(handle.api, "cuStreamWaitEvent", result, f"letting {self!r} wait")
+        checked(handle.api, "cuStreamWaitEvent", result, f"making {self!r} wait for an event")

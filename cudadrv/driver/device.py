@@ -48,7 +48,7 @@ class DeviceProperties:
             return self._ask(DeviceAttribute[name.upper()])
         except (KeyError, errors.InvalidValueError) as error:
             raise AttributeError(
-                f"the driver knows no property {name!r} of a device: see DeviceAttribute"
+                f"the driver has no property {name!r} of a device: see DeviceAttribute"
             ) from error
 
 
@@ -84,10 +84,10 @@ class Device:
             count = device_count(driver.api)
             if not 0 <= ordinal < count:
                 if count == 0:
-                    raise errors.NoDeviceError(f"taking device {ordinal}")
-                raise errors.InvalidDeviceError(f"taking device {ordinal} of {count}")
+                    raise errors.NoDeviceError(f"getting device {ordinal}")
+                raise errors.InvalidDeviceError(f"getting device {ordinal} of {count}")
             found = driver.api.cuDeviceGet(ordinal)
-            handle = checked(driver.api, "cuDeviceGet", found, f"taking device {ordinal}")
+            handle = checked(driver.api, "cuDeviceGet", found, f"getting device {ordinal}")
             device = cache.setdefault(ordinal, cls(driver, ordinal, handle))
         return device
 
@@ -106,7 +106,7 @@ class Device:
             if device.pci_bus_id == wanted or device.pci_bus_id.split(".")[0] == wanted:
                 return device
         known = ", ".join(device.pci_bus_id for device in found) or "none"
-        raise errors.InvalidDeviceError(f"taking the device at {bus_id}; there are: {known}")
+        raise errors.InvalidDeviceError(f"getting the device at {bus_id}; there are: {known}")
 
     def __repr__(self) -> str:
         return f"<Device {self.ordinal}: {self.name}>"
@@ -211,7 +211,8 @@ class Device:
         if self._primary is None:
             with self._driver.lock:
                 if self._primary is None:
-                    api, doing = self._api, f"taking the primary context of device {self._ordinal}"
+                    api = self._api
+                    doing = f"retaining the primary context of device {self._ordinal}"
                     found = api.cuDevicePrimaryCtxRetain(self._raw)
                     self._primary = checked(api, "cuDevicePrimaryCtxRetain", found, doing)
         return self._primary
@@ -223,7 +224,7 @@ class Device:
     def default_pool(self) -> CUmemoryPool:
         """The pool that stream-ordered allocation takes memory from; asked once."""
         if self._default_pool is None:
-            api, doing = self._api, f"taking the memory pool of device {self._ordinal}"
+            api, doing = self._api, f"getting the memory pool of device {self._ordinal}"
             found = api.cuDeviceGetDefaultMemPool(self._raw)
             self._default_pool = checked(api, "cuDeviceGetDefaultMemPool", found, doing)
         return self._default_pool
@@ -266,7 +267,7 @@ def init() -> None:
 
 def driver_version() -> tuple[int, int]:
     """The CUDA version that the driver supports, such as (13, 0)."""
-    api, doing = current().api, "asking the driver's version"
+    api, doing = current().api, "querying the driver's version"
     version = checked(api, "cuDriverGetVersion", api.cuDriverGetVersion(), doing)
     return version // 1000, version % 1000 // 10
 
@@ -295,7 +296,7 @@ def device_at_work() -> Device:
     one that this process has a context on, or the first of all.
     """
     driver = current()
-    doing, call = "asking which device is worked on", "cuCtxGetCurrent"
+    doing, call = "querying the current device", "cuCtxGetCurrent"
     code, handle = driver.api.cuCtxGetCurrent()
     if not code and int(handle):
         call = "cuCtxGetDevice"
@@ -318,7 +319,7 @@ def can_access_peer(device: Device, peer: Device) -> bool:
     """Whether kernels on `device` can reach the memory of `peer` directly."""
     border.several("can_access_peer: devices", (device, peer), Device)
     api = device.driver.api
-    doing = f"asking whether device {device.ordinal} can access device {peer.ordinal}"
+    doing = f"querying whether device {device.ordinal} can access device {peer.ordinal}"
     found = api.cuDeviceCanAccessPeer(device.handle, peer.handle)
     return bool(checked(api, "cuDeviceCanAccessPeer", found, doing))
 

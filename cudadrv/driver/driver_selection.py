@@ -307,7 +307,7 @@ def call_bound(
     finally:
         code, _ = api.cuCtxPopCurrent()
     if code:
-        raise failure(api, code, "cuCtxPopCurrent", "putting the former context back")
+        raise failure(api, code, "cuCtxPopCurrent", "restoring the previous context")
     return result
 
 
@@ -366,8 +366,8 @@ def failure(api: DriverApi, code: CUresult, call: str, doing: str) -> CudadrvErr
         parent = driver.forked_from
         if parent is not None:
             return ForkedProcessError(
-                f"{doing}: CUDA was initialised in process {parent} before the fork, and the "
-                'driver refuses the child; start processes with multiprocessing "spawn"'
+                f"{doing}: CUDA was initialised in process {parent} before the fork\n"
+                '  the driver rejects the child: start processes with multiprocessing "spawn"'
             )
     _, text = api.cuGetErrorString(code)
     fault: Exception | None = getattr(api, "last_fault", None)

@@ -221,7 +221,7 @@ class IpcEventHandle:
         if context.device.uuid.bytes != self.device:
             raise WrongDeviceError(f"opening an event of another device for {context!r}")
         if len(self.payload) != OPAQUE_BYTES:
-            raise ArgumentValueError(f"{len(self.payload)} bytes are no handle of an event")
+            raise ArgumentValueError(f"{len(self.payload)} bytes are not the handle of an event")
         owner = context._handle
         with context.device.driver.lock:
             known = _shared_events(owner)

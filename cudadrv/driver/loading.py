@@ -29,7 +29,7 @@ def _translated(function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwar
         if "CUresult" not in str(error):
             raise
         raise CudaError(
-            f"the driver answered a result that cuda-bindings does not know ({error}): "
+            f"the driver returned a result that cuda-bindings does not know ({error}): "
             "update cuda-python",
             call=function.__name__,
         ) from error
@@ -74,7 +74,7 @@ def _driver_not_loaded(error: Exception) -> DriverNotFoundError | DriverLoadErro
     if fault:
         return DriverLoadError(
             f"the CUDA driver library was found, but does not load\n  {fault}\n"
-            "  install the NVIDIA driver again or take this file out of the library path; "
+            "  install the NVIDIA driver again or remove this file from the library path; "
             "or run on the emulator: set CUDADRV_DRIVER=emulator",
             reason=fault,
         )

@@ -151,7 +151,7 @@ class BaseStream(Closeable):
         if code == CUresult.CUDA_ERROR_NOT_READY:
             return False
         if code:
-            raise failure(handle.api, code, "cuStreamQuery", f"asking whether {self!r} is done")
+            raise failure(handle.api, code, "cuStreamQuery", f"querying whether {self!r} is done")
         return True
 
     @contextmanager

@@ -55,7 +55,7 @@ class EventHandle(ChildHandle[CUevent]):
         if code == CUresult.CUDA_ERROR_NOT_READY:
             return False
         if code:
-            raise failure(self.api, code, "cuEventQuery", "asking whether an event is done")
+            raise failure(self.api, code, "cuEventQuery", "querying whether an event is done")
         return True
 
     def _destroy(self) -> None:
@@ -125,7 +125,7 @@ class StreamHandle(ChildHandle[CUstream]):
         """Let what is queued from now on wait for an event."""
         (code,) = self.api.cuStreamWaitEvent(self.raw, event.raw, 0)
         if code:
-            raise failure(self.api, code, "cuStreamWaitEvent", f"letting {self} wait")
+            raise failure(self.api, code, "cuStreamWaitEvent", f"making {self} wait for an event")
 
     def follow(self, other: StreamHandle) -> None:
         """Let what is queued from now on wait for what another stream holds now.
@@ -157,8 +157,8 @@ class StreamHandle(ChildHandle[CUstream]):
         if self.capture is not None and self.capture is not capture:
             if self.capture.is_open:
                 raise errors.StreamCaptureIsolationError(
-                    f"waiting for what {self} is given in a capture: use what is allocated in a "
-                    "capture outside of it once it has ended"
+                    f"waiting for the capture of {self}\n"
+                    "  end the capture before you use its memory outside of it"
                 )
             self.own.precede(wait, capture)
             return
@@ -169,7 +169,7 @@ class StreamHandle(ChildHandle[CUstream]):
             return
         if self.is_captured_elsewhere():
             raise errors.StreamCaptureIsolationError(
-                f"waiting for what {self} is given while another library captures it"
+                f"waiting for the work of {self} while another library captures it"
             )
         event = self.take_event()
         try:
@@ -221,7 +221,7 @@ class StreamHandle(ChildHandle[CUstream]):
             return False
         code, status = self.api.cuStreamIsCapturing(self.raw)
         if code:
-            raise failure(self.api, code, "cuStreamIsCapturing", f"asking {self}")
+            raise failure(self.api, code, "cuStreamIsCapturing", f"querying {self}")
         return status != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
 
     def give_back_kept(self) -> bool:
@@ -244,7 +244,7 @@ class StreamHandle(ChildHandle[CUstream]):
                     (code,) = free(block, stream)
                     # A broken context refuses everything, and that was raised already.
                     if code and not self.driver.has_failed:
-                        doing = f"giving back what {self} keeps"
+                        doing = f"freeing the memory that {self} caches"
                         raise failure(self.api, code, "cuMemFreeAsync", doing)
         return some
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from ptx.emulate.check.findings import Found
 
-_LINE = 120  # a longer first line is two
-_BROKEN = "every later call of this process fails alike: restart the process"
+_LINE = 100  # a longer first line is two
+_BROKEN = "every later call of this process fails too: restart the process"
 _BROKEN_EMULATED = (
-    "every later call on the device fails alike, until the process or its emulator.session() ends"
+    "every later call on the device fails too, until the process or its emulator.session() ends"
 )
 
 
@@ -100,7 +100,7 @@ class CudaError(CudadrvError):
     def __str__(self) -> str:
         what = f"{self.name} ({self.code})"
         if self.call:
-            what = f"{self.call} answered {what}"
+            what = f"{self.call} returned {what}"
         head = f"{self.doing}: {what}"
         parts = [head] if len(head) <= _LINE else [f"{self.doing}:", what]
         if self.text:

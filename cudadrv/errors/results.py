@@ -9,7 +9,7 @@ from .base import CudaError
 
 # fmt: off
 class InvalidValueError(CudaError, result=1, remedy=(
-    "an argument was out of range; see what was being done"
+    "an argument was out of range: see the operation on the first line"
 )):
     """CUDA_ERROR_INVALID_VALUE."""
 
@@ -18,7 +18,7 @@ class InvalidValueError(CudaError, result=1, remedy=(
         return super().__str__() if self.call else self.doing
 
 class OutOfMemoryError(CudaError, result=2, remedy=(
-    "free device memory (close arrays, trim arenas), or ask for less"
+    "free device memory (close arrays, trim arenas), or allocate less"
 )): """CUDA_ERROR_OUT_OF_MEMORY."""
 class NotInitializedError(CudaError, result=3, remedy=(
     "call cudadrv.init() first"
@@ -31,8 +31,8 @@ class ProfilerNotInitializedError(CudaError, result=6): """CUDA_ERROR_PROFILER_N
 class ProfilerAlreadyStartedError(CudaError, result=7): """CUDA_ERROR_PROFILER_ALREADY_STARTED."""
 class ProfilerAlreadyStoppedError(CudaError, result=8): """CUDA_ERROR_PROFILER_ALREADY_STOPPED."""
 class StubLibraryError(CudaError, result=34, remedy=(
-    "the library found is the toolkit's stub; install the NVIDIA driver, or take the stub "
-    "folder out of the library path"
+    "the library found is the toolkit's stub; install the NVIDIA driver, or remove the stub "
+    "folder from the library path"
 )): """CUDA_ERROR_STUB_LIBRARY."""
 class CallRequiresNewerDriverError(CudaError, result=36, remedy=(
     "update the NVIDIA driver"
@@ -53,7 +53,7 @@ class InvalidImageError(CudaError, result=200, remedy=(
     "the image is damaged or not PTX, cubin or fatbin: compile it again"
 )): """CUDA_ERROR_INVALID_IMAGE."""
 class InvalidContextError(CudaError, result=201, remedy=(
-    "the context was closed or reset: take it again from cuda_context_for(ordinal)"
+    "the context was closed or reset: get it again from cuda_context_for(ordinal)"
 )): """CUDA_ERROR_INVALID_CONTEXT."""
 class ContextAlreadyCurrentError(CudaError, result=202): """CUDA_ERROR_CONTEXT_ALREADY_CURRENT."""
 class MapFailedError(CudaError, result=205): """CUDA_ERROR_MAP_FAILED."""
@@ -76,7 +76,7 @@ class PeerAccessUnsupportedError(CudaError, result=217, remedy=(
     "copy between these devices through Stream.copy, which needs no peer access"
 )): """CUDA_ERROR_PEER_ACCESS_UNSUPPORTED."""
 class InvalidPTXError(CudaError, result=218, remedy=(
-    "the driver's JIT refused the PTX: its log is in the error"
+    "the driver's JIT rejected the PTX: its log is in the error"
 )): """CUDA_ERROR_INVALID_PTX."""
 class InvalidGraphicsContextError(CudaError, result=219): """CUDA_ERROR_INVALID_GRAPHICS_CONTEXT."""
 class NvLinkUncorrectableError(CudaError, result=220, sticky=True): """CUDA_ERROR_NVLINK_UNCORRECTABLE."""
@@ -108,10 +108,10 @@ class NotFoundError(CudaError, result=500, remedy=(
     'check the name; extern "C" or a name expression gives the mangled one'
 )): """CUDA_ERROR_NOT_FOUND."""
 class NotReadyError(CudaError, result=600, remedy=(
-    "the work is still running: synchronize, or ask again later"
+    "the work is still running: synchronize, or query again later"
 )): """CUDA_ERROR_NOT_READY."""
 class IllegalAddressError(CudaError, result=700, sticky=True, remedy=(
-    "a kernel accessed memory that is not its own; run it on the emulator "
+    "a kernel accessed memory outside its allocations; run it on the emulator "
     "(CUDADRV_DRIVER=emulator) or under compute-sanitizer to find the access"
 )): """CUDA_ERROR_ILLEGAL_ADDRESS."""
 class LaunchOutOfResourcesError(CudaError, result=701, remedy=(
@@ -138,7 +138,7 @@ class HardwareStackError(CudaError, result=714, sticky=True, remedy=(
 )): """CUDA_ERROR_HARDWARE_STACK_ERROR."""
 class IllegalInstructionError(CudaError, result=715, sticky=True, remedy=(
     "a kernel ran an illegal instruction: rebuild it for this device, or, if it copies by "
-    "tensor maps, run it on the emulator, which tells what is wrong"
+    "tensor maps, run it on the emulator, which reports the fault"
 )): """CUDA_ERROR_ILLEGAL_INSTRUCTION."""
 class MisalignedAddressError(CudaError, result=716, sticky=True, remedy=(
     "a kernel accessed an address that is not a multiple of the access's size; the emulator "
@@ -185,7 +185,7 @@ class StreamCaptureUnsupportedError(CudaError, result=900, remedy=(
     "this call cannot be captured: make it before or after the capture"
 )): """CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED."""
 class StreamCaptureInvalidatedError(CudaError, result=901, remedy=(
-    "an earlier error spoilt the capture: end it and capture again"
+    "an earlier error invalidated the capture: end it and capture again"
 )): """CUDA_ERROR_STREAM_CAPTURE_INVALIDATED."""
 class StreamCaptureMergeError(CudaError, result=902): """CUDA_ERROR_STREAM_CAPTURE_MERGE."""
 class StreamCaptureUnmatchedError(CudaError, result=903): """CUDA_ERROR_STREAM_CAPTURE_UNMATCHED."""

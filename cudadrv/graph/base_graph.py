@@ -66,8 +66,8 @@ class BaseGraph(Closeable):
     @property
     def _closed_text(self) -> str:
         return (
-            "the graph holds nothing: its capture has not ended, or it was closed; to add nodes "
-            "beside what is captured, capture by parts into Context.new_graph()"
+            "the graph holds nothing: its capture has not ended, or it was closed\n"
+            "  to add nodes beside captured ones, capture parts into Context.new_graph()"
         )
 
     @property

@@ -205,7 +205,7 @@ class GraphExec(Closeable):
         handle = self._handle
         code, enabled = handle.api.cuGraphNodeGetEnabled(handle.raw, _raw_of(node))
         if code:
-            raise failure(handle.api, code, "cuGraphNodeGetEnabled", f"asking about {node!r}")
+            raise failure(handle.api, code, "cuGraphNodeGetEnabled", f"querying {node!r}")
         return bool(enabled)
 
     def _change(

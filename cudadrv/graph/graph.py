@@ -121,7 +121,7 @@ class Graph(BaseGraph):
         handle = GraphHandle(context._handle)
         code = handle.make(context._api.cuGraphCreate, 0)
         if code:
-            raise failure(context._api, code, "cuGraphCreate", f"making a graph on {context!r}")
+            raise failure(context._api, code, "cuGraphCreate", f"creating a graph on {context!r}")
         return cls._over(context, handle, default_stream)
 
     @classmethod
@@ -339,7 +339,7 @@ class Graph(BaseGraph):
         make = graph.api.cuGraphConditionalHandleCreate
         code, handle = graph.context.call(make, graph.raw, graph.context.raw, number, flags)
         if code:
-            doing = f"making a condition for {self!r}"
+            doing = f"creating a condition for {self!r}"
             raise failure(graph.api, code, "cuGraphConditionalHandleCreate", doing)
         return GraphCondition(self, handle)
 
@@ -375,7 +375,7 @@ class Graph(BaseGraph):
         handle = self._handle
         (code,) = handle.api.cuGraphAddDependencies(handle.raw, one, other, None, 1)
         if code:
-            doing = f"letting {then!r} come after {first!r}"
+            doing = f"adding an edge from {first!r} to {then!r}"
             raise failure(handle.api, code, "cuGraphAddDependencies", doing)
 
     def remove_edge(self, first: GraphNode, then: GraphNode) -> None:
@@ -388,7 +388,7 @@ class Graph(BaseGraph):
         handle = self._handle
         (code,) = handle.api.cuGraphRemoveDependencies(handle.raw, one, other, None, 1)
         if code:
-            doing = f"letting {then!r} come after {first!r} no more"
+            doing = f"removing the edge from {first!r} to {then!r}"
             raise failure(handle.api, code, "cuGraphRemoveDependencies", doing)
 
     def clone(self) -> Graph:

@@ -83,7 +83,7 @@ class Needs:
         needed: list[object] = [self.memory, self.kept]
         self.kept = []
         _needed[number] = needed
-        doing = "keeping what a graph uses"
+        doing = "retaining the objects that a graph uses"
         code, held = api.cuUserObjectCreate(number, _FORGET_ADDRESS, 1, _NO_DESTRUCTOR_SYNC)
         if code:
             _needed.pop(number, None)

@@ -94,7 +94,7 @@ class GraphNode(NotCopyable):
         api = self.graph._handle.api
         code, kind = api.cuGraphNodeGetType(self.handle)
         if code:
-            raise failure(api, code, "cuGraphNodeGetType", f"asking about {self!r}")
+            raise failure(api, code, "cuGraphNodeGetType", f"querying {self!r}")
         return _KINDS.get(int(kind), NodeKind.OTHER)
 
     def remove(self) -> None:

@@ -132,7 +132,7 @@ def copy_work(
     check_alike(dst, src)
     for side in (dst, src):
         if isinstance(side, DeviceArray) and not side.is_contiguous:
-            raise CopyError(f"{side!r}: a node copies what lies together\n  {_CAPTURE}")
+            raise CopyError(f"{side!r}: a node copies contiguous memory\n  {_CAPTURE}")
     params = of_type(_Type.CU_GRAPH_NODE_TYPE_MEMCPY)
     params.memcpy.copyCtx = context.handle
     copy = params.memcpy.copyParams
@@ -146,7 +146,7 @@ def copy_work(
         _read_host(copy, src)
     on_device = [side for side in (dst, src) if not isinstance(side, np.ndarray)]
     if all(side.context is not context for side in on_device):
-        raise WrongDeviceError(f"a copy from {src!r} to {dst!r} is no work of {context!r}")
+        raise WrongDeviceError(f"a copy from {src!r} to {dst!r} does not belong to {context!r}")
     is_between = len({id(side.context) for side in on_device}) > 1
     if is_between:
         open_pools(*on_device)
@@ -186,7 +186,7 @@ def fill_work(context: BaseContext, dst: ArrayOrBuffer, value: object) -> NodeWo
     """
     border.instance("a node's dst", dst, (DeviceArray, DeviceBuffer))
     if dst.context is not context:
-        raise WrongDeviceError(f"a fill of {dst!r} is no work of {context!r}")
+        raise WrongDeviceError(f"a fill of {dst!r} does not belong to {context!r}")
     if isinstance(dst, DeviceArray) and not dst.is_contiguous:
         raise CopyError(f"{dst!r}: a node fills contiguous memory\n  {_CAPTURE}")
     pattern, address = pattern_of(dst, value), dst.ptr

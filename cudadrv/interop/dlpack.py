@@ -216,8 +216,8 @@ class Offer(NamedTuple):
         hint = "import ml_dtypes, or view it" if name else "view it"
         raise DTypeError(
             f"a {type(value).__name__} of DLPack's type code {self.tensor.code} with "
-            f"{self.tensor.bits} bits and {self.tensor.lanes} lanes: NumPy has no such dtype; "
-            f"{hint} as one of that size first"
+            f"{self.tensor.bits} bits and {self.tensor.lanes} lanes: NumPy has no such dtype\n"
+            f"  {hint} as one of that size first"
         )
 
 

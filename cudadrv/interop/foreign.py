@@ -159,8 +159,8 @@ def _memory_by_interface(value: Any) -> _ImportedMemory:
     interface = getattr(value, "__cuda_array_interface__", None)
     if not isinstance(interface, Mapping):
         raise ArgumentTypeError(
-            f"a {type(value).__name__} is no device array: it has neither __dlpack__ on a CUDA "
-            "device nor __cuda_array_interface__"
+            f"a {type(value).__name__} is not a device array\n"
+            "  give an object with __dlpack__ on a CUDA device or __cuda_array_interface__"
         )
     if interface.get("mask") is not None:
         raise CopyError(f"a {type(value).__name__} with a mask has no counterpart here")
@@ -205,7 +205,7 @@ def stream_handle(stream: object) -> int:
     what = type(stream).__name__
     if answer is None:
         raise ArgumentTypeError(
-            f"a {what} is no stream: it is no number and has no __cuda_stream__"
+            f"a {what} is not a stream: it is not an integer and has no __cuda_stream__"
         )
     raise ArgumentTypeError(
         f"the __cuda_stream__ of a {what} is {border.shown(answer)}: known is (0, CUstream)"

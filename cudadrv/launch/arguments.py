@@ -248,8 +248,8 @@ class KernelParameter:
             )
         if isinstance(value, DeviceArray) and not value.is_contiguous:
             raise self._error(
-                f"is {value!r}, whose elements do not lie in C order, one behind the other\n"
-                "  give what Stream.contiguous makes of it, or `array.origin` to a kernel that "
+                f"is {value!r}, which is not C-contiguous\n"
+                "  give its copy by Stream.contiguous, or `array.origin` to a kernel that "
                 "takes strides"
             )
         return Argument(value._address, self._memory_kind(value), memory)
@@ -267,7 +267,7 @@ class KernelParameter:
             return "array"
         if value.nbytes % elements.nbytes:
             raise self._error(
-                f"is {value!r}, whose {value.nbytes} bytes are no whole number of elements, but "
+                f"is {value!r}, whose {value.nbytes} bytes are not a multiple of an element, but "
                 f"the parameter is {self.type_name}"
             )
         return "vectors"

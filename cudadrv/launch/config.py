@@ -60,9 +60,9 @@ class LaunchConfig:
         programmatic: bool = False,
     ) -> None:
         if type(shared_bytes) is not int:
-            shared_bytes = _index("shared_bytes", shared_bytes, "it is a whole number of bytes")
+            shared_bytes = _index("shared_bytes", shared_bytes, "give an integer number of bytes")
         if shared_bytes < 0:
-            raise LaunchConfigError(f"shared_bytes is {shared_bytes!r}: it is 0 or more bytes")
+            raise LaunchConfigError(f"shared_bytes is {shared_bytes!r}: give 0 or more bytes")
         _fill_grid(self, _dim3("grid", grid))
         _fill_block(self, _dim3("block", block))
         _fill_shared_bytes(self, shared_bytes)
@@ -75,11 +75,11 @@ class LaunchConfig:
     def for_elements(cls, n: int, block: int = 256) -> LaunchConfig:
         """One thread for each of `n` elements, in blocks of `block`; one block where n is 0."""
         if type(n) is not int:
-            n = _index("n", n, "it is a whole number of elements")
+            n = _index("n", n, "give an integer number of elements")
         if type(block) is not int:
-            block = _index("block", block, "it is a whole number of threads")
+            block = _index("block", block, "give an integer number of threads")
         if n < 0:
-            raise LaunchConfigError(f"{n} elements: a launch is for 0 or more")
+            raise LaunchConfigError(f"n is {n}: give 0 or more elements")
         return cls(max(1, -(-n // block)) if block > 0 else 1, block)
 
     def __repr__(self) -> str:
@@ -162,7 +162,7 @@ def _dim3(what: str, extents: Extents) -> Dim3:
             values = (0,)
         if not 1 <= len(values) <= 3:
             raise LaunchConfigError(
-                f"{what} is {border.shown(extents)}: it has 1 to 3 extents"
+                f"{what} is {border.shown(extents)}: give 1 to 3 extents"
             ) from None
         try:
             whole = [operator.index(value) for value in values]
@@ -170,7 +170,7 @@ def _dim3(what: str, extents: Extents) -> Dim3:
             whole = [0]
     if min(whole) < 1:
         raise LaunchConfigError(
-            f"{what} is {border.shown(extents)}: each extent is a whole number from 1"
+            f"{what} is {border.shown(extents)}: each extent must be an integer of 1 or more"
         )
     x, y, z = (*whole, 1, 1)[:3]
     return x, y, z

@@ -98,8 +98,8 @@ def launch_with(
     """
     if stream.capturing:
         raise StreamCaptureUnsupportedError(
-            "launching with In, Out or InOut in a capture: a launch waits for what comes back, and "
-            "a graph cannot; give device arrays and copy by Stream.copy"
+            "launching with In, Out or InOut in a capture: a graph cannot wait for the host\n"
+            "  give device arrays, and copy with Stream.copy"
         )
     placed: dict[HostArgument, AnyDeviceArray] = {}
     for argument in args:

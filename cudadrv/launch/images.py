@@ -33,7 +33,7 @@ def _read(path: Path) -> str | bytes:
     try:
         data = path.read_bytes()
     except ValueError as error:  # a null character
-        raise errors.ArgumentValueError(f"{str(path)!r} is no file's name: {error}") from None
+        raise errors.ArgumentValueError(f"{str(path)!r} is not a file name: {error}") from None
     if is_binary(data):
         return data
     try:

@@ -23,7 +23,7 @@ class _Readable:
         return self if owner is None else owner._get(self.number)
 
     def __set__(self, owner: KernelAttributes, value: int) -> None:
-        raise AttributeError("the driver says this attribute of a kernel, and nobody sets it")
+        raise AttributeError("this kernel attribute is read-only")
 
 
 class _Settable(_Readable):

@@ -89,7 +89,7 @@ def _link(
             kind = _INPUTS.get(each.kind)
             if kind is None:
                 raise ptx.LinkError(
-                    f"the driver's linker does not take {each.kind.value} ({each.name}): install "
+                    f"the driver's linker does not accept {each.kind.value} ({each.name}): install "
                     "nvJitLink (nvidia-nvjitlink)", "", options.flags(),
                 )  # fmt: skip
             data = each.data + b"\0" if each.kind is ptx.LinkKind.PTX else each.data
@@ -105,7 +105,7 @@ def _told(options: ptx.LinkOptions) -> dict[CUjit_option, object]:
     """Return the options of the driver's linker; those of floating point are for LTO-IR alone."""
     if options.extra:
         raise errors.ArgumentValueError(
-            f"LinkOptions.extra is {options.extra}, for nvJitLink: the driver's linker has no such"
+            f"LinkOptions.extra is {options.extra}: it is for nvJitLink, not the driver's linker"
         )
     found: dict[CUjit_option, object] = {}
     if options.maxrregcount is not None:
@@ -129,7 +129,7 @@ def _link_state(
     api = context.api
     code, state = api.cuLinkCreate(len(options), tuple(options), tuple(options.values()))
     if code:
-        doing = f"beginning a link on device {context.ordinal}"
+        doing = f"starting a link on device {context.ordinal}"
         raise failure(api, code, "cuLinkCreate", doing)
     try:
         yield state
@@ -161,7 +161,7 @@ def _check(
     ):
         raise error
     driver.has_failed = had_failed
-    words = f"the inputs do not link: {doing}: {call} answered {error.name} ({error.code})"
+    words = f"the inputs do not link: {doing}: {call} returned {error.name} ({error.code})"
     if not log.text:
         words += (
             f"\n  {error.text}\n  the linker's log is empty: look for functions and variables that "

@@ -383,8 +383,8 @@ class Kernel(NotCopyable):
                 break
         if not best:
             raise errors.LaunchConfigError(
-                f"no block of kernel {self.name!r} of at most {most} threads fits {device!r}: "
-                f"{room} bytes of shared memory are left for it"
+                f"no block of kernel {self.name!r} of at most {most} threads fits {device!r}\n"
+                f"  {room} bytes of shared memory are left for it"
             )
         multiprocessors = device.attribute(_OfDevice.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
         return PotentialBlock(best, best_blocks * multiprocessors)
@@ -544,7 +544,7 @@ class Kernel(NotCopyable):
         for axis, blocks, extent in zip("xyz", grid, cluster, strict=True):
             if blocks % extent:
                 raise self._unlaunchable(
-                    f"grid.{axis} {blocks} is no multiple of cluster.{axis} {extent}"
+                    f"grid.{axis} {blocks} is not a multiple of cluster.{axis} {extent}"
                 )
 
     def _check_cooperative(self, config: LaunchConfig) -> None:
@@ -757,7 +757,7 @@ class Module(Closeable):
         if code == CUresult.CUDA_ERROR_NOT_FOUND:
             raise no_kernel(name, (*self._lowered(), *self.kernel_names))
         if code:
-            raise failure(module.api, code, "cuModuleGetFunction", f"taking kernel {name!r}")
+            raise failure(module.api, code, "cuModuleGetFunction", f"getting kernel {name!r}")
         return Kernel(self, name, handle, signature)
 
     def _enumerate(self) -> tuple[str, ...]:

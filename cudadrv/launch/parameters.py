@@ -182,5 +182,5 @@ class KernelParameters:
         if count:
             text += f"\n  they are: {self}"
         if len(args) == 1 and isinstance(args[0], (tuple, list)):
-            text += "\n  give them one by one, not as one sequence: launch(stream, config, *args)"
+            text += "\n  give them separately, not as one sequence: launch(stream, config, *args)"
         return ArgumentError(text, kernel=self.kernel)

@@ -34,11 +34,11 @@ class DevicePool:
         if devices is None:
             devices = list_devices()
             if not devices:
-                raise NoDeviceError("making a pool of all devices")
+                raise NoDeviceError("creating a pool of all devices")
         else:
             devices = border.several("DevicePool: devices", devices, Device)
             if not devices:
-                raise InvalidValueError("making a pool of no devices")
+                raise InvalidValueError("creating a pool of no devices")
         if flags is not None:
             flags = ContextFlags(border.whole("DevicePool: flags", flags, most=2**32 - 1))
         contexts: dict[int, Context] = {}
@@ -104,7 +104,7 @@ class DevicePool:
         for device, context in self._open_entries():
             if device.ordinal == device_ordinal:
                 return context
-        raise InvalidDeviceError(f"taking the context of device {device_ordinal} of {self!r}")
+        raise InvalidDeviceError(f"getting the context of device {device_ordinal} of {self!r}")
 
     def context_at(self, index: int) -> Context:
         """Return the context at an index of the pool.
@@ -143,7 +143,7 @@ class DevicePool:
         entries = self._open_entries()
         index = border.integer("DevicePool: index", index)
         if not 0 <= index < len(entries):
-            raise InvalidValueError(f"taking place {index} of {self!r}")
+            raise InvalidValueError(f"getting the device at index {index} of {self!r}")
         return entries[index]
 
     def _open_entries(self) -> tuple[tuple[Device, Context], ...]:

@@ -221,6 +221,6 @@ def current_tile() -> Tile:
         return running.get()
     except LookupError:
         raise NotInTileError(
-            "no tile runs here: current_tile is for functions given to scatter_batched or "
+            "no tile runs here: call current_tile in a function given to scatter_batched or "
             "scatter_map"
         ) from None

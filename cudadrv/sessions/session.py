@@ -159,8 +159,9 @@ def counting() -> Iterator[Counters]:
     driver = current()
     if not driver.is_emulated:
         raise DriverSelectionError(
-            "only the emulator counts what kernels execute: set CUDADRV_DRIVER=emulator, or use "
-            "cudadrv.emulator.session() around the block; on a GPU Nsight Compute counts"
+            "counting needs the emulator, and this process uses the CUDA driver\n"
+            "  set CUDADRV_DRIVER=emulator, or use cudadrv.emulator.session() around the block; "
+            "on a GPU use Nsight Compute"
         )
     # An emulated driver is an Emulator, or a trace around it, which has its attributes.
     with cast(Emulator, driver.api).counting() as counters:
@@ -185,7 +186,7 @@ def devices_of(
     is_count = hasattr(devices, "__index__")
     if properties and not is_count:
         raise ArgumentValueError(
-            f"the devices are given whole, so {', '.join(properties)} cannot be given as well: "
+            f"{', '.join(properties)} cannot be given with devices of DeviceProperties: "
             "use dataclasses.replace on a device"
         )
     return given_devices(devices, lambda: EmulatedDevice(**properties))

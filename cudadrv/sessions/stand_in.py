@@ -54,7 +54,7 @@ class StandIn(AbstractContextManager[Emulator]):
         with _SUBSTITUTES.lock, ExitStack() as stack:
             if _SUBSTITUTES.standing is not None:
                 raise DriverSelectionError(
-                    "an emulator stands in for the CUDA driver already: close that first"
+                    "an emulator already stands in for the CUDA driver: close it first"
                 )
             libcuda = _SUBSTITUTES.libcuda = _SUBSTITUTES.libcuda or Libcuda()
             libnvjitlink = _SUBSTITUTES.libnvjitlink = _SUBSTITUTES.libnvjitlink or LibnvJitLink()

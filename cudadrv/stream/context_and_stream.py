@@ -400,7 +400,7 @@ class StreamPool(NotCopyable):
         border.several("StreamPool: streams", streams, Stream)
         self._streams = tuple(streams)
         if not self._streams:
-            raise ArgumentValueError("StreamPool: streams: there are none: give one or more")
+            raise ArgumentValueError("StreamPool: streams is empty: give one or more")
         self._turns = itertools.count()
 
     def __repr__(self) -> str:
@@ -549,12 +549,12 @@ class Context(BaseContext):
             return self.default_stream
         if number == 2:
             raise errors.InvalidValueError(
-                "taking the per-thread default stream as a stream of one context: it is another "
-                "one in each thread and context; use new_stream"
+                "wrapping the per-thread default stream as a stream of one context\n"
+                "  each thread and context has its own: use new_stream"
             )
         code, owner = self._api.cuStreamGetCtx(CUstream(number))
         if code:
-            raise failure(self._api, code, "cuStreamGetCtx", f"taking {number:#x} as a stream")
+            raise failure(self._api, code, "cuStreamGetCtx", f"wrapping {number:#x} as a stream")
         if int(owner) != int(self.handle):
             raise WrongDeviceError(f"stream {number:#x} belongs to another context than {self!r}")
         handle = StreamHandle(self._handle, CUstream(number), is_owned=False, keeps=(stream,))
@@ -759,7 +759,7 @@ class Context(BaseContext):
         raw = peer.raw
         if handle.reaches(peer):
             return
-        doing = f"letting kernels of {self!r} use memory of {other!r}"
+        doing = f"enabling peer access of {self!r} to {other!r}"
         code = handle.call(self._api.cuCtxEnablePeerAccess, raw, 0)[0]
         if code and code != CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED:
             raise failure(self._api, code, "cuCtxEnablePeerAccess", doing)

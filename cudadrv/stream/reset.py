@@ -30,7 +30,7 @@ def reset(context: BaseContext) -> None:
     """
     if not context.is_primary:
         raise InvalidValueError(
-            f"resetting {context!r}, which is no primary context: close it, and make another one"
+            f"resetting {context!r}, which is not a primary context: close it and create another"
         )
     handle = context._handle
     run_deferred()
@@ -44,7 +44,7 @@ def reset(context: BaseContext) -> None:
     handles = [each._handle for each in _names(handle) if each is not context]
     faults = _close_all(context)
     lost = InvalidatedHandle(
-        f"the context on device {context.ordinal} was reset, and what it had is gone"
+        f"the context on device {context.ordinal} was reset, and its resources are gone"
     )
     faults += _destroy(handles, lost)
     for each in (handle, *green):
@@ -103,8 +103,9 @@ def _refuse_if_in_use(context: BaseContext) -> None:
     ]
     if held:
         raise ResetRefusedError(
-            f"{context!r} is not reset while {len(held)} arrays of pinned or managed memory are in "
-            "use, which would lose their memory: drop them, all views of them, and pinned pools"
+            f"{context!r} is not reset while {len(held)} arrays of pinned or managed memory are "
+            "in use\n"
+            "  delete them, all views of them, and pinned pools"
         )
 
 

@@ -303,8 +303,8 @@ def _open(item: pytest.Item, plan: CudaTestPlan) -> CudaTest:
     run = _run_of(item)
     if plan.seeds and not run:
         pytest.fail(
-            "emulated: pytest cannot repeat a unittest.TestCase for seeds: make it a function, or "
-            "use --cuda-order=random --cuda-seed=N",
+            "emulated: pytest cannot repeat a unittest.TestCase for seeds\n"
+            "  make it a function, or use --cuda-order=random --cuda-seed=N",
             pytrace=False,
         )
     order = run if run.startswith(_RANDOM) else ""

@@ -232,7 +232,7 @@ def profile_named(name: object) -> EmulatedDevice:
 
     found = PROFILES.get(name) if isinstance(name, str) else None
     if found is None:
-        raise ArgumentValueError(f"{name!r} is no profile: one of {', '.join(PROFILES)}")
+        raise ArgumentValueError(f"{name!r} is not a profile: use one of {', '.join(PROFILES)}")
     return found
 
 

@@ -192,8 +192,8 @@ class CudaTest:
             self._lack(f"needs {wanted}: {found.absence or f'{found.count} found'}")
         if found.broken_by:
             pytest.fail(
-                f"{found.broken_by} broke the GPU's context, so that this process can use it no "
-                "more: run the other tests again without that one",
+                f"{found.broken_by} broke the GPU's context for this process\n"
+                "  run the other tests again without that one",
                 pytrace=False,
             )
         driver = found.driver

@@ -124,7 +124,7 @@ class ArrayExtents:
         """Raise `TextureError` where no device has such an array."""
         what, ndim = f"a CUDA array of shape {self.shape}", len(self.shape)
         if not 1 <= ndim <= 3 or 0 in self.shape:
-            raise TextureError(f"{what}: it has 1 to 3 extents of at least 1")
+            raise TextureError(f"{what}: use 1 to 3 extents of at least 1")
         if max(self.shape) > _MOST:
             raise TextureError(f"{what}: no device has extents above {_MOST}")
         if self.cubemap:
@@ -229,7 +229,7 @@ def creation_error(
     """Return the error for an array that the driver did not make."""
     if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:
         return out_of_memory(context, extents.size * texel.nbytes, call)
-    doing = f"making a CUDA array of shape {extents.shape} of {texel} on {context!r}"
+    doing = f"creating a CUDA array of shape {extents.shape} of {texel} on {context!r}"
     mipmapped = call == "cuMipmappedArrayCreate"
     exceeded = extents.why_too_large(context.device, mipmapped=mipmapped)
     if code == CUresult.CUDA_ERROR_INVALID_VALUE and exceeded:

@@ -483,8 +483,8 @@ def _require(stream: BaseStream, array: _AnyCudaArray, other: _Side) -> None:
         raise WrongDeviceError(f"{array!r} is copied on {stream!r}: use a stream of its context")
     if not isinstance(other, np.ndarray) and other.context is not stream.context:
         raise WrongDeviceError(
-            f"{other!r} and {array!r} are of different contexts: copy through a DeviceArray, which "
-            "Stream.copy takes from one device to another"
+            f"{other!r} and {array!r} are of different contexts\n"
+            "  copy through a DeviceArray, which Stream.copy copies between devices"
         )
     if other.dtype != array.dtype:
         raise CopyError(f"{_described(other)} is {other.dtype}, {array!r} of {array.dtype}")

@@ -101,7 +101,7 @@ class MipmappedArray(Texels[_ScalarT]):
             levels = border.integer("MipmappedArray: levels", levels)
         if levels is not None and not 1 <= levels <= most:
             raise TextureError(
-                f"{levels} levels of a CUDA array of shape {extents.shape}: it has 1 to {most}"
+                f"{levels} levels of a CUDA array of shape {extents.shape}: use 1 to {most}"
             )
         self.levels: int = most if levels is None else levels
         box = require_context("MipmappedArray: context", context)._handle

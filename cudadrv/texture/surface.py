@@ -43,6 +43,6 @@ class Surface(TexelView):
         box = ViewHandle(context, memory)
         code = box.make(context.api.cuSurfObjectCreate, resource)
         if code:
-            doing = f"making a surface over {array!r}"
+            doing = f"creating a surface over {array!r}"
             raise failure(context.api, code, "cuSurfObjectCreate", doing)
         super().__init__(array, box)

@@ -139,7 +139,7 @@ class TexelView(Closeable, KernelObject):
     @property
     def _closed_text(self) -> str:
         what = f"the {type(self).__name__.lower()} on device {self.context.ordinal}"
-        return f"{what} was closed, or what it was over"
+        return f"{what} was closed, or its memory was closed"
 
     @property
     def closed(self) -> bool:
@@ -244,8 +244,8 @@ class Reading:
             plain = self.filter_mode is FilterMode.POINT and not self.normalized_coordinates
             if not plain or set(self.address_modes) != {AddressMode.CLAMP}:
                 yield (
-                    "plain memory in a row is read by tex1Dfetch, which takes whole numbers, does "
-                    "not filter and reads 0 outside; copy it to a CudaArray for more"
+                    "a one-dimensional device array is read by tex1Dfetch alone: by integer, "
+                    "without filtering, 0 outside\n  copy it to a CudaArray for more"
                 )
         cubemap = not isinstance(resource, DeviceArray) and resource.extents.cubemap
         if self.seamless_cubemap and not cubemap:
@@ -350,8 +350,8 @@ def texel_shape(array: AnyDeviceArray, texel: Texel) -> tuple[int, ...]:
     if array.shape[len(shape) :] != axes or not 1 <= len(shape) <= 2 or 0 in shape:
         channels = f" with {texel.channels} channels as its last axis" if axes else ""
         raise TextureError(
-            f"a texture over {array!r}: a device array has one or two extents of texels{channels}; "
-            "for three, for layers and for cubemaps copy it to a CudaArray"
+            f"a texture over {array!r}: a device array has one or two extents of texels{channels}\n"
+            "  for three extents, layers or cubemaps copy it to a CudaArray"
         )
     return shape
 
@@ -361,7 +361,7 @@ def _check_start(array: AnyDeviceArray) -> None:
     if array.ptr % alignment:
         raise TextureError(
             f"a texture over {array!r}, which begins at {array.ptr:#x}: it must begin at a "
-            f"multiple of {alignment} bytes, as an array of its own does and most views do not"
+            f"multiple of {alignment} bytes\n  copy the view to an array of its own"
         )
 
 
@@ -370,8 +370,8 @@ def _check_rows(array: AnyDeviceArray) -> None:
     is_pitched = array.ndim > 1 and array.strides[1:] == dense[1:] and array.strides[0] > dense[0]
     if not (array.is_contiguous or is_pitched):
         raise TextureError(
-            f"a texture over {array!r}: its texels do not lie in rows, one behind the other; give "
-            "what Stream.contiguous makes of it"
+            f"a texture over {array!r}: the texels of a row are not contiguous\n"
+            "  give its copy by Stream.contiguous"
         )
 
 
@@ -404,7 +404,7 @@ def _describe_rows(
         padded *= -(-texels // padded)
         raise TextureError(
             f"a texture over {array!r}, whose rows are {pitch} bytes: they must be a multiple of "
-            f"{alignment}; make the array with {padded} texels a row and give width={texels}, or "
+            f"{alignment}\n  make the array with {padded} texels a row and give width={texels}, or "
             "copy it to a CudaArray"
         )
     if width is None:
@@ -416,7 +416,7 @@ def _describe_rows(
         if extent > most:
             raise TextureError(
                 f"a texture over {array!r}: the device reads plain memory of at most {most} "
-                f"({name.lower()}), not {extent}; copy it to a CudaArray"
+                f"({name.lower()}), not {extent}\n  copy it to a CudaArray"
             )
     result.resType = CUresourcetype.CU_RESOURCE_TYPE_PITCH2D
     rows = result.res.pitch2D
@@ -440,7 +440,7 @@ def texel_of(resource: Resource, channels: int | None) -> Texel:
             "or a DeviceArray"
         )
     if channels is not None and border.whole("channels", channels) != resource.channels:
-        raise TextureError(f"channels={channels} for {resource!r}, which knows its own")
+        raise TextureError(f"channels={channels} for {resource!r}, which has its own")
     return resource.texel
 
 
@@ -545,7 +545,7 @@ def _created(reading: Reading, resource: Resource, texel: Texel, width: int | No
     native = _native(reading, resource, texel)
     code = box.make(context.api.cuTexObjectCreate, descriptor, native, None)
     if code:
-        doing = f"making a texture over {resource!r}"
+        doing = f"creating a texture over {resource!r}"
         raise failure(context.api, code, "cuTexObjectCreate", doing)
     return box
 

@@ -55,7 +55,7 @@ class Trace:
 
     def __enter__(self) -> Trace:
         if self._begun is not None:
-            raise InvalidValueError("this trace is being recorded already")
+            raise InvalidValueError("this trace is already being recorded")
         driver = current()
         traced = self._traced = TracedApi(driver)
         leaving = ExitStack()
@@ -170,7 +170,7 @@ class TracedApi:
         driver = self._driver
         with driver.lock:
             if isinstance(driver.api, TracedApi):
-                raise InvalidValueError("a trace is being recorded already: one at a time")
+                raise InvalidValueError("another trace is already being recorded: end it first")
             self.inner = driver.api
             self._is_installed = True
             # `__getattr__` gives the functions that a class would have to name for the checker.

@@ -75,7 +75,9 @@ class Tally:
         """The tally of counts by name; missing ones are zero, others are another version's."""
         tally = cls()
         for field in fields(cls):
-            setattr(tally, field.name, counts.get(field.name, 0))
+            count = counts.get(field.name, 0)
+            is_time = field.name.endswith("_ms")  # the file has floats; only times are floats here
+            setattr(tally, field.name, count if is_time else int(count))
         return tally
 
     def __add__(self, other: Tally) -> Tally:

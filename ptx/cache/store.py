@@ -370,8 +370,8 @@ def warn_of(error: OSError) -> None:
     from ptx.cache.cache_report import CacheWarning  # saves a hit 3 ms
 
     warnings.warn(
-        f"the disk cache of compiled images does not work: {error}. Set CUDADRV_CACHE_DIR to a "
-        "folder of your own, or CUDADRV_CACHE_MAX_MB=0 to do without",
+        f"the disk cache of compiled images does not work: {error}\n"
+        "  set CUDADRV_CACHE_DIR to a folder of your own, or CUDADRV_CACHE_MAX_MB=0 to do without",
         CacheWarning,
         stacklevel=2,
     )

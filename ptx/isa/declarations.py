@@ -45,7 +45,7 @@ def integer_constant(cursor: Cursor) -> int:
     except ValueError:  # such as 089, or more digits than Python reads
         value = -1
     if not 0 <= value <= _MOST:
-        reason = f"{shortened(word, 24)} is no integer constant of 64 bits"
+        reason = f"{shortened(word, 24)} is not an integer constant of 64 bits"
         raise cursor.error(reason, cursor.index - 1)
     return value
 
@@ -114,7 +114,7 @@ def dimensions(cursor: Cursor) -> tuple[int, ...]:
     while cursor.accept("["):
         size = 0 if cursor.word == "]" else integer(cursor)
         if size < 0:
-            raise cursor.error(f"{size} is no number of elements", cursor.index - 1)
+            raise cursor.error(f"{size} is not a number of elements", cursor.index - 1)
         cursor.expect("]")
         found.append(size)
     return tuple(found)
@@ -135,7 +135,7 @@ def _alignment(cursor: Cursor) -> int:
     """`integer` behind `.align`: a power of two."""
     align = integer(cursor)
     if align <= 0 or align & (align - 1):
-        raise cursor.error(f".align {align} is no power of two", cursor.index - 1)
+        raise cursor.error(f".align {align} is not a power of two", cursor.index - 1)
     return align
 
 

@@ -341,7 +341,7 @@ class _ModuleReader:
             cursor.expect(",")
             target = cursor.expect_kind("word")
             if target not in self._module.functions:
-                raise cursor.error(f"{target} is no function declared before", cursor.index - 1)
+                raise cursor.error(f"{target} is not a function declared before", cursor.index - 1)
             self._module.aliases[name] = target
             cursor.expect(";")
         elif not cursor.accept(";"):
@@ -366,7 +366,7 @@ class _ModuleReader:
             option = cursor.expect_kind("word")
             if option not in _OF_TARGETS and not _TARGET.fullmatch(option):
                 option = shortened(option, 40)
-                raise cursor.error(f"{option} is no option of .target", cursor.index - 1)
+                raise cursor.error(f"{option} is not an option of .target", cursor.index - 1)
 
     def _address_size(self, cursor: Cursor) -> None:
         """`.address_size 32|64`."""
@@ -397,7 +397,7 @@ def parse(text: str) -> PtxModule:
     module = PtxModule(text)
     for name, value in ((".version", module.version), (".target", module.target)):
         if not value:
-            raise syntax_error(text, 0, f"this is no PTX: it has no {name} directive")
+            raise syntax_error(text, 0, f"this is not PTX: it has no {name} directive")
     return module
 
 

@@ -52,7 +52,7 @@ class OperandReader:
         name = cursor.expect_kind("word")
         register = self._names.register(name)
         if register is None:
-            raise cursor.error(f"{name} is no register declared here", cursor.index - 1)
+            raise cursor.error(f"{name} is not a register declared here", cursor.index - 1)
         return register
 
     def _single(self) -> Operand:
@@ -115,7 +115,7 @@ class OperandReader:
         if name[0] == "%":
             if _ELEMENT.search(name) or "." not in name:
                 return SpecialRegister(name)
-            self._cursor.fail(f"{name} is no register declared here")
+            self._cursor.fail(f"{name} is not a register declared here")
         if name == "WARP_SZ":
             return Immediate(32)
         return Symbol(names.resolve(name), signed_offset(self._cursor))

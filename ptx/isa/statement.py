@@ -194,7 +194,7 @@ class Statement:
                 if width > 1:
                     cursor.fail("vector registers are declared one by one")
                 if count < 0:
-                    raise cursor.error(f"{count} is no number of registers", cursor.index - 2)
+                    raise cursor.error(f"{count} is not a number of registers", cursor.index - 2)
                 self._refuse(self._names.fault_of_range(name, count), at)
                 self._names.declare_range(name, count, ptx_type)
             else:

@@ -21,7 +21,7 @@ MEMCHECK = """\
 =========     and is 1 bytes after the nearest allocation at 0x9020000000 of size 1,012 bytes
 =========     Saved host backtrace up to driver entry point at kernel launch time
 =========
-LaunchFailedError: waiting for <Stream 0x1e4fd8c0 on device 0>: cuStreamSynchronize answered
+LaunchFailedError: waiting for <Stream 0x1e4fd8c0 on device 0>: cuStreamSynchronize returned
 ========= ERROR SUMMARY: 1 error
 """
 RACECHECK = f"""\
@@ -41,7 +41,7 @@ SYNCCHECK = """\
 =========     by thread (32,0,0) in block (2,0,0)
 =========     Barrier is located at shared address 0x500
 =========
-LaunchFailedError: waiting for <Stream 0x16497d90 on device 0>: cuStreamSynchronize answered
+LaunchFailedError: waiting for <Stream 0x16497d90 on device 0>: cuStreamSynchronize returned
 ========= ERROR SUMMARY: 128 errors
 ========= ERROR SUMMARY: 127 errors were not printed. Use --print-limit option to adjust
 """

@@ -77,7 +77,7 @@ def written(folder: Path, text: str) -> str:
         (["--checks", "race,,foo", "{}"], "'foo' is no check of kernels"),
         (["--checks", ",", "{}"], "--checks: name some of race, init"),
         (["--order", "foo", "{}"], "'foo' is no order of operations"),
-        (["--order", "held:0.1", "{}"], "'held:0.1' is no order: immediate, late, random"),
+        (["--order", "held:0.1", "{}"], "'held:0.1' is not an order: use one of immediate, late"),
         (["--order", "late", "--seed", "3", "{}"], 'order="late" takes no seed'),
         (["--seed", "3", "{}"], 'a seed goes with order="random"'),
         (["--order", "random:1", "--seed", "3", "{}"], "--seed 3: random:1 has a seed already"),
@@ -156,7 +156,7 @@ def test_help_names_the_statuses(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["check", "--help"])
     told = capsys.readouterr().out
-    assert "66     something was found" in told
+    assert "66     there are findings" in told
     assert "2      the command line is wrong" in told
 
 

@@ -27,7 +27,7 @@ def test_workers_are_a_table_and_without_a_self_test_where_none_is_wanted(
     assert main(["cluster", "--devices", "1", "--no-selftest"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("workers\n")
-    assert out.endswith("1 of 1 workers are well\n")
+    assert out.endswith("1 of 1 workers passed\n")
 
 
 def test_a_scheduler_that_is_not_there_is_told_in_a_line(
@@ -39,5 +39,5 @@ def test_a_scheduler_that_is_not_there_is_told_in_a_line(
     with dask.config.set({"distributed.comm.timeouts.connect": "0.2s"}):
         assert main(["cluster", "--scheduler", "tcp://127.0.0.1:9"]) == 1
     told = capsys.readouterr().err
-    assert told.startswith("cluster: ")
+    assert told.startswith("cudadrv cluster: ")
     assert "127.0.0.1:9" in told

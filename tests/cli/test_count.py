@@ -63,7 +63,7 @@ def test_count_prints_every_launch_as_json(tmp_path: Path) -> None:
 def test_count_prints_tables_and_answers_the_script_status(tmp_path: Path) -> None:
     done = run(tmp_path, "script.py", "1", "3")
     assert done.returncode == 3, done.stderr
-    assert "992 turns by bank conflicts" in " ".join(done.stdout.split())
+    assert "992 wavefronts by bank conflicts" in " ".join(done.stdout.split())
     assert "256 sectors loaded, least 128" in " ".join(done.stdout.split())
     assert "turned.cu:6" in done.stdout
 

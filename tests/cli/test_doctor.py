@@ -68,18 +68,18 @@ def test_a_machine_that_is_well_has_nothing_to_mend() -> None:
             {"nvrtc": (13, 2)},
             Severity.WARNING, "PTX does not", 'pip install "nvidia-cuda-nvrtc==13.0.*"',
         ),
-        ({"nvrtc": None}, Severity.ERROR, "NVRTC is not there", 'pip install "cudadrv[cu13]"'),
+        ({"nvrtc": None}, Severity.ERROR, "NVRTC is not installed", 'pip install "cudadrv[cu13]"'),
         (
             {"bindings": (12, 9)},
             Severity.ERROR, "cuda-bindings is of CUDA 12", 'pip install "cudadrv[cu12]"',
         ),
         (
             {"packages": {"nvidia-cuda-nvrtc": "13.0", "nvidia-cuda-nvrtc-cu12": "12.9"}},
-            Severity.WARNING, "two majors of CUDA: nvidia-cuda-nvrtc", "keep one",
+            Severity.WARNING, "two majors of CUDA: nvidia-cuda-nvrtc", "uninstall one",
         ),
         (
             {"other_ptx": ["ptx-assembler"]},
-            Severity.WARNING, "ptx-assembler has a package ptx, too", "an environment of its own",
+            Severity.WARNING, "ptx-assembler installs a package ptx", "separate environments",
         ),
         (
             {"headers": ptx.CudaHeaders(
@@ -89,11 +89,11 @@ def test_a_machine_that_is_well_has_nothing_to_mend() -> None:
         ),
         (
             {"headers": ptx.CudaHeaders((13, 0), ())},
-            Severity.WARNING, "are not there", "nvidia-cuda-runtime",
+            Severity.WARNING, "are not installed", "nvidia-cuda-runtime",
         ),
         (
             {"is_wsl": True},
-            Severity.ERROR, "is no driver of Windows", "/usr/lib/wsl/lib",
+            Severity.ERROR, "is not a driver of Windows", "/usr/lib/wsl/lib",
         ),
         (
             {"cache_fault": "others can write /tmp/c"},

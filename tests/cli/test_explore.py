@@ -31,9 +31,9 @@ def test_a_missing_wait_is_found_and_the_late_operation_is_named(
     assert main(["explore", "--seeds", "1", str(script)]) == 1
     said = capsys.readouterr().out
     assert "late" in said
-    assert "it is enough that 1 of 6 operations run late:" in said
+    assert "it breaks when only 1 of 6 operations run late:" in said
     assert f"memcpy on stream 1, queued at {script}:11" in said
-    assert "to see it again: CUDADRV_EMULATOR_ORDER=held:0." in said
+    assert "to repeat it: CUDADRV_EMULATOR_ORDER=held:0." in said
 
 
 LOCKED = '''
@@ -74,7 +74,7 @@ def test_a_race_that_the_order_of_a_lock_hides_is_found_with_checks(
         script.write_text(LOCKED + "test_locked()")
     assert main(["explore", "--seeds", "4", "--checks", "race", str(script)]) == 1
     said = capsys.readouterr().out
-    assert "of 5 orders give something else\n  random:" in said
+    assert "of 5 orders change the result\n  random:" in said
     assert "race: kernel locked, 4 bytes of global memory" in said
     assert "nothing orders the two" in said
 
@@ -85,7 +85,7 @@ def test_nothing_is_found_where_the_program_waits(
     script = tmp_path / "right.py"
     script.write_text(PROGRAM.format(wait="stream.synchronize()"))
     assert main(["explore", "--seeds", "1", str(script)]) == 0
-    assert capsys.readouterr().out == "0 of 2 orders give something else\n"
+    assert capsys.readouterr().out == "0 of 2 orders change the result\n"
 
 
 def test_a_program_that_fails_at_once_is_not_explored(
@@ -94,4 +94,4 @@ def test_a_program_that_fails_at_once_is_not_explored(
     test = tmp_path / "test_wrong.py"
     test.write_text("def test_it():\n    assert 1 == 2\n")
     assert main(["explore", f"{test}::test_it"]) == 2
-    assert "it fails as it is" in capsys.readouterr().out
+    assert "the program fails in its own order" in capsys.readouterr().out

@@ -41,7 +41,7 @@ def test_a_full_disk_is_told_in_a_line() -> None:
             [*COMMAND, "info"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120,
             check=False,
         )  # fmt: skip
-    assert (done.returncode, done.stderr) == (1, "cudadrv: No space left on device\n")
+    assert (done.returncode, done.stderr) == (1, "python -m cudadrv: No space left on device\n")
 
 
 def test_top_tells_each_devices_memory(capsys: pytest.CaptureFixture[str]) -> None:

@@ -162,7 +162,7 @@ def test_functions_of_no_module_are_taken_where_cloudpickle_is_installed(
 
 
 def test_what_cannot_be_pickled_is_refused_in_words(local: GpuExecutor) -> None:
-    with pytest.raises(ArgumentTypeError, match="workers cannot be given"):
+    with pytest.raises(ArgumentTypeError, match="cannot be sent to workers"):
         local.submit(id, threading.Lock()).result()
     with pytest.raises(ArgumentTypeError, match="give a function"):
         local.submit(3)  # type: ignore[arg-type]  # what is tested

@@ -285,7 +285,7 @@ def test_levels_are_halves(context: cudadrv.Context) -> None:
     with pytest.raises(TextureError, match="has no level 2"):
         layers.level(2)
     for levels in (0, 6):
-        with pytest.raises(TextureError, match="it has 1 to 5"):
+        with pytest.raises(TextureError, match="use 1 to 5"):
             MipmappedArray(context, (8, 16), np.float32, levels=levels)
     with pytest.raises(TextureError, match="whose MAXIMUM_TEXTURE2D_MIPMAPPED_WIDTH is"):
         MipmappedArray(context, (1, 40000), np.float32)

@@ -47,7 +47,7 @@ def test_info_agrees_with_the_device() -> None:
 
 @pytest.mark.parametrize("ordinal", [-1, 99])
 def test_a_device_that_is_not_there_is_refused_with_the_count(ordinal: int) -> None:
-    with pytest.raises(InvalidDeviceError, match=f"taking device {ordinal} of [0-9]+"):
+    with pytest.raises(InvalidDeviceError, match=f"getting device {ordinal} of [0-9]+"):
         Device.get(ordinal)
     with pytest.raises(InvalidDeviceError):
         cuda_context_for(ordinal)

@@ -247,7 +247,7 @@ def test_memory_of_the_host_is_refused_and_its_functions_are_not_asked(
     stream: cudadrv.Stream, library: Library, twice: cudadrv.Launcher
 ) -> None:
     theirs = library.kind(stream.to_device(HOST), device_type=1)
-    with pytest.raises(TypeError, match="a Array is no device array: it has neither"):
+    with pytest.raises(TypeError, match="a Array is not a device array"):
         stream.import_array(theirs)
     with pytest.raises(ArgumentError, match="argument 0 of kernel 'twice' is of type Array"):
         twice(theirs)
@@ -263,7 +263,7 @@ def test_functions_alone_are_enough(stream: cudadrv.Stream, library: Library) ->
 
     array = stream.to_device(HOST)
     assert np.array_equal(stream.to_host(stream.import_array(Bare(array))), HOST)
-    with pytest.raises(TypeError, match="a Bare is no device array"):
+    with pytest.raises(TypeError, match="a Bare is not a device array"):
         stream.import_array(Bare(array, device_type=1))
     gc.collect()
     assert not library.lent

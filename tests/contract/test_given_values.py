@@ -171,11 +171,11 @@ def test_what_is_wrong_is_named_with_its_place_and_what_to_give(
         stream.fill(array, 1)
     executable = graph.instantiate()
     attempts: list[tuple[Callable[[], object], str]] = [
-        (lambda: stream.alloc(wrong), "nbytes is 'x', of type str: give a whole number"),
+        (lambda: stream.alloc(wrong), "nbytes is 'x', of type str: give an integer"),
         (lambda: stream.copy(array, wrong), "src is 'x', .* give a DeviceArray or a Device"),
         (lambda: stream.to_host(wrong), "array is 'x', of type str: give a DeviceArray"),
         (lambda: stream.fill(wrong, 1), "dst is 'x'"),
-        (lambda: stream.wait(wrong), "a str is no stream"),
+        (lambda: stream.wait(wrong), "a str is not a stream"),
         (lambda: stream.call_on_host(wrong), "function is 'x', of type str: give a function"),
         (lambda: stream.record().record(wrong), "stream is 'x', of type str: give a Stream"),
         (lambda: stream.record().elapsed_ms(wrong), "since is 'x', of type str: give a Event"),
@@ -308,7 +308,7 @@ def test_numbers_out_of_range_are_refused_before_the_driver_sees_them(
         lambda: cudadrv.trim_pool(context.device, 2**70),
     ]
     for attempt in attempts:
-        with pytest.raises(ArgumentValueError, match="give a whole number of"):
+        with pytest.raises(ArgumentValueError, match="give an integer of"):
             attempt()
     assert issubclass(ArgumentValueError, ValueError)
 
@@ -351,7 +351,7 @@ class Untrue:
 
 def test_what_lies_about_itself_is_refused_in_our_words(stream: cudadrv.Stream) -> None:
     wrong: Wrong = Untrue()
-    with pytest.raises(cudadrv.errors.LaunchConfigError, match="each extent is a whole"):
+    with pytest.raises(cudadrv.errors.LaunchConfigError, match="each extent must be an int"):
         LaunchConfig(wrong, 1)
     array: Wrong = np.zeros(4)
     module = stream.context.load_module(ptx.compile('extern "C" __global__ void f() {}'))

@@ -135,5 +135,5 @@ def test_advice_for_other_memory_is_refused(stream: cudadrv.Stream) -> None:
         advise(managed, 3)  # type: ignore[arg-type]  # what is tested
     with pytest.raises(TypeError, match='a device\'s ordinal or "host"'):
         stream.prefetch(managed, "gpu")
-    with pytest.raises(CudaError, match="taking device 77"):
+    with pytest.raises(CudaError, match="getting device 77"):
         stream.prefetch(managed, 77)

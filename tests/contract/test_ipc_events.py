@@ -182,7 +182,7 @@ def test_what_cannot_be_shared_is_refused_with_what_to_do(
         with pytest.raises(InvalidHandleError):
             event.elapsed_ms(plain)
     device = context.device.uuid.bytes
-    with pytest.raises(ArgumentValueError, match="3 bytes are no handle of an event"):
+    with pytest.raises(ArgumentValueError, match="3 bytes are not the handle of an event"):
         IpcEventHandle(b"abc", device).open(context)
     with pytest.raises(WrongDeviceError):
         IpcEventHandle(bytes(64), bytes(16)).open(context)

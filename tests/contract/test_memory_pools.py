@@ -95,7 +95,7 @@ def test_pools_that_are_no_such_are_refused() -> None:
         MemoryPool(max_bytes=1.5)  # type: ignore[arg-type]  # what is tested
     with pytest.raises(ValueError, match="MemoryPool: max_bytes"):
         MemoryPool(max_bytes=-1)
-    with pytest.raises(cudadrv.CudaError, match="taking device 99"):
+    with pytest.raises(cudadrv.CudaError, match="getting device 99"):
         MemoryPool(99)
 
 

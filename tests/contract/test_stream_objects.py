@@ -128,7 +128,7 @@ def test_a_pool_gives_its_streams_in_turn(
         pool.synchronize()
     assert [int(stream.to_host(array)[0]) for array in arrays] == list(range(6))
     assert all(each.closed for each in pool)
-    with pytest.raises(ValueError, match="give a whole number"):
+    with pytest.raises(ValueError, match="give an integer"):
         context.new_stream_pool(0)
 
 
@@ -140,7 +140,7 @@ def test_limits_of_a_context_are_read_and_set(context: cudadrv.Context) -> None:
             setattr(limits, name, 1 << 16)
             assert getattr(own.limits, name) >= 1 << 16
         assert "heap_bytes=" in repr(limits)
-        with pytest.raises(ValueError, match="give a whole number"):
+        with pytest.raises(ValueError, match="give an integer"):
             limits.stack_bytes = -1
 
 

@@ -315,7 +315,7 @@ def test_a_map_of_another_device_or_in_another_place_is_refused(
     ((8, 16), "f4", (8,), {}, "give 2 numbers, not 1"),
     ((8, 16), "f4", (8, 0), {}, "each is 1 to 256"),
     ((8, 512), "f4", (8, 257), {}, "each is 1 to 256"),
-    ((8, 16), "f4", (8, 6), {}, "24 bytes is no multiple of 16"),
+    ((8, 16), "f4", (8, 6), {}, "24 bytes is not a multiple of 16"),
     ((8, 6), "f4", (8, 4), {}, "must be multiples of 16 bytes"),
     ((2, 2, 2, 2, 2, 8), "f4", (1,) * 5 + (8,), {}, "1 to 5 axes, not 6"),
     ((), "f4", (), {}, "1 to 5 axes, not 0"),
@@ -356,9 +356,9 @@ def test_arrays_that_lie_otherwise_are_refused(
 ) -> None:
     needs_tensor_maps(context)
     array = stream.zeros((16, 16), SINGLE)
-    with pytest.raises(TensorMapError, match="do not lie one behind the other"):
+    with pytest.raises(TensorMapError, match="are not contiguous"):
         TensorMap(array.T, (8, 16))
-    with pytest.raises(TensorMapError, match="no multiple of 16 bytes"):
+    with pytest.raises(TensorMapError, match="not a multiple of 16 bytes"):
         TensorMap(array[:, 1:], (8, 8))
     with pytest.raises(DTypeError, match="complex"):
         TensorMap(stream.zeros((16, 16), np.complex64), (8, 16))

@@ -53,8 +53,8 @@ MADE: Final[dict[str, Callable[[Stream], object]]] = {
 }
 # Of these the last array gives the memory back, and no `close`.
 WITHOUT_CLOSE: Final = ("cuMemFree", "cuMemFreeHost")
-# One gives up a reference where keeping what a graph uses has failed, and that is raised; another
-# memory that is mapped, right after that; the third a link, see `test_failing_links`.
+# One gives up a reference where retaining the objects that a graph uses has failed, and that is
+# raised; another memory that is mapped, right after that; the third a link (`test_failing_links`).
 GIVE_UP_A_REFERENCE: Final = ("cuUserObjectRelease", "cuMemRelease", "cuLinkDestroy")
 # Another process has to have made what it closes: tests/memory/test_opened_memory.py.
 OF_OTHER_PROCESSES: Final = ("cuIpcCloseMemHandle",)

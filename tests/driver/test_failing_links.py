@@ -28,7 +28,7 @@ def test_a_link_that_fails_without_a_word_names_its_inputs(code: int) -> None:
             link()
         said = str(caught.value)
         assert "linking input 1 as PTX, twice.ptx as PTX on device 0" in said
-        assert f"cuLinkComplete answered {CudaError.for_code(code)('').name} ({code})" in said
+        assert f"cuLinkComplete returned {CudaError.for_code(code)('').name} ({code})" in said
         assert "the linker's log is empty" in said
         assert "nvJitLink" in said
         assert "restart" not in said

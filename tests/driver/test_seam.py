@@ -125,11 +125,11 @@ def test_a_checked_call_returns_its_values_or_raises_the_typed_error() -> None:
     api = cast(DriverApi, emulated)
     checked(api, "cuInit", api.cuInit(0), "initialising")
     count = checked(api, "cuDeviceGetCount", api.cuDeviceGetCount(), "counting devices")
-    device = checked(api, "cuDeviceGet", api.cuDeviceGet(0), "taking device 0")
+    device = checked(api, "cuDeviceGet", api.cuDeviceGet(0), "getting device 0")
     checked(api, "cuCtxCreate", api.cuCtxCreate(None, 0, device), "making a context")
     free, total = checked(api, "cuMemGetInfo", api.cuMemGetInfo(), "the free memory")
     assert count == 1
     assert 0 < free <= total
-    with pytest.raises(InvalidDeviceError, match="taking device 7: cuDeviceGet answered") as caught:
-        checked(api, "cuDeviceGet", api.cuDeviceGet(7), "taking device 7")
+    with pytest.raises(InvalidDeviceError, match="getting device 7: cuDeviceGet retur") as caught:
+        checked(api, "cuDeviceGet", api.cuDeviceGet(7), "getting device 7")
     assert (caught.value.call, caught.value.code) == ("cuDeviceGet", 101)

@@ -64,7 +64,7 @@ def test_an_error_of_asking_about_a_host_array_is_told(
         stream = cudadrv.cuda_context_for(0).new_stream()
         with (
             machine.fail("cuPointerGetAttributes", with_=700),
-            pytest.raises(IllegalAddressError, match="asking what is at 0x") as caught,
+            pytest.raises(IllegalAddressError, match="querying the memory at 0x") as caught,
         ):
             copy(stream, nbytes)
         assert caught.value.call == "cuPointerGetAttributes"

@@ -78,7 +78,7 @@ def test_a_driver_that_does_not_say_where_the_thread_works_is_told(call: str) ->
         cudadrv.cuda_context_for(0).bind()
         with (
             machine.fail(call),
-            pytest.raises(cudadrv.CudaError, match=f"{call} answered CUDA_ERROR_UNKNOWN"),
+            pytest.raises(cudadrv.CudaError, match=f"{call} returned CUDA_ERROR_UNKNOWN"),
         ):
             cudadrv.pinned_empty(4, "f4")
 

@@ -19,7 +19,7 @@ def test_a_buffer_that_cannot_grow_is_as_before_and_grows_later(call: str) -> No
         with GrowingBuffer(stream, 8 << 20, 1) as buffer:
             stream.fill(buffer, 3)
             machine.fail(call, with_=1)
-            with pytest.raises(CudaError, match=f"(?s)growing .* {call} answered"):
+            with pytest.raises(CudaError, match=f"(?s)growing .* {call} returned"):
                 buffer.grow(4 << 20)
             assert buffer.nbytes == 2 << 20
             assert context.memory_info().free == free - (2 << 20)

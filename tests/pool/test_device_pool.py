@@ -57,7 +57,7 @@ def test_context_at_out_of_bounds_returns_error() -> None:
     with emulator.session(devices=2):
         pool = DevicePool()
         for index in (2, -1):
-            with pytest.raises(InvalidValueError, match=f"place {index} of DevicePool"):
+            with pytest.raises(InvalidValueError, match=f"index {index} of DevicePool"):
                 pool.context_at(index)
             with pytest.raises(InvalidValueError):
                 pool.device_at(index)

@@ -94,7 +94,7 @@ def test_the_environment_is_as_before_after_a_run(runs: Runs) -> None:
         (["--cuda-seed=3"], "ERROR: --cuda-seed goes with --cuda-order=random"),
         (["--cuda-seed=3", "--cuda-order=late"], "ERROR: --cuda-seed goes with *"),
         (["--cuda-seed=x", "--cuda-order=random"], 'ERROR: --cuda-seed=x: give a number from 0, *'),
-        (["--cuda-profile=X1"], "ERROR: 'X1' is no profile: one of V100, T4, *"),
+        (["--cuda-profile=X1"], "ERROR: 'X1' is not a profile: use one of V100, T4, *"),
         (["--cuda-leaks=some"], "*--cuda-leaks: invalid choice: 'some'*"),
         (["--cuda-require-gpu", "--cuda=emulator"], "ERROR: --cuda-require-gpu: the tests *"),
         (["-ocuda=gpus"], "ERROR: cuda is 'gpus': use one of auto, gpu, emulator, both"),

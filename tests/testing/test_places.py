@@ -174,8 +174,8 @@ class TestClass:
     ("marker", "said"),
     [
         ("emulated(2)", "emulated: name the arguments, as in emulated(devices=2)"),
-        ('emulated(profile="X1")', "*'X1' is no profile: one of V100, *"),
-        ("emulated(profile=3)", "*3 is no profile*"),
+        ('emulated(profile="X1")', "*'X1' is not a profile: use one of V100, *"),
+        ("emulated(profile=3)", "*3 is not a profile*"),
         ("emulated(devices=-1)", "emulated: *devices*-1*"),
         ('emulated(order="soon")', "emulated: 'soon' is no order of operations*"),
         ('emulated(check=["races"])', "emulated: 'races' is no check of kernels: one of race*"),

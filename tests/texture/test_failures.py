@@ -23,8 +23,8 @@ def test_a_failed_call_says_what_was_being_done() -> None:
             ("cuArray3DCreate", lambda: CudaArray(context, 9, "u1"), r"shape \(9,\) of uint8"),
             ("cuMipmappedArrayCreate", lambda: MipmappedArray(context, 9, "u1"), r"shape \(9,\)"),
             ("cuMipmappedArrayGetLevel", lambda: MipmappedArray(context, 9, "u1"), "level 0 of <M"),
-            ("cuTexObjectCreate", lambda: Texture(array), r"making a texture over <CudaArray \(4"),
-            ("cuSurfObjectCreate", lambda: Surface(array), "making a surface over <CudaArray"),
+            ("cuTexObjectCreate", lambda: Texture(array), r"creating a texture over <CudaArray \("),
+            ("cuSurfObjectCreate", lambda: Surface(array), "creating a surface over <CudaArray"),
             ("cuMemcpy3DAsync", lambda: array.copy_to(stream), "copying <CudaArray .* to a host"),
         ]
         for function, call, doing in cases:

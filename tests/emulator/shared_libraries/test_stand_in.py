@@ -42,7 +42,7 @@ def test_a_plain_call_holds_though_nobody_keeps_what_it_gave() -> None:
     """)
     assert out.splitlines() == [
         "1 1",
-        "an emulator stands in for the CUDA driver already: close that first",
+        "an emulator already stands in for the CUDA driver: close it first",
     ]
 
 

@@ -123,7 +123,9 @@ def test_reads_that_fail_cost_one_warning(
     real = os.open
     monkeypatch.setattr(os, "open", fail)
     cache = ImageCache(tmp_path)
-    with pytest.warns(ptx.CacheWarning, match=f"{os.strerror(code)}.*CUDADRV_CACHE_DIR") as caught:
+    with pytest.warns(
+        ptx.CacheWarning, match=f"(?s){os.strerror(code)}.*CUDADRV_CACHE_DIR"
+    ) as caught:
         images = [cache.get_or_compile(source, PTX80) for source in sources]
     assert len(caught) == 1
     assert [image.origin for image in images] == [ImageOrigin.COMPILED] * 2

@@ -76,7 +76,9 @@ def test_a_folder_that_others_can_write_is_left_alone(
     (folder / "images" / ".new-1-0123456789abcdef").touch()
     (folder / place).chmod(mode)
     before = contents(folder / place)
-    with pytest.warns(ptx.CacheWarning, match=f"writable by {who}.*CUDADRV_CACHE_DIR") as caught:
+    with pytest.warns(
+        ptx.CacheWarning, match=f"(?s)writable by {who}.*CUDADRV_CACHE_DIR"
+    ) as caught:
         assert use_all(folder).origin is ImageOrigin.COMPILED
     assert len(caught) == 1
     assert contents(folder / place) == before

@@ -109,7 +109,7 @@ def test_ltoir_and_ptx_link_to_ptx() -> None:
 
 
 def test_linking_to_ptx_refuses_machine_code_by_name() -> None:
-    with pytest.raises(LinkError, match=r"is a cubin, which has machine.*\('compute_90'"):
+    with pytest.raises(LinkError, match=r"(?s)is a cubin, which does not link.*\('compute_90'"):
         ptx.link([part(CALLEE, ImageKind.CUBIN)], Target.ptx("compute_90"))
 
 
@@ -130,7 +130,7 @@ def test_files_are_told_by_their_content(tmp_path: Path) -> None:
         if kind is not LinkKind.CUBIN:
             with pytest.raises(LinkError, match=kind.value):
                 ptx.link([data], Target.ptx("compute_90"))
-    with pytest.raises(ImageFormatError, match="input 2 is nothing that is linked"):
+    with pytest.raises(ImageFormatError, match="input 2 cannot be linked"):
         ptx.link([text, b"BC\xc0\xde"], Target.cubin(ARCH))
 
 
@@ -165,9 +165,9 @@ def cudadevrt() -> Path:
 
 def test_unknown_option_and_damaged_input_are_link_errors() -> None:
     unit = part(CALLEE, ImageKind.CUBIN)
-    with pytest.raises(LinkError, match="refuses its options .*-no-such"):
+    with pytest.raises(LinkError, match="rejects its options .*-no-such"):
         ptx.link([unit], Target.cubin(ARCH), LinkOptions(extra=("-no-such",)))
-    with pytest.raises(LinkError, match="does not take 'input 1"):
+    with pytest.raises(LinkError, match="does not accept 'input 1"):
         ptx.link([Image.from_binary(b"no cubin", Target.cubin(ARCH))], Target.cubin(ARCH))
     with pytest.raises(ValueError, match="at least one image"):
         ptx.link([], Target.cubin(ARCH))

@@ -50,7 +50,7 @@ def test_layouts_that_llvm_reads_are_left_to_it(layout: str) -> None:
 def test_a_layout_that_llvm_does_not_read_is_told_by_its_part(layout: str, piece: str) -> None:
     said = fault(with_layout(layout))
     assert said.startswith("line 2: the data layout ")
-    assert f" has {piece!r}, which is no part of one" in said
+    assert f" has {piece!r}, which is not part of a data layout" in said
     assert f'NVVM IR has the line: target datalayout = "{LAYOUT}"' in said
     assert fault(with_layout(layout), is_old=False) == ""  # a later LLVM tells of it
 

@@ -296,10 +296,10 @@ def test_an_error_behind_a_long_list_names_its_place() -> None:
 @pytest.mark.parametrize(
     ("declaration", "reason"),
     [
-        (".global .align 49 .b8 x[4];", ".align 49 is no power of two"),
-        (".shared .align -4 .b8 x[4];", ".align -4 is no power of two"),
-        (".entry k(.param .align 3 .b8 x[4]) { ret; }", ".align 3 is no power of two"),
-        (".global .b8 x[-3];", "-3 is no number of elements"),
+        (".global .align 49 .b8 x[4];", ".align 49 is not a power of two"),
+        (".shared .align -4 .b8 x[4];", ".align -4 is not a power of two"),
+        (".entry k(.param .align 3 .b8 x[4]) { ret; }", ".align 3 is not a power of two"),
+        (".global .b8 x[-3];", "-3 is not a number of elements"),
         (".global .u32 x[2] = {1, 0f3F800000};", "a 32-bit float does not initialise a .u32"),
         (".const .u32 x = 2.5;", "a 64-bit float does not initialise a .u32"),
         (".global .f32 x = 1;", "an integer does not initialise a .f32"),
@@ -351,13 +351,13 @@ def test_an_error_behind_a_long_list_names_its_place() -> None:
         (".global .v4 .b64 x;", "a vector of 4 .b64 has more than 128 bits"),
         ('.pragma "a', "expected a string"),
         (".entry k() .maxntid 32 .reqntid 32 { ret; }", ".maxntid and .reqntid"),
-        (".visible .func f(); .alias f, g;", "g is no function declared before"),
+        (".visible .func f(); .alias f, g;", "g is not a function declared before"),
         (".version 8.0", "a second .version"),
         (".address_size 64", "a second .address_size"),
-        (".global .b8 x = " + "1" * 5000 + ";", "is no integer constant of 64 bits"),
+        (".global .b8 x = " + "1" * 5000 + ";", "is not an integer constant of 64 bits"),
         (
             ".global .b8 x[20] = {" + "1, " * 18 + "1" * 5000 + "};",
-            "is no integer constant of 64 bits",
+            "is not an integer constant of 64 bits",
         ),
         (".global .b32 x = " + "-" * 50_000 + "1;", "this nests too deeply"),
         (".global .b32 x = " + "(" * 50_000 + "1" + ")" * 50_000 + ";", "this nests too deeply"),
@@ -392,7 +392,7 @@ def test_a_declaration_that_means_nothing_is_refused(declaration: str, reason: s
         (".reg .b32 p;", "p is declared twice"),
         (".local .b32 p;", "p is declared twice"),
         ("p: ret;", "p is a parameter too"),
-        (".reg .b32 %r<-1>;", "-1 is no number of registers"),
+        (".reg .b32 %r<-1>;", "-1 is not a number of registers"),
     ],
 )
 def test_a_name_is_declared_once_in_a_scope(declaration: str, reason: str) -> None:
@@ -458,7 +458,7 @@ def test_a_target_is_an_architecture(target: str) -> None:
 
 def test_an_option_of_a_target_is_one_that_ptx_has() -> None:
     parse(".version 8.0\n.target sm_80, texmode_independent, debug\n")
-    with pytest.raises(PtxSyntaxError, match="foo is no option of .target"):
+    with pytest.raises(PtxSyntaxError, match="foo is not an option of .target"):
         parse(".version 8.0\n.target sm_80, foo\n")
 
 
