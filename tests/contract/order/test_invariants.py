@@ -1,4 +1,4 @@
-"""Invariants of docs/contributing/invariants.md that hold in rare places: captures of several streams, owners."""
+"""Invariants of rare places: captures of several streams, owners of borrowed memory."""
 
 from __future__ import annotations
 
