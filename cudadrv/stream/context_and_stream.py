@@ -549,8 +549,9 @@ class Context(BaseContext):
             return self.default_stream
         if number == 2:
             raise errors.InvalidValueError(
-                "wrapping the per-thread default stream as a stream of one context\n"
-                "  each thread and context has its own: use new_stream"
+                "wrapping the per-thread default stream as a stream of one context",
+                text="each thread and context has its own: use new_stream",
+                explained=True,
             )
         code, owner = self._api.cuStreamGetCtx(CUstream(number))
         if code:
