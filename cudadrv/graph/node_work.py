@@ -201,9 +201,8 @@ def fill_work(context: BaseContext, dst: ArrayOrBuffer, value: object) -> NodeWo
             fill.pitch = dst.nbytes
             return NodeWork(params, NodeNeeds(((dst._memory, True),)))
     raise InvalidValueError(
-        f"{border.shown(value)} in {dst!r}: a node fills with a pattern of 1, 2 or 4 bytes",
-        text=_CAPTURE,
-        explained=True,
+        f"{border.shown(value)} in {dst!r}: a node fills with a pattern of 1, 2 or 4 bytes\n"
+        f"  {_CAPTURE}"
     )
 
 

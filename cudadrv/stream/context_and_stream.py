@@ -549,9 +549,8 @@ class Context(BaseContext):
             return self.default_stream
         if number == 2:
             raise errors.InvalidValueError(
-                "wrapping the per-thread default stream as a stream of one context",
-                text="each thread and context has its own: use new_stream",
-                explained=True,
+                "wrapping the per-thread default stream as a stream of one context\n"
+                "  each thread and context has its own: use new_stream"
             )
         code, owner = self._api.cuStreamGetCtx(CUstream(number))
         if code:
