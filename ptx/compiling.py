@@ -76,7 +76,7 @@ def observed(verb: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
         def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
             if not _observers:
                 return function(*args, **kwargs)
-            observers = tuple(_observers.values())
+            observers = list(_observers.values())
             return _call_observed(observers, verb, lambda: function(*args, **kwargs))
 
         return call
@@ -84,7 +84,7 @@ def observed(verb: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     return decorate
 
 
-def _call_observed(observers: tuple[Observer, ...], verb: str, function: Callable[[], _R]) -> _R:
+def _call_observed(observers: list[Observer], verb: str, function: Callable[[], _R]) -> _R:
     failed: list[BaseException] = []
     try:
         with ExitStack() as around:

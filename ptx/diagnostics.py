@@ -147,7 +147,7 @@ def warn_of(log: str, *, name: str, source: str) -> None:
     if not found:
         return
     warning = CompileWarning(_text(found), name=name, diagnostics=found)
-    for collected in tuple(_collectors.values()):
+    for collected in list(_collectors.values()):
         collected.append(warning)
     key = hash((source, tuple((each.line, each.message) for each in found)))
     if key in _warned:

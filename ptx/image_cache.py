@@ -379,7 +379,7 @@ class MemoryImages:
             return
         self._kept.setdefault(digest, new)
         while self.nbytes > self.max_bytes:
-            oldest = min(list(self._kept.items()), key=lambda each: each[1].used, default=None)
+            oldest = min(self._kept.copy().items(), key=lambda each: each[1].used, default=None)
             if oldest is not None:
                 self._kept.pop(oldest[0], None)
 

@@ -93,11 +93,12 @@ class DaskCluster:
         """
         deadline = time.monotonic() + self._grace_seconds
         while True:
-            known = self._reports.keys() | self._leaving
+            known = {*self._reports.copy(), *self._leaving.copy()}
             self._ask([each for each in self._client.nthreads() if each not in known])
-            present = [each for each in sorted(self._client.nthreads()) if each in self._reports]
+            reports = self._reports.copy()
+            present = [each for each in sorted(self._client.nthreads()) if each in reports]
             if present:
-                return tuple(self._reports[each] for each in present)
+                return tuple(reports[each] for each in present)
             # All may just be replaced.
             if time.monotonic() > deadline:
                 raise self.no_worker()

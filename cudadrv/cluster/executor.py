@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import weakref
 from collections import deque
@@ -19,7 +20,7 @@ import numpy as np
 from .. import border
 from ..driver.handle import NotCopyable
 from ..driver.once_task import complete
-from ..errors import ArgumentValueError, NoDeviceError
+from ..errors import ArgumentValueError, NoDeviceError, NotSupportedError
 from ..pool.scatter import TileExecutor, write_back
 from ..pool.tile import ScatterError, TileError
 from .call import Call, Engine
@@ -82,7 +83,14 @@ class GpuExecutor(NotCopyable, Executor, TileExecutor):
         Raises:
             InvalidDeviceError: a device is not visible.
             ValueError: no devices are given.
+            NotSupportedError: on Windows, where a process cannot be started with an open socket.
         """
+        if sys.platform == "win32":
+            raise NotSupportedError(
+                "GpuExecutor.local: Windows starts no process with an open socket",
+                text="use scatter_map, whose tiles run in threads, or GpuExecutor.dask",
+                explained=True,
+            )
         from .local_pool import LocalPool, worker_specs
 
         return cls(LocalPool(worker_specs(devices)), policy)

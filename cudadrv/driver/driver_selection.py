@@ -146,8 +146,8 @@ class Driver:
                 work.
         """
         try:
-            for cache in tuple(self._caches.values()):
-                for each in tuple(cache.values()):
+            for cache in list(self._caches.values()):
+                for each in list(cache.values()):
                     if isinstance(each, Ending):
                         each.end()
         finally:

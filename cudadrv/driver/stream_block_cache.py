@@ -66,7 +66,7 @@ class StreamBlockCache(dict[int, SizeBin]):
     def close(self) -> None:
         """Keep nothing that is given back from now on."""
         self.is_open = False
-        for kept in tuple(self.values()):
+        for kept in list(self.values()):
             kept.most = 0
 
 
@@ -74,7 +74,7 @@ def _forget() -> None:
     """In a forked child: the blocks are its parent's."""
     for memory in _all.alive():
         memory.close()
-        for kept in memory.values():
+        for kept in list(memory.values()):
             kept.clear()
 
 

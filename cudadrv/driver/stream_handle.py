@@ -235,9 +235,10 @@ class StreamHandle(ChildHandle[CUstream]):
         """
         if self.captured_by is not None:
             return False
-        some = any(self.kept.values())
+        bins = list(self.kept.values())
+        some = any(bins)
         free, stream = self.api.cuMemFreeAsync, self.raw
-        for kept in tuple(self.kept.values()):
+        for kept in bins:
             with suppress(IndexError):  # where none is left
                 while True:
                     block = kept.pop()

@@ -299,7 +299,7 @@ class CallRules(DriverState):
         """
         self._late_errors.raise_kept(context)
         with context.device.lock:
-            for pool in tuple(context.device.account.pools.values()):
+            for pool in list(context.device.account.pools.values()):
                 pool.synchronised()
         if self._host_pools.by_handle:
             with self._lock:

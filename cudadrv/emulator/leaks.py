@@ -94,9 +94,10 @@ class MadeAt(dict[int, _T]):
 
     def left(self) -> Iterator[tuple[int, _T, str]]:
         """Existing objects that the program made, in the order of their making."""
-        for handle, place in self.places.items():
-            if handle in self and place is not None:
-                yield handle, self[handle], place
+        for handle, place in self.places.copy().items():
+            thing = self.get(handle)
+            if thing is not None and place is not None:
+                yield handle, thing, place
 
 
 def _is_librarys() -> bool:

@@ -104,7 +104,7 @@ class Module:
 
     def close(self) -> None:
         """Free its variables; its functions are dead from now on."""
-        for function in self.functions.values():
+        for function in list(self.functions.values()):
             function.closed = True
         with self.context.device.lock:
             self.context.device.run_alone(self.program.close)

@@ -177,7 +177,7 @@ class HostPools:
     def destroy(self, pool: Pool) -> None:
         """Take a pool away; what it gave lives on."""
         pool.is_open = False
-        for place, chosen in list(self._in_use.items()):
+        for place, chosen in self._in_use.copy().items():
             if chosen is pool:
                 del self._in_use[place]
         self._drop(pool)
@@ -189,7 +189,7 @@ class HostPools:
 
     def synchronised(self) -> None:
         """Release unused memory above the thresholds, as a synchronisation does."""
-        for pool in tuple(self.by_handle.values()):
+        for pool in list(self.by_handle.values()):
             pool.synchronised()
 
 

@@ -11,6 +11,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import TypedDict
 
+from ptx.emulate.memory.device_memory import COMMITS_AT_ONCE
+
 from .. import border
 from ..driver._api import CUdevice_attribute
 from ..errors import ArgumentValueError
@@ -85,7 +87,8 @@ class EmulatedDevice:
     `attributes` replaces any of them, or any other attribute, one by one.
 
     Attributes:
-        total_memory: bytes, a multiple of 4,096, at most 1 TiB; costs only what is written.
+        total_memory: bytes, a multiple of 4,096, at most 1 TiB. The process commits what is
+            written; on Windows all of it, so the default there is 1 GiB.
         clock_khz, memory_clock_khz, memory_bus_bits, l2_bytes: as the attributes give them.
         peer_access: whether it reaches, and is reached by, the memory of the other devices.
         attributes: values that replace those of the profile.
@@ -97,7 +100,7 @@ class EmulatedDevice:
     name: str = "cudadrv emulated device"
     compute_capability: tuple[int, int] = (9, 0)
     sm_count: int = 16
-    total_memory: int = 16 * _GIB
+    total_memory: int = _GIB if COMMITS_AT_ONCE else 16 * _GIB
     clock_khz: int = 1_500_000
     memory_clock_khz: int = 1_500_000
     memory_bus_bits: int = 1024

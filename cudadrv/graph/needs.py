@@ -131,14 +131,14 @@ class Content:
     def add_capture(self, capture: CaptureState) -> None:
         """Add the needs of captured work."""
         own_handles = capture.own_handles()
-        for reference in capture.born.values():
+        for reference in list(capture.born.values()):
             memory = reference()
             if isinstance(memory, GraphMemory):
                 end_capture(memory, own_handles)
                 self.born.append(memory)
         uses = tuple(
             (memory, writes)
-            for memory, writes in capture.uses.items()
+            for memory, writes in capture.uses.copy().items()
             if isinstance(memory, Memory)
         )
         self.captured.append(NodeNeeds(uses, tuple(capture.keeps)))

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import itertools
 import struct
+import sys
 from collections.abc import Callable
 from functools import partial
 from types import FunctionType
-from typing import Final
+from typing import Any, Final, TypeAlias
 from weakref import ref
 
 from ..driver._api import CUfunction, CUresult
@@ -71,6 +72,27 @@ SLOW: Final[LaunchCode] = (launcher.__code__, launch.__code__)
 """For arguments of any number and kind; it takes the five globals above."""
 
 
+class _PreparedPartial(partial[None]):
+    """Calls the function of a prepared launch, and releases its arguments when it is dropped.
+
+    For free-threaded builds of Python, which free a function at the next collection. On others the
+    function itself is the prepared launch: it is called in 25 ns less.
+    """
+
+    def __del__(self) -> None:
+        self.__globals__.clear()
+
+    @property
+    def __globals__(self) -> dict[str, Any]:
+        scope: dict[str, Any] = self.func.__globals__
+        return scope
+
+
+_Prepared: TypeAlias = FunctionType | _PreparedPartial
+# Whether the build is free-threaded: also where it runs with the interpreter lock.
+_FREES_FUNCTIONS_LATE: Final = "t" in getattr(sys, "abiflags", "")
+
+
 class LauncherState:
     """The state of a launcher: its slots, and the code made for the kinds of its arguments.
 
@@ -121,7 +143,7 @@ class LauncherState:
         self._versions: dict[tuple[Kind, ...], int] = {}
         self._numbers = itertools.count(1)
         self._has_code = False
-        self._prepared: Registry[FunctionType] = Registry()
+        self._prepared: Registry[_Prepared] = Registry()
         self._globals = self._names(launch_elsewhere)
         # They take arguments of any kind until the code for those of the launches is made.
         self.function: FunctionType = FunctionType(SLOW[0], self._globals)
@@ -165,7 +187,7 @@ class LauncherState:
         self._has_code = False
         former, self._slots = self._slots, []
         former.clear()  # the names of the former code refer to it
-        for version in tuple(self._versions.values()):
+        for version in list(self._versions.values()):
             # A slot that a call under way puts back is dropped; it would hold stream and module.
             self._globals[f"push_{version}"] = bool
         for function, code in zip((self.function, self.kernel_launch), SLOW, strict=True):
@@ -184,7 +206,7 @@ class LauncherState:
                 prepared.__globals__["own"] = _MISSING
             self._forget(self.function)
 
-    def _prepare(self, *args: object) -> FunctionType:
+    def _prepare(self, *args: object) -> _Prepared:
         read, parameters = self._parameters.pack(args, self._stream)
         scope: dict[str, object] = {
             "__builtins__": {},
@@ -194,16 +216,18 @@ class LauncherState:
             "own": self._own,
             **{f"a{number}": value for number, value in enumerate(args)},
         }
-        launch = FunctionType(prepared_code(tuple([argument.kind for argument in read])), scope)
+        function = FunctionType(prepared_code(tuple([argument.kind for argument in read])), scope)
+        launch = _PreparedPartial(function) if _FREES_FUNCTIONS_LATE else function
         # Weakly, so that what is dropped goes at once, and lets go of its arguments.
         scope["slow_path"] = partial(self._launch_prepared, ref(launch))
         scope["slot"] = None
-        launch.__dict__ |= {"launcher": self.function, "args_kept": args, "block": parameters}
+        # Not `|=`: free-threaded builds keep a dict that was assigned until the next collection.
+        launch.__dict__.update(launcher=self.function, args_kept=args, block=parameters)
         self._prepared.add(launch)
         self._enable_fast_path(scope, self._slot(parameters))
         return launch
 
-    def _launch_prepared(self, of: Callable[[], FunctionType | None]) -> None:
+    def _launch_prepared(self, of: Callable[[], _Prepared | None]) -> None:
         """Launch the packed arguments after a quick check failed: order them, or raise."""
         launch = of()
         assert launch is not None  # it is running

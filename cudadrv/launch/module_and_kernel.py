@@ -139,8 +139,7 @@ class Launcher(Protocol):
 class PreparedLaunch(Protocol):
     """A launch whose arguments are packed: ``prepared()``; made by `Launcher.prepare`.
 
-    It is a function, which Python calls faster than any other object; the arguments stay alive
-    as long as it does.
+    The arguments stay alive as long as it does.
 
     Attributes:
         launcher: what it was made by.

@@ -155,13 +155,13 @@ class Worker:
             self.jobs.popleft()
             del job
             try:
-                self._workers.idle.append(self)
+                self._workers.idle[self] = None
             finally:
                 done.release()
 
 
 class Workers(Ending):
-    """The free workers of one device and driver; list operations are atomic, so there is no lock.
+    """The free workers of one device and driver, without a lock: each step is one of a dict.
 
     Attributes:
         idle: the workers without a job, the last used at the end.
@@ -170,7 +170,7 @@ class Workers(Ending):
     def __init__(self, ordinal: int) -> None:
         self._ordinal = ordinal
         self._pid = os.getpid()
-        self.idle: list[Worker] = []
+        self.idle: dict[Worker, None] = {}
 
     def give(self, job: _AnyJob) -> None:
         """Let a worker do a job: the one that was free last, or a new one.
@@ -180,10 +180,10 @@ class Workers(Ending):
         """
         if self._pid != os.getpid():
             # A fork has the list and not the threads.
-            self._pid, self.idle = os.getpid(), []
+            self._pid, self.idle = os.getpid(), {}
         try:
-            worker = self.idle.pop()
-        except IndexError:
+            worker, _ = self.idle.popitem()
+        except KeyError:
             Worker(self, self._ordinal, job)
             return
         worker.give(job)
@@ -191,8 +191,8 @@ class Workers(Ending):
     def leave(self, worker: Worker) -> bool:
         """Take a worker off the list; False where it is just being given a job."""
         try:
-            self.idle.remove(worker)
-        except ValueError:
+            del self.idle[worker]
+        except KeyError:
             return False
         return True
 
@@ -204,8 +204,8 @@ class Workers(Ending):
         """
         while self.idle:
             try:
-                worker = self.idle.pop()
-            except IndexError:
+                worker, _ = self.idle.popitem()
+            except KeyError:
                 return  # another thread took it
             try:
                 worker.workplace.clear()

@@ -100,7 +100,7 @@ class PtxModuleCache:
             return None if module is None or module.closed else module
         driver = current_or_none()
         # A copy: another thread may be adding one.
-        modules = () if driver is None else tuple(self._on(driver).values())
+        modules = [] if driver is None else list(self._on(driver).values())
         return next((module for module in modules if not module.closed), None)
 
     def _on(self, driver: Driver) -> dict[Context, Module]:

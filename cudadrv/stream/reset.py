@@ -120,7 +120,7 @@ def _empty_caches(context: ContextHandle) -> None:
 
 def _forget(driver: Driver, ordinal: int) -> None:
     """Keep nothing of a device's context for who asks next."""
-    for kind, cache in tuple(driver.cached().items()):
+    for kind, cache in driver.cached().copy().items():
         if kind is not Device:
             cache.pop(ordinal, None)
 

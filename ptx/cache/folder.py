@@ -197,7 +197,7 @@ def _acquire(descriptor: int, settled: Callable[[], bool], wait_seconds: float) 
         pause = min(pause * 2, _LONGEST_SLEEP)
 
 
-_POSIX: Final = os.name != "nt"
+_POSIX: Final = sys.platform != "win32"
 _SAFE: Final = (
     getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 )

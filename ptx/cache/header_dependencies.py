@@ -216,7 +216,8 @@ class HeaderMemo:
 
     def to_bytes(self, paths: list[str]) -> bytes:
         """Return the memo of these files, to be stored on disk."""
-        known = {path: self._headers[path] for path in paths if path in self._headers}
+        headers = self._headers.copy()  # another thread may drop one
+        known = {path: headers[path] for path in paths if path in headers}
         return seal(
             json.dumps(
                 {p: [h.stamp, h.digest, astuple(h.references)] for p, h in known.items()},

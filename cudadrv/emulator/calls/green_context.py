@@ -105,12 +105,13 @@ class GreenContextCalls(CallRules):
         """A description of the multiprocessors that a green context is to have."""
         found = together(SmRange.read(each) for each in (resources or ())[:nb_resources])
         # No function gives a description up, so equal ones are one.
-        for handle, known in tuple(self._descriptions.items()):
-            if known == found:
-                return SUCCESS, CUdevResourceDesc(handle)
-        handle = next(self._handles)
-        self._descriptions[handle] = found
-        return SUCCESS, CUdevResourceDesc(handle)
+        with self._lock:
+            for handle, known in self._descriptions.items():
+                if known == found:
+                    return SUCCESS, CUdevResourceDesc(handle)
+            handle = next(self._handles)
+            self._descriptions[handle] = found
+            return SUCCESS, CUdevResourceDesc(handle)
 
     @call
     def cuGreenCtxCreate(
@@ -173,7 +174,7 @@ class GreenContextCalls(CallRules):
         The regular one of a green context is its device's primary one (CUDA Driver API,
         cuStreamGetCtx_v2).
         """
-        for handle, found in list(self._green.items()):
+        for handle, found in self._green.copy().items():
             if found.handle == context:
                 return self._primaries[found.device.ordinal].handle, handle
         return context, 0

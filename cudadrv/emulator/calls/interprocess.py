@@ -167,7 +167,7 @@ class InterprocessCalls(CallRules):
         self._refuse_unsafe()
         self._finish_context_of(piece.context)
         with device.lock:
-            for key, (address, count) in list(device.opened.items()):
+            for key, (address, count) in device.opened.copy().items():
                 if address == piece.address and count > 1:
                     device.opened[key] = address, count - 1
                 elif address == piece.address:

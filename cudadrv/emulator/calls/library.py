@@ -150,7 +150,7 @@ class LibraryCalls(CallRules):
         functions = [_in_context(self, found, self._context_on(device))]
         functions += [
             module.functions[found.name]
-            for context, module in list(found.library.modules.items())
+            for context, module in found.library.modules.copy().items()
             if context.device.ordinal == device and not module.context.destroyed
         ]
         for function in functions:

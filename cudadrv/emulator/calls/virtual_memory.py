@@ -218,7 +218,7 @@ class VirtualMemoryCalls(CallRules):
             if not pieces:
                 raise invalid_value(f"{size} bytes at {int(ptr):#x} are no whole mappings")
             found.unmap(pieces)
-            for handle, memory in list(device.physical.items()):
+            for handle, memory in device.physical.copy().items():
                 if memory.mapped_at in pieces:
                     if memory.file is not None:
                         device.shared.hide(memory.mapped_at, memory.nbytes)

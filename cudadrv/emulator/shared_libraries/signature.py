@@ -49,7 +49,7 @@ Argument = int | bytes | None
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class CParameter:
     """A parameter of a C function.
 
     Attributes:
@@ -114,7 +114,7 @@ class Signature:
     symbol: str
     name: str
     since: int
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[CParameter, ...]
 
     @cached_property
     def c_function(self) -> Callable[[Callable[..., int]], CFuncPtr]:
@@ -141,7 +141,7 @@ def signature(form: FunctionForm) -> Signature:
     return Signature(form.symbol, form.name, form.since, tuple(map(_parameter, form.parameters)))
 
 
-def _parameter(text: str) -> Parameter:
+def _parameter(text: str) -> CParameter:
     word = text.lstrip(">&?")
     marks = text.removesuffix(word)
-    return Parameter(word, marks.removesuffix("?"), "?" in marks)
+    return CParameter(word, marks.removesuffix("?"), "?" in marks)

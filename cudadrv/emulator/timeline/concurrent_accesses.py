@@ -302,7 +302,7 @@ class LogicalTime:
         """
         over = dict(self._host)
         _join(over, clock)
-        for stream, track in list(self._tracks.items()):
+        for stream, track in self._tracks.copy().items():
             track.clock = {n: index for n, index in track.clock.items() if over.get(n, 0) < index}
             if not track.clock:
                 del self._tracks[stream]
@@ -477,9 +477,9 @@ class ConcurrentAccesses:
             over = self._time.host_waits(clock, forgets=forgets)
             if not forgets:
                 return
-            for track, ways in list(self._past.items()):
+            for track, ways in self._past.copy().items():
                 index = over.get(track, 0)
-                for way, past in list(ways.items()):
+                for way, past in ways.copy().items():
                     rest = [each for each in (one.since(index) for one in past) if each is not None]
                     ways[way] = rest
                 if not any(ways.values()):

@@ -197,13 +197,13 @@ class Queues:
     def tails(self, stream: Stream) -> list[QueuedOperation]:
         """Return the last operation of each queue that new work in a stream comes after."""
         return [
-            queue[-1] for other, queue in list(self._of.items()) if queue and orders(stream, other)
+            queue[-1] for other, queue in self._of.copy().items() if queue and orders(stream, other)
         ]
 
     def tails_of(self, owner: Context | DeviceState) -> list[QueuedOperation]:
         """The last operation of each queue of a context or a device."""
         return [
-            queue[-1] for stream, queue in list(self._of.items()) if queue and is_of(stream, owner)
+            queue[-1] for stream, queue in self._of.copy().items() if queue and is_of(stream, owner)
         ]
 
 

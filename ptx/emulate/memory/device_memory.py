@@ -116,6 +116,8 @@ _GAP = 16  # between allocations, so that an access just past the end belongs to
 _REMEMBERED = 4096
 _QUARANTINE_BYTES = 64 << 20
 _MAP_NORESERVE = 0x4000  # Linux; named in mmap only from Python 3.13
+COMMITS_AT_ONCE: Final = platform.system() == "Windows"
+"""Whether reserved bytes count as the process's memory before they are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,12 @@ def reserve(nbytes: int) -> NDArray[np.uint8]:
         AddressSpaceExhausted: the process may not have that many more addresses.
     """
     pages = _reserve_pages(nbytes)
-    return np.zeros(nbytes, np.uint8) if pages is None else np.frombuffer(pages, np.uint8)
+    if pages is not None:
+        return np.frombuffer(pages, np.uint8)
+    try:
+        return np.zeros(nbytes, np.uint8)
+    except MemoryError:
+        raise AddressSpaceExhausted(nbytes) from None
 
 
 def _reserve_pages(nbytes: int) -> mmap.mmap | None:
@@ -580,7 +587,6 @@ CAN_SHARE: Final = platform.system() == "Linux" and hasattr(os, "memfd_create")
 """Whether the system has such files."""
 PAGE: Final = mmap.PAGESIZE
 _MAP_FIXED: Final = 0x10  # Linux; mmap has no name for it
-_BOTH_WAYS: Final = mmap.PROT_READ | mmap.PROT_WRITE
 
 
 def whole_pages(nbytes: int) -> int:
@@ -615,6 +621,7 @@ def _map_file(
     function.restype = ctypes.c_void_p
     function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64)
     place = memory.data.ctypes.data + at
-    if function(place, nbytes, _BOTH_WAYS, flags | _MAP_FIXED, file, offset) != place:
+    protection = mmap.PROT_READ | mmap.PROT_WRITE
+    if function(place, nbytes, protection, flags | _MAP_FIXED, file, offset) != place:
         error = ctypes.get_errno()
         raise OSError(error, f"mapping {nbytes} bytes: {os.strerror(error)}")

@@ -20,7 +20,7 @@ from ptx.emulate.exec.order.ordered_blocks import Stage, chosen, ordered_blocks,
 from ptx.emulate.exec.sync.bulk_copy import (
     Amounts,
     BulkCopy,
-    Place,
+    Pointer,
     clear_bulk,
     copies_to_blocks,
     copy_bulk,
@@ -58,14 +58,14 @@ def arrive_later(fibre: Fibre, where: Addresses, offset: int, site: Site, *, cou
         barriers.await_arrivals(fibre, where, offset, site)
     blocks.late_copies.add(
         fibre,
-        Place(where, offset, site),
+        Pointer(where, offset, site),
         partial(groups.wait_all, threads),
         lambda: barriers.arrive(threads, where, offset, site, np.uint32(1)),
     )
 
 
 def deliver_later(
-    fibre: Fibre, barrier: Place, nbytes: Value, work: Callable[..., object], *given: object
+    fibre: Fibre, barrier: Pointer, nbytes: Value, work: Callable[..., object], *given: object
 ) -> None:
     """Do work when a thread waits for the phase that counts its bytes; `given` follow the fibre."""
     threads = without_registers(fibre)
@@ -75,7 +75,11 @@ def deliver_later(
 
 
 def write_later(
-    fibre: Fibre, work: Callable[..., object], target: Place, source: Place, *values: Value
+    fibre: Fibre,
+    work: Callable[..., object],
+    target: Pointer,
+    source: Pointer,
+    *values: Value,
 ) -> None:
     """Do work of a bulk group, which reads and writes, when the group is waited for."""
     count = fibre.n
@@ -90,7 +94,12 @@ def write_later(
 
 
 def copy_to_blocks_later(
-    fibre: Fibre, target: Place, source: Place, nbytes: Value, barrier: Place, ranks: Value
+    fibre: Fibre,
+    target: Pointer,
+    source: Pointer,
+    nbytes: Value,
+    barrier: Pointer,
+    ranks: Value,
 ) -> None:
     """`.multicast::cluster`: in each block when its own object is waited for."""
     for each in copies_to_blocks(fibre, target, source, nbytes, barrier, ranks):
@@ -98,7 +107,7 @@ def copy_to_blocks_later(
         deliver_later(each.fibre, each.barrier, each.nbytes, copy_bulk, *every)
 
 
-def copy_back_later(fibre: Fibre, target: Place, source: Place, nbytes: Value) -> None:
+def copy_back_later(fibre: Fibre, target: Pointer, source: Pointer, nbytes: Value) -> None:
     """To global memory: read when the group's reads are waited for, written when all of it is."""
     count = fibre.n
 
@@ -123,16 +132,16 @@ _MULTICAST = "multicast::cluster"
 
 
 def place(e: Emitter, operand: Operand, space: str, kind: str, count: int, *, writes: bool) -> str:
-    """The name of a `Place`: an operand that is an address in a space."""
+    """The name of a `Pointer`: an operand that is an address in a space."""
     where, offset, found = e.address(operand, space)
     if found != space:
         raise e.refuse(f"its address is not in {space} memory")
     site = e.site(space, kind, count, writes=writes)
-    return e.temporary(f"{e.helper(Place)}({where}, {offset}, {site})")
+    return e.temporary(f"{e.helper(Pointer)}({where}, {offset}, {site})")
 
 
 def signal(e: Emitter, operand: Operand) -> str:
-    """The `Place` of an mbarrier object that counts bytes."""
+    """The `Pointer` of an mbarrier object that counts bytes."""
     return place(e, operand, "shared", "u64", 1, writes=True)
 
 
@@ -248,7 +257,12 @@ _IN_GLOBAL = {
 
 
 def reduce_bulk(
-    fibre: Fibre, target: Place, source: Place, nbytes: Value, name: str, ptx_type: str
+    fibre: Fibre,
+    target: Pointer,
+    source: Pointer,
+    nbytes: Value,
+    name: str,
+    ptx_type: str,
 ) -> None:
     """`cp.reduce`: combine elements into memory instead, as `red` does."""
     amounts = Amounts(fibre, nbytes, target.site.instruction)
@@ -296,7 +310,7 @@ def _store_and_signal(e: Emitter, i: Instruction) -> None:
     site = e.site("shared", ptx_type, len(values), writes=True)
     nbytes = e.constant(len(values) * width_of(kind_of(ptx_type)), "u32")
     barrier, data = signal(e, i.operands[2]), ", ".join(values)
-    there = f"{e.helper(Place)}({where}, {offset}, {site})"
+    there = f"{e.helper(Pointer)}({where}, {offset}, {site})"
     e.line(f"{e.helper(note_sent)}(f, {there}, {barrier})")
     _work(e, barrier, nbytes, store, f"{where}, {offset}, {site}, {data}")
 
@@ -308,7 +322,7 @@ def _reduce_and_signal(e: Emitter, i: Instruction) -> None:
     site = e.site("shared", ptx_type, writes=True)
     name = f"{_operation_of(i)!r}, {ptx_type!r}"
     nbytes, barrier = e.constant(width_of(kind_of(ptx_type)), "u32"), signal(e, i.operands[2])
-    there = f"{e.helper(Place)}({where}, {offset}, {site})"
+    there = f"{e.helper(Pointer)}({where}, {offset}, {site})"
     e.line(f"{e.helper(note_sent)}(f, {there}, {barrier})")
     how = f"{name}, ({value},), {value}, False"
     _work(e, barrier, nbytes, atomic, f"{where}, {offset}, {site}, {how}")
@@ -320,7 +334,7 @@ def _clear(e: Emitter, i: Instruction) -> None:
     if not isinstance(initial, Immediate) or initial.value != 0:
         raise e.refuse("it stores only zeros")
     where, offset, space = e.address(i.operands[0], i.facts.space)
-    target = f"{e.helper(Place)}({where}, {offset}, {e.site(space, 'u64', writes=True)})"
+    target = f"{e.helper(Pointer)}({where}, {offset}, {e.site(space, 'u64', writes=True)})"
     e.line(f"{e.helper(clear_bulk)}(f, {target}, {e.value(i.operands[1], 'u64')})")
 
 

@@ -32,7 +32,7 @@ from ptx.emulate.access.memory_access import store
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
 from ptx.emulate.exec.order.ordered_blocks import Stage, Work, ordered_blocks, without_registers
-from ptx.emulate.exec.sync.bulk_copy import Place, ranks_named
+from ptx.emulate.exec.sync.bulk_copy import Pointer, ranks_named
 from ptx.emulate.exec.sync.issued_copies import note_cells, note_work
 from ptx.emulate.exec.sync.mbarrier import mbarriers_of
 from ptx.emulate.exec.sync.warp_group import Group
@@ -528,7 +528,7 @@ def commit(
     fibre: Fibre, late: bool, where: Addresses, offset: int, site: Site, ranks: Value | None = None
 ) -> None:
     """Arrive when all is done: at once, or `late`, when a thread waits for the arrival."""
-    for part, place in _places(fibre, Place(where, offset, site), ranks):
+    for part, place in _places(fibre, Pointer(where, offset, site), ranks):
         _note_commit(part, place)
         if not late:
             _arrive(part, place)
@@ -538,7 +538,7 @@ def commit(
         copies.add(threads, place, work, partial(_arrive, threads, place))
 
 
-def _places(fibre: Fibre, barrier: Place, ranks: Value | None) -> Iterator[tuple[Fibre, Place]]:
+def _places(fibre: Fibre, barrier: Pointer, ranks: Value | None) -> Iterator[tuple[Fibre, Pointer]]:
     if ranks is None:
         yield fibre, barrier
         return
@@ -546,7 +546,7 @@ def _places(fibre: Fibre, barrier: Place, ranks: Value | None) -> Iterator[tuple
         yield fibre.subset(chosen, ()), barrier.in_block(fibre.n, chosen, rank)
 
 
-def _note_commit(fibre: Fibre, place: Place) -> None:
+def _note_commit(fibre: Fibre, place: Pointer) -> None:
     """Tell what looks for races what is handed over when all is done."""
     races = fibre.blocks.races
     if races is not None:
@@ -555,7 +555,7 @@ def _note_commit(fibre: Fibre, place: Place) -> None:
         races.workers.hand_over(fibre.lane_numbers(), objects)
 
 
-def _arrive(fibre: Fibre, place: Place) -> None:
+def _arrive(fibre: Fibre, place: Pointer) -> None:
     barriers = mbarriers_of(fibre.blocks)
     where = place.where, place.offset, place.site
     barriers.arrive(fibre, *where, np.uint32(1), is_noted=True)

@@ -19,7 +19,7 @@ from ptx.emulate.access.memory_access import load, load_vector, store
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
 from ptx.emulate.exec.order.ordered_blocks import Stage, ordered_blocks
-from ptx.emulate.exec.sync.bulk_copy import Place
+from ptx.emulate.exec.sync.bulk_copy import Pointer
 from ptx.emulate.exec.sync.tensor_copy import (
     Sites,
     Tensor,
@@ -55,7 +55,7 @@ _SCOPES = ("cta", "cluster", "gpu", "sys")
 _PIECE = 16
 
 
-def copy_map(fibre: Fibre, target: Place, source: Place) -> None:
+def copy_map(fibre: Fibre, target: Pointer, source: Pointer) -> None:
     """`tensormap.cp_fenceproxy`: 128 bytes, once for each warp."""
     _, first = np.unique(fibre.lane_numbers() // 32, return_index=True)
     part = fibre.subset(first.astype(np.intp), ())
@@ -142,7 +142,7 @@ _UNITS = {1: ("u8", 1), 2: ("u16", 1), 4: ("u32", 1), 8: ("u64", 1), 16: ("u64",
 
 
 def load_tensor(
-    fibre: Fibre, late: bool, tensor: Tensor, target: Place, targets: Sites, barrier: Place,
+    fibre: Fibre, late: bool, tensor: Tensor, target: Pointer, targets: Sites, barrier: Pointer,
     ranks: Value | None = None,
 ) -> None:  # fmt: skip
     """To shared memory; `late`: when a thread waits for the phase that counts the bytes."""
@@ -155,7 +155,7 @@ def load_tensor(
             each.tell()
 
 
-def store_tensor(fibre: Fibre, late: bool, tensor: Tensor, source: Place, sources: Sites) -> None:
+def store_tensor(fibre: Fibre, late: bool, tensor: Tensor, source: Pointer, sources: Sites) -> None:
     """To global memory.
 
     `late`: it is read when the group's reads are waited for, and written when all of it is.
@@ -213,7 +213,7 @@ def tensor_operand(e: Emitter, i: Instruction, operand: Operand, offsets: str, s
     where, offset, space = e.address(base, "generic")
     halves = e.site(space, "u64", 8)  # of its 128 bytes
     values = "".join(f"{e.value(each, 's32')}, " for each in coordinates.items)
-    tensor_map = f"{e.helper(Place)}({where}, {offset}, {halves})"
+    tensor_map = f"{e.helper(Pointer)}({where}, {offset}, {halves})"
     return e.temporary(f"{e.helper(Tensor)}({tensor_map}, ({values}), {offsets}, {sites})")
 
 
@@ -303,7 +303,7 @@ class TensorReduction(TensorWrite):
     """Boxes that are combined with what stands in the tensor."""
 
     def __init__(
-        self, pieces: TensorPieces, place: Place, sources: Sites, targets: Sites, name: str
+        self, pieces: TensorPieces, place: Pointer, sources: Sites, targets: Sites, name: str
     ) -> None:
         element = pieces.layout.element
         super().__init__(pieces, place, sources[element], targets[element])
@@ -326,7 +326,7 @@ class TensorReduction(TensorWrite):
 
 
 def tensor_reductions(
-    fibre: Fibre, tensor: Tensor, source: Place, sources: Sites, name: str
+    fibre: Fibre, tensor: Tensor, source: Pointer, sources: Sites, name: str
 ) -> Iterator[TensorReduction]:
     """The reductions that an instruction issues.
 
@@ -346,7 +346,7 @@ def tensor_reductions(
 
 
 def reduce_tensor(
-    fibre: Fibre, late: bool, tensor: Tensor, source: Place, sources: Sites, name: str
+    fibre: Fibre, late: bool, tensor: Tensor, source: Pointer, sources: Sites, name: str
 ) -> None:
     """Combine boxes into global memory; `late`: when the group is waited for."""
     for each in tensor_reductions(fibre, tensor, source, sources, name):

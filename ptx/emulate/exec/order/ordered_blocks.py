@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.sync.bulk_copy import Place
+from ptx.emulate.exec.sync.bulk_copy import Pointer
 from ptx.emulate.exec.sync.mbarrier import mbarriers_of
 from ptx.emulate.exec.sync.timed_waits import TimedWait
 from ptx.emulate.memory.late_stores import LateStores
@@ -233,7 +233,11 @@ class LateCopies:
         self._signals: list[_Signal] = []
 
     def add(
-        self, fibre: Fibre, barrier: Place, copy: Callable[[], object], tell: Callable[[], object]
+        self,
+        fibre: Fibre,
+        barrier: Pointer,
+        copy: Callable[[], object],
+        tell: Callable[[], object],
     ) -> None:
         """Begin a copy that an mbarrier object waits for."""
         at = mbarriers_of(fibre.blocks).places(fibre, barrier.where, barrier.offset, barrier.site)

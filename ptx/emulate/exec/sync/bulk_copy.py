@@ -28,7 +28,7 @@ _MOST_RANKS = 16
 _MOST_BYTES = 1 << 20  # one side lies in shared memory, and no block has as much
 
 
-class Place:
+class Pointer:
     """An address operand: the addresses in its register, its constant offset, and its access."""
 
     __slots__ = ("offset", "site", "where")
@@ -42,16 +42,16 @@ class Place:
         """(count,) the threads' addresses."""
         return self.where.every(count) + self.offset
 
-    def part(self, count: int, positions: Index | None) -> Place:
+    def part(self, count: int, positions: Index | None) -> Pointer:
         """The addresses of some of `count` threads; None: of all."""
         if positions is None:
             return self
-        return Place(addresses_in(self.every(count)[positions]), 0, self.site)
+        return Pointer(addresses_in(self.every(count)[positions]), 0, self.site)
 
-    def in_block(self, count: int, positions: Index, rank: int) -> Place:
+    def in_block(self, count: int, positions: Index, rank: int) -> Pointer:
         """For some of `count` threads, the same place in the block of a rank in their cluster."""
         there = self.every(count)[positions] & _OFFSET_MASK | (rank + 1) << OFFSET_BITS
-        return Place(addresses_in(there), 0, self.site)
+        return Pointer(addresses_in(there), 0, self.site)
 
 
 class Amounts:
@@ -99,7 +99,7 @@ class Amounts:
         return addresses_in(starts[self.thread] + self.start)
 
 
-def copy_bulk(fibre: Fibre, target: Place, source: Place, nbytes: Value) -> None:
+def copy_bulk(fibre: Fibre, target: Pointer, source: Pointer, nbytes: Value) -> None:
     """Copy `nbytes` for each thread.
 
     Raises:
@@ -111,7 +111,7 @@ def copy_bulk(fibre: Fibre, target: Place, source: Place, nbytes: Value) -> None
 class BulkCopy:
     """A copy of `nbytes` for each thread: what was read, to be written."""
 
-    def __init__(self, fibre: Fibre, target: Place, source: Place, nbytes: Value) -> None:
+    def __init__(self, fibre: Fibre, target: Pointer, source: Pointer, nbytes: Value) -> None:
         amounts = Amounts(fibre, nbytes, target.site.instruction)
         self._site = target.site
         self._data: list[NDArray[np.uint64]] = []
@@ -127,7 +127,12 @@ class BulkCopy:
 
 
 def copy_masked(
-    fibre: Fibre, target: Place, source: Place, nbytes: Value, mask: Value, byte: Site
+    fibre: Fibre,
+    target: Pointer,
+    source: Pointer,
+    nbytes: Value,
+    mask: Value,
+    byte: Site,
 ) -> None:
     """`.cp_mask`: of each 16 bytes, copy those that the mask's bits name; `byte` writes one."""
     amounts = Amounts(fibre, nbytes, target.site.instruction)
@@ -146,7 +151,12 @@ def copy_masked(
 
 
 def copy_to_blocks(
-    fibre: Fibre, target: Place, source: Place, nbytes: Value, barrier: Place, ranks: Value
+    fibre: Fibre,
+    target: Pointer,
+    source: Pointer,
+    nbytes: Value,
+    barrier: Pointer,
+    ranks: Value,
 ) -> None:
     """`.multicast::cluster`: copy to the same place in each block whose bit is set in `ranks`.
 
@@ -161,14 +171,19 @@ class BlockCopy(NamedTuple):
     """What some threads copy to one block of their cluster."""
 
     fibre: Fibre
-    target: Place
-    source: Place
+    target: Pointer
+    source: Pointer
     nbytes: Value
-    barrier: Place
+    barrier: Pointer
 
 
 def copies_to_blocks(
-    fibre: Fibre, target: Place, source: Place, nbytes: Value, barrier: Place, ranks: Value
+    fibre: Fibre,
+    target: Pointer,
+    source: Pointer,
+    nbytes: Value,
+    barrier: Pointer,
+    ranks: Value,
 ) -> Iterator[BlockCopy]:
     """The copies of which a `.multicast::cluster` consists, by the rank of their block."""
     sizes = np.broadcast_to(np.asarray(nbytes), (fibre.n,))
@@ -187,7 +202,7 @@ def ranks_named(fibre: Fibre, ranks: Value) -> Iterator[tuple[int, Index]]:
             yield rank, chosen
 
 
-def clear_bulk(fibre: Fibre, target: Place, nbytes: Value) -> None:
+def clear_bulk(fibre: Fibre, target: Pointer, nbytes: Value) -> None:
     """`st.bulk`: zeros for each thread, in pieces of 8 bytes.
 
     Raises:
@@ -199,13 +214,13 @@ def clear_bulk(fibre: Fibre, target: Place, nbytes: Value) -> None:
         store(part, amounts.addresses(target.every(fibre.n)), 0, target.site, np.uint64(0))
 
 
-def deliver(fibre: Fibre, barrier: Place, nbytes: Value) -> None:
+def deliver(fibre: Fibre, barrier: Pointer, nbytes: Value) -> None:
     """`.mbarrier::complete_tx::bytes`: the object counts the bytes that were copied."""
     mbarriers_of(fibre.blocks).deliver(fibre, barrier.where, barrier.offset, barrier.site, nbytes)
 
 
 def load_pieces(
-    part: Fibre, amounts: Amounts, source: Place, count: int
+    part: Fibre, amounts: Amounts, source: Pointer, count: int
 ) -> list[NDArray[np.uint64]]:
     """(pieces,) each of the two halves of every piece."""
     found = load_vector(part, amounts.addresses(source.every(count)), 0, source.site)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ptx.emulate.exec.sync.bulk_copy import Amounts, Place, copies_to_blocks
+from ptx.emulate.exec.sync.bulk_copy import Amounts, Pointer, copies_to_blocks
 from ptx.emulate.exec.sync.mbarrier import mbarriers_of
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.tensor_memory import COLUMNS, HALF, LANES
@@ -56,7 +56,11 @@ def note_part(
 
 
 def note_bulk(
-    fibre: Fibre, target: Place, source: Place, nbytes: Value, barrier: Place | None = None
+    fibre: Fibre,
+    target: Pointer,
+    source: Pointer,
+    nbytes: Value,
+    barrier: Pointer | None = None,
 ) -> None:
     """A copy or reduction of `nbytes` by each thread, that an object counts or a group."""
     races = fibre.blocks.races
@@ -74,7 +78,12 @@ def note_bulk(
 
 
 def note_bulk_to_blocks(
-    fibre: Fibre, target: Place, source: Place, nbytes: Value, barrier: Place, ranks: Value
+    fibre: Fibre,
+    target: Pointer,
+    source: Pointer,
+    nbytes: Value,
+    barrier: Pointer,
+    ranks: Value,
 ) -> None:
     """`.multicast::cluster`."""
     if fibre.blocks.races is not None:
@@ -83,7 +92,9 @@ def note_bulk_to_blocks(
 
 
 def note_pieces(
-    fibre: Fibre, sides: Iterable[tuple[Fibre, Addresses, Site, Index]], barrier: Place | None
+    fibre: Fibre,
+    sides: Iterable[tuple[Fibre, Addresses, Site, Index]],
+    barrier: Pointer | None,
 ) -> None:
     """A copy piece by piece: of each side the threads and places of the pieces, and whose each is.
 
@@ -97,7 +108,7 @@ def note_pieces(
         races.issue(part, where, 0, site, None if objects is None else objects[thread])
 
 
-def note_sent(fibre: Fibre, target: Place, barrier: Place) -> None:
+def note_sent(fibre: Fibre, target: Pointer, barrier: Pointer) -> None:
     """`st.async`, `red.async`."""
     races = fibre.blocks.races
     if races is not None:
@@ -154,7 +165,7 @@ def note_wait(fibre: Fibre, pending: int, *, bulk: bool = False, reads_alone: bo
         )
 
 
-def _begin(races: ChunkRaces, fibre: Fibre, barrier: Place) -> Index:
+def _begin(races: ChunkRaces, fibre: Fibre, barrier: Pointer) -> Index:
     """The objects that count; who waits for them knows what their threads have done until now."""
     objects = mbarriers_of(fibre.blocks).places(fibre, barrier.where, barrier.offset, barrier.site)
     races.order.arrive(fibre.lane_numbers(), "mbarrier", objects)
@@ -162,7 +173,7 @@ def _begin(races: ChunkRaces, fibre: Fibre, barrier: Place) -> Index:
 
 
 def _issue(
-    races: ChunkRaces, fibre: Fibre, place: Place, thread: Index, start: Index,
+    races: ChunkRaces, fibre: Fibre, place: Pointer, thread: Index, start: Index,
     objects: Index | None,
 ) -> None:  # fmt: skip
     part = fibre.subset(thread, ())

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.access.memory_access import load_vector, store
-from ptx.emulate.exec.sync.bulk_copy import Place, deliver, ranks_named
+from ptx.emulate.exec.sync.bulk_copy import Pointer, deliver, ranks_named
 from ptx.emulate.exec.sync.issued_copies import note_pieces
 from ptx.emulate.ieee import Rounding, to_tf32
 from ptx.emulate.memory.generic_addresses import in_window, is_mixed
@@ -179,10 +179,10 @@ class Tensor:
     __slots__ = ("coordinates", "map", "offsets", "sites")
 
     def __init__(
-        self, tensor_map: Place, coordinates: tuple[Value, ...],
+        self, tensor_map: Pointer, coordinates: tuple[Value, ...],
         offsets: tuple[Value, ...] | None, sites: Sites,
     ) -> None:  # fmt: skip
-        self.map: Place = tensor_map
+        self.map: Pointer = tensor_map
         self.coordinates: tuple[Value, ...] = coordinates
         self.offsets: tuple[Value, ...] | None = offsets
         self.sites: Sites = sites
@@ -362,7 +362,7 @@ def _maps(fibre: Fibre, tensor: Tensor) -> Iterator[tuple[Index, bytes]]:
         yield (of.reshape(-1) == number).nonzero()[0], row.astype("<u8").tobytes()
 
 
-def _note_maps(fibre: Fibre, place: Place) -> None:
+def _note_maps(fibre: Fibre, place: Pointer) -> None:
     """Tell what looks for races of tensor maps in global memory, which the kernel may write."""
     races = fibre.blocks.races
     if races is not None and not is_mixed(place.where, place.offset):
@@ -416,11 +416,16 @@ class TensorLoad:
     """
 
     def __init__(
-        self, pieces: TensorPieces, target: Place, targets: Sites, sources: Sites, barrier: Place
+        self,
+        pieces: TensorPieces,
+        target: Pointer,
+        targets: Sites,
+        sources: Sites,
+        barrier: Pointer,
     ) -> None:
         pieces.place(target.where.every(pieces.fibre.n) + target.offset, target.site)
         self.fibre: Fibre = pieces.fibre
-        self.barrier: Place = barrier
+        self.barrier: Pointer = barrier
         self._pieces = pieces
         self._target = targets[pieces.unit]
         self._source = sources[pieces.unit]
@@ -463,7 +468,7 @@ class TensorWrite:
         target: the access to the tensor.
     """
 
-    def __init__(self, pieces: TensorPieces, place: Place, source: Site, target: Site) -> None:
+    def __init__(self, pieces: TensorPieces, place: Pointer, source: Site, target: Site) -> None:
         pieces.require_writable()
         pieces.place(place.where.every(pieces.fibre.n) + place.offset, place.site)
         self.fibre: Fibre = pieces.fibre
@@ -485,7 +490,9 @@ class TensorWrite:
 class TensorStore(TensorWrite):
     """Boxes that are written as they are."""
 
-    def __init__(self, pieces: TensorPieces, place: Place, sources: Sites, targets: Sites) -> None:
+    def __init__(
+        self, pieces: TensorPieces, place: Pointer, sources: Sites, targets: Sites
+    ) -> None:
         super().__init__(pieces, place, sources[pieces.unit], targets[pieces.unit])
         self._words: list[NDArray[np.generic]] = []
 
@@ -513,7 +520,7 @@ class TensorStore(TensorWrite):
 
 
 def tensor_loads(
-    fibre: Fibre, tensor: Tensor, target: Place, targets: Sites, barrier: Place,
+    fibre: Fibre, tensor: Tensor, target: Pointer, targets: Sites, barrier: Pointer,
     ranks: Value | None = None,
 ) -> Iterator[TensorLoad]:  # fmt: skip
     """The loads that an instruction issues; `ranks`: for the blocks of a cluster that it names.
@@ -532,7 +539,7 @@ def tensor_loads(
 
 
 def tensor_stores(
-    fibre: Fibre, tensor: Tensor, source: Place, sources: Sites
+    fibre: Fibre, tensor: Tensor, source: Pointer, sources: Sites
 ) -> Iterator[TensorStore]:
     """The stores that an instruction issues."""
     for pieces in tensor_pieces(fibre, tensor):

@@ -1,0 +1,231 @@
+"""Shared structures are read in one thread while others change them; no reader fails."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+import sysconfig
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+import ptx
+from cudadrv import emulator
+from cudadrv.driver._api import CUdeviceptr
+from cudadrv.driver.driver_selection import Driver, current
+from cudadrv.driver.registry import Registry
+from cudadrv.driver.stream_block_cache import StreamBlockCache
+from cudadrv.emulator.leaks import MadeAt
+from cudadrv.pool.workers import Worker, Workers
+from cudadrv.runtime.module_cache import PtxModuleCache
+from cudadrv.stream import reset
+from ptx import compiling, diagnostics
+from ptx.cache.header_dependencies import HeaderMemo
+from tests.several_threads import running
+
+SECONDS = 0.25
+WRITERS = 3
+
+
+@pytest.fixture(autouse=True)
+def machine() -> Iterator[emulator.Emulator]:
+    with emulator.session() as machine:
+        yield machine
+
+
+class Thing:
+    """Something that weak references may refer to."""
+
+
+def hammer(write: Callable[[int], object], read: Callable[[], object]) -> None:
+    """Call `write` with ever new numbers in several threads, and `read` in this one."""
+    ends = time.monotonic() + SECONDS
+    failed: list[BaseException] = []
+
+    def write_until_the_end(first: int) -> None:
+        try:
+            for number in itertools.count(first, WRITERS):
+                if time.monotonic() > ends:
+                    return
+                write(number)
+        except BaseException as error:
+            failed.append(error)
+
+    with running(partial(write_until_the_end, first) for first in range(WRITERS)):
+        while time.monotonic() < ends:
+            read()
+    assert not failed, failed[0]
+
+
+def test_the_caches_of_a_driver_are_cleared_while_threads_fill_them() -> None:
+    driver = Driver(emulator.Emulator())
+    kinds = [type(f"Cached{number}", (), {}) for number in range(400)]
+
+    def fill(number: int) -> None:
+        driver.cache(kinds[number % 400])
+        driver.one_of(Thing, number)
+
+    hammer(fill, driver.clear_caches)
+
+
+def test_a_reset_looks_at_caches_that_threads_fill() -> None:
+    driver = current()
+    kinds = [type(f"Cached{number}", (), {}) for number in range(40)]
+
+    def fill(number: int) -> None:
+        driver.cache(kinds[number % 40])
+        driver.cached().pop(kinds[(number * 7) % 40], None)
+
+    hammer(fill, lambda: reset._forget(driver, 5))
+
+
+def test_a_cache_of_blocks_is_closed_while_threads_add_sizes() -> None:
+    caches = [StreamBlockCache(is_open=True)]
+
+    def free(number: int) -> None:
+        cache = caches[0]
+        if len(cache) == 60:
+            cache = caches[0] = StreamBlockCache(is_open=True)
+        kept = cache.of_size(number % 60 + 1)
+        if kept is not None:
+            kept.append(cast(CUdeviceptr, number))
+
+    def close() -> None:
+        cache = caches[0]
+        cache.close()
+        cache.is_open = True
+
+    hammer(free, close)
+
+
+def test_a_registry_lists_objects_while_threads_make_and_drop_them() -> None:
+    registry: Registry[Thing] = Registry()
+    kept: dict[int, Thing] = {}
+
+    def make(number: int) -> None:
+        kept[number % 100] = made = Thing()
+        registry.add(made)
+
+    hammer(make, registry.alive)
+    assert len(registry) == len(registry.alive()) == len(kept)
+
+
+def test_the_first_module_of_a_cache_is_found_while_threads_load_modules() -> None:
+    cache = PtxModuleCache()
+    modules = cache._on(current())
+
+    def load(number: int) -> None:
+        key = cast(Any, number % 200)
+        modules[key] = cast(Any, SimpleNamespace(closed=True))
+        modules.pop(cast(Any, (number * 7) % 200), None)
+
+    hammer(load, lambda: cache.get(None))
+
+
+def test_compilations_are_observed_while_observers_come_and_go() -> None:
+    compile_nothing = compiling.observed("compile")(lambda: None)
+
+    def observe(_: int) -> None:
+        with ExitStack() as several:
+            for _ in range(3):
+                several.enter_context(compiling.observe(lambda verb: ExitStack()))
+
+    hammer(observe, compile_nothing)
+    assert not compiling._observers
+
+
+def test_warnings_reach_collectors_that_come_and_go() -> None:
+    log = "k.cu(1): warning #1-D: it is so\n\n"
+    with diagnostics.collected() as all_of_them:
+
+        def collect(_: int) -> None:
+            with diagnostics.collected(), diagnostics.collected():
+                pass
+
+        def warn() -> None:
+            diagnostics.warn_of(log, name="k.cu", source="x")
+
+        with pytest.warns(ptx.CompileWarning):
+            hammer(collect, warn)
+    assert all_of_them
+    assert list(diagnostics._collectors.values()) == []
+
+
+def test_a_memo_of_headers_is_written_while_threads_read_headers(tmp_path: Path) -> None:
+    memo = HeaderMemo()
+    paths = [str(tmp_path / f"{number}.h") for number in range(40)]
+    for path in paths:
+        Path(path).touch()
+    known = memo.header(paths[0])
+    assert known is not None
+
+    def read(number: int) -> None:
+        memo._headers[paths[number % 40]] = known
+        memo._headers.pop(paths[(number * 7) % 40], None)
+
+    hammer(read, lambda: memo.to_bytes(paths))
+
+
+def test_leaks_are_listed_while_threads_make_objects() -> None:
+    made: MadeAt[object] = MadeAt({})
+
+    def make(number: int) -> None:
+        made[number] = number
+        made.pop(number - 30, None)
+
+    hammer(make, lambda: list(made.left()))
+
+
+def test_a_worker_is_given_to_one_thread_and_leaves_once() -> None:
+    workers = Workers(0)
+    all_workers = [cast(Worker, object()) for _ in range(100)]
+    workers.idle.update(dict.fromkeys(all_workers))
+    taken: list[object] = []
+
+    def take(number: int) -> None:
+        if number % 2:
+            worker = all_workers[number % 100]
+            if workers.leave(worker):
+                taken.append(worker)
+        else:
+            try:
+                taken.append(workers.idle.popitem()[0])
+            except KeyError:
+                pass
+
+    hammer(take, lambda: len(workers.idle))
+    assert sorted(map(id, taken)) == sorted(map(id, all_workers))
+
+
+@pytest.mark.skipif(
+    not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="needs a free-threaded build"
+)
+def test_importing_leaves_the_interpreter_lock_disabled() -> None:
+    program = (
+        "import sys, cudadrv\n"
+        "from cudadrv import emulator\n"
+        "with emulator.session():\n"
+        "    cudadrv.cuda_context_for(0).new_stream().zeros(1, 'i4')\n"
+        "print(sys._is_gil_enabled())"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment.pop("PYTHON_GIL", None)
+    command = [sys.executable, "-c", program]
+    assert subprocess.check_output(command, env=environment, text=True) == "False\n"
+
+
+def test_a_counter_gives_each_number_once() -> None:
+    numbers = itertools.count()
+    got: list[list[int]] = [[] for _ in range(WRITERS)]
+    hammer(lambda number: got[number % WRITERS].append(next(numbers)), threading.get_ident)
+    every = list(itertools.chain(*got))
+    assert sorted(every) == list(range(len(every)))
