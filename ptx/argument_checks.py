@@ -51,7 +51,7 @@ class ArgumentChecks:
                 return tuple(values)  # type: ignore[arg-type]
             except (TypeError, ValueError):
                 pass
-        raise self.wrong_type(where, values, "give several, such as a tuple")
+        raise self.wrong_type(where, values, "give a sequence, such as a tuple")
 
     def sequence_of(
         self, where: str, values: object, cls: type[_T] | tuple[type[_T], ...]
@@ -105,12 +105,12 @@ class ArgumentChecks:
         if not isinstance(value, str):
             raise self.wrong_type(where, value, "give text")
         if "\0" in value:
-            words = f"{where} has a zero character, which would end it: leave it out"
+            words = f"{where} contains a NUL character: remove it"
             raise self.value_error(words)
         try:
             value.encode()
         except UnicodeEncodeError as error:
-            raise self.value_error(f"{where} has no form in UTF-8: {error}") from None
+            raise self.value_error(f"{where} cannot be encoded as UTF-8: {error}") from None
         return value
 
     def path_text(self, where: str, value: object) -> str:
@@ -123,9 +123,9 @@ class ArgumentChecks:
         try:
             is_whole = b"\0" not in os.fsencode(found)
         except UnicodeEncodeError as error:
-            raise self.value_error(f"{where} has no form on this system: {error}") from None
+            raise self.value_error(f"{where} cannot be encoded as a path: {error}") from None
         if not is_whole:
-            raise self.value_error(f"{where} holds a zero character: leave it out")
+            raise self.value_error(f"{where} contains a NUL character: remove it")
         return found
 
     def path(self, where: str, value: object) -> Path:
@@ -145,7 +145,7 @@ class ArgumentChecks:
         if not callable(value):
             self.text(where, value)
         elif not _takes(value, 0):
-            raise self.wrong_type(where, value, "give text, or a function that takes nothing")
+            raise self.wrong_type(where, value, "give text, or a function without parameters")
 
     def wrong_type(self, where: str, value: object, remedy: str) -> TypeError:
         """Return the error for a value of a wrong type."""

@@ -101,8 +101,9 @@ class HostRoutines:
     def _read(self, array: AnyDeviceArray) -> AnyArray:
         if self._stream.capturing:
             raise StreamCaptureUnsupportedError(
-                "linear algebra in a capture on the emulator, where it runs on the host\n"
-                "  call it outside the capture"
+                "linear algebra in a capture on the emulator, where it runs on the host",
+                text="call it outside the capture",
+                explained=True,
             )
         return self._stream.to_host(array)
 

@@ -238,7 +238,7 @@ def _driver(machine: MachineState) -> Iterator[Diagnosis]:
     elif machine.driver_code == _STUB or "/stubs/" in machine.driver_path:
         yield Diagnosis(
             Severity.ERROR, "driver", f"{machine.driver_path} is a stub to link against",
-            "take the folder out of LD_LIBRARY_PATH",
+            "remove the folder from LD_LIBRARY_PATH",
         )  # fmt: skip
     elif machine.driver_code == _NO_DEVICE:
         yield _no_device(machine)

@@ -83,8 +83,9 @@ class SobolDvCache(NotCopyable):
     def _upload(self, dimension: int) -> DeviceArray[np.uint32]:
         if self._stream.capturing:
             raise StreamCaptureUnsupportedError(
-                f"the Sobol vectors of dimension {dimension} in a capture\n"
-                "  call warmup_sobol before the capture"
+                f"the Sobol vectors of dimension {dimension} in a capture",
+                text="call warmup_sobol before the capture",
+                explained=True,
             )
         array = self._stream.to_device(direction_vectors(dimension))
         self._stream.synchronize()

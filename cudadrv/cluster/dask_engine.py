@@ -169,9 +169,9 @@ class DaskCluster:
         if not view.states:
             return self.no_worker()
         if only is None:
-            what = f"no worker of the cluster has begun a call for {self._grace_seconds:g} s"
+            what = f"no worker of the cluster started a call for {self._grace_seconds:g} s"
         else:
-            what = f"the one worker for this call has begun none for {self._grace_seconds:g} s"
+            what = f"the only worker for this call has not started it for {self._grace_seconds:g} s"
         lines = [f"{what}:"]
         for address in sorted(view.states) if only is None else [only]:
             has, limit = view.memory[address]

@@ -288,7 +288,7 @@ class WorkerProcess:
         try:
             status = self._popen.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:
-            return ProcessLostError("it closed its end")
+            return ProcessLostError("it closed its connection")
         if status >= 0:
             return ProcessLostError(f"it ended with status {status}")
         return ProcessLostError(f"it was ended by {signal.Signals(-status).name}")

@@ -194,7 +194,9 @@ class Device:
             try:
                 known = CUdevice_attribute(int(attribute))
             except ValueError as error:
-                raise errors.InvalidValueError(f"{doing}, which cuda-bindings lacks") from error
+                raise errors.InvalidValueError(
+                    f"{doing}, which is missing in the installed cuda-bindings"
+                ) from error
             api = self._driver.api
             found = api.cuDeviceGetAttribute(known, self._raw)
             value = checked(api, "cuDeviceGetAttribute", found, doing)

@@ -44,8 +44,9 @@ def device_named(uuid: bytes, what: str) -> Device:
         if device.uuid.bytes == uuid:
             return device
     raise InvalidDeviceError(
-        f"opening {what} of another process: this process has no device {uuid.hex()}\n"
-        "  set CUDA_VISIBLE_DEVICES and CUDADRV_DRIVER to the same values in both"
+        f"opening {what} of another process: this process has no device {uuid.hex()}",
+        text="set CUDA_VISIBLE_DEVICES and CUDADRV_DRIVER to the same values in both",
+        explained=True,
     )
 
 

@@ -157,8 +157,9 @@ class StreamHandle(ChildHandle[CUstream]):
         if self.capture is not None and self.capture is not capture:
             if self.capture.is_open:
                 raise errors.StreamCaptureIsolationError(
-                    f"waiting for the capture of {self}\n"
-                    "  end the capture before you use its memory outside of it"
+                    f"waiting for the capture of {self}",
+                    text="end the capture before you use its memory outside of it",
+                    explained=True,
                 )
             self.own.precede(wait, capture)
             return

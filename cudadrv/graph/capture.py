@@ -59,14 +59,14 @@ class Capture:
         border.text("Stream.capture: mode", mode)
         if mode not in _MODES:
             raise errors.InvalidValueError(
-                f"capturing with mode {mode!r}: it is one of {', '.join(map(repr, _MODES))}"
+                f"capturing with mode {mode!r}: use one of {', '.join(map(repr, _MODES))}"
             )
         self._mode = _MODES[mode]
         self._into = border.optional("Stream.capture: into", into, Graph)
         if into is not None and into.context is not stream.context:
             raise errors.WrongDeviceError(f"{into!r} is not of the context of {stream!r}")
         if into is None and not (isinstance(after, tuple) and after == ()):
-            raise errors.InvalidValueError("nodes to come after are of a graph: give it by `into`")
+            raise errors.InvalidValueError("`after` has nodes of a graph: give the graph as `into`")
         self._after = after
         self._added: Content | None = None
 
@@ -94,7 +94,7 @@ class Capture:
         traceback: TracebackType | None,
     ) -> None:
         if self._state is None:
-            raise errors.InvalidValueError(f"this capture of {self._stream!r} has ended already")
+            raise errors.InvalidValueError(f"this capture of {self._stream!r} has already ended")
         try:
             code, graph = self._end()
         except BaseException:

@@ -135,5 +135,5 @@ def handles_of(where: str, graph: BaseGraph, after: After) -> list[CUgraphNode]:
     nodes = dict.fromkeys(border.several(where, after, GraphNode))
     for node in nodes:
         if node.graph is not graph:
-            raise ArgumentTypeError(f"{where}: {node!r} is a node of another graph than {graph!r}")
+            raise ArgumentTypeError(f"{where}: {node!r} belongs to another graph than {graph!r}")
     return [node.handle for node in nodes]

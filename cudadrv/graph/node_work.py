@@ -37,7 +37,7 @@ from .host_function import HostCall
 from .needs import NodeNeeds
 
 _NOTHING: Final = NodeNeeds()
-_CAPTURE: Final = "capture what a stream does for it: with stream.capture(into=graph)"
+_CAPTURE: Final = "capture a stream instead: with stream.capture(into=graph)"
 _SIDES: Final = (DeviceArray, DeviceBuffer, np.ndarray)
 
 
@@ -83,7 +83,7 @@ def kernel_work(
     kernel._check_config(config)
     if config.programmatic:
         raise LaunchConfigError(
-            f"kernel {kernel.name!r} with {config} as a node: edges of a graph say what waits\n"
+            f"kernel {kernel.name!r} with {config} as a node: edges alone order a graph\n"
             f"  {_CAPTURE}"
         )
     kernel._allow_shared(config.shared_bytes)
@@ -201,8 +201,8 @@ def fill_work(context: BaseContext, dst: ArrayOrBuffer, value: object) -> NodeWo
             fill.pitch = dst.nbytes
             return NodeWork(params, NodeNeeds(((dst._memory, True),)))
     raise InvalidValueError(
-        f"{border.shown(value)} in {dst!r}: one node sets elements whose bytes repeat after 1, 2 "
-        f"or 4\n  {_CAPTURE}"
+        f"{border.shown(value)} in {dst!r}: a node fills with a pattern of 1, 2 or 4 bytes\n"
+        f"  {_CAPTURE}"
     )
 
 

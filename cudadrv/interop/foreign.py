@@ -163,7 +163,7 @@ def _memory_by_interface(value: Any) -> _ImportedMemory:
             "  give an object with __dlpack__ on a CUDA device or __cuda_array_interface__"
         )
     if interface.get("mask") is not None:
-        raise CopyError(f"a {type(value).__name__} with a mask has no counterpart here")
+        raise CopyError(f"a {type(value).__name__} with a mask is not supported")
     strides, producer = interface.get("strides"), interface.get("stream")
     return _ImportedMemory(
         _address_from(interface["data"][0]),
@@ -208,7 +208,7 @@ def stream_handle(stream: object) -> int:
             f"a {what} is not a stream: it is not an integer and has no __cuda_stream__"
         )
     raise ArgumentTypeError(
-        f"the __cuda_stream__ of a {what} is {border.shown(answer)}: known is (0, CUstream)"
+        f"the __cuda_stream__ of a {what} is {border.shown(answer)}: expected (0, CUstream)"
     )
 
 

@@ -325,7 +325,7 @@ class KernelParameter:
                     return read
             if isinstance(value, HostArgument):
                 # Not an ArgumentError: quick code takes it for a refusal, and goes the slow way.
-                raise ArgumentTypeError(f"{value!r} is for a launch, not for what prepares one")
+                raise ArgumentTypeError(f"{value!r} cannot be prepared: give it to the launch")
             found = self._read_pointer(value, stream)
             if found is not None:
                 return found

@@ -98,8 +98,9 @@ def launch_with(
     """
     if stream.capturing:
         raise StreamCaptureUnsupportedError(
-            "launching with In, Out or InOut in a capture: a graph cannot wait for the host\n"
-            "  give device arrays, and copy with Stream.copy"
+            "launching with In, Out or InOut in a capture: a graph cannot wait for the host",
+            text="give device arrays, and copy with Stream.copy",
+            explained=True,
         )
     placed: dict[HostArgument, AnyDeviceArray] = {}
     for argument in args:

@@ -285,7 +285,9 @@ class Kernel(NotCopyable):
             try:
                 known = _OfKernel(number)
             except ValueError as error:
-                raise errors.InvalidValueError(f"{doing}, which cuda-bindings lacks") from error
+                raise errors.InvalidValueError(
+                    f"{doing}, which is missing in the installed cuda-bindings"
+                ) from error
             code, found = module.api.cuFuncGetAttribute(known, function)
             if code:
                 raise failure(module.api, code, "cuFuncGetAttribute", doing)
@@ -307,7 +309,9 @@ class Kernel(NotCopyable):
         try:
             known = _OfKernel(number)
         except ValueError as error:
-            raise errors.InvalidValueError(f"{doing}, which cuda-bindings lacks") from error
+            raise errors.InvalidValueError(
+                f"{doing}, which is missing in the installed cuda-bindings"
+            ) from error
         (code,) = module.api.cuFuncSetAttribute(function, known, value)
         if code:
             raise failure(module.api, code, "cuFuncSetAttribute", doing)

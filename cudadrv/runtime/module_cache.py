@@ -289,5 +289,5 @@ def _key(key: Hashable) -> Hashable:
     try:
         hash(key)
     except TypeError as error:
-        raise border.refused("a module cache's key", key, "give what has a hash") from error
+        raise border.refused("a module cache's key", key, "give a hashable value") from error
     return key

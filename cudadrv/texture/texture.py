@@ -224,7 +224,7 @@ class Reading:
     def _values(self, texel: Texel) -> Iterator[str]:
         small = texel.dtype.itemsize <= 2
         if self.read_mode is ReadMode.NORMALIZED and texel.is_float:
-            yield f"{texel.dtype} is read as it is: leave out ReadMode.NORMALIZED"
+            yield f"{texel.dtype} cannot be normalized: leave out ReadMode.NORMALIZED"
         elif self.read_mode is ReadMode.NORMALIZED and not small:
             yield f"{texel.dtype} has no normalised form, which is of 8 and 16 bits"
         as_integer = not texel.is_float and self.read_mode is ReadMode.ELEMENT

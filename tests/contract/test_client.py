@@ -118,7 +118,7 @@ def test_unknown_and_broken_modules_are_told(client: CudaClient) -> None:
     cudadrv.register_module("test_client_broken", "this is no C++")
     with pytest.raises(DriverCallFailed, match="test_client_broken NVRTC compile failed"):
         client.preload_modules(["test_client_broken"])
-    with pytest.raises(InvalidValueError, match="'test_client_broken', which stands for another"):
+    with pytest.raises(InvalidValueError, match="'test_client_broken', which already names"):
         cudadrv.register_module("test_client_broken", SOURCE)
 
 

@@ -131,7 +131,7 @@ def test_what_has_no_counterpart_here_is_refused(stream: cudadrv.Stream) -> None
     with pytest.raises(DTypeError, match="with 4 bits"):
         stream.import_array(ByDlpack(array, code=1, bits=4))
     for thing in (HOST, 3, None, object()):
-        with pytest.raises(TypeError, match="is no device array"):
+        with pytest.raises(TypeError, match="is not a device array"):
             stream.import_array(thing)
 
 

@@ -197,7 +197,7 @@ def test_what_is_wrong_is_named_with_its_place_and_what_to_give(
         (lambda: arena.alloc(wrong, 5), "stream is 'x'"),
         (lambda: arena.alloc(stream, wrong), "elements is 'x'"),
         (lambda: algebra.potrf(wrong), "a is 'x', of type str: give a DeviceArray"),
-        (lambda: cudadrv.DevicePool(wrong), "devices is 'x', .* give several"),
+        (lambda: cudadrv.DevicePool(wrong), "devices is 'x', .* give a sequence"),
         (lambda: cudadrv.pool_info(wrong), "device is 'x', of type str: give a Device"),
         (lambda: cudadrv.CudaClient().destroy_event(wrong), "event is 'x'"),
         (lambda: cudadrv.scatter_map(wrong, [1], lambda *_: 0), "rt is 'x', .* GpuRuntime"),

@@ -65,7 +65,7 @@ def test_a_capture_ends_once(stream: cudadrv.Stream) -> None:
     capture = stream.capture()
     capture.__enter__()
     capture.__exit__(None, None, None)
-    with pytest.raises(InvalidValueError, match="has ended already"):
+    with pytest.raises(InvalidValueError, match="has already ended"):
         capture.__exit__(None, None, None)
     with capture as graph:  # and may begin again
         stream.zeros(3, "u1")

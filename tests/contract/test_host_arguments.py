@@ -98,7 +98,7 @@ def test_what_a_launch_cannot_copy_is_refused(
         kernel.launch(stream, CONFIG, In(np.zeros(50)), InOut(x), Out(x), 1.0, 50)
     with pytest.raises(ArgumentError, match="argument 3 .* parameter is float32"):
         kernel.launch(stream, CONFIG, In(x), InOut(x), Out(x), In(x), 50)
-    with pytest.raises(TypeError, match=r"In\(host array \(50,\) float32\) is for a launch"):
+    with pytest.raises(TypeError, match=r"In\(host array \(50,\) float32\) cannot be prepared"):
         kernel.bind(stream, CONFIG).prepare(In(x), In(x), In(x), 1.0, 50)
     with (
         pytest.raises(StreamCaptureUnsupportedError, match="In, Out or InOut in a capture"),

@@ -110,7 +110,7 @@ def test_what_cannot_be_called_with_nothing_makes_no_source(
 ) -> None:
     """A kernel is a function, too: one that launches."""
     wrong: Any
-    words = "source is .*: give text, or a function that takes nothing"
+    words = "source is .*: give text, or a function without parameters"
     for wrong in (module.kernel(module.kernel_names[0]), put):
         with pytest.raises(ArgumentTypeError, match=words):
             PtxModuleCache().get_or_compile(context, "unit", wrong)

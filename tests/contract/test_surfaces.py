@@ -176,7 +176,7 @@ def test_surfaces_close_with_their_array(stream: cudadrv.Stream, kernels: cudadr
         launcher(surface, 5.0)
     array.close()
     assert surface.closed
-    with pytest.raises(ClosedError, match="the surface on device 0 was closed, or what it was"):
+    with pytest.raises(ClosedError, match="the surface on device 0 was closed, or its memory"):
         launcher(surface, 5.0)
     with pytest.raises(ClosedError, match="the CUDA array of shape"):
         Surface(array)

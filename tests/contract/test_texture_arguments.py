@@ -81,7 +81,7 @@ def test_a_closed_texture_is_no_argument(stream: cudadrv.Stream, kernels: cudadr
             for _ in range(3):
                 launch(texture, out)
             (array if close_array else texture).close()
-            with pytest.raises(ClosedError, match="the texture on device 0 was closed, or what"):
+            with pytest.raises(ClosedError, match="the texture on device 0 was closed, or its"):
                 launch(texture, out)
     array, memory = CudaArray.from_host(stream, LINE), stream.to_device(LINE)
     for resource, name in ((array, "scale"), (memory, "scale_row")):
@@ -185,7 +185,7 @@ def test_what_cuda_would_read_otherwise_is_refused(stream: cudadrv.Stream) -> No
     cases: list[tuple[Callable[[], Texture], str]] = [
         (lambda: Texture(floats, address_mode=AddressMode.WRAP), "need normalized_coordinates"),
         (lambda: Texture(floats, address_mode=AddressMode.MIRROR), "CUDA would clamp"),
-        (lambda: Texture(floats, read_mode=ReadMode.NORMALIZED), "float32 is read as it is"),
+        (lambda: Texture(floats, read_mode=ReadMode.NORMALIZED), "float32 cannot be normalized"),
         (lambda: Texture(words, read_mode=ReadMode.NORMALIZED), "int32 has no normalised form"),
         (lambda: Texture(bytes_, filter_mode=FilterMode.LINEAR), "use ReadMode.NORMALIZED"),
         (lambda: Texture(words, filter_mode=FilterMode.LINEAR), "use float32"),
@@ -202,7 +202,7 @@ def test_what_cuda_would_read_otherwise_is_refused(stream: cudadrv.Stream) -> No
         (lambda: Texture(floats, seamless_cubemap=True), "only a cubemap is seamless"),
         (lambda: Texture(floats, max_anisotropy=17), "max_anisotropy is 0 to 16"),
         (lambda: Texture(floats, mip_bias=1.0), "only a MipmappedArray has levels"),
-        (lambda: Texture(floats, channels=2), "knows its own"),
+        (lambda: Texture(floats, channels=2), "which has its own"),
         (lambda: Texture(row, channels=3), "give colours of 3 a fourth channel"),
         (lambda: Texture(row, channels=2), "with 2 channels as its last axis"),
     ]

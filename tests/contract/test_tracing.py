@@ -197,7 +197,7 @@ def test_refusals_stay_what_they_are(
 def test_one_trace_at_a_time(tmp_path: Path) -> None:
     with (
         trace(tmp_path / "one.json"),
-        pytest.raises(InvalidValueError, match="recorded already"),
+        pytest.raises(InvalidValueError, match="already being recorded"),
     ):
         trace(tmp_path / "two.json").__enter__()
     assert not (tmp_path / "two.json").exists()

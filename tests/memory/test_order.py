@@ -76,7 +76,7 @@ def test_memory_of_an_open_capture_draws_no_other_stream_into_it(
     a, b = streams(2)
     with a.capture() as graph:
         born = a.zeros(4, "u4")
-        with pytest.raises(StreamCaptureIsolationError, match="once it has ended"):
+        with pytest.raises(StreamCaptureIsolationError, match="end the capture before"):
             b.to_host(born)
     graph.instantiate().launch(b)
     assert b.to_host(born).tolist() == [0] * 4

@@ -134,7 +134,7 @@ def test_missing_header_is_named_with_the_folders_searched(tmp_path: object) -> 
 def test_sources_that_are_not_text_are_refused() -> None:
     with pytest.raises(TypeError, match="source is b.*, of type bytes: give text"):
         ptx.compile(b"")  # type: ignore[arg-type]  # what an untyped caller might pass
-    with pytest.raises(ValueError, match="source has a zero character"):
+    with pytest.raises(ValueError, match="source contains a NUL character"):
         ptx.compile("a\0b")
 
 
