@@ -10,8 +10,13 @@ import tempfile
 from collections.abc import Generator, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import cudadrv
+
+# A busy machine makes examples slowly; time limits of tests are of CPU time.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 # Tests of the plugin run pytest on small tests of their own.
 pytest_plugins = ("pytester",)

@@ -180,7 +180,10 @@ def test_the_priority_range(api: OpenApi, context: CUcontext) -> None:
     assert ok(api.cuCtxGetStreamPriorityRange()) == (0, -5)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=60,
+)
 @given(
     st.lists(
         st.one_of(

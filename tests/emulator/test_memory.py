@@ -304,7 +304,10 @@ _STEPS = st.lists(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=50,
+)
 @given(_STEPS)
 def test_allocations_never_overlap_lose_data_or_leak(steps: list[tuple[str, int]]) -> None:
     emulator = small(1 * MIB)

@@ -14,7 +14,9 @@ from cudadrv.errors import InvalidValueError
 from .cases import AnyArray, arrays, steps, viewed
 
 ROUNDS = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 
