@@ -11,6 +11,8 @@ import pytest
 
 from cudadrv.driver._api import CUcontext, CUdevice_attribute, CUresult
 from cudadrv.emulator import Emulator
+from cudadrv.emulator.node_kind import NodeKind
+from tests.several_threads import running
 
 from .calls import LEGACY, Parameters, code, download, functions, launch, load, ok
 from .kernels import INCREMENT
@@ -148,3 +150,27 @@ def test_a_forked_child_may_have_an_emulator_of_its_own(emulator: Emulator) -> N
         return int(own.cuInit(0)[0]) == 0 and int(own.cuDeviceGetCount()[1]) == 1
 
     assert _in_child(work)
+
+
+def test_a_free_waits_for_work_of_its_stream_that_another_thread_runs() -> None:
+    """Also under "immediate", where the work was queued as something else was in the queue."""
+    emulator = Emulator()
+    ok(emulator.cuInit(0))
+    ok(emulator.cuCtxCreate(None, 0, ok(emulator.cuDeviceGet(0))))
+    stream = ok(emulator.cuStreamCreateWithPriority(1, 0))
+    memory = ok(emulator.cuMemAllocAsync(1 << 10, stream))
+    begun, may_end = threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        may_end.wait()
+
+    queued = emulator._stream(stream)
+    with running([lambda: emulator._queued.submit(queued, NodeKind.SET, work)]):
+        begun.wait()
+        ok(emulator.cuMemFreeAsync(memory, stream))
+        is_there = emulator._devices[0].memory.find(int(memory)) is not None
+        may_end.set()
+    assert is_there
+    ok(emulator.cuStreamSynchronize(stream))
+    assert emulator._devices[0].memory.find(int(memory)) is None

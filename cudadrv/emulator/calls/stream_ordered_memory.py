@@ -513,10 +513,13 @@ def free_device_memory(driver: CallRules, address: int, stream: Stream | None = 
             driver._accesses.freed(None, address, found.nbytes)
         else:
             driver._finish_context_of(found.context)
-    if stream is not None and driver._freed is not None:
-        _free_in_order(driver._freed, device, address, stream)
+    timeline = driver._timeline
+    if stream is not None and timeline is not None:
+        # Under "immediate" as well: earlier work of the stream may be queued, or run by another
+        # thread.
+        _free_in_order(driver._freed or FreedMemory(timeline), device, address, stream)
         return
-    if driver._timeline is not None:
+    if timeline is not None:
         with device.lock:
             piece = _freeable(device, address)
         if piece.owner is Owner.GRAPH:
