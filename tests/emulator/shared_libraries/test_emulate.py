@@ -38,7 +38,7 @@ def test_the_status_is_the_commands_own() -> None:
     assert run(*EMULATE, "python", "-c", "raise SystemExit(5)").status == 5
     absent = run(*EMULATE, "no-such-command")
     assert (absent.status, absent.err) == (
-        127, "cudadrv: no-such-command: No such file or directory\n",
+        127, "python -m cudadrv: no-such-command: No such file or directory\n",
     )  # fmt: skip
     assert run(*EMULATE).status == 2
 
