@@ -116,9 +116,10 @@ def test_a_created_context_is_current_and_pops(api: OpenApi, device: CUdevice) -
 
 
 def test_destroying_the_current_context_pops_it(api: OpenApi, device: CUdevice) -> None:
+    before = int(ok(api.cuCtxGetCurrent()))  # another library's, or none
     context = ok(api.cuCtxCreate(None, 0, device))
     ok(api.cuCtxDestroy(context))
-    assert int(ok(api.cuCtxGetCurrent())) == 0
+    assert int(ok(api.cuCtxGetCurrent())) == before
     # The driver says 709 while the context is on some thread's stack, then 201.
     assert code(api.cuCtxDestroy(context)) in (201, 709)
     assert code(api.cuCtxDestroy(NULL)) == 1
