@@ -24,7 +24,7 @@ Order: no call takes one of these locks while it holds another, but for a copy b
 and a kernel that reaches memory of others, which take theirs in the order of ordinals. No lock is
 held while a host function or the destructor of a user object runs. Both kinds are re-entrant,
 because a collection may call finalizers at any allocation, in a thread that holds one. What they
-give back is put off until the call has ended (`CallingThread.begin_call`): so no thread that holds
+give back is put off until the call has ended (`calls/call.py`): so no thread that holds
 a device's lock waits for another's. What a kernel prints is written to `sys.stdout` under its
 device's lock.
 """
@@ -34,7 +34,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -387,11 +387,16 @@ class DriverState:
         if number <= 2:
             context = self._current()
             return self._default_stream(context, number)
-        stream = self._streams.get(number)
+        stream = self._streams.get(number) or self._thread.streams.get(number)
         if stream is None:
             raise invalid_handle(f"invalid resource handle: {number:#x} is no live stream")
         self._usable(stream.context)
         return stream
+
+    def streams_among(self, arguments: Iterable[object]) -> dict[int, Stream]:
+        """Return the streams among the arguments of a call, by their handles."""
+        numbers = [int(each) for each in arguments if isinstance(each, CUstream)]
+        return {each: self._streams[each] for each in numbers if each in self._streams}
 
     def _default_stream(self, context: Context, number: int) -> Stream:
         """A context's legacy stream, or its stream of the calling thread."""

@@ -6,8 +6,9 @@ import ctypes
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from ..errors import CudaError
@@ -28,7 +29,10 @@ class CallingThread(threading.local):
 
     Attributes:
         stack: its contexts; the last is current.
-        put_off: what is done after the outermost call, with the stack of contexts of that moment.
+        put_off: what is done after the outermost call, with the stack of contexts of that moment,
+            and the streams that it names.
+        streams: the streams that a put-off call names, by their handles. Another thread may have
+            destroyed them meanwhile.
         failure: its last failed call.
         runs_host_function: whether it runs one, which makes no calls.
         capture_mode: which captures keep it from unsafe calls, a CUstreamCaptureMode.
@@ -38,8 +42,9 @@ class CallingThread(threading.local):
     """
 
     stack: list[Context]
-    put_off: deque[tuple[tuple[Context, ...], Callable[[], object]]]
+    put_off: deque[tuple[tuple[Context, ...], Mapping[int, Stream], Callable[[], object]]]
     failure: Failure | None = None
+    streams: Mapping[int, Stream] = MappingProxyType({})
     runs_host_function: bool = False
     capture_mode: int = 0
     depth: int = 0
@@ -63,9 +68,14 @@ class CallingThread(threading.local):
         """
         return self.depth > 1
 
-    def after_this_call(self, work: Callable[[], object]) -> None:
-        """Do something once the outermost call has ended, with the contexts of this moment."""
-        self.put_off.append((tuple(self.stack), work))
+    def after_this_call(
+        self, work: Callable[[], object], streams: Mapping[int, Stream] = MappingProxyType({})
+    ) -> None:
+        """Do something once the outermost call has ended, with the contexts of this moment.
+
+        `work` also finds these streams, by their handles, if they have been destroyed by then.
+        """
+        self.put_off.append((tuple(self.stack), streams, work))
 
     def within_a_call(self, work: Callable[[], object]) -> None:
         """Do something as a call does it that is not nested: calls that come meanwhile are."""
@@ -78,17 +88,6 @@ class CallingThread(threading.local):
             if not depth and self.put_off:
                 self.make_up()
 
-    def begin_call(self, call: Callable[[], object] | None) -> bool:
-        """Begin a call; but one that gives something back in the middle of another is put off.
-
-        It comes from a finalizer then, in a thread that may hold a lock.
-        """
-        if call is not None and self.depth:
-            self.after_this_call(call)
-            return False
-        self.depth += 1
-        return True
-
     def make_up(self) -> None:
         """Do what was put off; what is put off meanwhile, too."""
         if self._makes_up:
@@ -96,7 +95,7 @@ class CallingThread(threading.local):
         self._makes_up = True
         try:
             while self.put_off:
-                stack, call = self.put_off.popleft()
+                stack, self.streams, call = self.put_off.popleft()
                 now, failure = self.stack, self.failure
                 self.stack = list(stack)
                 was_broken = any(context.device.fault is not None for context in stack)
@@ -113,6 +112,7 @@ class CallingThread(threading.local):
                         _Unraisable(error)
         finally:
             self._makes_up = False
+            self.streams = MappingProxyType({})
 
     def call_host(self, function: int, argument: int, *, here: bool = False) -> None:
         """Call a function of the host on a thread of its own, and wait for it; hold no lock.

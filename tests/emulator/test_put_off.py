@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -52,13 +52,11 @@ def test_releases_are_made_after_a_call_that_an_interrupt_broke_off(
 ) -> None:
     stream = cudadrv.cuda_context_for(0).new_stream()
     buffer = stream.alloc(64)
-    begin = calling_thread.CallingThread.begin_call
 
-    def interrupted(self: calling_thread.CallingThread, call: Callable[[], object] | None) -> bool:
-        begin(self, call)
+    def interrupted(name: str, always: bool) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(calling_thread.CallingThread, "begin_call", interrupted)
+    monkeypatch.setattr(machine, "_enter", interrupted)
     with pytest.raises(KeyboardInterrupt):
         stream.is_done()
     monkeypatch.undo()
@@ -145,3 +143,39 @@ def test_a_fault_that_another_thread_was_told_of_is_not_told_again(
         assert machine.cuDriverGetVersion()[0] == CUresult.CUDA_SUCCESS
         assert answers == [(CUresult.CUDA_SUCCESS,)]
         assert not unraisable
+
+
+def test_memory_is_freed_after_another_thread_has_destroyed_its_stream(
+    machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = cudadrv.cuda_context_for(0)
+    used = cudadrv.pool_info(context.device).used
+    waiting = context.new_stream()
+    code, stream = machine.cuStreamCreate(0)
+    assert code == CUresult.CUDA_SUCCESS
+    code, address = machine.cuMemAllocAsync(64, stream)
+    assert code == CUresult.CUDA_SUCCESS
+    enter = machine._enter
+    answers: list[object] = []
+
+    def destroy() -> None:
+        machine.cuCtxPushCurrent(context.handle)
+        answers.append(machine.cuStreamDestroy(stream))
+        machine.cuCtxPopCurrent()
+
+    def give_back(name: str, always: bool) -> None:
+        if name == "cuStreamQuery":  # as a finalizer would in the middle of it
+            machine._enter = enter  # type: ignore[method-assign]  # once
+            answers.append(machine.cuMemFreeAsync(address, stream))
+            thread = threading.Thread(target=destroy)
+            thread.start()
+            thread.join()
+        enter(name, always)
+
+    monkeypatch.setattr(machine, "_enter", give_back)
+    unraisable: list[object] = []
+    monkeypatch.setattr("sys.unraisablehook", unraisable.append)
+    waiting.is_done()
+    assert answers == [(CUresult.CUDA_SUCCESS,)] * 2
+    assert not unraisable
+    assert cudadrv.pool_info(context.device).used == used

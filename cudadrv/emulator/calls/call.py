@@ -34,12 +34,15 @@ def call(function: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S
 
     @wraps(function)
     def checked(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        later = partial(checked, self, *args, **kwargs) if frees else None
         thread = self._thread
         depth = thread.depth
         try:
-            if not thread.begin_call(later):
-                return cast(_R, OK)  # such a call gives the result alone
+            if frees and depth:
+                # A finalizer calls it in the middle of another call: this thread may hold a lock.
+                later = partial(checked, self, *args, **kwargs)
+                thread.after_this_call(later, self.streams_among(args))
+                return cast(_R, OK)  # such a call returns the result alone
+            thread.depth = depth + 1
             self._enter(name, always)
             return function(self, *args, **kwargs)
         except CallError as refusal:

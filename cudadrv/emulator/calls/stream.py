@@ -112,8 +112,10 @@ class StreamCalls(CallRules):
             raise invalid_handle("invalid resource handle: a default stream cannot be destroyed")
         stream = self._stream(h_stream)
         with self._lock:
-            self._stream(h_stream)  # another thread may have destroyed it
-            del self._streams[stream.handle]
+            if self._streams.pop(stream.handle, None) is None:  # another thread has destroyed it
+                raise invalid_handle(
+                    f"invalid resource handle: {stream.handle:#x} is no live stream"
+                )
         self._drop_capture(stream)
         return OK
 
