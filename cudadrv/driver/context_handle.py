@@ -114,7 +114,7 @@ class ContextHandle(Handle[CUcontext]):
             handle.is_alone = False
 
     def reaches(self, other: ContextHandle) -> bool:
-        """Return whether kernels may use a context's memory: its own, a peer's or a shared one's."""
+        """Return whether kernels may use memory of a context: this one, a peer or a shared one."""
         return other is self or self.shares_with(other) or other in self.peers.alive()
 
     def shares_with(self, other: ContextHandle) -> bool:
@@ -201,7 +201,9 @@ _KNOWN: Final = (
 def known_at(
     context: ContextHandle, address: int, attributes: tuple[CUpointer_attribute, ...] = ()
 ) -> list[object] | None:
-    """This calls cuPointerGetAttributes, which returns nulls for other memory.
+    """Return the driver's attributes of memory; None for memory unknown to it.
+
+    This calls cuPointerGetAttributes, which returns nulls for other memory.
     cuPointerGetAttribute fails there, and tools that check a program's calls report each failure.
 
     Raises:

@@ -130,7 +130,7 @@ class Stream(BaseStream):
             self, shape: Shape, dtype: npt.DTypeLike, order: str = "C"
         ) -> DeviceArray[Any]: ...
         def empty(self, shape: Shape, dtype: npt.DTypeLike, order: str = "C") -> DeviceArray[Any]:
-            """Return an uninitialised device array; in the order "F" the first axis is innermost."""
+            """Return an uninitialised device array; in order "F" the first axis is innermost."""
 
         @overload
         def empty_pitched(
