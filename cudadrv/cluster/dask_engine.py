@@ -86,7 +86,7 @@ class DaskCluster:
         self._since: dict[str, float] = {}
 
     def workers(self) -> tuple[WorkerReport, ...]:
-        """Return the scheduler's present workers; new ones are asked for their reports.
+        """Return the scheduler's present workers; new ones report themselves.
 
         Raises:
             NoWorkerError: there is none.
@@ -209,7 +209,7 @@ class DaskCluster:
             return frozenset()
         try:
             stacks: dict[str, dict[str, object]] = self._asked("call_stack", keys=keys)
-        except Exception:  # it is stopped, say: the scheduler decides how long to wait for it
+        except Exception:  # such as a stopped worker: the scheduler decides how long to wait for it
             return frozenset(keys)
         return frozenset(key for of_worker in stacks.values() for key in of_worker)
 

@@ -61,7 +61,7 @@ class DefaultStream(NotCopyable):
         run_deferred()
 
     def is_done(self) -> bool:
-        """Whether everything queued is done, without waiting.
+        """Return whether everything queued is done, without waiting.
 
         Raises:
             CudaError: some queued work failed.

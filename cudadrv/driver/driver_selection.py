@@ -184,7 +184,7 @@ class _Selection:
 
     Attributes:
         driver: the one in use; None while none is chosen.
-        standing: replaces the CUDA driver of the whole process, whatever CUDADRV_DRIVER says.
+        standing: replaces the CUDA driver of the whole process, whatever CUDADRV_DRIVER selects.
     """
 
     def __init__(self) -> None:

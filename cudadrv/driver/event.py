@@ -123,7 +123,7 @@ class Event(Closeable):
         run_deferred()
 
     def is_done(self) -> bool:
-        """Whether the work before the event is done, without waiting.
+        """Return whether the work before the event is done, without waiting.
 
         Raises:
             CudaError: that work failed.

@@ -46,7 +46,7 @@ class EventHandle(ChildHandle[CUevent]):
         self.capture = stream.capture
 
     def is_done(self) -> bool:
-        """Whether the work before the event is done, without waiting.
+        """Return whether the work before the event is done, without waiting.
 
         Raises:
             CudaError: that work failed.

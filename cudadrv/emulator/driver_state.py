@@ -2,27 +2,29 @@
 
 Locks:
 
-- `DriverState._lock`, one per emulator. It guards captures and the streams and events in them,
-references to user objects, how many executables a graph has, how often a primary context is
-retained, whether a context is destroyed, the table of host memory and its pools, and planned
-faults. It is held over bookkeeping only.
+- `DriverState._lock`, one per emulator, is held over bookkeeping only. It guards captures with
+  their streams and events, references to user objects, and planned faults. It also guards the
+  number of a graph's executables, the retentions of a primary context, the destruction of contexts,
+  and the table of host memory and its pools.
 - `Timeline._lock`, one per emulator. It guards the queues, and is held over bookkeeping only. An
-operation runs without it, in the thread of a call that needs it.
+  operation runs without it, in the thread of a call that needs it.
 - `ConcurrentAccesses._lock`, one per emulator that checks races. It guards the accesses of
-operations, is held over bookkeeping only, and taken at the end of a launch under its device's lock.
+  operations, is held over bookkeeping only, and taken at the end of a launch under its device's
+  lock.
 - `DeviceState.lock`, one per device. It guards the device's memory, its pool, the state of graphs'
-memory, arrays while they are destroyed, and modules while they are placed or generated. A kernel
-runs under it, so calls on its device wait for it; a queued kernel releases it after each of its
-turns.
+  memory, arrays while they are destroyed, and modules while they are placed or generated. A kernel
+  runs under it, so calls on its device wait for it; a queued kernel releases it after each of its
+  turns.
 
 The tables of handles need no lock: each look-up or removal is one operation of a dict. A removal
 that must happen once is done under the lock of the removed object. Handles are numbers that are
 never reused, so that a dead one refers to nothing. Only a primary context has one permanent handle,
 as on a GPU.
 
-Order: no call takes one of these locks while it holds another. Exceptions are a copy between two
-devices and a kernel that accesses memory of others, which take theirs in the order of ordinals. No
-lock is held while a host function or the destructor of a user object runs. Both kinds are
+No call takes one of these locks while it holds another. Exceptions are a copy between two devices
+and a kernel that accesses memory of others, which take theirs in the order of ordinals.
+
+No lock is held while a host function or the destructor of a user object runs. The locks are
 re-entrant, because a collection may call finalizers at any allocation, in a thread that holds one.
 Their releases are deferred until the call has ended (`CallingThread.begin_call`): so no thread that
 holds a device's lock waits for another's. A kernel's output is written to `sys.stdout` under its

@@ -124,7 +124,7 @@ def dtype_name(dtype: Any) -> str:
 
 @lru_cache(maxsize=256)
 def _name_of(dtype: np.dtype[Any]) -> str:
-    # NumPy puts a name together anew each time, which takes longer than reading an argument.
+    # NumPy builds a name at each access, which takes longer than reading an argument.
     return dtype.name if dtype.isnative else _SWAPPED
 
 

@@ -332,7 +332,7 @@ def copy_elements(context: BaseContext, stream: StreamHandle, plan: Plan) -> Non
 
 
 def _fits(plan: Plan, width: int) -> bool:
-    """Whether all addresses and sizes are multiples of a width."""
+    """Return whether all addresses and sizes are multiples of a width."""
     steps = (step for axis in plan.axes for step in axis[1:])
     return not any(number % width for number in (plan.nbytes, plan.to, plan.of, *steps))
 

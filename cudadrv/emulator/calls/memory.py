@@ -121,7 +121,7 @@ class MemoryCalls(CallRules):
 
     @call
     def cuMemHostRegister(self, p: int, bytesize: int, flags: int, /) -> tuple[CUresult]:
-        """Page-lock memory of the caller's, who still owns it."""
+        """Page-lock memory that the caller still owns."""
         context = self._current()
         self._refuse_unsafe()
         if flags & ~_REGISTER_FLAGS or not p or bytesize <= 0:

@@ -82,7 +82,7 @@ class QueuedOperation:
 
     @property
     def text(self) -> str:
-        """The same, and the present contents of host memory that it is still to write."""
+        """The text of `str`, and the present contents of host memory that it is still to write."""
         lines = [str(self)]
         lines += [
             f"  its destination, {each.nbytes} bytes of host memory at {each.address:#x}, still "
@@ -221,7 +221,8 @@ def is_of(stream: Stream, owner: Context | DeviceState) -> bool:
 def wait_for_each_other(one: Stream, other: Stream) -> bool:
     """Return whether two streams wait for each other, as legacy and blocking ones do.
 
-    Source: CUDA Driver API, "Stream synchronization behavior"."""
+    Source: CUDA Driver API, "Stream synchronization behavior".
+    """
     return (
         one.context is other.context
         and (one.is_legacy or other.is_legacy)

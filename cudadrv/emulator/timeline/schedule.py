@@ -177,8 +177,8 @@ class SeededScheduler:
 
     Half of the seeds choose among all ready operations. The others give each stream a rank that
     seldom changes, so that one stream runs far before another. Few independent choices lead there
-    by chance (Burckhardt and others, "A Randomized Scheduler with Probabilistic Guarantees of Finding
-    Bugs").
+    by chance (Burckhardt and others, "A Randomized Scheduler with Probabilistic Guarantees of
+    Finding Bugs").
     """
 
     def __init__(self, seed: int) -> None:
