@@ -93,7 +93,7 @@ def _has(name: str) -> bool:
     """Return whether the binding and the installed driver are known to have a function."""
     try:
         code, address, _ = bindings.cuGetProcAddress(name.encode(), _NEWEST_HOT, 0)
-    except (RuntimeError, KeyError, ValueError):  # missing here, or an unknown version
+    except (RuntimeError, KeyError, ValueError):  # missing here, or an unknown result
         return False
     return not code and bool(int(address)) and hasattr(bindings, name)
 

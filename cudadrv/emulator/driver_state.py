@@ -26,9 +26,9 @@ and a kernel that accesses memory of others, which take theirs in the order of o
 
 No lock is held while a host function or the destructor of a user object runs. The locks are
 re-entrant, because a collection may call finalizers at any allocation, in a thread that holds one.
-Their releases are deferred until the call has ended (`CallingThread.begin_call`): so no thread that
-holds a device's lock waits for another's. A kernel's output is written to `sys.stdout` under its
-device's lock.
+Releases by finalizers are deferred until the call has ended (`CallingThread.begin_call`): so no
+thread that holds a device's lock waits for another's. A kernel's output is written to `sys.stdout`
+under its device's lock.
 """
 
 from __future__ import annotations
