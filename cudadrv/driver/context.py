@@ -277,7 +277,7 @@ class BaseContext(Closeable):
             raise failure(self._api, code, "cuCtxSetCurrent", f"binding {self!r} to the thread")
 
     def synchronize(self) -> None:
-        """Wait until all work of the context is done, and free memory cached for later allocations.
+        """Wait until all work of the context is done, and return cached blocks to the pool.
 
         Raises:
             CudaError: some of that work failed.

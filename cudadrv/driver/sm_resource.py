@@ -46,7 +46,7 @@ class SmResource(NotCopyable):
 
     @property
     def coscheduled_alignment(self) -> int | None:
-        """The divisor of the size of every part; None with the bindings of CUDA 12."""
+        """The size of every part is a multiple of this; None with the bindings of CUDA 12."""
         found: int | None = getattr(self._native.sm, "smCoscheduledAlignment", None)
         return found
 

@@ -85,7 +85,7 @@ class BoxSide:
     """One side of a copy: the start of its box, and the steps to the next row and slice in bytes.
 
     Attributes:
-        array: the array that it lies in, whose address may have any earlier contents.
+        array: the array that it lies in; a copy fails if that was destroyed.
         any_host: whether ordinary memory of the host is allowed.
     """
 
@@ -218,7 +218,7 @@ def host_side(
 ) -> HostSide:
     """Return the host memory that a copy uses, and whether the driver knows that memory.
 
-    If races are checked, the host's changes of such memory take part.
+    If races are checked, the race check reports the host's changes of memory that the driver knows.
     """
     if device is not None:
         return _ON_DEVICE

@@ -472,7 +472,7 @@ class DeviceBuffer(DeviceData):
     def borrowed(stream: BaseStream, pointer: int, nbytes: int, owner: object) -> DeviceBuffer:
         """Return a buffer over memory that `owner` owns; closing it frees nothing.
 
-        Work on `stream` is ordered after the work that `owner` reports.
+        Work on `stream` comes after the owner's earlier work on the memory.
         """
         require_stream("DeviceBuffer.borrowed: stream", stream)
         pointer = border.whole("DeviceBuffer.borrowed: pointer", pointer, most=_LARGEST_ADDRESS)

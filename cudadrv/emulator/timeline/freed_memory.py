@@ -91,7 +91,7 @@ class FreedMemory:
         return piece
 
     def _allocate_new(self, device: DeviceState, nbytes: int, pool: Pool) -> Piece:
-        """Return memory without pending work; the driver waits for some before it fails."""
+        """Return memory without pending work; waits for pending frees before it fails."""
         try:
             with device.lock:
                 return device.allocate(nbytes, Owner.POOL, pool=pool)

@@ -105,7 +105,7 @@ _MOST_ARENAS: Final = 8
 
 
 class FrozenAllocatorError(CudadrvError):
-    """The allocator is frozen where it must not be, or a capture's address was freed too late."""
+    """The allocator is frozen at a wrong time, or a capture's address is in a free list."""
 
 
 class CaptureMemory:
