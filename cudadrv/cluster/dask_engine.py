@@ -86,7 +86,7 @@ class DaskCluster:
         self._since: dict[str, float] = {}
 
     def workers(self) -> tuple[WorkerReport, ...]:
-        """Return the scheduler's present workers; new ones report themselves.
+        """Return the scheduler's present workers; new ones are queried for reports.
 
         Raises:
             NoWorkerError: there is none.
@@ -586,7 +586,7 @@ class DaskEngine(Engine):
     # Waiting
 
     def _look(self) -> None:
-        """Find tasks that wait for a worker that is gone or paused, or have waited long."""
+        """Find tasks whose worker is gone or not running, or that have waited long."""
         # Dask reports the end of a task, unless its loop ended before.
         self._gather(list(self._tasks))
         waiting = {

@@ -155,7 +155,7 @@ def first_free(names: Sequence[str], take: Callable[[str], bool]) -> int | None:
 
 
 _handlers: Final[dict[str, RequestHandler]] = {}
-"""By the worker's address: without processes, a cluster has several in one process."""
+"""By the worker's address: a cluster of threads has several workers in one process."""
 _gate: Final = Gate()
 """All calls of this process go through it, whichever worker received them."""
 _ending: Final[list[threading.Timer]] = []

@@ -43,7 +43,7 @@ _MOST_CHARACTERS: Final = 100  # of a line of PTX
 
 
 class AssemblySkippedWarning(UserWarning):
-    """The check "assemble" cannot assemble some modules; the text has the reason."""
+    """The check "assemble" cannot check some modules; the text has the reason."""
 
 
 @dataclass(frozen=True, slots=True)

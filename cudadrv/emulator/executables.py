@@ -30,7 +30,7 @@ class ExecutableStep:
     """A node that can run.
 
     Attributes:
-        work: its work; a copy of the executable's own, which may be changed.
+        work: its work, which belongs to the executable and may be changed.
         after: numbers of the steps that it depends on.
         node: the node of the graph that it comes from.
         is_enabled: whether it has an effect.
