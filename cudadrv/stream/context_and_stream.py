@@ -207,9 +207,10 @@ class Stream(BaseStream):
         Args:
             array: the device array.
             out: a host array of its shape and dtype, of any strides.
-            wait: whether to wait for a pinned C-contiguous `out`; without it the values arrive
-                until the stream is synchronised. Other arrays are always waited for. A capture
-                cannot wait: without it the copy is recorded, and each replay writes the array.
+            wait: whether to wait for a pinned C-contiguous `out`; without it the values are
+                complete once the stream is synchronised. Other arrays are always waited for. A
+                capture cannot wait: without it the copy is recorded, and each replay writes the
+                array.
 
         Raises:
             CopyError: `out` has another shape or dtype, or is read-only.
