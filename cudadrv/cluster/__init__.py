@@ -1,4 +1,4 @@
-"""Beyond one process: executors over GPUs of this host, and of many by Dask.
+"""Beyond one process: executors over GPUs of this host, or of many hosts by Dask.
 
 `cudadrv.scatter_batched` and `cudadrv.scatter_map` take a `GpuExecutor` in place of a
 `GpuRuntime`.
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         TilePolicy as TilePolicy,
     )
     from .worker_report import WorkerReport as WorkerReport
-else:  # a worker needs none of them, and starts sooner without
+else:  # a worker needs none of them, and starts faster without
     _AT_FIRST_USE = {
         "progress_bar": "TerminalBar",
         "executor": "GpuExecutor",

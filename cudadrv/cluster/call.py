@@ -1,7 +1,7 @@
-"""A call of a function by a worker: its attempts, what travels, and the engine that brings it.
+"""A call of a function by a worker: its attempts, its messages, and the engine's interface.
 
-Whether a call is made again is decided here, and nowhere else: an engine reports what became of an
-attempt, and makes another one where `Call` returns True.
+This file alone decides whether a call is repeated. An engine reports the outcome of an attempt, and
+makes another attempt if `Call` returns True.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _HOST: Final = socket.gethostname()
 
 
 class ReturnMode(Enum):
-    """What a worker returns."""
+    """The kind of value that a worker returns."""
 
     RESULT = "the function's result"
     ITEMS = "the tile as the function left it"
@@ -42,10 +42,10 @@ class Request:
 
     Attributes:
         function: the function's digest.
-        code: the function's pickle; None where the worker has it.
+        code: the function's pickle; None if the worker has it.
         arguments: (args, kwargs).
-        items: the items of a tile, whose function gets the device's ordinal first; else empty.
-        returns: what the reply holds.
+        items: the items of a tile, whose function receives the device's ordinal first; else empty.
+        returns: the kind of value in the reply.
         seconds: how long the call may take in a process that watches the time itself.
         caller: the host and process that sent the request.
     """
@@ -61,13 +61,13 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What became of a request.
+    """The outcome of a request.
 
     Attributes:
-        value: the result; None where the tile was changed in shared memory, or the call failed.
-        error: what the call raised.
+        value: the result; None if the tile was changed in shared memory, or the call failed.
+        error: the error that the call raised.
         is_broken: whether the worker's context is lost.
-        was_called: False where the context was lost before, or the arguments cannot be opened.
+        was_called: False if the context was lost before, or the arguments cannot be opened.
         worker: the worker's name.
         ordinal: the worker's device.
         seconds: how long the call took.
@@ -95,7 +95,7 @@ class Call:
         attempts: how often the call was begun.
         worker: the name of the worker that began it last, "" before.
         ordinal: the device of that worker.
-        seconds: how long an attempt may take; None is for ever.
+        seconds: how long an attempt may take; None is no limit.
         items: the items of a tile; empty for other calls.
         only_worker: the number of the one worker that may make it; None for any.
     """
@@ -115,7 +115,7 @@ class Call:
         put: Callable[[object], None] | None = None,
         only_worker: int | None = None,
     ) -> None:
-        """Describe a call; `put` takes the tile that it has changed."""
+        """Describe a call; `put` receives the tile that it has changed."""
         self.function: PickledFunction = function
         self.future: Future[object] = Future()
         self.attempts: int = 0
@@ -130,7 +130,7 @@ class Call:
         self._retries = policy.retried
 
     def begin(self) -> bool:
-        """Begin an attempt; False where the call was cancelled or has failed."""
+        """Begin an attempt; False if the call was cancelled or has failed."""
         future = self.future
         if not future.running():
             if future.done() and not future.cancelled():
@@ -166,7 +166,7 @@ class Call:
         )  # fmt: skip
 
     def accept(self, reply: Reply, result: Callable[[], object]) -> bool:
-        """End an attempt with its reply; whether the call is to be made again.
+        """End an attempt with its reply; return whether the call is to be repeated.
 
         Args:
             reply: the reply.
@@ -186,14 +186,14 @@ class Call:
             if self._put is not None:
                 self._put(value)
                 value = None
-        except Exception as error:  # what cannot be unpickled, or does not fit these items
+        except Exception as error:  # a value that cannot be unpickled, or does not fit these items
             self.fail(error)
         else:
             self.future.set_result(value)
         return False
 
     def lose(self, reason: str, cause: PickledError | None = None) -> bool:
-        """End an attempt whose worker was lost; whether the call is to be made again."""
+        """End an attempt whose worker was lost; return whether the call is to be repeated."""
         if self.attempts <= self._policy.redone:
             return True
         what = f"items {self.items.start} to {self.items.stop}" if self.items else "a call"
@@ -208,7 +208,7 @@ class Call:
         return False
 
     def put_back(self) -> None:
-        """Take an attempt back that the worker did not begin."""
+        """Undo an attempt that the worker did not begin."""
         self.attempts -= 1
 
     def fail(self, error: BaseException) -> None:
@@ -218,19 +218,19 @@ class Call:
 
 
 def keep_function(by_digest: dict[str, _T], digest: str, value: _T) -> None:
-    """Keep what belongs to a function, and drop the oldest: in worker and caller the same ones."""
+    """Cache an object of a function, and drop the oldest: worker and caller drop the same ones."""
     by_digest[digest] = value
     for former in list(by_digest)[:-_MAX_FUNCTIONS]:
         by_digest.pop(former, None)
 
 
 def this_process() -> tuple[str, int]:
-    """This host and process."""
+    """Return the name of this host and the ID of this process."""
     return _HOST, os.getpid()
 
 
 class Engine(ABC):
-    """Workers, and a way to them."""
+    """Workers, and the transport to them."""
 
     @abstractmethod
     def workers(self) -> tuple[WorkerReport, ...]:
@@ -242,11 +242,11 @@ class Engine(ABC):
 
     @abstractmethod
     def capacity(self, nbytes: int, function: PickledFunction) -> int:
-        """Return how many tiles of a size are worth being started at once, as far as known now."""
+        """Return how many tiles of a size to start at once, as far as known now."""
 
     @abstractmethod
     def start(self, call: Call) -> None:
-        """Have a call made.
+        """Start a call.
 
         Raises:
             ExecutorClosedError: the engine was closed.
@@ -258,4 +258,4 @@ class Engine(ABC):
 
     @abstractmethod
     def abort(self) -> None:
-        """End everything now; then nothing touches the memory of a caller. Idempotent."""
+        """End everything now; then no worker accesses a caller's memory. Idempotent."""

@@ -1,4 +1,4 @@
-"""The workers of a Dask cluster as an engine. Dask schedules tasks, moves data and repeats."""
+"""The workers of a Dask cluster as an engine. Dask schedules tasks, transfers data and repeats."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .dask_worker import end, report, serve
 from .pickled import PickledFunction
 from .worker_report import WorkerReport
 
-_PAUSE_SECONDS: Final = 0.2  # between looks where something is wrong
+_PAUSE_SECONDS: Final = 0.2  # between checks after a problem
 _ANSWER_SECONDS: Final = 10.0
 _RUNNING: Final = "running"
 _ANY: Final = ""  # in place of an address
@@ -41,17 +41,17 @@ _REMEDY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """The workers at one moment, and the tasks of those that begin none.
+    """The state of the workers at one moment, and the tasks of those that begin none.
 
-    A paused worker begins no task: its process has more memory than the share of its memory_limit
-    that Dask allows ("Worker Memory Management" in the manual of dask.distributed).
+    A paused worker begins no task: its process uses more than the share of its memory_limit that
+    Dask allows ("Worker Memory Management" in the manual of dask.distributed).
 
     Attributes:
-        states: the scheduler's word for the state of each worker, by address.
-        memory: bytes that the process of each worker has, and may have; 0 for any.
+        states: the scheduler's name for the state of each worker, by address.
+        memory: bytes that the process of each worker uses, and may use; 0 for any.
         running: whether any worker begins tasks.
-        placed: the keys of tasks that some worker has.
-        held: the keys of tasks that other workers than those have, and have not begun.
+        placed: the keys of tasks assigned to some worker.
+        held: the keys of tasks at workers that are not running, and not begun there.
         begun: the keys of tasks that such workers are executing.
     """
 
@@ -64,11 +64,11 @@ class ClusterView:
 
 
 class DaskCluster:
-    """The workers that a cluster has had, by number, and how long they have begun no task.
+    """All workers that a cluster has had, by number, and how long they have begun no task.
 
     Args:
         client: a `distributed.Client`, which has no types.
-        grace_seconds: how long calls wait that no worker begins.
+        grace_seconds: how long calls wait if no worker begins them.
 
     Attributes:
         is_late: whether calls for any worker have waited that long.
@@ -82,11 +82,11 @@ class DaskCluster:
         self._addresses: list[str] = []  # by number
         self._leaving: set[str] = set()
         self._threads: dict[str, int] = {}
-        # Since when a worker begins no calls, by address; or none of them does.
+        # The time since a worker begins no calls, by address; or since none of them does.
         self._since: dict[str, float] = {}
 
     def workers(self) -> tuple[WorkerReport, ...]:
-        """Return those that the scheduler has now; new ones are asked for their reports.
+        """Return the scheduler's present workers; new ones are queried for reports.
 
         Raises:
             NoWorkerError: there is none.
@@ -99,7 +99,7 @@ class DaskCluster:
             present = [each for each in sorted(self._client.nthreads()) if each in reports]
             if present:
                 return tuple(reports[each] for each in present)
-            # All may just be replaced.
+            # All may just be being replaced.
             if time.monotonic() > deadline:
                 raise self.no_worker()
             with contextlib.suppress(TimeoutError):
@@ -108,35 +108,35 @@ class DaskCluster:
             time.sleep(_PAUSE_SECONDS)
 
     def counts(self) -> tuple[int, int]:
-        """How many workers are known, and how many threads they have; at least one."""
+        """Return how many workers are known, and how many threads they have; at least one."""
         reports = list(self._reports.values())
         return max(1, len(reports)), max(1, sum(each.threads for each in reports))
 
     def address(self, number: int) -> str:
-        """Where the worker of a number is, or was."""
+        """Return the present or former address of a worker by its number."""
         return self._addresses[number]
 
     def threads(self, address: str) -> int:
-        """How many calls a worker makes at once, or made."""
+        """Return how many calls a worker executes at once, or executed."""
         return self._threads[address]
 
     def replace(self, address: str) -> None:
-        """Have a worker end, for its nanny to start another one. Does not wait for it."""
+        """Let a worker end, so that its nanny starts another one. Does not wait for it."""
         if self._reports.pop(address, None) is None:
-            return  # it is under way
+            return  # a replacement is under way
         self._leaving.add(address)
 
         def replace() -> None:
-            with contextlib.suppress(Exception):  # it has ended before it could answer
+            with contextlib.suppress(Exception):  # it has ended before it could respond
                 self._run(end, [address])
 
         threading.Thread(target=replace, name="cudadrv dask end", daemon=True).start()
 
     def view(self) -> ClusterView:
-        """The cluster as it is now; notes which workers begin no tasks.
+        """Return the present state of the cluster; record which workers begin no tasks.
 
         Raises:
-            Exception: the scheduler is gone, or does not answer.
+            Exception: the scheduler is gone, or does not respond.
         """
         workers: dict[str, dict[str, Any]] = self._asked("identity")["workers"]
         states = {address: str(each["status"]) for address, each in workers.items()}
@@ -157,12 +157,12 @@ class DaskCluster:
         return ClusterView(states, memory, running, placed, frozenset(waiting) - begun, begun)
 
     def forget_waits(self) -> None:
-        """Note that no call waits: workers that are given none keep none waiting."""
+        """Record that no call waits: workers without calls do not delay any."""
         self._since.clear()
         self.is_late = False
 
     def refusal(self, only: str | None, view: ClusterView) -> NoWorkerError | None:
-        """Why a call fails that no worker begins, or not the only one; None while it may wait."""
+        """Return the error of a call that its possible workers do not begin, or None."""
         whom = _ANY if only is None else only
         if self._waited(whom) <= self._grace_seconds:
             return None
@@ -180,7 +180,7 @@ class DaskCluster:
         return NoWorkerError("\n".join([*lines, _REMEDY]), states=view.states)
 
     def no_worker(self) -> NoWorkerError:
-        """The error of a cluster that has none."""
+        """Return the error of a cluster without workers."""
         return NoWorkerError(
             f"the cluster has had no worker for {self._grace_seconds:g} s\n"
             "  start some for its scheduler, or give GpuExecutor.dask more grace_seconds",
@@ -192,7 +192,7 @@ class DaskCluster:
         return now - self._since.get(whom, now)
 
     def _ask(self, addresses: list[str]) -> None:
-        """Take the reports of new workers; those that end meanwhile are left out."""
+        """Fetch the reports of new workers; those that end meanwhile are omitted."""
         if not addresses:
             return
         for address, found in self._run(report, addresses).items():
@@ -204,47 +204,47 @@ class DaskCluster:
                 raise found
 
     def _begun(self, keys: list[str]) -> frozenset[str]:
-        """The tasks that are being executed; all, where a worker does not answer."""
+        """Return the tasks being executed; all, if a worker does not respond."""
         if not keys:
             return frozenset()
         try:
             stacks: dict[str, dict[str, object]] = self._asked("call_stack", keys=keys)
-        except Exception:  # it is stopped, say: the scheduler decides how long to wait for it
+        except Exception:  # such as a stopped worker: the scheduler decides how long to wait for it
             return frozenset(keys)
         return frozenset(key for of_worker in stacks.values() for key in of_worker)
 
     def _asked(self, what: str, **arguments: object) -> Any:
-        """What a handler of the scheduler returns."""
+        """Return the result of a handler of the scheduler."""
         function = getattr(self._client.scheduler, what)
         return self._client.sync(function, callback_timeout=_ANSWER_SECONDS, **arguments)
 
     def _run(self, function: Callable[..., object], workers: list[str]) -> dict[str, object]:
-        """What a function returns in each worker, or its error."""
+        """Return the result of a function in each worker, or its error."""
         found: dict[str, object] = self._client.run(function, workers=workers, on_error="return")
         return found
 
 
 _LOOK_SECONDS: Final = 5.0
-_MIN_CALLS: Final = 32  # small ones a worker: the way to Dask and back is long
+_MIN_CALLS: Final = 32  # small calls per worker: the round trip to Dask is long
 _SMALL_BYTES: Final = 1 << 18
 _MAX_UNBEGUN: Final = 1
 _MAX_TOGETHER: Final = 64
-_TASK_SECONDS: Final = 0.02  # of a task of several calls
+_TASK_SECONDS: Final = 0.02  # duration of a task of several calls
 _LARGE_CODE: Final = 1 << 15
 _LOST: Final = "lost"
 
 
 @dataclass(slots=True)
 class _Task:
-    """Calls of one function on their way, as one task of Dask's.
+    """Calls of one function in flight, as one task of Dask's.
 
     Attributes:
         calls: the calls.
-        only: the address of the one worker that may make them; None for any.
-        is_alone: whether its process makes no other call meanwhile, and logs that it begins.
+        only: the address of the one worker that may execute them; None for any.
+        is_alone: whether its process executes no other call meanwhile, and logs that it begins.
         future: Dask's.
-        seen: how much had happened to other calls when it was sent.
-        is_gathered: whether its result is on its way.
+        seen: the value of the engine's `_happened` when it was sent.
+        is_gathered: whether its result was requested.
     """
 
     calls: list[Call]
@@ -257,7 +257,7 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class _Gathered:
-    """The results of tasks, as they have come from their workers.
+    """The results of tasks, as they have arrived from their workers.
 
     Attributes:
         keys: the tasks.
@@ -268,25 +268,25 @@ class _Gathered:
     found: futures.Future[Any]
 
     def answers(self) -> dict[str, object]:
-        """A result for each task, or the error: they were lost, or the client was closed."""
+        """Return a result for each task, or the error: they were lost, or the client was closed."""
         try:
             found: dict[str, object] = self.found.result()
-        except BaseException as error:  # asyncio's cancellation, where the client's loop ends
+        except BaseException as error:  # asyncio's cancellation, when the client's loop ends
             return dict.fromkeys(self.keys, error)
         return {key: found.get(key) for key in self.keys}
 
 
 class DaskEngine(Engine):
-    """All workers of a client's cluster, and one thread that sends calls and takes results.
+    """All workers of a client's cluster, and one thread that sends calls and receives results.
 
-    Dask counts a lost worker against all tasks that waited there, and does not say which had begun.
-    So a call that has lost a worker is made alone from then on, and its worker logs an event before
-    it begins. A scheduler passes events on before it gives the task up ("events" in the manual of
-    dask.distributed). Only an attempt that was begun counts.
+    Dask counts a lost worker against all tasks that waited there, and does not report which had
+    begun. So a call that has lost a worker runs alone from then on, and its worker logs an event
+    before it begins. A scheduler forwards events before it gives up the task ("events" in the
+    manual of dask.distributed). Only an attempt that was begun counts.
 
     Args:
         client: a `distributed.Client`, which has no types.
-        grace_seconds: how long calls wait that no worker begins.
+        grace_seconds: how long calls wait if no worker begins them.
     """
 
     def __init__(self, client: Any, grace_seconds: float) -> None:
@@ -300,7 +300,7 @@ class DaskEngine(Engine):
         self._client = client
         self._cluster = DaskCluster(client, grace_seconds)
         self._look_seconds = min(_LOOK_SECONDS, max(_PAUSE_SECONDS, grace_seconds / 4))
-        # A call to be sent, the key of a task that has ended, results; None to look at the rest.
+        # A call to send, the key of an ended task, or results; None to check the rest.
         self._events: SimpleQueue[Call | str | _Gathered | None] = SimpleQueue()
         self._lock = process_lock()
         self._delivering = process_lock()
@@ -308,34 +308,34 @@ class DaskEngine(Engine):
         self._is_closed = False
         self._is_cancelled = False
         self._is_aborted = False
-        # The rest is the thread's alone, but for what `_note_begin` and `_forget` do.
+        # The rest is the thread's alone, except in `_note_begin` and `_forget`.
         self._topic = f"cudadrv-{secrets.token_hex(4)}"
         self._keys = (f"{self._topic}-{number}" for number in itertools.count())
         self._tasks: dict[str, _Task] = {}
         self._codes: dict[str, Any] = {}  # futures of large functions' code
-        self._seconds: dict[str, float] = {}  # of a call, by function
+        self._seconds: dict[str, float] = {}  # of one call, by function
         self._lost = -math.inf  # when a worker was lost last
-        # Calls that have lost a worker: how often since then, without anything else happening.
+        # Calls that have lost a worker: how often since then, without any other event.
         self._suspects: dict[Call, int] = {}
         self._is_listening = False
-        self._begun: dict[str, int] = {}  # how often a task was, that is made alone
-        self._suspect_workers: set[str] = set()  # that may be lost by what they had begun
+        self._begun: dict[str, int] = {}  # how often a task that runs alone was begun
+        self._suspect_workers: set[str] = set()  # workers that may be lost by tasks they had begun
         self._happened = 0  # calls that were begun alone or have ended
         threading.Thread(target=self._run, name="cudadrv dask", daemon=True).start()
 
     def workers(self) -> tuple[WorkerReport, ...]:
-        """Return those that the scheduler has now."""
+        """Return the scheduler's present workers."""
         return self._cluster.workers()
 
     def capacity(self, nbytes: int, function: PickledFunction) -> int:
-        """Return more for small tiles: several go together."""
+        """Return more for small tiles: several are sent together."""
         workers, threads = self._cluster.counts()
         if nbytes >= _SMALL_BYTES:
             return threads + workers
         return threads + workers * max(_MIN_CALLS, 2 * self._together(function.digest))
 
     def start(self, call: Call) -> None:
-        """Have a call sent."""
+        """Queue a call for sending."""
         with self._lock:
             if self._is_closed:
                 raise ExecutorClosedError("cannot schedule new futures after shutdown")
@@ -344,7 +344,7 @@ class DaskEngine(Engine):
         call.future.add_done_callback(lambda _: self._forget(call))
 
     def close(self, *, wait: bool, cancel: bool) -> None:
-        """Accept no more calls; the workers stay, which are the cluster's."""
+        """Accept no more calls; the workers stay, as they belong to the cluster."""
         with self._lock:
             self._is_closed = True
             left = list(self._open)
@@ -357,9 +357,9 @@ class DaskEngine(Engine):
             futures.wait([call.future for call in left])
 
     def abort(self) -> None:
-        """Give up all calls; a worker makes the one that it has begun to its end."""
+        """Abandon all calls; a worker completes the call that it has begun."""
         self._is_aborted = True
-        with self._delivering:  # a result that is being put into a caller's items is waited for
+        with self._delivering:  # wait for a result that is being copied into a caller's items
             pass
         self.close(wait=False, cancel=True)
         self._fail_all(futures.CancelledError())
@@ -376,7 +376,7 @@ class DaskEngine(Engine):
             call.fail(error)
 
     def _run(self) -> None:
-        """Send calls and take results, until the engine is closed and all calls have ended."""
+        """Send calls and receive results, until the engine is closed and all calls have ended."""
         try:
             looked = time.monotonic()
             while not (self._is_closed and not self._open):
@@ -387,7 +387,7 @@ class DaskEngine(Engine):
                 if time.monotonic() - looked >= every:
                     self._look()
                     looked = time.monotonic()
-        except BaseException as error:  # no caller waits for ever for a thread that has failed
+        except BaseException as error:  # no caller waits for ever for a failed thread
             with self._lock:
                 self._is_closed = True
             self._fail_all(error)
@@ -414,7 +414,7 @@ class DaskEngine(Engine):
     # Sending
 
     def _together(self, digest: str) -> int:
-        """How many calls of a function are a task: as many short ones as take some time."""
+        """Return how many calls of a function make a task: as many as fill a minimal duration."""
         seconds = self._seconds.get(digest, _TASK_SECONDS)
         return max(1, min(_MAX_TOGETHER, int(_TASK_SECONDS / max(seconds, 1e-6))))
 
@@ -464,12 +464,12 @@ class DaskEngine(Engine):
                 call.fail(error)
 
     def _code(self, function: PickledFunction) -> Any:
-        """A function's pickle for a task: the bytes, or a future of them if they are large."""
+        """Return a function's pickle for a task: its bytes, or a future of them if large."""
         if len(function.code) <= _LARGE_CODE:
             return function.code
         found = self._codes.get(function.digest)
         if found is None or found.status not in ("pending", "finished"):
-            # A task, and no data of the client's: so Dask makes it again where a worker is lost.
+            # A task, not data of the client's: so Dask repeats it if a worker is lost.
             key = f"cudadrv-code-{function.digest}"
             found = self._client.submit(bytes, function.code, key=key, pure=False)
             keep_function(self._codes, function.digest, found)
@@ -478,7 +478,7 @@ class DaskEngine(Engine):
     # Results
 
     def _gather(self, keys: list[str]) -> None:
-        """Ask for the results of tasks; one that has none ends now."""
+        """Request the results of tasks; one without a result ends now."""
         present: dict[str, Any] = {}
         for key in keys:
             task = self._tasks.get(key)
@@ -488,7 +488,7 @@ class DaskEngine(Engine):
             if status == "finished":
                 task.is_gathered = True
                 present[key] = task.future
-            elif status == _LOST:  # Dask makes it again; others do not wait for it
+            elif status == _LOST:  # Dask repeats it; others do not wait for it
                 task.is_gathered = True
                 self._lost = time.monotonic()
                 self._request_results({key: task.future})
@@ -498,7 +498,7 @@ class DaskEngine(Engine):
             self._request_results(present)
 
     def _request_results(self, asked: dict[str, Any]) -> None:
-        """Have results come; those of a worker that does not answer keep no other waiting."""
+        """Request results; a worker that does not respond delays no other."""
         try:
             results = self._client.gather(asked, errors="skip", asynchronous=True)
             loop = self._client.loop.asyncio_loop
@@ -509,14 +509,14 @@ class DaskEngine(Engine):
         found.add_done_callback(lambda _: self._events.put(_Gathered(list(asked), found)))
 
     def _deliver(self, key: str, answer: object) -> None:
-        """End an attempt at each call of a task, with its reply or with what came instead."""
+        """End an attempt at each call of a task, with its reply or the error."""
         task = self._tasks.pop(key, None)
         if task is None:
             return  # its calls were sent again meanwhile
         status = task.future.status
         if status == "error":
             answer = answer or _error_of(task.future)
-        # At once: a result that is lost would be made again, with whatever it does to a worker.
+        # At once: a lost result would be computed again, with all its effects on a worker.
         with contextlib.suppress(Exception):  # the client may be closed
             task.future.release()
         begun = self._begun.pop(key, 0)
@@ -532,11 +532,11 @@ class DaskEngine(Engine):
     def _end_attempt(
         self, call: Call, task: _Task, begun: int, status: str, answer: object
     ) -> bool:
-        """Report to a call what became of its attempt; whether it is to be sent again."""
+        """Report the outcome of its attempt to a call; return whether it is to be sent again."""
         if isinstance(answer, Reply):
             self._happened += 1
             if answer.is_broken:
-                # Of several calls at once each finds the context lost.
+                # Of several concurrent calls each finds the context lost.
                 is_only = task.is_alone or self._cluster.threads(answer.worker) == 1
                 self._cluster.replace(answer.worker)
                 if not is_only:
@@ -562,7 +562,7 @@ class DaskEngine(Engine):
     def _lose(self, call: Call, task: _Task, begun: int, why: str) -> bool:
         """Report a lost worker to a call, if the call was begun there.
 
-        Where nothing happens any more but that workers are lost, it counts for all.
+        If workers are lost and nothing else happens any more, it counts for all.
         """
         self._lost = time.monotonic()
         if not task.is_alone:
@@ -577,7 +577,7 @@ class DaskEngine(Engine):
         return call.lose(why)
 
     def _note_begin(self, event: tuple[float, tuple[str, str]]) -> None:
-        """Note that a call begins that is made alone; in the client's loop."""
+        """Record the begin of a call that runs alone; in the client's loop."""
         _, (key, address) = event
         self._suspect_workers.add(address)
         self._begun[key] = self._begun.get(key, 0) + 1
@@ -586,7 +586,7 @@ class DaskEngine(Engine):
     # Waiting
 
     def _look(self) -> None:
-        """Find tasks that wait for a worker that is gone or begins none, or have waited long."""
+        """Find tasks whose worker is gone or not running, or that have waited long."""
         # Dask reports the end of a task, unless its loop ended before.
         self._gather(list(self._tasks))
         waiting = {
@@ -617,7 +617,7 @@ class DaskEngine(Engine):
                         call.fail(refusal)
 
     def _taken_back(self, key: str) -> list[Call]:
-        """The calls of a task that Dask is to forget."""
+        """Return the calls of a task that Dask is to forget."""
         task = self._tasks.pop(key)
         with contextlib.suppress(Exception):  # the client may be closed
             task.future.cancel()
@@ -630,7 +630,7 @@ class DaskEngine(Engine):
 
 
 def _error_of(future: Any) -> BaseException | None:
-    """What a task raised, or why Dask cannot say it."""
+    """Return the error of a task, or the reason why Dask cannot report it."""
     try:
         error: BaseException | None = future.exception()
     except Exception as failure:  # the client was closed
@@ -641,7 +641,7 @@ def _error_of(future: Any) -> BaseException | None:
 def _all_of(
     queue: SimpleQueue[Call | str | _Gathered | None], seconds: float
 ) -> list[Call | str | _Gathered | None]:
-    """All that a queue holds, after waiting for the first."""
+    """Return all items of a queue, after waiting for the first."""
     found: list[Call | str | _Gathered | None] = []
     with contextlib.suppress(Empty):
         found.append(queue.get(timeout=seconds))

@@ -58,7 +58,7 @@ def serve(
     return replies
 
 
-# Dask gives the worker to a parameter of this name.
+# Dask passes the worker to a parameter of this name.
 async def report(dask_worker: Any) -> WorkerReport:
     """Report this worker and its device without blocking the worker: a driver's start is slow."""
     address, threads = dask_worker.address, dask_worker.state.nthreads
@@ -71,9 +71,9 @@ def end() -> None:
 
 
 class Gate:
-    """Lets calls of a process in: many at once, or one alone.
+    """Admits calls of a process: many at once, or one alone.
 
-    A call that waits for a call that waits for it goes in after a while nevertheless.
+    In a cycle of waiting calls, a call is admitted after a while nevertheless.
     """
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Gate:
 
     @contextmanager
     def entered(self, *, alone: bool) -> Iterator[None]:
-        """Be inside."""
+        """Enter for the duration of a `with` block."""
         with self._changed:
             self._changed.wait_for(lambda: not self._is_shut, _ALONE_SECONDS)
             if alone:
@@ -101,15 +101,15 @@ class Gate:
 
 
 class Claim:
-    """The device of a worker that is given none: the first that no process of the host has.
+    """The device of a worker without an assigned one: the first that no process of the host claims.
 
-    It is one of the visible devices, in their order. So each worker of dask-cuda, which sees its
-    own device first, each of Slurm's processes, which see one, and each plain one, which sees all,
-    has a device of its own. Where there are more processes than devices they are shared evenly.
-    The claim is a name of a socket (unix(7), abstract), which ends with the process.
+    It is one of the visible devices, in their order. Each worker gets a device of its own under
+    dask-cuda, where it sees its own device first; under Slurm, where each process sees one; and in
+    a plain cluster, where all see all. If there are more processes than devices they are shared
+    evenly. The claim is a name of a socket (unix(7), abstract), which ends with the process.
 
     Args:
-        turn: how many workers of this process came before.
+        turn: how many workers of this process claimed one before.
 
     Attributes:
         ordinal: the device.
@@ -135,7 +135,7 @@ class Claim:
 
 
 def held_name(name: str) -> socket.socket | None:
-    """Hold a name on this host until the socket is closed; None where another one has it."""
+    """Hold a name on this host until the socket is closed; None if another socket has it."""
     mine = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
         mine.bind(f"\0cudadrv-{name}")
@@ -146,7 +146,7 @@ def held_name(name: str) -> socket.socket | None:
 
 
 def first_free(names: Sequence[str], take: Callable[[str], bool]) -> int | None:
-    """The index of the first name that can be taken, each once before any a second time."""
+    """Return the index of the first free name; each is used once before any is used twice."""
     for turn in range(_MAX_SHARING):
         for index, name in enumerate(names):
             if take(f"{name}-{turn}"):
@@ -155,13 +155,13 @@ def first_free(names: Sequence[str], take: Callable[[str], bool]) -> int | None:
 
 
 _handlers: Final[dict[str, RequestHandler]] = {}
-"""By the worker's address: there are several in a process where a cluster has no processes."""
+"""By the worker's address: a cluster of threads has several workers in one process."""
 _gate: Final = Gate()
-"""All calls of this process go through it, whichever worker of it has them."""
+"""All calls of this process go through it, whichever worker received them."""
 _ending: Final[list[threading.Timer]] = []
-"""The timer that ends the process, once it is to end."""
+"""The timer that ends the process, once its end is due."""
 _claims: Final[list[Claim]] = []
-"""The workers' devices, as long as the process lives."""
+"""The workers' devices, for the life of the process."""
 
 
 def _handler(address: str) -> RequestHandler:
@@ -174,10 +174,10 @@ def _handler(address: str) -> RequestHandler:
 
 
 def _log_begin(worker: Any, topic: str, key: str) -> None:
-    """Log that a call begins; when this returns the scheduler knows it.
+    """Log that a call begins; when this returns the scheduler has the entry.
 
     Raises:
-        distributed.Reschedule: the scheduler does not answer, so another worker begins the call.
+        distributed.Reschedule: the scheduler does not respond, so another worker begins the call.
     """
     logged = worker.scheduler.log_event(topic=topic, msg=(key, worker.address))
     known = asyncio.run_coroutine_threadsafe(logged, worker.loop.asyncio_loop)
@@ -188,9 +188,9 @@ def _log_begin(worker: Any, topic: str, key: str) -> None:
 
 
 def _end_soon() -> None:
-    """End a process whose context is lost, if the client that learnt of it does not do so.
+    """End a process whose context is lost, unless the client does so first.
 
-    Until then it takes tasks only to give them back, and not many.
+    Until then it accepts a few tasks, only to return them.
     """
     if not _ending:
         _ending.append(threading.Timer(_END_SECONDS, end))

@@ -44,15 +44,15 @@ class GpuExecutor(NotCopyable, Executor, TileExecutor):
     `submit` and `map` are those of `concurrent.futures`. `cudadrv.scatter_batched` and
     `cudadrv.scatter_map` take an executor in place of a `GpuRuntime`. In each call the worker's
     context is current, and `cudadrv.current_tile` has a stream and an arena. Errors arrive as they
-    were raised, with their attributes and causes. A note holds the worker's traceback.
+    were raised, with their attributes and causes. A note has the worker's traceback.
 
-    A worker that dies, hangs or loses its context is replaced. Its calls are made again, as often
-    as the policy says; then they fail with `WorkerLostError`. A call that raises is not made again,
-    unless the policy says so. An interrupt in a scatter, or in a ``with`` block, ends all processes
-    of this host at once.
+    A worker that dies, hangs or loses its context is replaced. Its calls are repeated as often as
+    the policy allows; then they fail with `WorkerLostError`. A call that raises is not repeated,
+    unless the policy allows it. An interrupt in a scatter, or in a ``with`` block, ends all
+    processes of this host at once.
 
     Attributes:
-        policy: the policy of tiles and calls that are started from now on.
+        policy: the policy for tiles and calls that are started from now on.
     """
 
     def __init__(self, engine: Engine, policy: TilePolicy | None = None) -> None:
@@ -99,19 +99,19 @@ class GpuExecutor(NotCopyable, Executor, TileExecutor):
     def dask(
         cls, client: object, *, policy: TilePolicy | None = None, grace_seconds: float = 120.0
     ) -> GpuExecutor:
-        """Use the workers of a Dask cluster, those that it has at each scatter.
+        """Use the workers of a Dask cluster, as they are at each scatter.
 
-        A worker has the first of its visible devices that no other process of its host has, under
-        dask-cuda, under Slurm with one process a GPU, and in a plain cluster.
+        A worker uses the first of its visible devices that no other process of its host uses. This
+        works under dask-cuda, under Slurm with one process per GPU, and in a plain cluster.
 
         Args:
             client: a `distributed.Client`; the caller closes it.
             policy: the policy of tiles and calls. Dask itself repeats the tasks of a lost worker,
                 ``distributed.scheduler.allowed-failures`` times, and does not report which had
-                begun: those attempts do not count. Afterwards a call is made alone, and an attempt
-                counts if it was begun.
+                begun: those attempts do not count. Afterwards a call runs alone, and an attempt
+                counts if it has begun.
             grace_seconds: how long calls wait while all workers are paused, closing or gone; then
-                they fail with `NoWorkerError`. Calls that a paused worker has not begun go to
+                they fail with `NoWorkerError`. Calls that a paused worker has not begun are sent to
                 others within seconds.
 
         Raises:
@@ -152,7 +152,7 @@ class GpuExecutor(NotCopyable, Executor, TileExecutor):
 
     # The signature of the base is the same, for any callable.
     def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
-        """Have ``fn(*args, **kwargs)`` called by the next free worker; return its future.
+        """Let the next free worker call ``fn(*args, **kwargs)``; return its future.
 
         Raises:
             ExecutorClosedError: the executor was shut down.
@@ -177,9 +177,9 @@ class GpuExecutor(NotCopyable, Executor, TileExecutor):
             iterables: its arguments.
             timeout: seconds from now within which each result must arrive.
             chunksize: ignored.
-            buffersize: how many calls may be ahead of the results that you have taken; the
-                iterables are read no further. None reads them to the end at once. Python 3.14 has
-                it for all executors.
+            buffersize: the most calls in flight beyond the results you have consumed; the iterables
+                are read no further. None reads them to the end at once. Python 3.14 has it for all
+                executors.
 
         Raises:
             TimeoutError: a result does not arrive in time.
@@ -214,7 +214,7 @@ class GpuExecutor(NotCopyable, Executor, TileExecutor):
     def on_each(
         self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs
     ) -> list[Future[_T]]:
-        """Have each of `workers` make the call; return their futures."""
+        """Let each of `workers` execute the call; return their futures."""
         futures: list[Future[_T]] = []
         for worker in self.workers:
             call = self._call(fn, args, kwargs, only_worker=worker.number)
@@ -244,11 +244,11 @@ class GpuExecutor(NotCopyable, Executor, TileExecutor):
         return None
 
     def change_items(self, items: Any, f: Callable[[int, Any], None]) -> None:
-        """Do `scatter_batched` with this executor."""
+        """Implement `scatter_batched` with this executor."""
         _Scatter(self._engine, self.policy, items, f, in_place=True).run()
 
     def map_items(self, items: Any, f: Callable[[int, Any], Any]) -> list[Any]:
-        """Do `scatter_map` with this executor."""
+        """Implement `scatter_map` with this executor."""
         return _Scatter(self._engine, self.policy, items, f, in_place=False).run()
 
     def _call(
@@ -264,7 +264,7 @@ class GpuExecutor(NotCopyable, Executor, TileExecutor):
 
 
 class _Scatter:
-    """Items cut into tiles of one size, of which each worker takes the next when it is done.
+    """Items cut into tiles of one size; each worker takes the next tile when it is free.
 
     Args:
         engine: the workers.
@@ -295,7 +295,7 @@ class _Scatter:
         self._in_place = in_place
         self._tiles = [range(start, min(start + size, count)) for start in range(0, count, size)]
         self._nbytes = items[:size].nbytes if isinstance(items, np.ndarray) else 0
-        self._calls: dict[Future[object], Call] = {}  # of the first tiles, in their order
+        self._calls: dict[Future[object], Call] = {}  # calls of the first tiles, in their order
         self._ended: SimpleQueue[Future[object]] = SimpleQueue()
         self._done = self._failed = self._items_done = 0
         self._began = time.monotonic()
@@ -324,7 +324,7 @@ class _Scatter:
         return self._results()
 
     def _start(self, most: int) -> None:
-        """Start the next tiles, until so many have been started in all."""
+        """Start the next tiles, up to this many in all."""
         for part in self._tiles[len(self._calls) : most]:
             items = self._items[part.start : part.stop]
             if self._in_place and not isinstance(items, np.ndarray):
@@ -338,7 +338,7 @@ class _Scatter:
             self._engine.start(call)
 
     def _put(self, part: range, tile: Any) -> None:
-        """Put a tile that a worker has changed in its place."""
+        """Copy a tile that a worker has changed back to its position."""
         if isinstance(self._items, np.ndarray):
             copy_items(self._items[part.start : part.stop], tile)
         else:
@@ -353,10 +353,10 @@ class _Scatter:
         elif isinstance(error, Exception):
             self._failed += 1
         else:
-            raise error  # an exit is no failure of the work
+            raise error  # an exit is not a failure of the work
 
     def _cancel(self) -> None:
-        """Begin no more calls, and wait for those that run: they may touch the items."""
+        """Begin no more calls, and wait for running ones: they may access the items."""
         for future in self._calls:
             future.cancel()
         for future in self._calls:

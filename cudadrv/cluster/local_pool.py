@@ -1,8 +1,8 @@
-"""A pool of processes of this host, one a device, that share memory with this one.
+"""A pool of processes of this host, one per device, that share memory with this one.
 
 Each worker is a thread of this process that starts a process, sends it calls through a socket, and
-starts another one where it is lost. All workers take calls from one queue. A process has two calls
-at most: it makes one while the arguments of the next are put into shared memory.
+starts another one if it is lost. All workers take calls from one queue. A process has two calls at
+most: it executes one while the arguments of the next are copied into shared memory.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:  # a program on a GPU does not load the emulator
     from ..emulator.emulator import Emulator
     from ..emulator.profiles import EmulatedDevice
 
-_MAX_WORKERS: Final = 1024  # of one host; a larger number is taken for a mistake
+_MAX_WORKERS: Final = 1024  # of one host; a larger number is treated as a mistake
 _MAX_SENT: Final = 2
 _CALLS_A_WORKER: Final = 4  # sent and queued, so that each finds its next call in the queue
 _MAX_FAILED_STARTS: Final = 3
@@ -59,11 +59,11 @@ _CODE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
-    """What the processes of one worker have in common, when one replaces another.
+    """The settings shared by successive processes of one worker.
 
     Attributes:
         ordinal: the device, by its index among those that this process sees.
-        profile: the fields of the emulated device that the worker has instead.
+        profile: the fields of the worker's emulated device, instead of a GPU.
         environment: variables that differ from this process's. CUDA_VISIBLE_DEVICES does not.
     """
 
@@ -73,12 +73,12 @@ class WorkerSpec:
 
 
 def worker_specs(devices: int | Sequence[int | EmulatedDevice] | None) -> list[WorkerSpec]:
-    """A worker for each device; None takes all.
+    """Return a worker for each device; None selects all.
 
     Raises:
         InvalidDeviceError: a device is not visible.
         ValueError: no devices are given.
-        CudaError: the driver is there and fails.
+        CudaError: the driver exists and fails.
     """
     from ..emulator.profiles import EmulatedDevice
 
@@ -87,7 +87,7 @@ def worker_specs(devices: int | Sequence[int | EmulatedDevice] | None) -> list[W
         devices = range(len(visible))
     elif hasattr(devices, "__index__"):
         count = border.whole(what, devices, least=1, most=_MAX_WORKERS)
-        # Emulated devices are made as they are needed, GPUs are not.
+        # Emulated devices are made as needed, GPUs are not.
         emulated = None not in visible
         devices = [n % len(visible) if emulated else n for n in range(count)]
     else:
@@ -111,7 +111,7 @@ def worker_specs(devices: int | Sequence[int | EmulatedDevice] | None) -> list[W
 
 
 def _visible_devices() -> Sequence[EmulatedDevice | None]:
-    """The devices that this process sees: emulated ones, and None for each GPU."""
+    """Return the devices that this process sees: emulated ones, and None for each GPU."""
     try:
         found = list_devices()
         if found:
@@ -163,14 +163,14 @@ class WorkerProcess:
                 pass_fds=(number,),
             )
         self._connection = Connection(ours.detach())
-        self._functions: dict[str, None] = {}  # that the process has
+        self._functions: dict[str, None] = {}  # functions that the process has
         self._segments: list[Segment | None] = [None, None]
         self._sent: deque[tuple[Request, Segment | None]] = deque()
         self._send(pickle.dumps((spec.ordinal, spec.profile)))
 
     @property
     def is_alive(self) -> bool:
-        """Whether it has not ended."""
+        """Return whether it has not ended."""
         return self._popen.poll() is None
 
     def wait_for_start(self) -> None:
@@ -187,11 +187,11 @@ class WorkerProcess:
         self.report = hello
 
     def send(self, call: Call) -> None:
-        """Have a call made, after one that was sent before.
+        """Send a call, to run after the one that was sent before.
 
         Raises:
             ProcessLostError: the process has ended.
-            TooLargeError: the call has to wait for the reply to the one before.
+            TooLargeError: the call has to wait for the reply to the previous one.
             ArgumentTypeError: the arguments cannot be pickled.
             OSError: the system has not enough memory.
         """
@@ -205,7 +205,7 @@ class WorkerProcess:
         request = call.request(
             has_function=digest in self._functions, share=share if CAN_SHARE else None
         )
-        # The time is watched from here.
+        # The parent measures the time.
         self._send(pickle.dumps(replace(request, seconds=None), 5))
         self._sent.append((request, used[0] if used else None))
         if request.code is not None:
@@ -214,7 +214,7 @@ class WorkerProcess:
     def receive(self, seconds: float | None) -> tuple[Reply, Callable[[], object]]:
         """Wait for the reply to the call that was sent first.
 
-        Returns it with what unpickles its result, which is called before another call is sent.
+        Return it with a function that unpickles its result; call that before sending another call.
 
         Raises:
             ProcessLostError: the process has ended, or there is no reply after so many seconds.
@@ -227,7 +227,7 @@ class WorkerProcess:
             raise ProcessLostError("it cannot open this process's shared memory")
         value, shared = reply.value, request.arguments.shared
         if value is not None and value.shared is not None:
-            try:  # now: the process unmaps it when it gets another call
+            try:  # now: the process unmaps it when it receives another call
                 mapped = value.shared.within(value.shared.mapped())
             except NotSharedError as error:
                 raise self._lost() from error
@@ -246,7 +246,7 @@ class WorkerProcess:
         self.close()
 
     def kill(self) -> None:
-        """End it now, in the middle of whatever it does. Any thread may do so."""
+        """End it now, in the middle of any work. Any thread may call this."""
         self._popen.kill()
 
     def close(self) -> None:
@@ -256,7 +256,7 @@ class WorkerProcess:
         self._connection.close()
 
     def _segment(self, nbytes: int) -> Segment:
-        """Memory that no call under way has, kept for the next ones."""
+        """Return memory that no call under way uses, cached for the next ones."""
         is_large = nbytes > MAX_REUSED_BYTES
         if is_large and self._sent:
             raise TooLargeError
@@ -300,11 +300,11 @@ def _tile_of(arguments: object) -> object:
 
 
 class _Worker(threading.Thread):
-    """A thread that has one process at a time make calls, and replaces it where it is lost.
+    """A thread that lets one process at a time execute calls, and replaces it if it is lost.
 
     Attributes:
         report: the report of its process, with the worker's number; None before.
-        failure: why the worker was given up.
+        failure: the reason why the worker was abandoned.
         started: set when there is a report or a failure.
     """
 
@@ -321,7 +321,7 @@ class _Worker(threading.Thread):
         self._failed_starts = 0
 
     def run(self) -> None:
-        """Make calls until there are no more, or no process can be started."""
+        """Execute calls until there are no more, or no process can be started."""
         try:
             self._start_process()
             while self.failure is None:
@@ -334,7 +334,7 @@ class _Worker(threading.Thread):
                     self._receive()
                 else:
                     break
-                call = None  # an idle worker keeps nothing of a call alive
+                call = None  # an idle worker keeps no object of a call alive
         finally:
             if self._process is not None:
                 self._process.end()
@@ -348,7 +348,7 @@ class _Worker(threading.Thread):
 
     def _send(self, call: Call) -> None:
         if not self._sent and self._process is not None and not self._process.is_alive:
-            self._drop_process()  # it ended while it had nothing to do
+            self._drop_process()  # it ended while it was idle
         if self._process is None:
             self._start_process()
         process = self._process
@@ -362,7 +362,7 @@ class _Worker(threading.Thread):
             process.send(call)
             self._sent.append(call)
         except (ProcessLostError, TooLargeError) as error:
-            if self._sent:  # the process is at the call before
+            if self._sent:  # the process still executes the previous call
                 self._put_back_unbegun(call)
                 self._receive()
             else:
@@ -373,7 +373,7 @@ class _Worker(threading.Thread):
             call.fail(error)
 
     def _receive(self) -> None:
-        """Wait for the reply to the first call that was sent, and take it."""
+        """Wait for the reply to the first call that was sent, and process it."""
         call, process = self._sent.popleft(), self._process
         assert process is not None
         try:
@@ -393,7 +393,7 @@ class _Worker(threading.Thread):
             self._pool.put_back(call)
 
     def _drop_process(self) -> None:
-        """End the process; what it was sent besides the first call was not begun."""
+        """End the process; it did not begin any call after the first one sent to it."""
         if self._process is not None:
             self._process.close()
             self._process = None
@@ -405,7 +405,7 @@ class _Worker(threading.Thread):
         self._pool.put_back(call)
 
     def _start_process(self) -> None:
-        """Start a process; after some failures in a row the worker is given up."""
+        """Start a process; after some failures in a row the worker is abandoned."""
         while not self._pool.is_aborted:
             try:
                 self._process = self._pool.start_process(self._spec)
@@ -424,7 +424,7 @@ class _Worker(threading.Thread):
 
 
 class LocalPool(Engine):
-    """One worker a device, and the queue of calls.
+    """One worker per device, and the queue of calls.
 
     Args:
         specs: one for each worker.
@@ -432,7 +432,7 @@ class LocalPool(Engine):
 
     Attributes:
         start_process: the same.
-        is_aborted: whether everything is to end now.
+        is_aborted: whether all work is to end now.
     """
 
     def __init__(
@@ -445,7 +445,7 @@ class LocalPool(Engine):
         self._is_closed = False
         self._pid = os.getpid()
         self._queue: deque[Call] = deque()
-        self._waiting = 0  # workers that have no call
+        self._waiting = 0  # workers without a call
         self._changed = threading.Condition()
         self._workers = [_Worker(self, spec, number) for number, spec in enumerate(specs)]
         self._living = list(self._workers)
@@ -465,7 +465,7 @@ class LocalPool(Engine):
         return reports
 
     def capacity(self, nbytes: int, function: PickledFunction) -> int:
-        """Return a few a worker, whatever their size: what is queued holds no memory."""
+        """Return a few per worker, whatever their size: queued calls hold no memory."""
         return _CALLS_A_WORKER * len(self._workers)
 
     def start(self, call: Call) -> None:
@@ -478,19 +478,19 @@ class LocalPool(Engine):
             self._fail(call)
 
     def put_back(self, call: Call) -> None:
-        """Put a call at the front of the queue that is to be made again, or was not begun."""
+        """Put a call at the front of the queue, if it is to be repeated, or was not begun."""
         with self._changed:
             is_queued = self._put(call, self._queue.appendleft)
         if not is_queued:
             self._fail(call)
 
     def take(self, number: int, *, wait: bool) -> Call | None:
-        """Take the first call for a worker out of the queue; None where there is none.
+        """Remove the first call for a worker from the queue; None if there is none.
 
         Args:
             number: the worker's.
             wait: whether to wait until there is one or the pool is closed. A worker that has a call
-                does not wait, and leaves calls to workers that have none.
+                does not wait, and leaves calls to idle workers.
         """
         with self._changed:
             while wait or len(self._queue) > self._waiting:
@@ -509,7 +509,7 @@ class LocalPool(Engine):
         return None
 
     def remove(self, worker: _Worker) -> None:
-        """Note that a worker has ended; others make the calls that it was to make."""
+        """Record that a worker has ended; others execute its calls."""
         failed: list[Call] = []
         with self._changed:
             self._living.remove(worker)
@@ -521,7 +521,7 @@ class LocalPool(Engine):
             self._fail(call)
 
     def _put(self, call: Call, put: Callable[[Call], None]) -> bool:
-        """Queue a call; False where nothing takes it any more."""
+        """Queue a call; False if no worker can execute it any more."""
         if self.is_aborted or not self._living:
             return False
         if call.only_worker is not None and self._workers[call.only_worker] not in self._living:
@@ -550,7 +550,7 @@ class LocalPool(Engine):
                 worker.join()
 
     def abort(self) -> None:
-        """Kill all processes, and wait for the threads that have them."""
+        """Kill all processes, and wait for their threads."""
         self.is_aborted = True
         self.close(wait=False, cancel=True)
         for worker in self._workers:
@@ -559,7 +559,7 @@ class LocalPool(Engine):
                 worker.join(0.05)
 
     def _fail(self, call: Call) -> None:
-        """End a call that no worker can make."""
+        """End a call that no worker can execute."""
         if call.future.cancelled():
             call.begin()  # its waiters are notified
             return

@@ -1,4 +1,4 @@
-"""Values, functions and errors as pickles, on their way between processes."""
+"""Values, functions and errors as pickles, for transfer between processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..errors import ArgumentTypeError, RemoteError
 from .shared_arrays import PAGE_BYTES, Bytes, Segment, SharedArrays
 
 _MIN_SHARED_BYTES: Final = 1 << 15
-"""Fewer bytes go with the message: opening shared memory costs as much as copying them twice."""
+"""Fewer bytes are part of the message: opening shared memory costs two copies of them."""
 _MAX_CAUSES: Final = 8
 _UNPICKLABLE: Final = (pickle.PicklingError, AttributeError, TypeError)
 _MAIN: Final = b"__main__"
@@ -27,8 +27,8 @@ class PickledValue:
 
     Attributes:
         head: the pickle, by protocol 5 without the arrays' bytes.
-        arrays: the arrays, if they travel along.
-        shared: where the arrays are, if they are in shared memory.
+        arrays: the arrays, if they are part of the message.
+        shared: the position of the arrays, if they are in shared memory.
     """
 
     head: bytes
@@ -37,11 +37,11 @@ class PickledValue:
 
     @classmethod
     def of(cls, value: object, share: Callable[[int], Segment] | None = None) -> PickledValue:
-        """Pickle a value, with cloudpickle where that is installed and pickle cannot.
+        """Pickle a value, with cloudpickle if that is installed and pickle cannot.
 
         Args:
             value: the value.
-            share: returns shared memory of a size; without it the arrays' bytes travel along.
+            share: returns shared memory of a size; None makes the arrays part of the message.
 
         Raises:
             ArgumentTypeError: the value cannot be pickled.
@@ -169,7 +169,7 @@ def _pickled_error(error: BaseException) -> bytes:
     try:
         head = _pickled(error.with_traceback(None))
         pickle.loads(head)
-    except Exception as failure:  # a class's own way to pickle may raise anything
+    except Exception as failure:  # a class's own pickling may raise anything
         kind = type(error).__qualname__
         other = RemoteError(f"{kind}: {error}\n  it cannot be pickled: {failure}", type_name=kind)
         for note in getattr(error, "__notes__", ()):

@@ -1,9 +1,9 @@
 """Arrays in memory that processes of one host share.
 
-The memory has no name in any folder. Another process of the same user opens it through the file
-number that it has in the process that made it (proc(5), /proc/PID/fd). The system frees it when
-both processes have ended, however they end. `multiprocessing.shared_memory` has names, which stay
-when a process is killed.
+The memory has no name in any folder. Another process of the same user opens it through its file
+number in the process that made it (proc(5), /proc/PID/fd). The system frees it when both processes
+have ended, however they end. `multiprocessing.shared_memory` has names, which remain when a process
+is killed.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from ..memory.staging import ThreadBudget, under_way, work_together
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 CAN_SHARE: Final = hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd")
-"""Whether the system has such memory: Linux."""
+"""Whether the system supports such memory: only Linux does."""
 MAX_REUSED_BYTES: Final = 256 << 20
-"""The largest segment that is kept for further calls; a larger one would hold much memory."""
+"""The largest segment that is cached for further calls; a larger one would hold much memory."""
 PAGE_BYTES: Final = 4096
-"""An array begins on a page of its own, as copies to the device then do."""
+"""An array begins on its own page, to suit copies to the device."""
 _MIN_THREADED_BYTES: Final = 4 << 20  # fewer are copied sooner than another thread wakes
 _CHUNK_BYTES: Final = 2 << 20
 
@@ -41,7 +41,7 @@ class NotSharedError(CudadrvError):
 
 @dataclass(frozen=True, slots=True)
 class SharedArrays:
-    """Where the bytes of some arrays are, for another process.
+    """The position of some arrays' bytes, for another process.
 
     Attributes:
         path: the file of the segment.
@@ -54,7 +54,7 @@ class SharedArrays:
     spans: tuple[tuple[int, int], ...]
 
     def within(self, memory: Bytes) -> list[Bytes]:
-        """The arrays, in the mapped memory of their segment."""
+        """Return the arrays, in the mapped memory of their segment."""
         return [memory[start : start + nbytes] for start, nbytes in self.spans]
 
     def mapped(self) -> Bytes:
@@ -87,7 +87,7 @@ class Segment:
         self.nbytes = nbytes
         self._name = f"cudadrv-{secrets.token_hex(8)}"
         self._number = os.memfd_create(self._name)
-        # Too little memory is an error here, and no SIGBUS at the first write.
+        # Missing memory is an error here, instead of a SIGBUS at the first write.
         os.posix_fallocate(self._number, 0, nbytes)
         self._bytes = _mapped(self._number, nbytes)
 
@@ -108,12 +108,12 @@ class Segment:
         return SharedArrays(path, self._name, tuple(spans))
 
     def arrays(self, shared: SharedArrays) -> list[Bytes]:
-        """The arrays that `put` has placed here, as they are now."""
+        """Return the present arrays that `put` has copied here."""
         return shared.within(self._bytes)
 
 
 def copy_items(to: AnyArray, of: object) -> None:
-    """Do ``to[...] = of``, with several threads for large arrays."""
+    """Execute ``to[...] = of``, with several threads for large arrays."""
     if (
         isinstance(of, np.ndarray)
         and of.nbytes >= _MIN_THREADED_BYTES

@@ -42,14 +42,14 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class TilePolicy:
-    """What an executor does with tiles, and with calls.
+    """How an executor divides work into tiles, and repeats tiles and calls.
 
     Attributes:
-        items: how many items a tile has; None makes some eight tiles a worker. Give a number where
-            the results of tiles have to be the same for any number of workers.
-        seconds: how long a call may take before its worker counts as hung; None waits for ever.
-        redone: how often a call is begun again whose worker died, hung or lost its context.
-        retried: how often a call that raised is begun again.
+        items: how many items a tile has; None makes about eight tiles per worker. Set a number if
+            the results of tiles must not depend on the number of workers.
+        seconds: how long a call may take before its worker counts as hung; None is no limit.
+        redone: how often a call is repeated whose worker died, hung or lost its context.
+        retried: how often a call that raised is repeated.
         progress: called with a `Progress` when a tile has ended, in the thread that scatters.
     """
 
@@ -71,7 +71,7 @@ class TilePolicy:
 
 
 class TerminalBar:
-    """A function for `TilePolicy.progress` that draws one bar a scatter.
+    """A function for `TilePolicy.progress` that draws one bar per scatter.
 
     Args:
         title: the text before the bar.

@@ -1,7 +1,7 @@
 """A worker: it makes the calls of requests on its device, in a process of an engine.
 
-`serve` is what a process of `GpuExecutor.local` runs: one call after the other, until the parent
-ends it.
+`serve` is the main loop of a process of `GpuExecutor.local`: one call after the other, until the
+parent ends it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from .shared_arrays import (
 )
 from .worker_report import WorkerReport, report_of
 
-_POOL_BYTES: Final = 256 << 20  # of the device's memory, from tile to tile
+_POOL_BYTES: Final = 256 << 20  # of the device's memory, cached from tile to tile
 _WATCH_SECONDS: Final = 0.25
 _HUNG_STATUS: Final = 86  # the exit status of a worker that ends itself
 _MIN_PINNED_BYTES: Final = 1 << 18
@@ -65,10 +65,10 @@ class _MappedSegment:
 
 
 class MappedSegments:
-    """The parent's shared memory in a worker, kept mapped from call to call.
+    """The parent's shared memory in a worker, mapped once and reused from call to call.
 
     Mapping a segment anew touches each of its pages, which takes as long as copying it. A segment
-    that comes a second time is pinned, so that copies to the device and back run at full speed.
+    that is used a second time is pinned, so that copies to the device and back run at full speed.
 
     Args:
         ordinal: the device.
@@ -80,7 +80,7 @@ class MappedSegments:
         self._can_pin = True
 
     def arrays(self, shared: SharedArrays) -> list[Bytes]:
-        """The shared arrays; the parent sees changes.
+        """Return the shared arrays; the parent sees changes.
 
         Raises:
             NotSharedError: the parent is on another host, or has ended.
@@ -113,7 +113,7 @@ class MappedSegments:
 
 
 class RequestHandler:
-    """A process, or one of Dask's workers, that makes the calls of requests on its device.
+    """A process, or one of Dask's workers, that executes the calls of requests on its device.
 
     Args:
         name: the worker's name.
@@ -127,19 +127,19 @@ class RequestHandler:
         self.name: str = name
         self.ordinal: int = ordinal
         self._share = share
-        # The code where the function was not unpickled yet, or cannot be.
+        # The code of functions that were not unpickled yet, or cannot be.
         self._functions: dict[str, bytes | Callable[..., object]] = {}
         self._segments = MappedSegments(ordinal)
         self._of_thread = threading.local()
 
     @property
     def is_broken(self) -> bool:
-        """Whether an error has left a context of the process unusable."""
+        """Return whether an error has left a context of the process unusable."""
         driver = current_or_none()
         return driver is not None and driver.has_failed
 
     def reply_to(self, request: Request) -> Reply:
-        """Make the call. An error that it raises is in the reply."""
+        """Execute the call. An error that it raises is in the reply."""
         value: PickledValue | None = None
         error: PickledError | None = None
         began, was_called = time.perf_counter(), True
@@ -159,11 +159,11 @@ class RequestHandler:
         return Reply(value, error, is_broken, was_called, self.name, self.ordinal, seconds)
 
     def not_called(self) -> Reply:
-        """The reply of a worker whose context was lost before the call."""
+        """Return the reply of a worker whose context was lost before the call."""
         return Reply(None, None, True, False, self.name, self.ordinal, 0.0)
 
     def _call(self, request: Request) -> PickledValue | None:
-        function = self._function(request)  # first: what cannot be unpickled is kept, too
+        function = self._function(request)  # first: it also caches broken pickles
         pickled = request.arguments
         if pickled.shared is None:
             arguments = pickled.value()
@@ -188,7 +188,7 @@ class RequestHandler:
         function = self._functions.get(digest, request.code)
         assert function is not None, "the caller knows which functions a worker has"
         if isinstance(function, bytes):
-            # Kept also where it cannot be unpickled here: the caller does not send it again.
+            # Cached even if it cannot be unpickled here: the caller does not send it again.
             keep_function(self._functions, digest, function)
             function = cast("Callable[..., object]", pickle.loads(function))
             self._functions[digest] = function
@@ -201,7 +201,7 @@ class RequestHandler:
         return cast(Workplace, found)
 
     def _watch(self, request: Request) -> threading.Timer | None:
-        """Start the timer that ends the process where the call takes too long."""
+        """Start the timer that ends the process if the call takes too long."""
         if request.seconds is None or request.caller == this_process():
             return None
         watch = threading.Timer(request.seconds, self._end, (request.seconds,))
@@ -216,16 +216,16 @@ class RequestHandler:
 
 
 def serve(number: int, parent: int) -> None:
-    """Make the calls that the parent sends through a socket.
+    """Execute the calls that the parent sends through a socket.
 
     The parent sends two calls at most before it has read the reply to the first. So a reply's
-    shared memory is free when the next call but one comes.
+    shared memory is free again after one more call.
 
     Args:
         number: the socket's file number.
         parent: the process that started this one.
     """
-    # Ctrl-C reaches all processes of a terminal: the parent decides what it means.
+    # Ctrl-C reaches all processes of a terminal: the parent decides how to react.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     connection = Connection(number)
     messages: SimpleQueue[bytes] = SimpleQueue()
@@ -259,9 +259,9 @@ def serve(number: int, parent: int) -> None:
 
 
 def _read(connection: Connection, parent: int, messages: SimpleQueue[bytes]) -> None:
-    """Read what the parent sends; end this process when the parent has ended, however it ended.
+    """Read the parent's messages; end this process when the parent has ended, however it ended.
 
-    The socket tells of that at once, unless a forked child of the parent holds its other end.
+    The socket reports that at once, unless a forked child of the parent holds its other end.
     """
     try:
         while os.getppid() == parent:
@@ -273,15 +273,15 @@ def _read(connection: Connection, parent: int, messages: SimpleQueue[bytes]) -> 
 
 
 def _hello(ordinal: int, profile: dict[str, Any] | None) -> WorkerReport | PickledError:
-    """Take the device, or emulate one from the fields of an `EmulatedDevice`."""
+    """Open the device, or emulate one from the fields of an `EmulatedDevice`."""
     try:
         if profile is not None:
-            # What a process on a GPU need not import.
+            # A process on a GPU need not import these.
             from ..emulator.profiles import EmulatedDevice
             from ..sessions.session import use
 
             use([EmulatedDevice(**profile)])
-        # Else each tile's memory goes back to the device where the tile waits for its stream.
+        # Otherwise each tile's memory is freed where the tile waits for its stream.
         set_release_threshold(Device.get(ordinal), _POOL_BYTES)
         return report_of(ordinal)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""`WorkerReport`: what a worker of an executor is."""
+"""`WorkerReport`: identity and device of an executor's worker."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class WorkerReport:
 
     Attributes:
         name: the executor's name for it, such as "host:PID" or a Dask worker's address.
-        host: the machine.
-        pid: the process.
-        device: its device, by the ordinal that it has in that process, with its score and memory.
+        host: the host's name.
+        pid: the process ID.
+        device: its device, by its ordinal in that process, with its score and memory.
         uuid: the device's UUID.
         is_emulated: whether it is a device of the emulator.
-        visible: CUDA_VISIBLE_DEVICES as the process has it; None where it is not set.
-        threads: how many tiles it works on at once.
-        number: the executor's own, which stays when the process is replaced.
-        version: of cudadrv there.
+        visible: CUDA_VISIBLE_DEVICES of the process; None if it is not set.
+        threads: how many tiles it processes at once.
+        number: the executor's own number, which stays when the process is replaced.
+        version: the version of cudadrv there.
     """
 
     name: str

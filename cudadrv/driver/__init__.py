@@ -1,1 +1,1 @@
-"""The driver: the seam to it, devices, contexts and events."""
+"""The driver: its interface, devices, contexts and events."""

@@ -1,10 +1,10 @@
-"""The seam to the driver: the types of cuda.bindings that cudadrv uses, and its module.
+"""The interface to the driver: the types of cuda.bindings that cudadrv uses, and its module.
 
 Nothing else imports `cuda.bindings.driver`. Two things satisfy `DriverApi`: that module itself and
 `cudadrv.emulator.Emulator`.
 
-Each type is imported by its name: a type checker that knows nothing of cuda.bindings must still
-find the name here, or the types of cudadrv that have it become unknown too.
+Each type is imported by its name. A type checker without cuda.bindings must still find the name
+here; else the types of cudadrv that contain it become unknown too.
 """
 
 from __future__ import annotations
@@ -104,30 +104,30 @@ if TYPE_CHECKING:
 
 
 class MemoryWatch(Protocol):
-    """What an emulator that checks bounds wants to know of memory that is kept and lent out again.
+    """Reports of cached and reused memory to an emulator that checks bounds.
 
-    The driver has no such thing, nor has an emulator without that check: `Driver.memory_watch`.
+    The driver has no such interface, nor has an emulator without that check: `Driver.memory_watch`.
     """
 
     def lend(self, address: int, nbytes: int) -> None:
-        """These bytes are in use: an allocation, or a part of one that is an array of its own."""
+        """Mark bytes as in use: an allocation, or a part of one that is an array of its own."""
 
     def take_back(self, address: int) -> None:
-        """What was lent at an address is not in use any more, though nothing is freed."""
+        """Mark the memory handed out at an address as unused, though nothing is freed."""
 
 
 class HostAccesses(Protocol):
-    """What an emulator that looks for races, or runs work late, tracks of the host's own accesses.
+    """Reports of the host's own accesses to an emulator that finds races or runs work late.
 
-    The driver has no such thing, nor has any other emulator: `Driver.host_accesses`.
+    The driver has no such interface, nor has any other emulator: `Driver.host_accesses`.
     """
 
     def host_reads(self, array: npt.NDArray[Any], /) -> None:
-        """The library reads an array of the host for its user now, which may be pinned."""
+        """Record that the library reads a host array for its user, which may be pinned."""
 
 
 class NamesKernels(Protocol):
-    """What tells an emulator the name expressions of a module, which the driver never hears of.
+    """Reports a module's name expressions to an emulator; the driver does not receive them.
 
     The driver has no such function: `Driver.name_kernels`.
     """
@@ -139,16 +139,16 @@ class NamesKernels(Protocol):
 _T = TypeVar("_T", CUipcMemHandle, CUipcEventHandle, CUmemPoolPtrExportData)
 
 OPAQUE_BYTES: Final = 64
-"""The size of what the driver gives to be sent to another process."""
+"""The size of the driver's handles for other processes."""
 
 
 def opaque_bytes(value: CUipcMemHandle | CUipcEventHandle | CUmemPoolPtrExportData) -> bytes:
-    """What the driver gave to be sent to another process, as bytes."""
+    """Return a driver's handle for other processes as bytes."""
     return ctypes.string_at(value.getPtr(), OPAQUE_BYTES)
 
 
 def of_opaque_bytes(kind: type[_T], content: bytes) -> _T:
-    """Such bytes, of which there are `OPAQUE_BYTES`, as the driver takes them."""
+    """Return such bytes, `OPAQUE_BYTES` of them, as the driver's structure."""
     value = kind()
     ctypes.memmove(value.getPtr(), content, OPAQUE_BYTES)
     return value

@@ -1,4 +1,4 @@
-"""`DeviceAttribute`: every attribute that the driver answers about a device.
+"""`DeviceAttribute`: every attribute of a device that the driver reports.
 
 Values and meanings are those of CUdevice_attribute in the CUDA Driver API manual, without the
 prefix CU_DEVICE_ATTRIBUTE_.

@@ -1,4 +1,4 @@
-"""What a device is and can do: `GpuCapability` and `GpuDeviceInfo`, after gam's structs."""
+"""Features and sizes of a device: `GpuCapability` and `GpuDeviceInfo`, after gam's structs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COUNTS = (
 
 @dataclass(frozen=True, slots=True)
 class GpuCapability:
-    """What a compute capability offers (gam `GpuCapability`)."""
+    """The features of a compute capability (gam `GpuCapability`)."""
 
     compute_major: int
     compute_minor: int
@@ -34,7 +34,7 @@ class GpuCapability:
 
     @classmethod
     def from_compute_capability(cls, major: int, minor: int) -> GpuCapability:
-        """The capability of devices of compute capability `major`.`minor`."""
+        """Return the features of devices of compute capability `major`.`minor`."""
         major = border.integer("GpuCapability: major", major)
         return cls(
             compute_major=major,
@@ -54,8 +54,8 @@ class GpuCapability:
     def nvrtc_arch(self) -> str:
         """The virtual architecture to compile for, such as "compute_90".
 
-        A capability that the installed NVRTC does not know rounds down to the nearest it does,
-        never up. Without one NVRTC would take an architecture that can lack
+        A capability that the installed NVRTC does not support rounds down to the nearest supported
+        one, never up. Without an explicit architecture NVRTC would choose one that can lack
         ``atomicAdd(double*, double)``.
 
         Raises:
@@ -66,7 +66,7 @@ class GpuCapability:
 
 @dataclass(frozen=True, slots=True)
 class GpuDeviceInfo:
-    """A device as the runtime sees it (gam `GpuDeviceInfo`); sizes are in bytes."""
+    """A device as the runtime layer sees it (gam `GpuDeviceInfo`); sizes are in bytes."""
 
     ordinal: int
     name: str
@@ -88,9 +88,9 @@ class GpuDeviceInfo:
             border.integer(f"GpuDeviceInfo: {name}", getattr(self, name))
 
     def score(self) -> float:
-        """The weight that orders devices and shares work between them.
+        """The weight that ranks devices and divides work among them.
 
-        Multiprocessors, plus 4 a free GiB, plus 100 for float64 tensor cores and 50 for
+        Multiprocessors, plus 4 per free GiB, plus 100 for float64 tensor cores and 50 for
         asynchronous copies.
         """
         return (
@@ -101,5 +101,5 @@ class GpuDeviceInfo:
         )
 
     def memory_budget_bytes(self) -> int:
-        """How much of the device one user may plan with: the free bytes, at most half of all."""
+        """The bytes that one user may plan with: the free bytes, at most half of all."""
         return min(self.free_mem_bytes, self.total_mem_bytes // 2)

@@ -1,7 +1,7 @@
-"""Contexts as the layers below the public `Context` know them, and what a context may be told.
+"""Contexts as the layers below the public `Context` see them, and a context's settings.
 
 Memory, launches and graphs take contexts, and `Context` has methods that make streams and load
-modules. So they know its base, which only the driver is below.
+modules. So those layers use its base class, which depends only on the driver layer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class CachePreference(Enum):
     """How a multiprocessor divides its memory between the L1 cache and shared memory.
 
-    Source: CUfunc_cache in the CUDA Driver API manual. It is a wish; many devices divide by need.
+    Source: CUfunc_cache in the CUDA Driver API manual. It is a hint; many devices divide by need.
     """
 
     NONE = int(CUfunc_cache.CU_FUNC_CACHE_PREFER_NONE)
@@ -45,15 +45,15 @@ _PRINTF: Final = CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE
 
 
 class ContextLimits(NotCopyable):
-    """Limits of device code in a context; reading one asks the driver, setting one tells it.
+    """Limits of device code in a context; reads query the driver, assignments set it.
 
-    The driver may round a value up. The heap and the buffer of `printf` are changed
-    before the first kernel that uses them is launched.
+    The driver may round a value up. Change the heap and the buffer of `printf` before the first
+    launch of a kernel that uses them.
 
     Attributes:
         stack_bytes: the stack of each thread.
-        heap_bytes: what `malloc` and `new` take from.
-        printf_bytes: what kernels print until the next synchronisation.
+        heap_bytes: the heap that `malloc` and `new` allocate from.
+        printf_bytes: the buffer of kernels' output until the next synchronisation.
     """
 
     __slots__ = ("_handle",)
@@ -113,7 +113,7 @@ _GREEN_FLAGS: Final = 1  # CU_GREEN_CTX_DEFAULT_STREAM, which is required
 
 
 class BaseContext(Closeable):
-    """A CUDA context: what streams, modules and memory belong to; every instance is a `Context`.
+    """A CUDA context: the owner of streams, modules and memory; every instance is a `Context`.
 
     Attributes:
         device: the device.
@@ -140,7 +140,7 @@ class BaseContext(Closeable):
 
     @classmethod
     def _primary_of(cls, device: Device) -> Self:
-        """The primary context of a device, of which there is one object for the process."""
+        """Return the primary context of a device, one object per process."""
         cache = device.driver.cache(cls)
         context = cache.get(device.ordinal)
         if context is None:
@@ -150,7 +150,7 @@ class BaseContext(Closeable):
 
     @classmethod
     def create(cls, device: Device | int = 0, flags: ContextFlags | int = 0) -> Self:
-        """A new context on a device (cuCtxCreate); the caller's current context stays as it was.
+        """Create a context on a device (cuCtxCreate); the caller's current context stays as it was.
 
         Raises:
             InvalidDeviceError: there is no such device.
@@ -175,18 +175,18 @@ class BaseContext(Closeable):
 
     @classmethod
     def create_green(cls, resources: SmResource | Sequence[SmResource]) -> Self:
-        """A green context: its kernels run on a part of the device's multiprocessors.
+        """Create a green context: its kernels run on a part of the device's multiprocessors.
 
-        It shares memory and modules with the device's primary context, on which it stands.
+        It shares memory and modules with the device's primary context, which it is based on.
 
         Args:
             resources: parts of one `SmResource.split`, one or several.
 
         Raises:
-            ArgumentValueError: there is none, or they are of several devices.
-            CudaError: the driver refused; it needs CUDA 12.4.
+            ArgumentValueError: there are none, or they are of several devices.
+            CudaError: the driver reported an error; it needs CUDA 12.4.
         """
-        from .sm_resource import description  # as few starts ask for it
+        from .sm_resource import description  # rarely needed at start
 
         device, desc = description("Context.create_green: resources", resources)
         device.primary_context()  # else each green context makes one and destroys it
@@ -206,12 +206,12 @@ class BaseContext(Closeable):
 
     @property
     def is_green(self) -> bool:
-        """Whether it has a part of the device's multiprocessors, by `create_green`."""
+        """Whether it has only a part of the device's multiprocessors: made by `create_green`."""
         return self._handle.green is not None
 
     @property
     def sm_resource(self) -> SmResource:
-        """The multiprocessors that its kernels run on; asks the driver."""
+        """Query the multiprocessors that its kernels run on."""
         from .sm_resource import SM, SmResource
 
         handle, api = self._handle, self._api
@@ -233,7 +233,7 @@ class BaseContext(Closeable):
 
     @property
     def _closed_text(self) -> str:
-        handle: object = self._handle  # once it is closed, no context's
+        handle: object = self._handle  # once closed, not a context's handle
         is_lost = isinstance(handle, ContextHandle) and handle.is_lost
         return f"the context on device {self.ordinal} was {'reset' if is_lost else 'closed'}"
 
@@ -258,12 +258,12 @@ class BaseContext(Closeable):
     @property
     def capability(self) -> GpuCapability:
         """The features of the device's compute capability."""
-        from .capability import GpuCapability  # making its classes takes 2 ms, and few starts ask
+        from .capability import GpuCapability  # 2 ms, which few programs need
 
         return GpuCapability.from_compute_capability(*self.device.compute_capability)
 
     def priority_range(self) -> tuple[int, int]:
-        """The least and the greatest priority of streams, such as (0, -5)."""
+        """The lowest and the highest priority of streams, such as (0, -5)."""
         code, least, greatest = self._handle.call(self._api.cuCtxGetStreamPriorityRange)
         if code:
             doing = f"priorities of {self!r}"
@@ -277,7 +277,7 @@ class BaseContext(Closeable):
             raise failure(self._api, code, "cuCtxSetCurrent", f"binding {self!r} to the thread")
 
     def synchronize(self) -> None:
-        """Wait until all work of the context is done, and keep no memory for what comes next.
+        """Wait until all work of the context is done, and return cached blocks to the pool.
 
         Raises:
             CudaError: some of that work failed.
@@ -291,7 +291,7 @@ class BaseContext(Closeable):
 
     @property
     def limits(self) -> ContextLimits:
-        """Stack, heap and print buffer of its device code, to be read and set."""
+        """Stack, heap and print buffer of its device code; readable and settable."""
         self._handle.raw  # noqa: B018  # raises once it is closed
         return ContextLimits(self._handle)
 
@@ -313,9 +313,10 @@ class BaseContext(Closeable):
 
     @contextmanager
     def profiling(self) -> Iterator[None]:
-        """``with context.profiling():`` lets a profiler look at the block alone.
+        """Let a profiler record only the block: ``with context.profiling():``.
 
-        The profiler must be told to wait for it, such as by ``nsys profile -c cudaProfilerApi``.
+        Start the profiler so that it waits for the block, such as by ``nsys profile -c
+        cudaProfilerApi``.
         """
         (code,) = self._handle.call(self._api.cuProfilerStart)
         if code:
@@ -328,7 +329,7 @@ class BaseContext(Closeable):
             raise failure(self._api, code, "cuProfilerStop", f"profiling {self!r}")
 
     def memory_info(self) -> MemoryInfo:
-        """Free and total bytes of the device, as of now."""
+        """Query the current free and total bytes of the device."""
         give_back_kept(self.device.driver, self.ordinal)
         code, free, total = self._handle.call(self._api.cuMemGetInfo)
         if code:
@@ -336,14 +337,14 @@ class BaseContext(Closeable):
         return MemoryInfo(free, total)
 
     def close(self) -> None:
-        """Give the context up, with the streams, events, modules, graphs and textures of it.
+        """Close the context and its streams, events, modules, graphs and textures.
 
-        They raise `ClosedError` from now on, and the driver's context goes with the last of its
-        memory. A primary context stays. Idempotent.
+        They raise `ClosedError` from now on, and the driver's context is destroyed with the last of
+        its memory. A primary context stays. Idempotent.
 
         Raises:
-            CudaError: something was destroyed, and the driver refused.
-            ExceptionGroup: several were.
+            CudaError: the driver failed to destroy one of the objects.
+            ExceptionGroup: it failed for several.
         """
         if not self.is_primary:
             self._give_up()
@@ -354,16 +355,16 @@ class BaseContext(Closeable):
         super().close()
 
     def _adopt(self, child: Closeable) -> None:
-        """Remember what closes with the context; a primary one is never closed."""
+        """Record an object that closes with the context; a primary one is never closed."""
         if not self.is_primary:
             super()._adopt(child)
 
     def _keep(self, kind: type[_T], make: Callable[[], _T]) -> _T:
-        """The one object of `kind` that goes with the context; made at the first call."""
+        """Return the context's one object of `kind`; made at the first call."""
         kept = self._kept.get(kind)
         if kept is None:
             kept = self._kept.setdefault(kind, make())
-            if self.closed:  # another thread has closed it since
+            if self.closed:  # another thread has closed it meanwhile
                 self._kept.clear()
                 raise self._closed_error()
         # The key is the type of the value.
@@ -371,7 +372,7 @@ class BaseContext(Closeable):
         return kept
 
     def _drop(self, kind: type) -> None:
-        """Keep the one object of `kind` no longer."""
+        """Drop the one object of `kind`."""
         self._kept.pop(kind, None)
 
 

@@ -1,4 +1,4 @@
-"""Owning handles of contexts, of what belongs to a context, and of modules."""
+"""Owning handles of contexts, of objects that belong to a context, and of modules."""
 
 from __future__ import annotations
 
@@ -51,10 +51,11 @@ class ContextHandle(Handle[CUcontext]):
         is_primary: whether it is the device's primary one.
         ordinal: the device's ordinal.
         green: of a green context, its handle as such.
-        is_alone: whether copies are right whichever context is current, or none.
+        is_alone: whether copies work whichever context is current, or none.
         is_lost: whether it was reset, so that nothing of it is left.
         peers: contexts of other devices whose memory its kernels may use.
-        known_streams: numbers of streams of other libraries that were this context's when asked.
+        known_streams: numbers of other libraries' streams that belonged to this context when
+            queried.
     """
 
     __slots__ = (
@@ -73,7 +74,7 @@ class ContextHandle(Handle[CUcontext]):
         self.destroyer: _CreatedContext | None = None
         self.is_lost: bool = False
         self.is_alone: bool = not (driver.has_several_devices or driver.has_ranges)
-        # Two may be each other's peers: neither keeps the other.
+        # Two may be each other's peers: neither keeps the other alive.
         self.peers: Registry[ContextHandle] = Registry()
         self.known_streams: set[int] = set()
 
@@ -83,7 +84,7 @@ class ContextHandle(Handle[CUcontext]):
         return self._driver
 
     def own(self, raw: CUcontext) -> None:
-        """Take over a context that the driver has made, and let other threads find it."""
+        """Own a context that the driver has made, and let other threads find it."""
         self.raw = raw
         self.destroyer = _CreatedContext(self._driver, raw, self.ordinal, self.green)
         self._driver.contexts.add(self)
@@ -94,10 +95,10 @@ class ContextHandle(Handle[CUcontext]):
         return self.is_lost or (self.destroyer is not None and self.destroyer.is_destroyed)
 
     def suits_copies(self) -> bool:
-        """Whether copies work with the thread's current context: this one, or mostly also none.
+        """Return whether copies work with the thread's current context: this one, or often none.
 
         Raises:
-            CudaError: the driver refused, or told of the failure of earlier work.
+            CudaError: the call failed, or reported the failure of earlier work.
         """
         code, now = self._driver.api.cuCtxGetCurrent()
         if code:
@@ -106,18 +107,18 @@ class ContextHandle(Handle[CUcontext]):
         return int(now) == int(self.raw) if int(now) else not self._driver.has_ranges
 
     def mind_ranges(self) -> None:
-        """From now on let copies in all contexts ask which context is current."""
+        """From now on let copies in all contexts query which context is current."""
         self._driver.has_ranges = True
         for handle in self._driver.contexts.alive():
             assert isinstance(handle, ContextHandle)
             handle.is_alone = False
 
     def reaches(self, other: ContextHandle) -> bool:
-        """Whether kernels may use memory of a context: this one, a peer, or one it shares with."""
+        """Return whether kernels may use memory of a context: this one, a peer or a shared one."""
         return other is self or self.shares_with(other) or other in self.peers.alive()
 
     def shares_with(self, other: ContextHandle) -> bool:
-        """Whether both are a device's primary context, or green ones, which stand on it."""
+        """Return whether both are a device's primary context, or green ones of the same device."""
         is_one = other.ordinal == self.ordinal and other._driver is self._driver
         return is_one and self._is_of_primary and other._is_of_primary
 
@@ -130,11 +131,11 @@ class ContextHandle(Handle[CUcontext]):
         return call_bound(self._driver.api, self.raw, function, *args, **kwargs)
 
     def _destroy_and_report(self) -> None:
-        """Nothing: a primary context stays, and another one has a `destroyer`."""
+        """Do nothing: a primary context stays, and another one has a `destroyer`."""
 
 
 class ChildHandle(Handle[_RawT]):
-    """Owns what belongs to a context, whose handle it holds.
+    """Owns an object that belongs to a context, whose handle it holds.
 
     Attributes:
         context: the context's handle.
@@ -162,7 +163,7 @@ class ChildHandle(Handle[_RawT]):
     def make(
         self, function: Callable[_P, tuple[CUresult, _RawT]], *args: _P.args, **kwargs: _P.kwargs
     ) -> CUresult:
-        """Have the driver make the object, with the context current; gives its result."""
+        """Let the driver make the object, with the context current; return its result."""
         return self.context.call(self._fill, function, args)
 
     def _fill(
@@ -200,20 +201,20 @@ _KNOWN: Final = (
 def known_at(
     context: ContextHandle, address: int, attributes: tuple[CUpointer_attribute, ...] = ()
 ) -> list[object] | None:
-    """The attributes of memory that the driver knows; None for other memory.
+    """Return the driver's attributes of memory; None for memory unknown to it.
 
-    It is asked by cuPointerGetAttributes, which gives nulls for other memory, where
-    cuPointerGetAttribute fails, and checkers of a program's calls report each failure.
+    This calls cuPointerGetAttributes, which returns nulls for other memory.
+    cuPointerGetAttribute fails there, and tools that check a program's calls report each failure.
 
     Raises:
-        CudaError: the driver refused, or told of the failure of earlier work.
+        CudaError: the call failed, or reported the failure of earlier work.
     """
     api, count = context._driver.api, 1 + len(attributes)
     asked = (MEMORY_TYPE, *attributes)
     code, values = api.cuPointerGetAttributes(count, asked, address)
     if code == CUresult.CUDA_ERROR_INVALID_CONTEXT:
         code, values = context.call(api.cuPointerGetAttributes, count, asked, address)
-        # By the manual: the memory is of no context with unified addresses.
+        # By the manual: with unified addresses the memory belongs to no context.
         if code == CUresult.CUDA_ERROR_INVALID_CONTEXT:
             return None
     if code:

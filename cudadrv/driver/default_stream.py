@@ -1,7 +1,7 @@
-"""The streams that a context has by itself: the legacy one, and one for each thread.
+"""The built-in streams of a context: the legacy one, and one for each thread.
 
-CUDA Driver API, "Stream synchronization behavior". The driver knows them by numbers, which mean a
-stream of the current context: so all that is done here binds the context.
+CUDA Driver API, "Stream synchronization behavior". The driver identifies them by numbers, which
+mean a stream of the current context. So every operation here binds the context.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from .handle import NotCopyable
 
 
 class DefaultStream(NotCopyable):
-    """A default stream of a context, to wait for and to hand to other libraries.
+    """A default stream of a context, to wait for and to pass to other libraries.
 
-    Work is queued on `Context.default_stream`, which is in order with the legacy one. That of a
-    thread is another one in each thread that uses this object.
+    Work is queued on `Context.default_stream`, which is in order with the legacy one. The
+    per-thread stream is a different stream in each thread that uses this object.
 
     Attributes:
         context: the context.
-        is_per_thread: whether it is the calling thread's, not the legacy one.
+        is_per_thread: whether it is the calling thread's instead of the legacy one.
     """
 
     __slots__ = ("_raw", "context", "is_per_thread")
@@ -46,14 +46,14 @@ class DefaultStream(NotCopyable):
 
     @property
     def handle(self) -> CUstream:
-        """The CUstream: 1, the legacy one, or 2, the thread's, of the current context."""
+        """The CUstream in the current context: 1 is the legacy stream, 2 the thread's."""
         return self._raw
 
     def synchronize(self) -> None:
         """Wait until everything queued is done.
 
         Raises:
-            CudaError: something that was queued failed.
+            CudaError: some queued work failed.
         """
         handle = self.context._handle
         result = handle.call(handle.api.cuStreamSynchronize, self._raw)
@@ -61,10 +61,10 @@ class DefaultStream(NotCopyable):
         run_deferred()
 
     def is_done(self) -> bool:
-        """Whether everything queued is done, without waiting.
+        """Return whether everything queued is done, without waiting.
 
         Raises:
-            CudaError: something that was queued failed.
+            CudaError: some queued work failed.
         """
         handle = self.context._handle
         (code,) = handle.call(handle.api.cuStreamQuery, self._raw)
@@ -73,18 +73,18 @@ class DefaultStream(NotCopyable):
         return not code
 
     def __await__(self) -> Generator[Any, None, None]:
-        """``await stream`` in asyncio: until what is queued now is done."""
+        """Wait in asyncio until the current work is done: ``await stream``."""
         return self.record(timing=False).__await__()
 
     def record(self, *, timing: bool = True) -> Event:
-        """A new event at this point of the stream."""
+        """Return a new event at this point of the stream."""
         event, handle = Event(self.context, timing=timing), self.context._handle
         result = handle.call(handle.api.cuEventRecord, event.handle, self._raw)
         checked(handle.api, "cuEventRecord", result, f"recording on {self!r}")
         return event
 
     def wait(self, event: Event) -> None:
-        """Let what is queued from now on wait for an event."""
+        """Let later work wait for an event."""
         border.instance("DefaultStream.wait: event", event, Event)
         handle = self.context._handle
         result = handle.call(handle.api.cuStreamWaitEvent, self._raw, event.handle, 0)

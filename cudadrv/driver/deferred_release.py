@@ -1,8 +1,8 @@
 """Objects whose release is deferred until a call of this library may run it.
 
 A function that the driver calls in a thread of its own must not call the driver, and releasing its
-arguments may do that. Memory of another library must not go before our queued work on it is done.
-Both are put here. Calls that wait for the device release them.
+arguments may do that. Memory of another library must not be released before our queued work on it
+is done. Both are stored here. Calls that wait for the device release them.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ def retry_destroy(destroy: Callable[[], object]) -> None:
 
 
 def run_deferred() -> None:
-    """Release all deferred objects that may go now."""
+    """Release all deferred objects whose condition holds."""
     for _ in range(len(_refused)):
         try:
             destroy = _refused.popleft()
         except IndexError:
-            break  # another thread took it
+            break  # another thread released it
         destroy()
     while _cells:
         try:
             cell = _cells.popleft()
         except IndexError:
-            break  # another thread took it
+            break  # another thread released it
         cell.clear()
     for _ in range(len(_parked)):
         try:
@@ -59,7 +59,7 @@ def run_deferred() -> None:
         try:
             done = is_done()
         except CudadrvError:
-            done = True  # of work that failed nothing is left
+            done = True  # failed work no longer runs
         finally:
             if not done:
                 _parked.append((is_done, cell))

@@ -1,4 +1,4 @@
-"""Devices: finding them, and what the driver says about them."""
+"""Devices: finding them, and reading their properties."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class DeviceProperties:
     """The attributes of a device, each under its name in lower case.
 
-    Such as ``device.properties.multiprocessor_count``; `DeviceAttribute` has the names. An
-    attribute that the driver does not know raises `AttributeError`.
+    Such as ``device.properties.multiprocessor_count``; `DeviceAttribute` lists the names. An
+    attribute that the driver does not support raises `AttributeError`.
     """
 
     __slots__ = ("_ask", "_device")
@@ -53,7 +53,7 @@ class DeviceProperties:
 
 
 class Device:
-    """A CUDA device; one object an ordinal and driver, from `Device.get`."""
+    """A CUDA device; one object per ordinal and driver, from `Device.get`."""
 
     def __init__(self, driver: Driver, ordinal: int, handle: CUdevice) -> None:
         self._driver = driver
@@ -65,9 +65,9 @@ class Device:
 
     @classmethod
     def get(cls, ordinal: int | Device) -> Device:
-        """The device of an ordinal, counted from 0 as CUDA_VISIBLE_DEVICES leaves them.
+        """Return the device of an ordinal, counted from 0 among those of CUDA_VISIBLE_DEVICES.
 
-        A device is given back as it is, so that whoever takes either has a device.
+        A `Device` is returned unchanged, so that callers may accept either.
 
         Raises:
             DriverNotFoundError: there is no CUDA driver.
@@ -93,10 +93,10 @@ class Device:
 
     @classmethod
     def by_pci(cls, bus_id: str) -> Device:
-        """The device at a PCI address, such as "0000:3b:00.0" or "3b:00.0".
+        """Return the device at a PCI address, such as "0000:3b:00.0" or "3b:00.0".
 
         Raises:
-            InvalidDeviceError: none of the process's devices is there.
+            InvalidDeviceError: no device of this process has the address.
         """
         wanted = border.text("Device.by_pci: bus_id", bus_id).lower()
         if wanted.count(":") == 1:
@@ -130,7 +130,7 @@ class Device:
 
     @property
     def driver(self) -> Driver:
-        """The driver that the device was found by."""
+        """The driver that found the device."""
         return self._driver
 
     @property
@@ -146,7 +146,7 @@ class Device:
 
     @cached_property
     def uuid(self) -> uuid.UUID:
-        """The device's UUID, as nvidia-smi -L gives it after "GPU-"."""
+        """The device's UUID, as nvidia-smi -L prints it after "GPU-"."""
         import uuid  # like `info`, a millisecond that most starts save
 
         api, doing = self._api, f"device {self._ordinal}'s UUID"
@@ -175,16 +175,16 @@ class Device:
         )
 
     def attribute(self, attribute: DeviceAttribute | int) -> int:
-        """The value of an attribute; queried once, then cached.
+        """Return the value of an attribute; queried once, then cached.
 
-        The binding's own members spare a start the making of `DeviceAttribute`.
+        Members of the binding's own enumeration avoid importing `DeviceAttribute`.
 
         Raises:
-            InvalidValueError: this driver, or this cuda-bindings, does not know the attribute.
+            InvalidValueError: this driver, or this cuda-bindings, does not support the attribute.
         """
         try:
             value = self._attributes.get(attribute)
-        except TypeError:  # no number has no hash
+        except TypeError:  # values other than numbers may have no hash
             value = None
         if value is None:
             given: object = attribute
@@ -209,7 +209,7 @@ class Device:
         return DeviceProperties(repr(self), self.attribute)
 
     def primary_context(self) -> CUcontext:
-        """The raw primary context, retained once for the process; `cuda_context_for` wraps it."""
+        """Return the raw primary context, retained once per process."""
         if self._primary is None:
             with self._driver.lock:
                 if self._primary is None:
@@ -220,11 +220,11 @@ class Device:
         return self._primary
 
     def forget_primary(self) -> None:
-        """Ask for the primary context and the pool anew, as the device was reset."""
+        """Query the primary context and the pool again, as the device was reset."""
         self._primary = self._default_pool = None
 
     def default_pool(self) -> CUmemoryPool:
-        """The pool that stream-ordered allocation takes memory from; asked once."""
+        """Return the pool of stream-ordered allocations; queried once."""
         if self._default_pool is None:
             api, doing = self._api, f"getting the memory pool of device {self._ordinal}"
             found = api.cuDeviceGetDefaultMemPool(self._raw)
@@ -232,7 +232,7 @@ class Device:
         return self._default_pool
 
     def memory_info(self) -> MemoryInfo:
-        """Free and total bytes now; this makes the device's primary context if there is none."""
+        """Query free and total bytes; this makes the device's primary context if there is none."""
         from .types import MemoryInfo
 
         api, doing = self._api, f"device {self._ordinal}'s free memory"
@@ -240,7 +240,7 @@ class Device:
         return MemoryInfo(*checked(api, "cuMemGetInfo", found, doing))
 
     def info(self) -> GpuDeviceInfo:
-        """What the runtime layer weighs the device by, its free memory as of now."""
+        """Return the properties by which the runtime layer ranks the device, read now."""
         from .attributes import DeviceAttribute
         from .capability import GpuCapability, GpuDeviceInfo
 
@@ -257,30 +257,32 @@ class Device:
             free_mem_bytes=memory.free,
             ecc_enabled=bool(self.attribute(DeviceAttribute.ECC_ENABLED)),
             integrated=bool(self.attribute(DeviceAttribute.INTEGRATED)),
-            # The driver has no attribute for it; an instance's name says "MIG 1g.10gb".
+            # The driver has no attribute for it; an instance's name contains "MIG 1g.10gb".
             mig_mode=" MIG " in f" {self.name} ",
         )
 
 
 def init() -> None:
-    """Initialise the driver (cuInit); idempotent, and every entry point does it anyway."""
+    """Initialise the driver (cuInit); idempotent. Every entry point does it as well."""
     current()
 
 
 def driver_version() -> tuple[int, int]:
-    """The CUDA version that the driver supports, such as (13, 0)."""
+    """Return the CUDA version that the driver supports, such as (13, 0)."""
     api, doing = current().api, "querying the driver's version"
     version = checked(api, "cuDriverGetVersion", api.cuDriverGetVersion(), doing)
     return version // 1000, version % 1000 // 10
 
 
 def list_devices() -> tuple[Device, ...]:
-    """Every device, by ordinal; empty where the driver sees none."""
+    """Return every device, by ordinal; empty if the driver reports none."""
     return tuple(Device.get(ordinal) for ordinal in range(device_count(current().api)))
 
 
 def best_device() -> Device:
-    """The device with the most free memory; total memory, then the lower ordinal, break ties.
+    """Return the device with the most free memory.
+
+    Total memory, then the lower ordinal, break ties.
 
     Raises:
         NoDeviceError: there is no device.
@@ -292,10 +294,10 @@ def best_device() -> Device:
 
 
 def device_at_work() -> Device:
-    """The device on which to make what belongs to none, so that no context is made for it alone.
+    """Return a device for objects that belong to none, without making a new context if possible.
 
-    The device of the calling thread's current context, whichever library's that is; else the first
-    one that this process has a context on, or the first of all.
+    It is the device of the calling thread's current context, of any library; else the first one
+    that this process has a context on, or the first of all.
     """
     driver = current()
     doing, call = "querying the current device", "cuCtxGetCurrent"
@@ -318,7 +320,7 @@ def device_at_work() -> Device:
 
 
 def can_access_peer(device: Device, peer: Device) -> bool:
-    """Whether kernels on `device` can reach the memory of `peer` directly."""
+    """Return whether kernels on `device` can access the memory of `peer` directly."""
     border.several("can_access_peer: devices", (device, peer), Device)
     api = device.driver.api
     doing = f"querying whether device {device.ordinal} can access device {peer.ordinal}"
@@ -327,5 +329,5 @@ def can_access_peer(device: Device, peer: Device) -> bool:
 
 
 def _text(raw: bytes) -> str:
-    """A C string out of a buffer that may be longer."""
+    """Return the C string in a buffer that may be longer."""
     return raw.split(b"\0", 1)[0].decode(errors="replace")

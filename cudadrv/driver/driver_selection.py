@@ -1,4 +1,4 @@
-"""The driver in use: the CUDA driver or the emulator, chosen once a process; and failed calls."""
+"""The driver in use: the CUDA driver or the emulator, chosen once per process; and failed calls."""
 
 from __future__ import annotations
 
@@ -47,32 +47,32 @@ class Ending:
     __slots__ = ()
 
     def end(self) -> None:
-        """Give up what belongs to the driver."""
+        """Release the driver's objects."""
         raise NotImplementedError
 
 
 class Driver:
-    """One `DriverApi` in use, with what is cached a device ordinal as long as it is.
+    """One `DriverApi` in use, with objects cached per device ordinal for its lifetime.
 
     Attributes:
         api: the functions.
-        keeps_blocks: whether memory that is given back is kept for what comes next: small blocks by
-            their streams, large results on the host. Not on an emulator, which finds uses of memory
-            that was given back.
-        is_emulated: whether `api` is the emulator. Only the choice of image format asks.
-        lock: held while a cached object is made; re-entrant, as a finalizer may come here.
-        contexts: the handles of its contexts, for who waits for all of them.
-        streams: the streams made on it, for who watches them.
+        keeps_blocks: whether freed memory is cached for later allocations: small blocks by their
+            streams, large results on the host. False on an emulator, which detects uses of freed
+            memory.
+        is_emulated: whether `api` is the emulator. Only the choice of image format reads it.
+        lock: held while a cached object is made; re-entrant, as a finalizer may need it.
+        contexts: the handles of its contexts, for waiting for all of them.
+        streams: the streams made on it, for observers.
         launchers: the launchers made on it, which have its functions built in.
-        sharing: public objects whose handles lead to objects of the user.
-        host_memory: the handles of host memory that was made by it.
-        is_gone: whether nothing of it is destroyed any more: another process, from which this one
-            was forked, initialised it, or this one ends and the driver goes as a whole.
-        memory_watch: what is told of memory that is kept and lent out again; None nearly always.
-        host_accesses: what is told of arrays that the host itself reads; None nearly always.
-        name_kernels: what is told the name expressions of modules; None for the driver.
-        has_failed: whether an error was raised that leaves a context unusable.
-        has_ranges: whether memory was ever mapped into reserved ranges, which copies mind.
+        sharing: public objects whose handles refer to objects of the user.
+        host_memory: the handles of host memory that it allocated.
+        is_gone: whether nothing of it is destroyed any more: this process was forked after another
+            one initialised it, or this process ends and the driver with it.
+        memory_watch: receives reports of cached and reused memory; None nearly always.
+        host_accesses: receives reports of arrays that the host itself reads; None nearly always.
+        name_kernels: receives the name expressions of modules; None for the driver.
+        has_failed: whether an error that leaves a context unusable was raised.
+        has_ranges: whether memory was ever mapped into reserved ranges; copies then check contexts.
     """
 
     __slots__ = (
@@ -107,42 +107,43 @@ class Driver:
 
     @property
     def has_several_devices(self) -> bool:
-        """Whether a context of another device may be current; the driver is asked once.
+        """Return whether a context of another device may be current; the driver is queried once.
 
         Raises:
-            CudaError: the driver refused.
+            CudaError: the driver reported an error.
         """
         if self._has_several_devices is None:
             self._has_several_devices = device_count(self.api) > 1
         return self._has_several_devices
 
     def cache(self, kind: type[_T]) -> dict[int, _T]:
-        """The cache of objects of `kind` by device ordinal; it lives as long as this driver."""
-        # One dict holds caches of several types; the key says which, so the cast is true.
+        """Return the cache of objects of `kind` by device ordinal, which lives as the driver."""
+        # One dict holds caches of several types; the key determines the type, so the cast is
+        # correct.
         return cast(dict[int, _T], self._caches.setdefault(kind, {}))
 
     def one_of(self, kind: type[_T], ordinal: int = 0) -> _T:
-        """The one object of `kind` for a device, or with 0 for the driver; made when asked for."""
-        # Of the kind, as in `cache`.
+        """Return the one object of `kind` for a device, or with 0 for the driver."""
+        # The key determines the type, as in `cache`.
         cache: dict[int, Any] = self._caches.setdefault(kind, {})
         found: _T | None = cache.get(ordinal)
         if found is None:
-            made: _T = cache.setdefault(ordinal, kind())  # another thread's, if it was quicker
+            made: _T = cache.setdefault(ordinal, kind())  # another thread's, if that was faster
             return made
         return found
 
     def cached(self) -> dict[type, dict[int, object]]:
-        """All caches, by the type of what they hold."""
+        """Return all caches, by the type of their objects."""
         return self._caches
 
     def clear_caches(self) -> None:
         """Empty all caches, as the driver is no longer the one in use.
 
-        What is cached has handles, and those have this: a collection could not take such a circle
-        apart, as it leaves to handles what they need.
+        Cached objects have handles, and those refer to this driver. A collection could not free
+        such a cycle, as `_live` keeps handles alive.
 
         Raises:
-            CudaError: the driver refused to destroy something, or told of the failure of earlier
+            CudaError: the driver failed to destroy an object, or reported the failure of earlier
                 work.
         """
         try:
@@ -155,7 +156,7 @@ class Driver:
 
     @property
     def forked_from(self) -> int | None:
-        """The process that initialised the driver, where this one is a fork of it."""
+        """The process that initialised the driver, if this one is a fork of it."""
         return None if self._pid == os.getpid() else self._pid
 
 
@@ -179,12 +180,11 @@ if hasattr(os, "register_at_fork"):
 
 
 class _Selection:
-    """Which driver the process uses.
+    """The driver that the process uses.
 
     Attributes:
         driver: the one in use; None while none is chosen.
-        standing: what stands in for the CUDA driver of the whole process, whatever CUDADRV_DRIVER
-            says.
+        standing: replaces the CUDA driver of the whole process, whatever CUDADRV_DRIVER selects.
     """
 
     def __init__(self) -> None:
@@ -193,13 +193,13 @@ class _Selection:
         self.standing: DriverApi | None = None
 
     def choose(self) -> DriverApi:
-        """The implementation that CUDADRV_DRIVER names: "cuda" (the default), "emulator[:N]"."""
+        """Load the driver that CUDADRV_DRIVER selects: "cuda" (the default), "emulator[:N]"."""
         if self.standing is not None:
             return self.standing
         count = emulated_devices()
         if count is None:
             return load_cuda()
-        from ..emulator.emulator import Emulator  # most processes need none: 20 ms
+        from ..emulator.emulator import Emulator  # most processes need no emulator: 20 ms
 
         limits = emulated_limits()
         try:
@@ -211,10 +211,10 @@ class _Selection:
 
 
 def emulated_devices() -> int | None:
-    """How many emulated devices CUDADRV_DRIVER asks for; None where it asks for the driver.
+    """Return how many emulated devices CUDADRV_DRIVER selects; None if it selects the driver.
 
     Raises:
-        DriverSelectionError: it asks for something else.
+        DriverSelectionError: it has another value.
     """
     value = os.environ.get("CUDADRV_DRIVER", "cuda").strip() or "cuda"
     if value == "cuda":
@@ -228,8 +228,8 @@ def emulated_devices() -> int | None:
 
 
 def emulated_limits() -> Limits:
-    """Those of the emulator, with the steps that CUDADRV_EMULATOR_STEPS allows a kernel."""
-    from ptx.emulate.threads.limits import DEFAULT_LIMITS  # with the emulator alone
+    """Return the emulator's limits, with the steps that CUDADRV_EMULATOR_STEPS allows a kernel."""
+    from ptx.emulate.threads.limits import DEFAULT_LIMITS  # only with the emulator
 
     steps = os.environ.get("CUDADRV_EMULATOR_STEPS", "").strip()
     if not steps:
@@ -241,16 +241,16 @@ def emulated_limits() -> Limits:
     return replace(DEFAULT_LIMITS, max_steps=int(steps))
 
 
-_MOST_DEVICES: Final = 1 << 16  # more than any machine, and soon counted
+_MOST_DEVICES: Final = 1 << 16  # more than any host has, and quickly counted
 
 _selection: Final = _Selection()
 
 
 def current() -> Driver:
-    """The driver in use, initialised; the first call chooses it.
+    """Return the driver in use, initialised; the first call chooses it.
 
     Raises:
-        DriverNotFoundError: there is no CUDA driver; asking again is safe and answers the same.
+        DriverNotFoundError: there is no CUDA driver; another call is safe and raises the same.
         CudaError: cuInit failed.
         ForkedProcessError: it was initialised before this process was forked.
     """
@@ -264,27 +264,27 @@ def current() -> Driver:
 
 
 def current_or_none() -> Driver | None:
-    """The driver in use, or None while none is chosen."""
+    """Return the driver in use, or None while none is chosen."""
     return _selection.driver
 
 
 def set_current(driver: Driver | None) -> Driver | None:
-    """Put `driver` in the place of the one in use; gives back what was there, None if none yet."""
+    """Replace the driver in use by `driver`; return the former one, None if there was none."""
     with _selection.lock:
         former, _selection.driver = _selection.driver, driver
         return former
 
 
 def set_default(api: DriverApi | None) -> None:
-    """Let `api` be what the first call chooses; None gives the choice back to CUDADRV_DRIVER.
+    """Let the first call choose `api`; None restores the choice by CUDADRV_DRIVER.
 
-    Nothing initialises it before, so that a process may be forked until it is used.
+    It is not initialised before its first use, so that the process may be forked until then.
     """
     _selection.standing = api
 
 
 def is_chosen() -> bool:
-    """Whether a driver is in use, or it is settled which one will be."""
+    """Return whether a driver is in use, or the choice is made."""
     return _selection.driver is not None or _selection.standing is not None
 
 
@@ -297,7 +297,7 @@ def call_bound(
 ) -> _T:
     """Call a function with a context current, and make the former one current again.
 
-    For functions of the driver that take no stream and so work on whichever context is current.
+    For functions of the driver that take no stream and so use whichever context is current.
     """
     (code,) = api.cuCtxPushCurrent(context)
     if code:
@@ -315,7 +315,7 @@ def device_count(api: DriverApi) -> int:
     """Return how many devices a driver has.
 
     Raises:
-        DriverAnswerError: it returned a number that no machine has.
+        DriverAnswerError: it returned an impossible number.
         CudaError: it failed.
     """
     code, count = api.cuDeviceGetCount()
@@ -343,7 +343,7 @@ def checked(
 def checked(api: DriverApi, call: str, result: tuple[Any, ...], doing: str) -> object:
     """Return what a driver call returned besides its CUresult: None, one value or a tuple.
 
-    For calls where a microsecond does not count, in one line:
+    For calls that are not time-critical, in one line:
     ``size = checked(api, "cuDeviceTotalMem", api.cuDeviceTotalMem(device), "reading the size")``.
 
     Raises:
@@ -356,7 +356,7 @@ def checked(api: DriverApi, call: str, result: tuple[Any, ...], doing: str) -> o
 
 
 def failure(api: DriverApi, code: CUresult, call: str, doing: str) -> CudadrvError:
-    """The typed error for a driver call that answered `code` while `doing` something.
+    """Return the typed error for a driver call that returned `code` while `doing` something.
 
     The text is the driver's own; the emulator's names the kernel, thread and address of a fault.
     """

@@ -29,25 +29,25 @@ from .stream_handle import UNTIMED, EventHandle
 _BLOCKING: Final = int(CUevent_flags.CU_EVENT_BLOCKING_SYNC)
 _DEFAULT: Final = int(CUevent_flags.CU_EVENT_DEFAULT)
 _INTERPROCESS: Final = int(CUevent_flags.CU_EVENT_INTERPROCESS)
-# A wait in asyncio is longer by so much at most than the work takes, and by so many seconds.
+# A wait in asyncio takes at most this fraction longer than the work, plus this many seconds.
 _SHARE: Final = 0.1
 _LONGEST_S: Final = 0.005
 
 
 class Event(Closeable):
-    """A point in a stream; made by `Stream.record`, or by hand and recorded later.
+    """A point in a stream; made by `Stream.record`, or by the user and recorded later.
 
     Args:
         context: the context it belongs to; an event is recorded on streams of its context.
-        timing: whether `elapsed_ms` will be asked; without it an event is cheaper.
-        blocking: whether a thread that waits in `synchronize` sleeps, and does not spin.
-        interprocess: whether other processes may have it too: through multiprocessing, or by an
+        timing: whether `elapsed_ms` will be called; without timing an event is cheaper.
+        blocking: whether a thread that waits in `synchronize` sleeps instead of spinning.
+        interprocess: whether other processes may open it: through multiprocessing, or by an
             `IpcEventHandle`. Such an event has no timing.
 
     Attributes:
         context: the context.
         timing: whether it can be timed.
-        interprocess: whether other processes may have it too.
+        interprocess: whether other processes may open it.
         handle: the CUevent; reading it after `close` raises `ClosedError`.
         closed: whether it was closed.
     """
@@ -123,7 +123,7 @@ class Event(Closeable):
         run_deferred()
 
     def is_done(self) -> bool:
-        """Whether the work before the event is done, without waiting.
+        """Return whether the work before the event is done, without waiting.
 
         Raises:
             CudaError: that work failed.
@@ -131,7 +131,7 @@ class Event(Closeable):
         return self._handle.is_done()
 
     def __await__(self) -> Generator[Any, None, None]:
-        """``await event`` in asyncio: until the work before the event is done.
+        """Wait in asyncio until the work before the event is done: ``await event``.
 
         Raises:
             CudaError: that work failed.
@@ -140,13 +140,15 @@ class Event(Closeable):
         run_deferred()
 
     def __sub__(self, since: Event) -> float:
-        """``end - begin``: milliseconds of device time, as `elapsed_ms`."""
+        """Return the milliseconds of device time of ``end - begin``, as `elapsed_ms`."""
         if not isinstance(since, Event):
             return NotImplemented
         return self.elapsed_ms(since)
 
     def elapsed_ms(self, since: Event) -> float:
-        """Milliseconds of device time from `since` to this event, to about half a microsecond.
+        """Return milliseconds of device time from `since` to this event.
+
+        The resolution is about half a microsecond.
 
         Raises:
             NotReadyError: one of the two has not been reached; synchronize first.
@@ -161,12 +163,12 @@ class Event(Closeable):
 def _until(is_done: Callable[[], bool]) -> Generator[Any, None, None]:
     """Yield to asyncio until `is_done` returns True.
 
-    The driver is asked again and again, as a function of the host in the stream would not be called
-    where the work fails. Its error is raised.
+    The driver is polled. A host function in the stream would not be called after failed work;
+    polling raises its error.
     """
     if is_done():
         return
-    import asyncio  # 30 ms, for those who await alone
+    import asyncio  # 30 ms, only for programs that await
     import time
 
     begun = time.perf_counter()
@@ -177,10 +179,10 @@ def _until(is_done: Callable[[], bool]) -> Generator[Any, None, None]:
 
 @dataclass(frozen=True, slots=True)
 class IpcEventHandle:
-    """Names an event for other processes of the host; `of` makes it.
+    """Identifies an event for other processes of the host; `of` makes it.
 
     Attributes:
-        payload: what the driver gave.
+        payload: the driver's handle.
         device: the UUID of the device.
     """
 
@@ -189,9 +191,9 @@ class IpcEventHandle:
 
     @classmethod
     def of(cls, event: Event) -> IpcEventHandle:
-        """The handle by which another process opens an event: plain bytes, however sent.
+        """Return a handle by which another process opens an event: plain bytes, sent in any way.
 
-        The event must live until that has opened it.
+        Keep the event until that process has opened it.
 
         Raises:
             ExportError: it was not made with ``interprocess=True``.
@@ -209,9 +211,9 @@ class IpcEventHandle:
         return handle
 
     def open(self, context: BaseContext) -> Event:
-        """Open the event in this process: what one process records, the others can wait for.
+        """Open the event in this process: either process can record it, and the other wait for it.
 
-        In the process that made the handle it is the event itself.
+        In the process that made the handle the result is the event itself.
 
         Raises:
             WrongDeviceError: the context is of another device.
@@ -238,7 +240,7 @@ class _OpenedEventHandle(EventHandle):
     """Owns an event that another process made.
 
     Attributes:
-        payload: what named it.
+        payload: the bytes that identify it.
     """
 
     __slots__ = ("payload",)
@@ -256,7 +258,7 @@ class _OpenedEventHandle(EventHandle):
 
 
 class _SharedEvents:
-    """The events of a device that other processes have as well, by the bytes of their handles."""
+    """The events of a device that other processes share, by the bytes of their handles."""
 
     def __init__(self) -> None:
         self.by_payload: WeakValueDictionary[bytes, EventHandle] = WeakValueDictionary()
@@ -267,10 +269,10 @@ def _shared_events(context: ContextHandle) -> WeakValueDictionary[bytes, EventHa
 
 
 def _reduced(event: Event) -> Reduced:
-    """An event for multiprocessing."""
+    """Return the parts of an event for multiprocessing."""
     return _received, (type(event.context), IpcEventHandle.of(event))
 
 
 def _received(kind: type[BaseContext], handle: IpcEventHandle) -> Event:
-    """An event that multiprocessing brought: of the primary context of its device."""
+    """Return an event received by multiprocessing, in the primary context of its device."""
     return handle.open(kind._primary_of(device_named(handle.device, "an event")))

@@ -1,6 +1,6 @@
-"""The table of the driver's functions: versions, C parameters, and what cudadrv must know of each.
+"""The table of the driver's functions: versions, C parameters, and flags for cudadrv.
 
-A line is one form of a function as C has it: its symbol, the CUDA version that brought it (CUDA
+A line is one form of a function as C has it: its symbol, the CUDA version that introduced it (CUDA
 Driver API manual, `cudaTypedefs.h`), its parameters and, after a semicolon, flags. Compiled callers
 use the form of the version that they were built for, so old forms stay.
 
@@ -376,7 +376,7 @@ class FunctionForm(NamedTuple):
 
     Attributes:
         symbol: its name in the library, with its suffix.
-        since: the CUDA version that brought it, as cuGetProcAddress counts.
+        since: the CUDA version that introduced it, as cuGetProcAddress counts.
         parameters: words.
         flags: words.
     """

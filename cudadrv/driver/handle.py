@@ -1,16 +1,16 @@
 """Ownership of the driver's objects: handles destroy them, public objects hold handles.
 
 A `Handle` owns one raw handle of the driver and holds the handles of its parents: memory holds that
-of its stream, a stream that of its context. So a handle goes after its children, by Python's own
-reference counts.
+of its stream, a stream that of its context. So Python's reference counts free a handle after its
+children.
 
-A garbage collection runs finalizers in any order. So while a public object lives, `_live` holds its
-handle, and a collection never finds that handle as garbage. The finalizer of the public object
-takes the handle out of `_live` and does nothing else: other finalizers of the same collection may
-still use the object. Afterwards the handle goes by its reference count, children first.
+A garbage collection runs finalizers in any order. So while a public object exists, `_live` holds
+its handle, and a collection never finds that handle as garbage. The finalizer of the public object
+removes the handle from `_live` and does nothing else: other finalizers of the same collection may
+still use the object. Afterwards the reference count frees the handle, children first.
 
-A handle that leads to objects of the user, such as the owner of borrowed memory, is not in `_live`:
-it would keep those for ever. A collection may destroy it before or after others.
+A handle that refers to objects of the user, such as the owner of borrowed memory, is not in
+`_live`: it would keep those alive for ever. A collection may destroy it before or after others.
 
 docs/contributing/invariants.md has the rules, with their tests.
 """
@@ -43,27 +43,27 @@ from .registry import Registry
 
 _RawT = TypeVar("_RawT")
 
-# Held over the few bytecodes in which an object comes to have dependents. Re-entrant: a collection
-# in between may run a finalizer that makes something.
+# Held over the few bytecodes in which an object gets its first dependents. Re-entrant: a collection
+# in between may run a finalizer that makes an object.
 _adopting: Final = process_lock()
 
-# `Closeable.close` puts this where a later error would be put.
+# `Closeable.close` stores this where a later error would be stored.
 _LEFT: Final = object()
 
 
 class NotCopyable:
-    """A class whose objects are not copied or pickled: each stands for something of this process.
+    """A class whose objects are not copied or pickled: each owns resources of this process.
 
-    A copy would go on using what the original gives back. Some kinds go to other processes through
-    multiprocessing, which asks `sending` first.
+    A copy would use resources that the original has freed. Some classes can be sent to other
+    processes through multiprocessing, which checks `sending` first.
     """
 
     __slots__ = ()
 
-    # The remedy, for the error; empty if there is none.
+    # The remedy, for the error's text; empty if there is none.
     _remedy: ClassVar[str] = ""
 
-    # copy.copy, copy.deepcopy and pickle come here.
+    # copy.copy, copy.deepcopy and pickle call this.
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         remedy = f"\n  {self._remedy}" if self._remedy else ""
         raise ArgumentTypeError(
@@ -76,7 +76,7 @@ class ClosedHandle:
     """Stands in for the handle of a closed object; every access raises `ClosedError`.
 
     Attributes:
-        ordered_on: no stream, so that the quick test of a launch or a copy fails.
+        ordered_on: no stream, so that the fast test of a launch or a copy fails.
     """
 
     __slots__ = ("_text",)
@@ -122,27 +122,27 @@ _DESTROYED: Final = InvalidatedHandle("the driver's object was destroyed")
 
 
 class Handle(Generic[_RawT]):
-    """Owns one object of the driver, which is destroyed once, when the last reference goes.
+    """Owns one object of the driver, which is destroyed once, with the last reference.
 
     `_destroy` may run in any thread, inside any lock and in a garbage collection: it takes no lock
-    of ours and names its context itself.
+    of ours and selects its context itself.
 
     Attributes:
-        raw: the driver's handle; None before the object is made, and if it was not; an
-            `InvalidatedHandle` once it was destroyed, or its context was.
+        raw: the driver's handle; None before the object is made, and if making it failed; an
+            `InvalidatedHandle` after it or its context was destroyed.
     """
 
     __slots__ = ("__weakref__", "_outcome", "raw")
 
     raw: _RawT
-    # Destroys the object in the place of this handle, and goes with it; for handles that are found
+    # Destroys the object instead of this handle, and is dropped with it; for handles that are found
     # by weak references. So a handle that was found has an object that exists.
     destroyer: Handle[Any] | None = None
-    # A failure to destroy is put here for `Closeable.close`, which sets it.
+    # `Closeable.close` sets this list, to receive a failure to destroy.
     _outcome: list[object]
 
     def __init__(self, raw: _RawT | None) -> None:
-        self.raw = raw  # type: ignore[assignment]  # nobody has the handle before it is made
+        self.raw = raw  # type: ignore[assignment]  # unused before the object is made
 
     @property
     def driver(self) -> Driver:
@@ -163,7 +163,7 @@ class Handle(Generic[_RawT]):
         """Destroy the driver's object.
 
         Raises:
-            CudaError: the driver refused, or told of the failure of earlier work.
+            CudaError: the call failed, or reported the failure of earlier work.
         """
         raise NotImplementedError
 
@@ -172,14 +172,14 @@ class Handle(Generic[_RawT]):
 
     @property
     def _went_with_parent(self) -> bool:
-        """Whether the driver destroyed the object with what it belongs to."""
+        """Return whether the driver destroyed the object together with its parent."""
         return False
 
     def _destroy_and_report(self) -> None:
-        """Destroy the driver's object, unless it is gone, and report a failure."""
+        """Destroy the driver's object, unless it is destroyed, and report a failure."""
         try:
             if not self.raw or self.destroyer is not None or self._went_with_parent:
-                return  # the driver has not made it, or has it no more
+                return  # the driver has not made it, or has destroyed it
             driver = self.driver
         except AttributeError:
             return  # it was never finished
@@ -190,31 +190,31 @@ class Handle(Generic[_RawT]):
             self._destroy()
         except CudaError as error:
             if error.code == CUresult.CUDA_ERROR_NOT_PERMITTED:
-                # This thread is the driver's, in a function of ours that it calls.
+                # This is a thread of the driver's, in a function of ours that it calls.
                 retry_destroy(self._destroy_and_report)
                 return
-            self.raw = _DESTROYED  # type: ignore[assignment]  # no call takes it
+            self.raw = _DESTROYED  # type: ignore[assignment]  # no call accepts it
             self._report_failure(error, had_failed)
         else:
-            self.raw = _DESTROYED  # type: ignore[assignment]  # no call takes it
+            self.raw = _DESTROYED  # type: ignore[assignment]  # no call accepts it
 
     def _report_failure(self, error: CudaError, had_failed: bool) -> None:
         """Report a failure to destroy: to the `close` that caused it, else to sys.unraisablehook.
 
         Args:
             error: the failure.
-            had_failed: whether an error was raised before that leaves a context unusable.
+            had_failed: whether an error that leaves a context unusable was raised before.
         """
         if error.sticky and had_failed:
-            return  # a broken context refuses everything, and that was raised already
+            return  # a broken context rejects every call, and that error was raised before
         outcome: list[object] | None = getattr(self, "_outcome", None)
-        error.__traceback__ = None  # its frames have this handle, and so the handles of its parents
+        error.__traceback__ = None  # its frames hold this handle, and so the handles of its parents
         if outcome is not None:
-            # The first to append decides who reports the error: this, or the `close` that has left.
+            # The first to append reports the error: this method, or the `close` that has returned.
             outcome.append(error)
             if outcome[0] is error:
                 return
-        # Python hands it to sys.unraisablehook, as any error of a finalizer.
+        # Python passes it to sys.unraisablehook, as any error of a finalizer.
         try:
             raise error
         finally:
@@ -222,14 +222,14 @@ class Handle(Generic[_RawT]):
 
 
 def _words(error: Exception) -> str:
-    """The text of an error, or the texts of all in a group."""
+    """Return the text of an error, or the texts of all in a group."""
     if isinstance(error, ExceptionGroup):
         return "; ".join(_words(each) for each in error.exceptions)
     return str(error)
 
 
 def raise_all(faults: list[Exception], doing: str) -> None:
-    """Raise what went wrong: the one error as it is, several as a group."""
+    """Raise the collected errors: a single one as it is, several as a group."""
     if len(faults) == 1:
         raise faults[0]
     if faults:
@@ -242,15 +242,15 @@ def check(handle: Handle[_RawT], code: CUresult, call: str, doing: str) -> None:
         raise failure(handle.api, code, call, doing)
 
 
-# The type of the handle does not matter to those that keep handles.
+# Containers of handles do not depend on the type of the raw handle.
 AnyHandle: TypeAlias = Handle[Any]
 
-# The handle of each public object that lives, or a parent of it, with that object.
+# The handle of each existing public object, or a parent of it, with that object.
 _live: Final[dict[int, tuple[AnyHandle, ref[Closeable]]]] = {}
 
 
 def living() -> list[Closeable]:
-    """The public objects that live and are open; not those of `unroot`."""
+    """Return the public objects that exist and are open, except those of `unroot`."""
     found = [reference() for _, reference in list(_live.values())]
     return [public for public in found if public is not None]
 
@@ -258,7 +258,7 @@ def living() -> list[Closeable]:
 def unroot(public: int, handle: AnyHandle) -> None:
     """Let a collection find the handle of a public object, given by its `id`, from now on.
 
-    And those of what stands over it, which hold the same handle.
+    The same applies to dependents of the object, which hold the same handle.
     """
     entry = _live.get(public)
     if entry is None or entry[0] is not handle:
@@ -272,14 +272,14 @@ def unroot(public: int, handle: AnyHandle) -> None:
 
 
 class Closeable(NotCopyable):
-    """A public object that holds a handle, and gives it up when it is closed."""
+    """A public object that holds a handle, and releases it when it is closed."""
 
     __slots__ = ("__weakref__", "_dependents", "_handle")
 
-    # Objects that close with it; the slot is filled at the first one.
+    # Objects that close with it; the slot is filled for the first one.
     _dependents: Registry[Closeable] | None
 
-    # A subclass has handles of one type, and says so; once closed it holds a `ClosedHandle`.
+    # A subclass has handles of one type, and declares it; once closed it holds a `ClosedHandle`.
     _handle: Any
 
     def _own(self, handle: AnyHandle) -> None:
@@ -288,14 +288,14 @@ class Closeable(NotCopyable):
         _live[id(self)] = handle, ref(self)
 
     def _own_unrooted(self, handle: AnyHandle, parent: AnyHandle) -> None:
-        """Hold a handle that leads to objects of the user; a collection destroys it in any order.
+        """Hold a handle that refers to objects of the user; a collection destroys it in any order.
 
-        But not after `parent`, which leads to none.
+        It is destroyed before `parent`, which refers to none.
         """
         self._handle = handle
         _live[id(self)] = parent, ref(self)
 
-    # The names of this file are gone when the interpreter drops the last objects.
+    # Module globals are gone when the interpreter drops the last objects.
     def __del__(self, _pop: Callable[[int, None], object] = _live.pop) -> None:
         _pop(id(self), None)
 
@@ -323,33 +323,34 @@ class Closeable(NotCopyable):
 
     @property
     def _closed_text(self) -> str:
-        """The text of the error of a use after `close`."""
+        """Return the text of the error of a use after `close`."""
         raise NotImplementedError
 
     def _mark_closed(self) -> None:
-        """Be closed from now on, or not open yet."""
+        """Count as closed from now on, or as not open yet."""
         self._handle = ClosedHandle(self._closed_text)
         _live.pop(id(self), None)
 
     def close(self) -> None:
-        """Give the driver's object up; it goes when nothing needs it any more. Idempotent.
+        """Release the driver's object; it is destroyed when nothing needs it any more. Idempotent.
 
         Raises:
-            CudaError: it went at once, and the driver refused or told of the failure of its work.
-            ExceptionGroup: so did several that were closed with it.
+            CudaError: it was destroyed at once, and the call failed or reported that earlier work
+                failed.
+            ExceptionGroup: the same for several objects that were closed with it.
         """
         handle = self._handle
         if handle.__class__ is ClosedHandle:
             return
         self._mark_closed()
-        # A dependent may have the same handle, as levels of an array do: it goes first.
+        # A dependent may have the same handle, as levels of an array do: it is closed first.
         faults = self._close_dependents() if getattr(self, "_dependents", None) else None
         outcome: list[object] = []
         if handle.destroyer is None:
             handle._outcome = outcome
         else:
             handle.destroyer._outcome = outcome
-        del handle  # destroyed here, unless something needs it or a call is using it
+        del handle  # destroyed here, unless another object or a running call uses it
         outcome.append(_LEFT)
         fault = outcome[0]
         if fault is _LEFT and not faults:
@@ -368,12 +369,12 @@ class Closeable(NotCopyable):
                 if dependents is None:
                     dependents = self._dependents = Registry()
         dependents.add(child)
-        if self.closed:  # another thread has closed it since
+        if self.closed:  # another thread has closed it meanwhile
             child._close_with_parent()
             raise self._closed_error()
 
     def _children(self) -> tuple[Closeable, ...]:
-        """The open objects that close with this."""
+        """Return the open objects that close with this one."""
         dependents: Registry[Closeable] | None = getattr(self, "_dependents", None)
         return () if dependents is None else dependents.alive()
 
@@ -388,7 +389,7 @@ class Closeable(NotCopyable):
         return faults
 
     def _close_with_parent(self) -> None:
-        """Close, as what it belongs to was closed."""
+        """Close, because the parent was closed."""
         self.close()
 
     def _closed_error(self) -> ClosedError:

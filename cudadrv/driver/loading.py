@@ -34,10 +34,10 @@ def _translated(function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwar
             call=function.__name__,
         ) from error
     except RuntimeError as error:
-        # Forty modules, which many versions of cuda.bindings import only to look for NVRTC.
+        # Forty modules, which many versions of cuda.bindings import only to find NVRTC.
         from cuda.pathfinder import DynamicLibNotFoundError
 
-        # Every driver has cuInit; older bindings say no more than that they did not find it.
+        # Every driver has cuInit; older bindings report only that they did not find it.
         if isinstance(error, DynamicLibNotFoundError) or function.__name__ == "cuInit":
             raise _driver_not_loaded(error) from error
         raise DriverSymbolMissingError(
@@ -46,7 +46,7 @@ def _translated(function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwar
 
 
 def _lacked(name: str, *args: object) -> Never:
-    """What stands for a function that the installed binding does not have."""
+    """Raise for a function that the installed binding does not have; stands in for it."""
     raise DriverSymbolMissingError(
         f"{name} is not in cuda-bindings of CUDA {bindings.CUDA_VERSION // 1000}."
         f"{bindings.CUDA_VERSION % 1000 // 10}: update cuda-python"
@@ -54,9 +54,9 @@ def _lacked(name: str, *args: object) -> Never:
 
 
 def driver_fault() -> str:
-    """Return what the system's loader says of a driver library that it finds and cannot load.
+    """Return the system loader's error for a driver library that exists but cannot be loaded.
 
-    It is empty where there is no such file, and where the loader does not say which it is.
+    It is empty if there is no such file, or if the loader does not name it.
     """
     if os.name == "nt":
         return ""
@@ -69,7 +69,7 @@ def driver_fault() -> str:
 
 
 def _driver_not_loaded(error: Exception) -> DriverNotFoundError | DriverLoadError:
-    """The error for a binding that found no driver, or could not load it."""
+    """Return the error for a binding that found no driver, or could not load it."""
     fault = driver_fault()
     if fault:
         return DriverLoadError(
@@ -90,16 +90,16 @@ class _Functions:
 
 
 def _has(name: str) -> bool:
-    """Whether the binding and the installed driver are known to have a function."""
+    """Return whether the binding and the installed driver are known to have a function."""
     try:
         code, address, _ = bindings.cuGetProcAddress(name.encode(), _NEWEST_HOT, 0)
-    except (RuntimeError, KeyError, ValueError):  # it lacks this one, or answers what is not known
+    except (RuntimeError, KeyError, ValueError):  # missing here, or an unknown result
         return False
     return not code and bool(int(address)) and hasattr(bindings, name)
 
 
 def load_cuda() -> DriverApi:
-    """cuda.bindings.driver with the names and signatures of 13, whatever its version."""
+    """Return cuda.bindings.driver with the names and signatures of 13, whatever its version."""
     renamed = flagged("suffixed") if bindings.CUDA_VERSION < 13000 else {}
     hot = flagged("hot")
     functions = _Functions()
@@ -115,11 +115,11 @@ def load_cuda() -> DriverApi:
         symbol = renamed[name].symbol if name in renamed else name
         function = getattr(bindings, symbol, None) or partial(_lacked, name)
         setattr(functions, name, init if name == "cuInit" else partial(_translated, function))
-    # What is filled at run time cannot be checked against a protocol;
+    # A namespace filled at run time cannot be checked against a protocol;
     # `_module_satisfies_the_protocol` checks the module that fills it.
     return cast(DriverApi, functions)
 
 
 def _module_satisfies_the_protocol() -> DriverApi:
-    """For the type checker alone: the module itself is a `DriverApi`."""
+    """Check, for the type checker alone, that the module itself is a `DriverApi`."""
     return bindings

@@ -1,7 +1,7 @@
 """Locks that a forked child finds free, whichever thread of its parent held them.
 
-That thread is not in the child, so nobody would release them there. The child has no driver of its
-parent's, but may use an emulator of its own, and is told when it uses what it must not.
+The child has no such thread, so it could never release them. The child cannot use its parent's
+driver, but may use an emulator of its own. It raises an error if it uses its parent's objects.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def process_lock() -> threading.RLock:
 
 def _free_all() -> None:
     for lock in _made.alive():
-        # What `threading` itself does to its locks after a fork; a new lock would have to be put
-        # everywhere that the old one is.
+        # `threading` does the same to its locks after a fork; a new lock would have to replace the
+        # old one everywhere.
         lock._at_fork_reinit()  # type: ignore[attr-defined]  # not in the stubs
 
 

@@ -1,7 +1,7 @@
-"""`OnceTask`: work that one thread offers to others, and then awaits; and steps that must complete.
+"""`OnceTask`: work that one thread offers to others, then waits for; and uninterruptible steps.
 
-A signal's handler may raise an exception between any two steps of the main thread. So what must
-happen is a step that may be repeated, and is repeated until it has completed.
+A signal handler may raise an exception between any two steps of the main thread. So a mandatory
+step is one that may be repeated, and it is repeated until it has completed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MOST_TRIES: Final = 1000
 
 
 def complete(step: Callable[[], object]) -> None:
-    """Call a step that may be repeated until it completes; then raise what interrupted it last.
+    """Call a step that may be repeated until it completes; then raise the last interruption.
 
     An error of the step itself, an `Exception`, is raised at once.
     """
@@ -54,20 +54,20 @@ class OnceTask(Generic[_P]):
         try:
             if self._work is not None:
                 self._work(*args, **kwargs)
-        except BaseException as error:  # whatever it is, `finish` returns it
+        except BaseException as error:  # `finish` returns any error
             self._error = error
         finally:
             self._lock.release()
         return True
 
     def cancel(self) -> bool:
-        """Keep the work from beginning. Return False if it runs. The maker's thread calls this."""
+        """Prevent the start of the work. Return False if it runs. The maker's thread calls this."""
         return self._lock.acquire(blocking=False)
 
     def finish(self) -> BaseException | None:
-        """Wait until the work ends if it has begun, else keep it from beginning. Idempotent.
+        """Wait until the work ends if it has begun, else prevent its start. Idempotent.
 
-        Return what the work raised. The maker's thread calls this, and keeps the lock.
+        Return the error that the work raised. The maker's thread calls this, and keeps the lock.
         """
         complete(self._lock.acquire)
         self._work = None

@@ -1,4 +1,4 @@
-"""Sending objects to other processes by multiprocessing, and the devices that they name."""
+"""Sending objects to other processes by multiprocessing, and finding the devices they belong to."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ Reduced: TypeAlias = tuple[Callable[..., object], tuple[object, ...]]
 
 # A reduction is called with objects of its type alone.
 def register_reduction(kind: type, reduce: Callable[[Any], Reduced]) -> None:
-    """Let objects of a type go through multiprocessing: connections, queues, arguments.
+    """Let objects of a type be sent through multiprocessing: connections, queues, arguments.
 
-    Other uses of pickle still raise: the bytes would name nothing there.
+    Other uses of pickle still raise: the bytes would be meaningless there.
     """
-    from multiprocessing import reduction  # 20 modules, which most programs do without
+    from multiprocessing import reduction  # 20 modules, which most programs never need
 
     reduction.register(kind, reduce)
 
 
 def require_descriptors(what: str) -> None:
-    """Raise where processes cannot give each other file descriptors.
+    """Raise if processes cannot send each other file descriptors.
 
     Raises:
-        NotSupportedError: the system is no Linux.
+        NotSupportedError: the system is not Linux.
     """
     if sys.platform != "linux":
         raise NotSupportedError(f"{what}: the driver shares pools by file descriptors, on Linux")
 
 
 def device_named(uuid: bytes, what: str) -> Device:
-    """The device of a UUID that came from another process.
+    """Return the device of a UUID that came from another process.
 
     Raises:
         InvalidDeviceError: this process sees no such device.
@@ -51,5 +51,5 @@ def device_named(uuid: bytes, what: str) -> Device:
 
 
 def unshared(what: str, remedy: str) -> ExportError:
-    """The error for what cannot be sent to another process."""
+    """Return the error for an object that cannot be sent to another process."""
     return ExportError(f"{what} cannot go to another process\n  {remedy}")

@@ -1,7 +1,7 @@
-"""`Registry`: the living objects of one kind, without keeping any of them alive and without a lock.
+"""`Registry`: the existing objects of one kind, held weakly and without a lock.
 
-A lock here would deadlock: an object may be made or dropped by a finalizer in the middle of
-anything. Single operations of a dict are atomic, with and without the interpreter lock.
+A lock here would deadlock: a finalizer may make or drop an object in the middle of any operation.
+Single operations of a dict are atomic, with and without the interpreter lock.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _T = TypeVar("_T")
 
 
 class Registry(Generic[_T]):
-    """Living objects by identity; a dead one leaves by itself."""
+    """Existing objects by identity; a freed one is removed automatically."""
 
     __slots__ = ("_references",)
 
@@ -24,11 +24,11 @@ class Registry(Generic[_T]):
         return len(self._references)
 
     def add(self, item: _T) -> None:
-        """Remember an object as long as it lives."""
+        """Register an object until it is freed."""
         references, key = self._references, id(item)
         references[key] = weakref.ref(item, lambda _: references.pop(key, None))
 
     def alive(self) -> tuple[_T, ...]:
-        """The objects that live now."""
+        """Return the objects that exist now."""
         found = (reference() for reference in list(self._references.values()))
         return tuple(item for item in found if item is not None)

@@ -24,8 +24,8 @@ class SmResource(NotCopyable):
     """Multiprocessors of a device, all or some; from `Context.sm_resource`.
 
     Attributes:
-        device: whose they are.
-        sm_count: how many.
+        device: the device of the multiprocessors.
+        sm_count: their number.
     """
 
     __slots__ = ("_native", "device", "sm_count")
@@ -40,31 +40,31 @@ class SmResource(NotCopyable):
 
     @property
     def min_partition_size(self) -> int | None:
-        """The fewest that a part may have; None with the bindings of CUDA 12, which do not tell."""
+        """The least size of a part; None with the bindings of CUDA 12, which do not report it."""
         found: int | None = getattr(self._native.sm, "minSmPartitionSize", None)
         return found
 
     @property
     def coscheduled_alignment(self) -> int | None:
-        """What the size of a part is a multiple of; None with the bindings of CUDA 12."""
+        """The size of every part is a multiple of this; None with the bindings of CUDA 12."""
         found: int | None = getattr(self._native.sm, "smCoscheduledAlignment", None)
         return found
 
     def split(
         self, sm_count: int, groups: int | None = None, *, ignore_coscheduling: bool = False
     ) -> tuple[tuple[SmResource, ...], SmResource | None]:
-        """Parts of equal size, and what is left of the whole, None if that is nothing.
+        """Return parts of equal size, and the rest of the whole, None if nothing is left.
 
-        What a split gives can be split again once a green context has it.
+        A part can be split again once a green context has it.
 
         Args:
-            sm_count: the fewest that a part may have; the driver rounds it up.
-            groups: how many parts; as many as there can be without.
-            ignore_coscheduling: let parts be finer, which may forbid large clusters.
+            sm_count: the least size of a part; the driver rounds it up.
+            groups: the number of parts; None is as many as possible.
+            ignore_coscheduling: allow finer parts, which may rule out large clusters.
 
         Raises:
-            InvalidResourceConfigurationError: there are not so many multiprocessors.
-            ArgumentValueError: there are not so many parts.
+            InvalidResourceConfigurationError: there are not enough multiprocessors.
+            ArgumentValueError: there are not enough parts.
         """
         sm_count = border.whole("SmResource.split: sm_count", sm_count, most=_MOST)
         if groups is None:
@@ -97,10 +97,10 @@ class SmResource(NotCopyable):
 def description(
     where: str, resources: SmResource | Sequence[SmResource]
 ) -> tuple[Device, CUdevResourceDesc]:
-    """The device of a green context, and what the driver is told that it is to have.
+    """Return the device of a green context, and the driver's description of its resources.
 
     Raises:
-        ArgumentValueError: there is none, or they are of several devices.
+        ArgumentValueError: there are no resources, or they are of several devices.
         InvalidResourceConfigurationError: they do not come from one split.
     """
     if isinstance(resources, SmResource):

@@ -1,7 +1,7 @@
-"""Streams as the layers below the public `Stream` know them.
+"""Streams as the layers below the public `Stream` see them.
 
 Memory, launches and graphs take streams, and `Stream` has methods that allocate, copy and capture.
-So they know its base, which only the driver is below.
+So those layers use its base class, which depends only on the driver layer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class BaseStream(Closeable):
     Attributes:
         context: the context, kept alive by the stream.
         handle: the CUstream; reading it after `close` raises `ClosedError`.
-        capturing: whether a capture records what the stream is given.
+        capturing: whether a capture records the stream's work.
         closed: whether it was closed.
     """
 
@@ -46,7 +46,7 @@ class BaseStream(Closeable):
         self.context = context
         self.capturing: bool = False
         self._is_default = is_default
-        # Launchers, which have the stream's handle built in.
+        # Launchers whose code refers to the stream's handle.
         self._launchers: Registry[Dependent] = Registry()
         # The resource of its new memory, if one was chosen; the type is above this layer.
         self._resource: object | None = None
@@ -80,7 +80,7 @@ class BaseStream(Closeable):
 
     @property
     def priority(self) -> int:
-        """The priority in force; lower runs first; asks the driver."""
+        """Query the priority in force; lower runs first."""
         handle = self._handle
         code, priority = handle.api.cuStreamGetPriority(handle.raw)
         if code:
@@ -89,7 +89,7 @@ class BaseStream(Closeable):
 
     @property
     def blocking(self) -> bool:
-        """Whether it and the legacy default stream wait for each other; asks the driver."""
+        """Query whether it and the legacy default stream wait for each other."""
         handle = self._handle
         code, flags = handle.api.cuStreamGetFlags(handle.raw)
         if code:
@@ -97,14 +97,14 @@ class BaseStream(Closeable):
         return not flags & _NON_BLOCKING
 
     def close(self) -> None:
-        """Give the stream up; its queued work is done, and this does not wait. Idempotent.
+        """Close the stream; its queued work still runs, and this does not wait. Idempotent.
 
-        Memory of the stream stays usable, and is given back after what the stream still does. A
-        context's default stream closes with its context; a stream of another library is let go,
-        not destroyed, and its owner may destroy it from now on.
+        Memory of the stream stays usable, and is freed after the stream's queued work. A context's
+        default stream closes with its context. A stream of another library is released, not
+        destroyed; its owner may destroy it from now on.
 
         Raises:
-            CudaError: the stream was destroyed, and the driver refused.
+            CudaError: the stream was destroyed, and the driver reported an error.
         """
         if not self._is_default:
             self._close_with_parent()
@@ -132,7 +132,7 @@ class BaseStream(Closeable):
         """Wait until everything queued is done.
 
         Raises:
-            CudaError: something that was queued failed.
+            CudaError: some queued work failed.
         """
         handle = self._handle
         (code,) = handle.api.cuStreamSynchronize(handle.raw)
@@ -141,10 +141,10 @@ class BaseStream(Closeable):
         run_deferred()
 
     def is_done(self) -> bool:
-        """Whether everything queued is done, without waiting.
+        """Return whether everything queued is done, without waiting.
 
         Raises:
-            CudaError: something that was queued failed.
+            CudaError: some queued work failed.
         """
         handle = self._handle
         (code,) = handle.api.cuStreamQuery(handle.raw)
@@ -156,10 +156,10 @@ class BaseStream(Closeable):
 
     @contextmanager
     def unordered(self) -> Iterator[None]:
-        """``with stream.unordered():`` says that the user orders the stream himself in the block.
+        """Leave the ordering of the stream to the user in a block: ``with stream.unordered():``.
 
-        Work on it does not wait for other streams that use its memory. That memory is freed after
-        the work all the same.
+        In the block, work on it does not wait for other streams that use its memory. That memory is
+        still freed after the work.
         """
         handle = self._handle
         handle.unordered += 1
@@ -169,7 +169,7 @@ class BaseStream(Closeable):
             handle.unordered -= 1
 
     def _join_capture(self, capture: CaptureState) -> None:
-        """Have the stream's work recorded by a capture from now on."""
+        """Let a capture record the stream's work from now on."""
         capture.join(self._handle, self._use_handle)
 
     def _use_handle(self, handle: StreamHandle) -> None:

@@ -1,9 +1,9 @@
 """Small blocks of device memory that a stream caches when they are freed, and reuses.
 
 Memory that only its own stream has used is free, in the order of that stream, once nothing refers
-to it any more: what the stream is given from then on comes after every use. The driver's pool would
-hand it to the same stream at once. So the stream may have it again without a call of the driver,
-which takes longer than all the rest of an allocation.
+to it any more: later work of the stream comes after every use. The driver's pool would hand it to
+the same stream at once. So the stream may reuse it without a call of the driver, which takes longer
+than all the rest of an allocation.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ._api import CUdeviceptr
 from .registry import Registry
 
 LARGEST_BYTES: Final = 64 << 10
-"""The largest block that is kept."""
-_MOST_BYTES: Final = 64 << 10  # of one size, but one block in any case
+"""The largest block that is cached."""
+_MOST_BYTES: Final = 64 << 10  # per size, but one block in any case
 _MOST_BLOCKS: Final = 16
 _MOST_SIZES: Final = 64
 
@@ -25,7 +25,7 @@ class SizeBin(list[CUdeviceptr]):
     """Blocks of one size.
 
     Attributes:
-        most: how many may be kept.
+        most: the most blocks to cache.
     """
 
     __slots__ = ("most",)
@@ -39,10 +39,10 @@ _all: Final[Registry[StreamBlockCache]] = Registry()
 
 
 class StreamBlockCache(dict[int, SizeBin]):
-    """The free blocks of a stream, by size. Each step is one of a list or dict: it has no lock.
+    """The free blocks of a stream, by size. Each step is one list or dict operation: no lock.
 
-    No size is ever left out again: memory in use refers to the list that it will go back to, so
-    that this has all lists until the stream is destroyed, which is after all of its memory.
+    A size is never removed: memory in use refers to the list that it will return to. So this has
+    all lists until the stream is destroyed, which is after all of its memory.
 
     Attributes:
         is_open: whether there may be blocks of a further size.
@@ -64,14 +64,14 @@ class StreamBlockCache(dict[int, SizeBin]):
         return kept
 
     def close(self) -> None:
-        """Keep nothing that is given back from now on."""
+        """Cache no block from now on."""
         self.is_open = False
         for kept in list(self.values()):
             kept.most = 0
 
 
 def _forget() -> None:
-    """In a forked child: the blocks are its parent's."""
+    """Drop the blocks in a forked child: they belong to its parent."""
     for memory in _all.alive():
         memory.close()
         for kept in list(memory.values()):

@@ -1,8 +1,8 @@
 """Owning handles of streams and events, and the state of a capture.
 
-A capture records the work that its streams are given, and memory used in it is used by the graph,
-not by the stream. So a stream has another handle while it captures, its capture handle, on which no
-memory is ordered. Then each quick test fails, and each use is recorded in the capture.
+A capture records the work that its streams receive. The graph uses the memory of that work, not the
+stream. So a stream has another handle while it captures, its capture handle, on which no memory is
+ordered. Then each fast test fails, and each use is recorded in the capture.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class EventHandle(ChildHandle[CUevent]):
         self.capture = stream.capture
 
     def is_done(self) -> bool:
-        """Whether the work before the event is done, without waiting.
+        """Return whether the work before the event is done, without waiting.
 
         Raises:
             CudaError: that work failed.
@@ -64,20 +64,19 @@ class EventHandle(ChildHandle[CUevent]):
 
 
 class StreamHandle(ChildHandle[CUstream]):
-    """Owns a stream, or stands for one of another library, which it keeps.
+    """Owns a stream, or represents and keeps alive one of another library.
 
     Attributes:
         is_owned: whether the stream is destroyed with the handle.
-        keeps: of a capture handle, the stream's own; or the other library's object.
+        keeps: of a capture handle, the stream's own handle; or the other library's object.
         spare: events for waits, while no thread uses them.
         capture: of a capture handle, the capture that records its work.
         captured_by: the capture in which the stream has a capture handle now.
-        unordered: how many blocks say that their user orders the stream himself.
-        is_closed: whether its owner let go of it, so that nothing new comes.
-        kept: the small blocks that it has for its next allocations; none of a
-            capture handle.
-        home_version: a new object each time that memory whose home it is moves or is about to be
-            closed.
+        unordered: how many open blocks declare that the user orders the stream.
+        is_closed: whether its owner has closed it, so that it receives no new work.
+        kept: the small blocks cached for its next allocations; none of a capture handle.
+        home_version: replaced by a new object each time that memory ordered on this stream moves to
+            another one or is about to be closed.
     """
 
     __slots__ = (
@@ -106,48 +105,48 @@ class StreamHandle(ChildHandle[CUstream]):
         self.kept: StreamBlockCache = StreamBlockCache(
             is_open=is_owned and context.driver.keeps_blocks
         )
-        super().__init__(context, raw)  # last: a handle without a context was never finished
+        super().__init__(context, raw)  # last: a handle without a context counts as unfinished
 
     @property
     def own(self) -> StreamHandle:
-        """The stream's own handle, where this may be its capture handle."""
+        """The stream's own handle, if this may be its capture handle."""
         return self.keeps if isinstance(self.keeps, StreamHandle) else self
 
     @property
     def is_foreign(self) -> bool:
-        """Whether it keeps an object of the user: the owner of another library's stream."""
+        """Whether it keeps an object of the user alive: the owner of another library's stream."""
         return self.keeps is not None and self.capture is None
 
     def __str__(self) -> str:
         return f"the stream {int(self.raw):#x} of device {self.context.ordinal}"
 
     def wait(self, event: EventHandle) -> None:
-        """Let what is queued from now on wait for an event."""
+        """Let later work wait for an event."""
         (code,) = self.api.cuStreamWaitEvent(self.raw, event.raw, 0)
         if code:
             raise failure(self.api, code, "cuStreamWaitEvent", f"making {self} wait for an event")
 
     def follow(self, other: StreamHandle) -> None:
-        """Let what is queued from now on wait for what another stream holds now.
+        """Let later work wait for the current work of another stream.
 
         Raises:
-            StreamCaptureIsolationError: that is part of a capture, and this stream is not.
+            StreamCaptureIsolationError: that work is part of a capture, and this stream is not.
         """
         other.precede(self.wait, self.capture)
 
     def precede(
         self, wait: Callable[[EventHandle], None], capture: CaptureState | None = None
     ) -> None:
-        """Let another queue wait for what this stream holds now.
+        """Let another queue wait for the current work of this stream.
 
         Work recorded by a capture of this stream does not count.
 
         Args:
             wait: lets the other queue wait for an event.
-            capture: what records the other queue.
+            capture: the capture that records the other queue.
 
         Raises:
-            StreamCaptureIsolationError: that is part of a capture, and the other queue is not.
+            StreamCaptureIsolationError: that work is part of a capture, and the other queue is not.
         """
         if self.context.is_gone:
             return
@@ -177,15 +176,15 @@ class StreamHandle(ChildHandle[CUstream]):
             event.record(self)
             wait(event)
         finally:
-            # The wait is for what the event held then: it may be recorded anew at once.
+            # The wait is for the event's state at this point: it may be recorded again at once.
             self.spare.append(event)
 
     def take_event(self) -> EventHandle:
-        """An event of the stream's context that nobody uses; it goes back to `spare`."""
+        """Return an unused event of the stream's context; it returns to `spare`."""
         try:
             return self.spare.pop()
         except IndexError:
-            pass  # out of here, as an error keeps the one that it is raised in, with its frames
+            pass  # outside of it, as an error keeps the one that it is raised in, with its frames
         return EventHandle(self.context)
 
     def synchronize(self) -> None:
@@ -198,7 +197,7 @@ class StreamHandle(ChildHandle[CUstream]):
             raise failure(self.api, code, "cuStreamSynchronize", f"waiting for {self}")
 
     def is_idle(self) -> bool:
-        """Whether nothing that was queued is left.
+        """Return whether no queued work is left.
 
         Failed work counts as done. Other errors of the query count as not done.
         """
@@ -211,13 +210,13 @@ class StreamHandle(ChildHandle[CUstream]):
         return not code or errors.CudaError.for_code(int(code)).sticky
 
     def is_capturing(self) -> bool:
-        """Whether the driver says so, of another library's stream; ours know it themselves."""
+        """Query whether another library's stream is capturing; our streams know it themselves."""
         if self.captured_by is not None or self.capture is not None:
             return True
         return self.is_captured_elsewhere()
 
     def is_captured_elsewhere(self) -> bool:
-        """Whether another library captures its stream; ours it does not capture."""
+        """Return whether another library captures its stream; ours it does not capture."""
         if self.is_owned or self.capture is not None or self.is_destroyed:
             return False
         code, status = self.api.cuStreamIsCapturing(self.raw)
@@ -226,12 +225,12 @@ class StreamHandle(ChildHandle[CUstream]):
         return status != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
 
     def give_back_kept(self) -> bool:
-        """Give the blocks that it keeps back to the driver's pool; whether there were some.
+        """Return its cached blocks to the driver's pool; return whether there were some.
 
-        Not where a capture would note it.
+        Not during a capture that would record it.
 
         Raises:
-            CudaError: the driver refused, or told of the failure of earlier work.
+            CudaError: the call failed, or reported the failure of earlier work.
         """
         if self.captured_by is not None:
             return False
@@ -243,7 +242,7 @@ class StreamHandle(ChildHandle[CUstream]):
                 while True:
                     block = kept.pop()
                     (code,) = free(block, stream)
-                    # A broken context refuses everything, and that was raised already.
+                    # A broken context rejects every call, and that error was raised before.
                     if code and not self.driver.has_failed:
                         doing = f"freeing the memory that {self} caches"
                         raise failure(self.api, code, "cuMemFreeAsync", doing)
@@ -260,7 +259,7 @@ class StreamHandle(ChildHandle[CUstream]):
 
     def _destroy(self) -> None:
         if self.is_owned:
-            # Memory that goes after its stream is not kept, and asks the slow way.
+            # Memory that is freed after its stream is not cached, and takes the slow path.
             self.is_owned = False
             self.kept.close()
             try:
@@ -272,10 +271,10 @@ class StreamHandle(ChildHandle[CUstream]):
 
 
 def give_back_kept(driver: Driver, ordinal: int) -> bool:
-    """Give what the streams of a device keep back to the driver's pool; whether that was anything.
+    """Return the cached blocks of a device's streams to the driver's pool, and whether any were.
 
     Raises:
-        CudaError: the driver refused, or told of the failure of earlier work.
+        CudaError: the call failed, or reported the failure of earlier work.
     """
     some = False
     for stream in driver.streams.alive():
@@ -289,12 +288,12 @@ class CaptureState:
     """The streams, memory and objects of a capture that is under way.
 
     Attributes:
-        before: of each stream's handle, the event at the point where its capture began.
+        before: for each stream's handle, the event at the point where its capture began.
         uses: memory that the graph will use, and whether it may write it.
-        order: who in the capture wrote that memory last, and who read it since.
-        keeps: what else the graph needs: host arrays, modules, textures.
+        order: the last writer of that memory in the capture, and the readers since.
+        keeps: other objects that the graph needs: host arrays, modules, textures.
         born: memory that was allocated in the capture, by identity.
-        deferred: memory to be given back once the capture has ended.
+        deferred: memory to be freed after the end of the capture.
         is_open: whether it is under way.
     """
 
@@ -311,8 +310,10 @@ class CaptureState:
         self.is_open: bool = True
 
     def join(self, own: StreamHandle, use: Callable[[StreamHandle], None]) -> None:
-        """Give a stream its capture handle; before the driver is told, so that no collection in
-        between frees memory into the capture.
+        """Give a stream its capture handle.
+
+        Call it before the driver starts the capture, so that no collection in between frees memory
+        into the capture.
 
         Args:
             own: the stream's own handle.
@@ -329,15 +330,15 @@ class CaptureState:
         use(captured)
 
     def add_born(self, memory: AnyHandle) -> None:
-        """Note memory that was allocated in the capture; it may go again before that ends."""
+        """Record memory allocated in the capture; it may be freed before the capture ends."""
         self.born[id(memory)] = weakref.ref(memory)
 
     def own_handles(self) -> dict[StreamHandle, StreamHandle]:
-        """Each member's own handle by its capture handle."""
+        """Return each member's own handle by its capture handle."""
         return {captured: own for _, own, captured in self._members}
 
     def dismiss(self, stream: StreamHandle) -> None:
-        """Give a stream its own handle again that did not come to be captured after all."""
+        """Restore the own handle of a stream whose capture did not begin."""
         for member in self._members:
             use, own, _ = member
             if own is stream:
@@ -347,15 +348,15 @@ class CaptureState:
                 return
 
     def leave(self) -> None:
-        """Give every stream its own handle again, and what was deferred back. Idempotent."""
+        """Restore every stream's own handle, and free deferred memory. Idempotent."""
         self.is_open = False
         for use, own, _ in self._members:
             own.captured_by = None
             use(own)
-        while self.before:  # an interrupt in here loses an event, and gives none back twice
+        while self.before:  # an interrupt in here loses an event, and returns none twice
             own, event = self.before.popitem()
             own.spare.append(event)
-        # The capture handles refer to the capture: nothing of it refers to them any more.
+        # The capture handles refer to the capture; it does not refer to them any more.
         self._members.clear()
         self.order.clear()
         self.uses.clear()
@@ -367,10 +368,10 @@ _NON_BLOCKING: Final = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
 
 
 def wait_by_way(stream: StreamHandle, event: EventHandle) -> None:
-    """Let a stream wait for an event of several processes, which is another device's.
+    """Let a stream wait for another device's event that several processes share.
 
-    A stream of that device waits for it, and this one for that: if this one did itself, the driver
-    of CUDA 13.0 would end the process.
+    A stream of that device waits for the event, and this stream for that one. A direct wait would
+    end the process (driver of CUDA 13.0).
     """
     between = private_stream(event.context)
     between.wait(event)
@@ -378,9 +379,9 @@ def wait_by_way(stream: StreamHandle, event: EventHandle) -> None:
 
 
 def replace(borrowed: StreamHandle) -> None:
-    """Put a stream of our own in the place of another library's, after what that was given.
+    """Replace another library's stream by one of our own, ordered after its current work.
 
-    For memory that was used there and is needed still: its owner may destroy his stream now.
+    For memory that was used there and is still needed: the owner may destroy the stream now.
     """
     if borrowed.context.is_lost or borrowed.is_capturing():
         return  # nothing may wait for it
@@ -391,7 +392,7 @@ def replace(borrowed: StreamHandle) -> None:
 
 
 def private_stream(context: ContextHandle) -> StreamHandle:
-    """A stream that goes when its work is done and nothing needs it."""
+    """Return a stream that is destroyed when its work is done and nothing needs it."""
     made = StreamHandle(context, None, is_owned=True)
     code = made.make(context.api.cuStreamCreateWithPriority, _NON_BLOCKING, 0)
     if code:

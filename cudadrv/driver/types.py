@@ -1,4 +1,4 @@
-"""The small types that the rest of the package shares."""
+"""Small types that the whole package uses."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class CudaStream(Protocol):
 
 
 class Dependent(Protocol):
-    """What has the driver's functions and the handles of a stream and a module built in."""
+    """An object with the driver's functions and the handles of a stream and a module built in."""
 
     def on_owner_closed(self, owner: object) -> None:
-        """`owner` was closed: hold nothing of it any more, if it is one of them."""
+        """Drop all references to `owner`, which was closed, if it is one of them."""
 
     def reset(self) -> None:
-        """Look at the stream and the driver's functions again: one of them has changed."""
+        """Read the stream and the driver's functions again: one of them has changed."""

@@ -1,7 +1,7 @@
 """An emulated CUDA driver, for machines without a GPU and for tests.
 
 `use()` or CUDADRV_DRIVER=emulator runs a process on it, `session()` a part of a test. It executes
-the PTX that NVRTC makes and reports wrong accesses with their place; tests can plan faults.
+the PTX that NVRTC makes and reports wrong accesses with their place. Tests can inject faults.
 """
 
 import importlib
@@ -109,8 +109,8 @@ __all__ = [
     "use",
 ]
 
-if not TYPE_CHECKING:  # so that a checker knows which names there are
-    # The sessions choose the driver in use, which stands above the emulator.
+if not TYPE_CHECKING:  # so that a checker sees the existing names
+    # The sessions choose the driver in use, whose layer is above the emulator.
     # A session without counters, checks and findings saves 15 ms.
     _AT_FIRST_USE = {
         "ptx.emulate.check.findings": "Finding Found KernelFault Place",

@@ -1,4 +1,4 @@
-"""CUDA arrays, as the emulator keeps them: texels in device memory, row by row.
+"""CUDA arrays of the emulator: texels in device memory, row by row.
 
 CUDA Driver API, "Memory Management": cuArray3DCreate, cuMipmappedArrayCreate. The codes were
 measured with driver 580 on an H100.
@@ -39,7 +39,7 @@ FORMATS: Final[Mapping[CUarray_format, np.dtype[Any]]] = MappingProxyType(
 
 
 class ArrayFlags(IntFlag):
-    """CUDA_ARRAY3D_*, as far as the emulator has them."""
+    """CUDA_ARRAY3D_*, as far as the emulator supports them."""
 
     LAYERED = 1
     SURFACE_LDST = 2
@@ -47,13 +47,13 @@ class ArrayFlags(IntFlag):
     TEXTURE_GATHER = 8
 
 
-_ELSEWHERE: Final = 0x1C0  # sparse, mapped later, for video: arrays the emulator does not have
+_ELSEWHERE: Final = 0x1C0  # sparse, mapped later, for video: unsupported arrays
 _KNOWN: Final = sum(int(flag) for flag in ArrayFlags)
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayLayout:
-    """The layout of an array: a descriptor that was checked; extents as in the descriptor."""
+    """The layout of an array: a checked descriptor, with the descriptor's extents."""
 
     width: int
     height: int
@@ -88,7 +88,7 @@ class ArrayLayout:
         return self.texel_bytes * self.width * self.rows * self.slices
 
     def halved(self) -> ArrayLayout:
-        """The next mipmap level; layers and faces stay as many."""
+        """Return the next mipmap level; the number of layers and faces stays."""
         depth = self.depth if self.is_layered else self.depth and max(self.depth // 2, 1)
         height = self.height and max(self.height // 2, 1)
         return ArrayLayout(
@@ -96,7 +96,7 @@ class ArrayLayout:
         )
 
     def image(self, device: DeviceState, address: int) -> TexelImage:
-        """The texels at an address."""
+        """Return the texels at an address."""
         return TexelImage(
             device.memory,
             address,
@@ -130,13 +130,13 @@ class Array:
 
     @property
     def image(self) -> TexelImage:
-        """Its texels."""
+        """Return its texels."""
         return self.layout.image(self.context.device, self.address)
 
 
 @dataclass(eq=False, slots=True)
 class MipmappedArray:
-    """A mipmapped array: its levels lie behind each other in one piece."""
+    """A mipmapped array: its levels lie one after the other in one piece."""
 
     handle: int
     context: Context
@@ -145,11 +145,11 @@ class MipmappedArray:
 
 
 def read_layout(descriptor: CUDA_ARRAY3D_DESCRIPTOR | None, device: DeviceState) -> ArrayLayout:
-    """Read the layout that a descriptor asks for.
+    """Read the layout of a descriptor.
 
     Raises:
         CallError: CUDA_ERROR_INVALID_VALUE, if there is no such array on the device; NOT_SUPPORTED
-            for a format or a flag that the emulator does not have.
+            for an unsupported format or flag.
     """
     if descriptor is None:
         raise invalid_value("the array's descriptor is null")
@@ -174,11 +174,11 @@ def read_layout(descriptor: CUDA_ARRAY3D_DESCRIPTOR | None, device: DeviceState)
 
 # A getter, because the binding raises for a number that is not one of its enumerators.
 def read_format(get: Callable[[], CUarray_format]) -> CUarray_format:
-    """The format of a channel.
+    """Read the format of a channel.
 
     Raises:
-        CallError: CUDA_ERROR_INVALID_VALUE for no format, NOT_SUPPORTED for one of several planes,
-            of compressed blocks or of normalised integers, which the emulator does not have.
+        CallError: CUDA_ERROR_INVALID_VALUE for no format, NOT_SUPPORTED for unsupported ones:
+            several planes, compressed blocks or normalised integers.
     """
     try:
         found = get()
@@ -210,7 +210,7 @@ def _check_shape(layout: ArrayLayout) -> None:
 
 
 def _limits(layout: ArrayLayout) -> Iterator[tuple[str, ...]]:
-    """The attributes that bound the extents; any one of several for three dimensions."""
+    """Yield the attributes that bound the extents; any one of several for three dimensions."""
     flags = layout.flags
     if ArrayFlags.CUBEMAP in flags:
         kind = "CUBEMAP_LAYERED" if ArrayFlags.LAYERED in flags else "CUBEMAP"

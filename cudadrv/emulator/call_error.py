@@ -15,7 +15,7 @@ OK: Final[tuple[CUresult]] = (SUCCESS,)
 
 
 class CallError(Exception):
-    """A driver call that returns `code`; `text` is what cuGetErrorString then says.
+    """A driver call that returns `code`; `text` is the result of cuGetErrorString.
 
     `cause` is the typed error behind it, such as the fault of a kernel. It loses its traceback:
     threads and devices store it, and the frames hold the session's objects and a launch's arrays.
@@ -41,17 +41,17 @@ class Failure:
 
 
 def invalid_value(text: str) -> CallError:
-    """CUDA_ERROR_INVALID_VALUE, with what is wrong."""
+    """Return CUDA_ERROR_INVALID_VALUE, with the reason."""
     return CallError(CUresult.CUDA_ERROR_INVALID_VALUE, text)
 
 
 def not_supported(text: str) -> CallError:
-    """CUDA_ERROR_NOT_SUPPORTED, with what is wrong."""
+    """Return CUDA_ERROR_NOT_SUPPORTED, with the reason."""
     return CallError(CUresult.CUDA_ERROR_NOT_SUPPORTED, text)
 
 
 def invalid_handle(text: str) -> CallError:
-    """CUDA_ERROR_INVALID_HANDLE, with what is wrong."""
+    """Return CUDA_ERROR_INVALID_HANDLE, with the reason."""
     return CallError(CUresult.CUDA_ERROR_INVALID_HANDLE, text)
 
 

@@ -1,10 +1,10 @@
-"""Rules of all driver calls: where an operation goes, which calls wait, what captures forbid.
+"""Rules of all driver calls: running operations, waiting, and limits of captures.
 
 An operation runs at its call, is queued, or is recorded by a capture. CUDA Driver API, "API
-synchronization behavior", says which calls wait; under "immediate" only the work of nested calls is
-ever pending. CUDA Programming Guide, "Prohibited and Unhandled Operations", and
-cuThreadExchangeStreamCaptureMode say what captures forbid; the codes, and which calls invalidate,
-were measured with driver 580.
+synchronization behavior", defines which calls wait; under "immediate" only the work of nested calls
+is ever pending. CUDA Programming Guide, "Prohibited and Unhandled Operations", and
+cuThreadExchangeStreamCaptureMode define what captures forbid. The codes, and which calls
+invalidate, were measured with driver 580.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .timeline.queues import QueuedOperation
 
 
 class CallRules(DriverState):
-    """Runs, queues or records operations, waits, and refuses what would break a capture."""
+    """Runs, queues or records operations, waits, and rejects calls that would break a capture."""
 
     def _submit(
         self,
@@ -44,8 +44,8 @@ class CallRules(DriverState):
     ) -> QueuedOperation | None:
         """Run or queue an operation, or record it if the stream is capturing.
 
-        `host` is the host memory that it uses, as far as that is known; for the others see
-        `Timeline.submit`. Gives what was queued.
+        `host` is the host memory that it uses, as far as that is known; for the other arguments see
+        `Timeline.submit`. Returns the queued operation.
         """
         capture = stream.capture
         if capture is None:
@@ -76,15 +76,15 @@ class CallRules(DriverState):
     def _invalidate(
         self, captures: Iterable[StreamCapture], code: CUresult, text: str
     ) -> CallError:
-        """Invalidate captures, and give the refusal to raise."""
+        """Invalidate captures, and return the error to raise."""
         for capture in captures:
             capture.invalid = True
         return CallError(code, text)
 
     def _refuse_if_implicit(self, stream: Stream, *, invalidates: bool = True) -> None:
-        """The legacy stream would wait for a capturing stream that blocks with it.
+        """Reject a wait of the legacy stream for a capturing stream that blocks with it.
 
-        That makes the capture invalid, but for a call that only asks.
+        That invalidates the capture, except for a call that only queries.
         """
         if not stream.is_legacy:
             return
@@ -105,8 +105,8 @@ class CallRules(DriverState):
     def _refuse_unsafe(self) -> None:
         """Refuse a call that may synchronise while a capture forbids such calls.
 
-        It does if this thread began it and its mode is not relaxed, or any thread began it in
-        global mode; less if the thread has said so (cuThreadExchangeStreamCaptureMode).
+        A capture does so if this thread began it and its mode is not relaxed, or any thread began
+        it in global mode. cuThreadExchangeStreamCaptureMode can relax this for the thread.
         """
         if not self._captures:
             return
@@ -136,7 +136,7 @@ class CallRules(DriverState):
                 )
 
     def _refuse_in_capture(self, stream: Stream) -> None:
-        """Refuse a call that a capturing stream does not take, in any mode."""
+        """Reject a call that a capturing stream does not accept, in any mode."""
         capture = stream.capture
         if capture is None:
             return
@@ -150,7 +150,7 @@ class CallRules(DriverState):
             )
 
     def _refuse_sync_in_capture(self, context: Context) -> None:
-        """Refuse to synchronise a context that has a capturing stream, whatever the mode."""
+        """Reject synchronising a context that has a capturing stream, whatever the mode."""
         with self._lock:
             own = [
                 capture
@@ -167,7 +167,7 @@ class CallRules(DriverState):
         self._refuse_unsafe()
 
     def _drop_capture(self, stream: Stream) -> None:
-        """Give up the capture of a stream that is going away."""
+        """Abandon the capture of a stream that is being destroyed."""
         with self._lock:
             capture = stream.capture
             if capture is None:
@@ -180,7 +180,7 @@ class CallRules(DriverState):
             self._give_up(capture)
 
     def _give_up(self, capture: StreamCapture) -> None:
-        """There will be no graph of a capture that has ended."""
+        """Abandon a capture that has ended without a graph."""
         capture.abandon()
         if not capture.is_into:
             self._graphs.pop(capture.graph.handle, None)
@@ -192,11 +192,11 @@ class CallRules(DriverState):
 
     @property
     def repeated_by(self) -> str:
-        """A sentence that says how to run a program in this order again."""
+        """Return a sentence on how to run a program in this order again."""
         return self._order.repeated_by
 
     def finish(self) -> None:
-        """Run what is still queued, as at the end of a session; what fails is warned of."""
+        """Run all queued operations, as at the end of a session; failures become warnings."""
         if self._timeline is None:
             return
         for device in self._devices:
@@ -211,29 +211,29 @@ class CallRules(DriverState):
                 )
 
     def _finish_device(self, device: DeviceState) -> None:
-        """Let all work of a device end; its errors are for the next call."""
+        """Complete all work of a device; the next call raises its errors."""
         timeline = self._timeline
         if timeline is not None:
             timeline.need(timeline.tails_of(device))
         self._host_has_waited(device)
 
     def _finish_context(self, context: Context) -> None:
-        """Likewise of a context."""
+        """Same for a context."""
         timeline = self._timeline
         if timeline is not None:
             timeline.need(timeline.tails_of(context))
         self._host_has_waited(context)
 
     def _host_has_waited(self, waited: Stream | Context | DeviceState | None) -> None:
-        """Order later calls after this, or after all if None, where accesses are compared."""
+        """Order later calls after this, or after all if None, if accesses are compared."""
         if self._accesses is not None:
             self._accesses.host_waits_for(waited)
 
     def _finish_context_of(self, handle: int) -> None:
-        """Let the work end of the context in which something was made, before it is freed.
+        """Complete the work of the context in which an object was made, before freeing it.
 
-        The driver waits for no other context then: measured. What another one still does with it
-        goes wrong.
+        The driver waits for no other context then: measured. Later work of another one on the
+        object fails.
         """
         context = self._contexts.get(handle)
         if context is not None:
@@ -252,7 +252,7 @@ class CallRules(DriverState):
         self._synchronised(context)
 
     def _wait_for_stream(self, stream: Stream) -> None:
-        """Wait for a stream, and for what it would wait for.
+        """Wait for a stream, and for the work that it would wait for.
 
         Raises:
             CallError: some of it failed.
@@ -269,9 +269,9 @@ class CallRules(DriverState):
         self._late_errors.raise_kept(context)
 
     def _let_others_see(self, event: Event) -> None:
-        """Let a record be reached that other processes may wait for: nothing of theirs can do it.
+        """Complete a record that other processes may wait for: they cannot run operations here.
 
-        So an event that is shared is always reached here; its waits elsewhere need no more.
+        So a shared event is always reached here; waits elsewhere need nothing more.
         """
         if event.is_shared and event.operation is not None:
             need = partial(self._queued.need, [event.operation])
@@ -281,7 +281,7 @@ class CallRules(DriverState):
                 need()
 
     def _is_pending(self, operations: Iterable[QueuedOperation], context: Context) -> bool:
-        """Whether something of it is not done; asking again and again comes to an end.
+        """Return whether some operation is not done; repeated queries come to an end.
 
         Raises:
             CallError: some of it failed.
@@ -292,7 +292,7 @@ class CallRules(DriverState):
         return True
 
     def _synchronised(self, context: Context) -> None:
-        """Unused memory above the pool's threshold goes back; what was not executed is told.
+        """Release unused memory above the pool's threshold; raise stored errors.
 
         Raises:
             CallError: an operation was not executed.

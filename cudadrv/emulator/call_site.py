@@ -1,4 +1,4 @@
-"""The place in the user's code that a call of the driver comes from."""
+"""The position in the user's code of a driver call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DEEPEST = 40
 
 
 def user_call_site() -> str:
-    """The file and line of the innermost frame outside this package, or ""."""
+    """Return the file and line of the innermost frame outside this package, or ""."""
     frame = sys._getframe(1)
     for _ in range(_DEEPEST):
         if frame.f_back is None:
@@ -25,7 +25,7 @@ def user_call_site() -> str:
 
 
 def host_place(what: str, place: str) -> Place:
-    """The place that `user_call_site` returned, or ""; any other text is the name of a file."""
+    """Return the place for a result of `user_call_site`; other text is the name of a file."""
     file, _, line = place.rpartition(":")
     try:
         return Place(what, file or None, int(line))

@@ -1,9 +1,8 @@
 """Checks of programs while they run: chosen for an emulator, or by CUDADRV_CHECK.
 
-A file of suppressions names findings that are not reported. A line is a check, or `*`, followed by
-one or more of `kernel=`, `line=` and `variable=`, each with a pattern as of the shell. A finding
-must match all of them. `line=scan.cu:42` names a place by the end of its path. A `#` begins a
-remark.
+A file of suppressions selects findings that are not reported. A line is a check, or `*`, followed
+by one or more of `kernel=`, `line=` and `variable=`, each with a shell pattern. A finding must
+match all of them. `line=scan.cu:42` selects a place by the end of its path. A `#` begins a comment.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _MOST_CHARACTERS: Final = 100  # of a line of PTX
 
 
 class AssemblySkippedWarning(UserWarning):
-    """The check "assemble" cannot tell whether GPUs load some modules; the text says why."""
+    """The check "assemble" cannot check some modules; the text has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +52,8 @@ class RejectedModule:
 
     Attributes:
         arch: the architecture that it was assembled for, such as "sm_90".
-        assembler: whose it is, such as "nvJitLink 13.5".
-        errors: what it said, each with its line of PTX where it names one.
+        assembler: the name of the assembler, such as "nvJitLink 13.5".
+        errors: its errors, each with its line of PTX if it gives one.
         kernel: the kernel that the first error is about, or "".
         loaded_at: the file and line of the call that loaded the module.
     """
@@ -89,7 +88,7 @@ class RejectedModule:
 
 @dataclass
 class ModuleAssembly:
-    """Assembles what an emulator loads.
+    """Assembles the modules that an emulator loads.
 
     Attributes:
         found: the modules that were rejected, each once.
@@ -121,11 +120,11 @@ def module_assembly() -> ModuleAssembly:
     Raises:
         ArgumentValueError: nvJitLink is not installed.
     """
-    from ptx.assembler import default_assembler  # 5 ms: what links
+    from ptx.assembler import default_assembler  # 5 ms: imports the linker
 
     assembler = default_assembler()
     try:
-        assembler.build  # noqa: B018  # raises without it
+        assembler.build  # noqa: B018  # raises if it is missing
     except NvJitLinkNotFoundError as error:
         raise ArgumentValueError(
             f'the check "assemble" needs nvJitLink: {error.command}\n  (the loader said: '
@@ -135,7 +134,7 @@ def module_assembly() -> ModuleAssembly:
 
 
 def _arch_of(module: PtxModule, capability: tuple[int, int]) -> str:
-    """The architecture to assemble for: the device's, with the features that the module is for."""
+    """Return the architecture to assemble for: the device's, with the module's features."""
     if module.target.endswith("a"):
         return module.target  # such a module loads on this architecture alone
     major, minor = capability
@@ -166,7 +165,7 @@ def _rejected(module: PtxModule, arch: str, version: tuple[int, int], log: str) 
     )
 
 
-@functools.cache  # once a process for each reason, of which there are few
+@functools.cache  # once per process for each of a few reasons
 def _warn(reason: str) -> None:
     warnings.warn(
         f'the check "assemble" was skipped for some modules: {reason}',
@@ -188,10 +187,10 @@ class Suppression:
 
     Attributes:
         place: the file and the line, for messages.
-        text: what stands there.
+        text: the line's text.
         check: a pattern of the check's name.
-        patterns: by key.
-        is_used: whether it has met a finding.
+        patterns: the patterns by key.
+        is_used: whether it has matched a finding.
     """
 
     place: str
@@ -204,7 +203,7 @@ class Suppression:
         return f"{self.place}: {self.text}"
 
     def meets(self, found: Found) -> bool:
-        """Whether it is about this finding."""
+        """Return whether it matches this finding."""
         return fnmatchcase(found.check, self.check) and all(
             any(fnmatchcase(each, pattern) for each in _texts(found, key))
             for key, pattern in self.patterns.items()
@@ -212,7 +211,7 @@ class Suppression:
 
 
 def _texts(found: Found, key: str) -> list[str]:
-    """The texts of a finding that a pattern of a key is compared with."""
+    """Return the texts of a finding that a pattern of a key is compared with."""
     if key == "kernel":
         return [found.kernel]
     if key == "variable":
@@ -224,7 +223,7 @@ def _texts(found: Found, key: str) -> list[str]:
 
 @dataclass(slots=True)
 class Suppressions:
-    """Those of a file, in its order.
+    """The suppressions of a file, in its order.
 
     Attributes:
         each: the suppressions.
@@ -235,7 +234,7 @@ class Suppressions:
     hidden: int = 0
 
     def visible(self, every: Sequence[Found]) -> tuple[Found, ...]:
-        """The findings that no suppression meets; those that meet one are used."""
+        """Return the findings that no suppression matches; matching suppressions count as used."""
         left = tuple(each for each in every if not self._hides(each))
         self.hidden = len(every) - len(left)
         return left
@@ -248,15 +247,15 @@ class Suppressions:
 
     @property
     def unused(self) -> tuple[str, ...]:
-        """Those that no finding has met yet."""
+        """Return the suppressions that have matched no finding yet."""
         return tuple(str(each) for each in self.each if not each.is_used)
 
 
 def suppressions_of(file: str | os.PathLike[str] | None) -> Suppressions:
-    """The suppressions of a file, else of what CUDADRV_CHECK_SUPPRESSIONS names, else none.
+    """Return the suppressions of a file, else of CUDADRV_CHECK_SUPPRESSIONS, else none.
 
     Raises:
-        ArgumentValueError: the file cannot be read, or a line says something else.
+        ArgumentValueError: the file cannot be read, or a line is invalid.
     """
     named = (
         os.environ.get(_SUPPRESSIONS_VARIABLE, "").strip()
@@ -296,11 +295,11 @@ class Checks:
 
     Attributes:
         names: the checks.
-        limits: what its launches are given.
-        suppressions: of what is not told.
-        faults: those of kernels that a check is about.
-        assembly: what assembles the modules that are loaded; None where that is not checked.
-        leaks: what was there at the end.
+        limits: the limits of its launches.
+        suppressions: selects findings that are not reported.
+        faults: kernels' faults that a check is about.
+        assembly: assembles the loaded modules; None if that is not checked.
+        leaks: the leaks at the end.
     """
 
     names: frozenset[str]
@@ -311,13 +310,13 @@ class Checks:
     assembly: ModuleAssembly | None = None
 
     def note(self, fault: EmulationFault) -> None:
-        """A kernel stopped with a fault."""
+        """Record a kernel's fault."""
         found = of_fault(fault)
         if found is not None and found.check in self.names:
             self.faults.append(found)
 
     def found(self, others: Sequence[Found]) -> tuple[Found, ...]:
-        """All that was found and is not suppressed; `others` what order found."""
+        """Return all findings that are not suppressed; `others` are those of the order checks."""
         findings = self.limits.findings or self.limits.unwritten
         found = () if findings is None else tuple(findings.found)
         rejected = () if self.assembly is None else self.assembly.found
@@ -325,7 +324,7 @@ class Checks:
 
 
 def default_checks() -> tuple[CheckName, ...]:
-    """All checks, "assemble" only where nvJitLink is installed."""
+    """Return all checks, "assemble" only if nvJitLink is installed."""
     try:
         module_assembly()
     except ArgumentValueError:
@@ -334,7 +333,7 @@ def default_checks() -> tuple[CheckName, ...]:
 
 
 def read_checks(checks: str | Sequence[str]) -> tuple[CheckName, ...]:
-    """The checks of these names, or of a text that has them with commas between.
+    """Return the checks of these names, or of a comma-separated text.
 
     Raises:
         ArgumentValueError: there is no such check.
@@ -356,7 +355,7 @@ def chosen_checks(
     checks: str | Sequence[str] | None,
     suppressions: str | os.PathLike[str] | None = None,
 ) -> Checks:
-    """These checks of launches with these limits; without a choice, as CUDADRV_CHECK says.
+    """Return these checks for launches with these limits; None reads CUDADRV_CHECK.
 
     Raises:
         ArgumentValueError: there is no such check, the file of suppressions is wrong, or nvJitLink

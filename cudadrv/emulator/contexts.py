@@ -1,4 +1,4 @@
-"""Contexts: the devices' primary ones and those that are created."""
+"""Contexts: the devices' primary ones and created ones."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from .device_state import DeviceState, Owner
 _SM: Final = CUdevResourceType.CU_DEV_RESOURCE_TYPE_SM
 _FORM: Final = struct.Struct("<8s5q")
 _MARK: Final = b"cudadrv\0"
-# By the major of the compute capability: the least multiprocessors of a part, and their step.
+# By the major of the compute capability: the least size of a part, and the step of sizes.
 _STEPS: Final = {7: (2, 2), 8: (4, 2)}
 _NEWEST: Final = (8, 8)
-_SINGLE: Final = (2, 2)  # where co-scheduling is ignored
+_SINGLE: Final = (2, 2)  # with co-scheduling ignored
 
 
 @dataclass(frozen=True, slots=True)
 class SmRange:
-    """Multiprocessors that follow each other.
+    """Consecutive multiprocessors of a device.
 
     Attributes:
-        ordinal: of which device.
-        start, count: which ones.
-        part: how many each part had where these come from, 0 of a whole.
-        is_whole: whether it may be divided: what a division gave may not, before a context has it.
+        ordinal: the ordinal of the device.
+        start, count: the first one, and their number.
+        part: the size of each part of the split that made them, 0 if they are a whole.
+        is_whole: whether it may be divided: a part may not, before a context has it.
     """
 
     ordinal: int
@@ -44,15 +44,15 @@ class SmRange:
 
     @classmethod
     def of(cls, device: DeviceState) -> Self:
-        """All of a device."""
+        """Return all multiprocessors of a device."""
         return cls(device.ordinal, 0, device.profile.sm_count)
 
     @classmethod
     def read(cls, resource: CUdevResource | None) -> Self:
-        """The multiprocessors of a resource.
+        """Return the multiprocessors of a resource.
 
         Raises:
-            CallError: it is none of multiprocessors.
+            CallError: it is no resource of multiprocessors.
         """
         if resource is None:
             raise invalid_value("the resource is null")
@@ -66,7 +66,7 @@ class SmRange:
         return cls(ordinal, start, count, part, bool(is_whole))
 
     def native(self, device: DeviceState) -> CUdevResource:
-        """The resource as the driver has it; of an invalid type where it has nothing."""
+        """Return the driver's resource; of an invalid type if it is empty."""
         resource = CUdevResource()
         if not self.count:
             return resource
@@ -81,7 +81,7 @@ class SmRange:
         return resource
 
     def divided(self, least: int, groups: int | None) -> tuple[list[SmRange], SmRange]:
-        """So many parts of at least so many, as many as there can be for None; and what is left."""
+        """Return parts of at least `least`, the most possible if `groups` is None, and the rest."""
         most = self.count // least
         made = most if groups is None else min(groups, most)
         parts = [
@@ -96,13 +96,13 @@ class SmRange:
 
 
 def steps(device: DeviceState, *, ignore: bool) -> tuple[int, int]:
-    """The least multiprocessors of a part of a device, and what their number is a multiple of."""
+    """Return the least size of a device's part, and the divisor of sizes."""
     major = device.profile.compute_capability[0]
     return _SINGLE if ignore and major >= 8 else _STEPS.get(major, _NEWEST)
 
 
 def together(ranges: Iterable[SmRange]) -> tuple[SmRange, ...]:
-    """Ranges that one context may have.
+    """Return ranges that one context may have.
 
     Raises:
         CallError: they overlap, are of several devices or of different divisions.
@@ -121,15 +121,15 @@ def together(ranges: Iterable[SmRange]) -> tuple[SmRange, ...]:
 class Context:
     """A context.
 
-    The primary context of a device has one handle for ever, and a new `Context` each time it
+    The primary context of a device has one permanent handle, and a new `Context` each time it
     becomes active.
 
     Attributes:
         retained: how often a primary context is retained.
         settings: limits that were set, by their number.
-        cache_config: what its kernels prefer, which has no effect.
-        peers: contexts of other devices whose memory its kernels reach.
-        sms: the multiprocessors of a green context; none of another.
+        cache_config: its kernels' cache preference, which has no effect.
+        peers: contexts of other devices whose memory its kernels can access.
+        sms: the multiprocessors of a green context; empty for others.
     """
 
     handle: int
@@ -145,11 +145,11 @@ class Context:
 
     @property
     def sm_count(self) -> int:
-        """How many multiprocessors its kernels run on."""
+        """The number of multiprocessors that its kernels run on."""
         return sum(each.count for each in self.sms) or self.device.profile.sm_count
 
     def peer_memories(self) -> list[tuple[DeviceState, PeerMemory]]:
-        """The other devices of whose memory kernels of the context reach some, in order."""
+        """Return other devices with memory that kernels of the context can access, in order."""
         found = []
         for device in self.device.others:
             opened = any(
@@ -164,10 +164,10 @@ class Context:
         return [peer.handle for peer in self.peers if peer.device is device and not peer.destroyed]
 
     def _reaches(self, device: DeviceState, allocation: Allocation) -> bool:
-        """Whether kernels reach memory of another device: the pool's as it says, and a peer's."""
+        """Return whether kernels can access another device's memory: an open pool's or a peer's."""
         piece = device.pieces.get(allocation.address)
         if piece is not None and piece.owner in (Owner.POOL, Owner.GRAPH):
             return self.device.ordinal in (piece.pool or device.pool).peers
         peers = self._peers_of(device)
-        # An allocation that is no piece is a variable of a module.
+        # An allocation that is not a piece is a variable of a module.
         return bool(peers) if piece is None else piece.context in peers

@@ -1,9 +1,8 @@
-"""Copies of bytes and boxes: how their sides are found and checked, and when they run.
+"""Copies of bytes and boxes: finding and checking their sides, and running them.
 
-CUDA Driver API: "Memory Management", cuMemcpy3DAsync. Unified addressing: a device pointer may
-stand where a host pointer does, and pinned host memory where a device pointer does. Ranges are
-checked against the allocation they lie in; what is checked of boxes, and how, was measured with
-driver 580 on an H100.
+CUDA Driver API: "Memory Management", cuMemcpy3DAsync. With unified addressing, a device pointer may
+replace a host pointer, and pinned host memory a device pointer. Ranges are checked against their
+allocation. The checks of boxes were measured with driver 580 on an H100.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ Ranges = tuple[DeviceState | None, list[tuple[int, int]]]
 End = tuple[DeviceState | None, int, int]
 """One end of a copy: its device, or None for the host, its address, and its size in bytes."""
 Staged = ctypes.Array[ctypes.c_char]
-"""What the driver took over from pageable memory."""
+"""The bytes that the driver has copied from pageable memory."""
 _HOST, _DEVICE = 1, 2  # CUmemorytype
 _COPY: Final = struct.Struct("<4Qi4x6Q4Qi4x6Q3Q")  # CUDA_MEMCPY3D
 BoxCopy: TypeAlias = CUDA_MEMCPY3D | CUDA_MEMCPY3D_PEER
@@ -52,10 +51,10 @@ LEGACY: Final = CUstream(LEGACY_HANDLE)
 
 @dataclass(frozen=True, slots=True)
 class HostSide:
-    """The host memory of one side of a copy; none for device memory.
+    """The host memory of one side of a copy; empty for device memory.
 
     Attributes:
-        is_pageable: whether the driver knows nothing of the memory.
+        is_pageable: whether the memory is unknown to the driver.
     """
 
     range: HostRange | None
@@ -69,10 +68,10 @@ class ReadyCopy(NamedTuple):
     """A copy that is ready to run.
 
     Attributes:
-        places: refuses what cannot be moved, and gives where the host finds source and target; told
-            whether that is done later than the call. Locks are held.
-        run: moves, from what is given if the source was staged.
-        source, target: where from, and where to.
+        places: rejects impossible copies, and returns the host addresses of source and target; its
+            argument is whether that happens later than the call. Locks are held.
+        run: copies, from the staged bytes if the source was staged.
+        source, target: the two sides.
     """
 
     places: Callable[[bool], tuple[int, int]]
@@ -83,11 +82,11 @@ class ReadyCopy(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BoxSide:
-    """One side of a copy: where its box begins, and the steps to the next row and slice in bytes.
+    """One side of a copy: the start of its box, and the steps to the next row and slice in bytes.
 
     Attributes:
-        array: the array that it lies in; its address may then be anything that was copied before.
-        any_host: whether ordinary memory of the host will do.
+        array: the array that it lies in; a copy fails if that was destroyed.
+        any_host: whether ordinary memory of the host is allowed.
     """
 
     address: int
@@ -97,12 +96,12 @@ class BoxSide:
     any_host: bool = False
 
     def span(self, box: Box) -> int:
-        """Bytes from the first to the last of the box."""
+        """Return the bytes from the first to the last of the box."""
         width, height, depth = box
         return (depth - 1) * self.slice + (height - 1) * self.row + width
 
     def ranges(self, box: Box) -> list[tuple[int, int]]:
-        """Addresses and sizes of the rows; one where they follow each other."""
+        """Return addresses and sizes of the rows; one range if they are contiguous."""
         width, height, depth = box
         if self.span(box) == width * height * depth:
             return [(self.address, self.span(box))]
@@ -113,7 +112,7 @@ class BoxSide:
         ]
 
     def rows(self, memory: memoryview, box: Box) -> NDArray[np.uint8]:
-        """(depth, height, width) the bytes of the box in memory that begins where it does."""
+        """Return the bytes of the box as (depth, height, width); `memory` begins at its start."""
         width, height, depth = box
         return np.ndarray((depth, height, width), np.uint8, memory, 0, (self.slice, self.row, 1))
 
@@ -128,7 +127,7 @@ def copy_bytes(
     to_host: bool = False,
     from_host: bool = False,
 ) -> None:
-    """Copy bytes in the order of a stream, or record that."""
+    """Copy bytes in the order of a stream, or record the copy."""
     stream = driver._stream(h_stream)
     if nbytes > 0:
         move = move_of_bytes(driver, dst, src, nbytes, to_host=to_host, from_host=from_host)
@@ -138,7 +137,7 @@ def copy_bytes(
 
 
 def _tell_of_copy(stream: Stream, copy: bytes) -> None:
-    """Say what was recorded: a CUDA_MEMCPY_NODE_PARAMS with this CUDA_MEMCPY3D."""
+    """Store the recorded parameters: a CUDA_MEMCPY_NODE_PARAMS with this CUDA_MEMCPY3D."""
     if stream.capture is not None:
         stream.capture.tell(stream, struct.pack("<8xQ", stream.context.handle) + copy)
 
@@ -146,7 +145,7 @@ def _tell_of_copy(stream: Stream, copy: bytes) -> None:
 def move_of_bytes(
     driver: CallRules, dst: int, src: int, nbytes: int, *, to_host: bool, from_host: bool
 ) -> ReadyCopy:
-    """A copy of bytes; `to_host` and `from_host` say that any memory of the host will do."""
+    """Return a copy of bytes; `to_host` and `from_host` allow any memory of the host."""
     dst_device, src_device = driver._device_of(dst), driver._device_of(src)
 
     if not from_host:
@@ -174,12 +173,12 @@ def move_of_bytes(
 
 
 def _submit_move(driver: CallRules, stream: Stream, move: ReadyCopy) -> None:
-    """Move bytes in the order of a stream, and wait where the driver does."""
+    """Copy bytes in the order of a stream, and wait as the driver does."""
     _, run, source, target = move
     recording = stream.capture is not None
     if driver._timeline is None and not recording:
         operation = driver._submit(stream, NodeKind.COPY, lambda: run(False, None))
-        if operation is not None:  # another thread's nested call has just queued something
+        if operation is not None:  # another thread's nested call has just queued work
             driver._wait_for([operation], stream.context)
         _wait_if_it_blocks(driver, stream, source, target)
         return
@@ -198,13 +197,13 @@ def _wait_if_it_blocks(
     source: End,
     target: End,
 ) -> None:
-    """A copy that ran at its call has let the host wait, by the rules of `_submit_copy`."""
+    """Record the host's wait for a copy that ran at its call, by the rules of `_submit_copy`."""
     if target[0] is None and (source[0] is None or driver._host.find(target[1]) is None):
         driver._host_has_waited(stream)
 
 
 def note_move(driver: CallRules, read: Ranges, written: Ranges) -> None:
-    """A copy or a fill has read and written these, where accesses are compared."""
+    """Record the accesses of a copy or a fill, if accesses are compared."""
     if driver._accesses is None:
         return
     known = [
@@ -217,9 +216,9 @@ def note_move(driver: CallRules, read: Ranges, written: Ranges) -> None:
 def host_side(
     driver: CallRules, device: DeviceState | None, address: int, nbytes: int, *, is_written: bool
 ) -> HostSide:
-    """The host memory that a copy uses, and whether the driver knows that memory.
+    """Return the host memory that a copy uses, and whether the driver knows that memory.
 
-    Where races are looked for, what the host does to memory that it knows is one of them.
+    If races are checked, the race check reports the host's changes of memory that the driver knows.
     """
     if device is not None:
         return _ON_DEVICE
@@ -231,7 +230,7 @@ def host_side(
 def _flags_of(
     driver: CallRules, device: DeviceState | None, address: int, nbytes: int
 ) -> NDArray[np.uint8] | None:
-    """Which bytes of a copy's source were written; None where all count as written."""
+    """Return which bytes of a copy's source were written; None if all count as written."""
     if device is not None:
         return device.flags(address, nbytes)
     piece = driver._host.find(address)
@@ -245,9 +244,9 @@ def _submit_copy(
 ) -> None:
     """Queue or record a copy.
 
-    What comes from pageable memory was staged, and is watched in a graph only. A copy to
-    pageable memory returns once it is complete, and so does one within the host (CUDA Driver
-    API, "API synchronization behavior").
+    Bytes from pageable memory were staged, and are watched in a graph only. A copy to pageable
+    memory returns once it is complete, and so does one within the host (CUDA Driver API, "API
+    synchronization behavior").
     """
     recording = stream.capture is not None
     used = tuple(
@@ -275,10 +274,10 @@ def place_of(
     any_host: bool,
     later: bool,
 ) -> int:
-    """Where the host finds a range; locks are held.
+    """Return the host address of a range; locks are held.
 
-    Of what runs later than its call, or in a graph, the call has looked whether a graph's
-    memory is allocated.
+    For later execution, or in a graph, the call has already checked whether a graph's memory is
+    allocated.
 
     Raises:
         CallError: CUDA_ERROR_INVALID_VALUE, if the range does not lie in one allocation.
@@ -301,7 +300,7 @@ def place_of(
 
 
 def _flat(move: ReadyCopy) -> bytes:
-    """A copy of bytes as a CUDA_MEMCPY3D of one row."""
+    """Return a copy of bytes as a CUDA_MEMCPY3D of one row."""
     sides: list[int] = []
     for device, address, _ in (move.source, move.target):
         host, on_device = (address, 0) if device is None else (0, address)
@@ -310,10 +309,10 @@ def _flat(move: ReadyCopy) -> bytes:
 
 
 def look_at(move: ReadyCopy, *, later: bool) -> tuple[int, int]:
-    """Where the host finds source and target of a copy.
+    """Return the host addresses of source and target of a copy.
 
     Raises:
-        CallError: it cannot be made.
+        CallError: the copy is impossible.
     """
     first, second = locks_of(move.source[0], move.target[0])
     with first, second:
@@ -321,7 +320,7 @@ def look_at(move: ReadyCopy, *, later: bool) -> tuple[int, int]:
 
 
 def _copy_flags(to: DeviceState, dst: int, flags: NDArray[np.uint8] | None, nbytes: int) -> None:
-    """What was not written at the source is not at the target."""
+    """Copy the unwritten flags of the source to the target."""
     written = to.memory.written
     if written is None:
         return
@@ -334,7 +333,7 @@ def _copy_flags(to: DeviceState, dst: int, flags: NDArray[np.uint8] | None, nbyt
 def locks_of(
     one: DeviceState | None, other: DeviceState | None
 ) -> tuple[AbstractContextManager[object], AbstractContextManager[object]]:
-    """The locks of the devices, in the order of ordinals, for one `with`.
+    """Return the locks of the devices, in the order of ordinals, for one `with`.
 
     It takes no lock itself, so that an exception between two lines cannot lose one.
     """
@@ -346,12 +345,12 @@ def locks_of(
 
 
 def lock_of(device: DeviceState | None) -> AbstractContextManager[object]:
-    """The lock of a device, or of the host, which needs none."""
+    """Return the lock of a device, or of the host, which needs none."""
     return nullcontext() if device is None else device.lock
 
 
 def copy_boxes(driver: CallRules, copy: BoxCopy, stream: Stream) -> None:
-    """Copy a box in the order of a stream, or record that."""
+    """Copy a box in the order of a stream, or record the copy."""
     box = int(copy.WidthInBytes), int(copy.Height), int(copy.Depth)
     if 0 in box:
         return
@@ -365,7 +364,7 @@ def copy_boxes(driver: CallRules, copy: BoxCopy, stream: Stream) -> None:
 
 
 def move_of_box(driver: CallRules, source: BoxSide, target: BoxSide, box: Box) -> ReadyCopy:
-    """A copy of a box from one side to the other."""
+    """Return a copy of a box from one side to the other."""
     devices = driver._device_of(source.address), driver._device_of(target.address)
 
     def places(later: bool) -> tuple[int, int]:
@@ -415,7 +414,7 @@ def _target_of(driver: CallRules, copy: BoxCopy, box: Box) -> BoxSide:
 
 
 def side_in_array(driver: CallRules, handle: CUarray, level: int, at: Box, box: Box) -> BoxSide:
-    """The side of a copy that lies in an array."""
+    """Return the side of a copy that lies in an array."""
     array = driver._arrays.get(int(handle))
     if array is None:
         raise invalid_value(f"{int(handle):#x} is no live array")
@@ -489,7 +488,7 @@ def _copy_flags_of_box(
     target: BoxSide,
     box: Box,
 ) -> None:
-    """What was not written at the source is not at the target."""
+    """Copy the unwritten flags of the source to the target."""
     if to is None or to.memory.written is None:
         return
     flags = to.memory.written.of(target.address - to.memory.base, target.span(box))
@@ -498,9 +497,9 @@ def _copy_flags_of_box(
 
 
 def _refuse_host_pool(driver: CallRules, device: DeviceState | None, address: int) -> None:
-    """Refuse page-locked memory of a pool as the device's side of a copy.
+    """Reject page-locked memory of a pool as the device's side of a copy.
 
-    So does driver 580, whoever has access; managed memory of a pool it takes.
+    Driver 580 does so too, whichever device has access; it accepts a pool's managed memory.
     """
     piece = driver._host.find(address) if device is None else None
     if piece is not None and piece.pool is not None and not piece.managed:

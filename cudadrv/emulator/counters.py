@@ -14,12 +14,12 @@ from ..errors import KernelNotFoundError
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """How full a launch's blocks can make a multiprocessor.
+    """How many of a launch's blocks and warps a multiprocessor can hold.
 
     Attributes:
-        blocks: that it holds at once; `warps`: theirs.
-        most_warps: that it could hold.
-        registers: of a thread; the emulator estimates them from the PTX.
+        blocks: the blocks that it holds at once; `warps`: their warps.
+        most_warps: the most that it can hold.
+        registers: per thread; the emulator estimates them from the PTX.
     """
 
     blocks: int
@@ -39,7 +39,7 @@ class CountedLaunch:
 
     Attributes:
         kernel: its name in the PTX; `device`: the ordinal.
-        total: all of it; `lines`: by line.
+        total: its total; `lines`: by line.
     """
 
     kernel: str
@@ -54,15 +54,15 @@ class CountedLaunch:
 
 @dataclass(slots=True)
 class Counters:
-    """The launches that were counted, in the order in which they ran."""
+    """The counted launches, in the order in which they ran."""
 
     launches: list[CountedLaunch] = field(default_factory=list)
 
     def __getitem__(self, kernel: str) -> Counts:
-        """All launches of a kernel.
+        """Return the sum of all launches of a kernel.
 
         Raises:
-            KernelNotFoundError: there was none.
+            KernelNotFoundError: there is none.
         """
         found = [each.total for each in self.launches if each.kernel == kernel]
         if not found:
@@ -73,7 +73,7 @@ class Counters:
 
     @property
     def kernels(self) -> dict[str, Counts]:
-        """All launches, by kernel."""
+        """Return the sums of all launches, by kernel."""
         found: defaultdict[str, Counts] = defaultdict(Counts)
         for each in self.launches:
             found[each.kernel] += each.total
@@ -81,7 +81,7 @@ class Counters:
 
     @property
     def lines(self) -> dict[tuple[str, Line], Counts]:
-        """All launches, by kernel and line."""
+        """Return the sums of all launches, by kernel and line."""
         found: defaultdict[tuple[str, Line], Counts] = defaultdict(Counts)
         for launch in self.launches:
             for line, counts in launch.lines.items():
@@ -90,5 +90,5 @@ class Counters:
 
     @property
     def total(self) -> Counts:
-        """All launches."""
+        """Return the sum of all launches."""
         return sum((each.total for each in self.launches), Counts())

@@ -1,7 +1,7 @@
-"""One emulated device at run time: its memory, its accounts, its state.
+"""One emulated device at run time: its memory, its statistics, its state.
 
-The driver's allocations in it are `Piece`s. `GraphAllocation` is taken by graphs (CUDA Driver API,
-cuDeviceGetGraphMemAttribute), `PhysicalMemory` has no address until it is mapped (cuMemCreate).
+The driver's allocations in it are `Piece`s. `GraphAllocation` belongs to graphs (CUDA Driver API,
+cuDeviceGetGraphMemAttribute). `PhysicalMemory` has no address until it is mapped (cuMemCreate).
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 # As the driver aligns (measured); the manual promises any variable's alignment.
 _ALIGNMENT = 512
-# Device addresses lie above what a host gives a process (2**48) and below what a float64 holds
-# exactly (2**53). Each emulator takes a part of its own, so that a pointer that outlives one is
-# not mistaken for a pointer of the next.
+# Device addresses lie above a host process's addresses (2**48) and below the limit of exact float64
+# integers (2**53). Each emulator uses a part of its own, so that an old emulator's pointer is not
+# mistaken for one of the next.
 _LOWEST_BASE = 1 << 48
 _EMULATOR_SPAN = MAX_TOTAL_MEMORY * MAX_DEVICES
 _EMULATOR_SPANS = ((1 << 52) - _LOWEST_BASE) // _EMULATOR_SPAN
 
 
 class Owner(Enum):
-    """Which of the driver's allocators a piece of device memory came from."""
+    """The driver's allocator that a piece of device memory came from."""
 
     PLAIN = "cuMemAlloc"
     POOL = "cuMemAllocAsync"
@@ -54,15 +54,15 @@ class Owner(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A live allocation as the driver sees it.
+    """An allocation in use, as the driver sees it.
 
     Attributes:
         held: bytes with the allocator's rounding.
-        context: handle of the context that owns it; 0 for what comes from a pool.
+        context: handle of the context that owns it; 0 for memory of a pool.
         number: CU_POINTER_ATTRIBUTE_BUFFER_ID, unique on the device.
-        graph: of a GRAPH one.
-        pool: of a POOL one.
-        is_foreign: whether it is another process's, and is only mapped here.
+        graph: the graph allocation, of a GRAPH piece.
+        pool: the pool, of a POOL piece.
+        is_foreign: whether it belongs to another process, and is only mapped here.
     """
 
     address: int
@@ -81,11 +81,11 @@ class PhysicalMemory:
     """Physical memory, as cuMemCreate makes it.
 
     Attributes:
-        mapped_at: where it is mapped; 0 where it is not.
-        references: how many have its handle; without one it goes once it is mapped nowhere.
-        content: its bytes while it is mapped nowhere and was before; a file has them itself.
-        file: where it is, if other processes may have it.
-        is_foreign: whether it is another process's, and takes none of this device's memory.
+        mapped_at: its mapped address; 0 if it is not mapped.
+        references: how many handles refer to it; at 0 it is freed once it is mapped nowhere.
+        content: its bytes while it is unmapped after a mapping; a file holds them itself.
+        file: its file, if other processes may open it.
+        is_foreign: whether it belongs to another process, and uses none of this device's memory.
     """
 
     nbytes: int
@@ -96,7 +96,7 @@ class PhysicalMemory:
     is_foreign: bool = False
 
     def map(self, memory: DeviceMemory, address: int) -> None:
-        """Be there."""
+        """Map it at an address."""
         self.mapped_at = address
         if self.content is not None:
             memory.data[address - memory.base :][: self.nbytes] = self.content
@@ -104,13 +104,13 @@ class PhysicalMemory:
             self.content = None
 
     def unmap(self, memory: DeviceMemory) -> None:
-        """Be there no more."""
+        """Unmap it."""
         if self.references and self.file is None:
             self.content = memory.data[self.mapped_at - memory.base :][: self.nbytes].copy()
         self.mapped_at = 0
 
     def settle(self, memory: DeviceMemory) -> bool:
-        """Give it back to its device if nobody has it; whether nobody does."""
+        """Free it if nothing refers to it; return whether it was freed."""
         if self.references or self.mapped_at:
             return False
         if not self.is_foreign:
@@ -121,12 +121,12 @@ class PhysicalMemory:
 
 
 class GraphAccount:
-    """Bytes that graphs use now, and those that launches have allocated and nobody has trimmed.
+    """Bytes that graphs use now, and bytes that launches allocated and no call has trimmed.
 
-    Whoever asks holds the device's lock.
+    Callers hold the device's lock.
 
     Attributes:
-        used_high, reserved_high: the most since they were reset.
+        used_high, reserved_high: the highest values since they were reset.
     """
 
     def __init__(self) -> None:
@@ -135,7 +135,7 @@ class GraphAccount:
 
     @staticmethod
     def now(pieces: Iterable[Piece]) -> tuple[int, int]:
-        """Used and reserved bytes of all allocations of the device."""
+        """Return used and reserved bytes of all allocations of the device."""
         used = reserved = 0
         for piece in pieces:
             if piece.graph is not None and piece.graph.is_reserved:
@@ -144,14 +144,14 @@ class GraphAccount:
         return used, reserved
 
     def note(self, pieces: Iterable[Piece]) -> None:
-        """Something was allocated."""
+        """Record a new allocation."""
         used, reserved = self.now(pieces)
         self.used_high = max(self.used_high, used)
         self.reserved_high = max(self.reserved_high, reserved)
 
     @staticmethod
     def trim(pieces: Iterable[Piece]) -> None:
-        """Keep what is used alone."""
+        """Free the memory that graphs do not use."""
         for piece in pieces:
             if piece.graph is not None and not piece.graph.live:
                 piece.graph.is_reserved = False
@@ -161,13 +161,13 @@ class GraphAccount:
 class GraphAllocation:
     """An allocation recorded by a capture.
 
-    The bytes are taken when it is captured, and given back when neither the graph nor an
-    executable of it is left and the memory is free.
+    The bytes are reserved when it is captured, and freed when the graph and all its executables are
+    destroyed and the memory is free.
 
     Attributes:
         live: allocated by a launch and not freed since.
-        is_reserved: whether a launch has allocated it, and nothing was trimmed since.
-        owners: the graph and its executables, counted.
+        is_reserved: whether a launch has allocated it, without a trim since.
+        owners: the number of graphs and executables that own it.
     """
 
     device: DeviceState
@@ -189,7 +189,7 @@ class GraphAllocation:
             self.device.begin(self.piece)
 
     def mark_live(self) -> None:
-        """It is allocated; the device's high-water marks follow."""
+        """Mark it as allocated; this updates the device's high-water marks."""
         with self.device.lock:
             self.live = self.is_reserved = True
             self.device.graph_account.note(self.device.pieces.values())
@@ -207,12 +207,12 @@ class GraphAllocation:
             )
 
     def fill(self, pattern: int) -> None:
-        """Write a pattern, as the nodes do where there is a timeline."""
+        """Write a pattern, as the nodes do with a timeline."""
         with self.device.lock:
             self.device.fill(self.piece, pattern)
 
     def free(self) -> None:
-        """Free, as the node does, and a free outside the graph.
+        """Free, as the node does, or a free outside the graph.
 
         Raises:
             CallError: CUDA_ERROR_INVALID_VALUE, if it is not allocated.
@@ -222,7 +222,7 @@ class GraphAllocation:
             self._give_back()
 
     def free_later(self) -> None:
-        """Memory is no longer its user's; `freed` is called when the stream gets there.
+        """Mark it as freed by its user; `freed` is called when the stream executes the free.
 
         Raises:
             CallError: CUDA_ERROR_INVALID_VALUE, if it is not allocated.
@@ -232,25 +232,25 @@ class GraphAllocation:
             self.owners += 1
 
     def _end(self) -> None:
-        """It is no longer its user's; the lock is held."""
+        """Mark it as freed by its user; the lock is held."""
         if not self.live:
             raise invalid_value(f"the graph's memory at {self.piece.address:#x} is not allocated")
         self.live = False
 
     def freed(self) -> None:
-        """The stream has got there."""
+        """Complete the free, which the stream has executed."""
         with self.device.lock:
             if not self.live:
                 self.device.fill(self.piece, FREED)
             self.release()
 
     def retain(self) -> None:
-        """One owner more."""
+        """Add an owner."""
         with self.device.lock:
             self.owners += 1
 
     def release(self) -> None:
-        """One owner fewer."""
+        """Remove an owner."""
         with self.device.lock:
             self.owners -= 1
             self._give_back()
@@ -261,29 +261,30 @@ class GraphAllocation:
 
 
 def _nobody(fault: EmulationFault) -> None:
-    """Nobody wants to know of faults."""
+    """Ignore a fault."""
 
 
 class DeviceState:
     """One emulated device.
 
-    What changes memory or runs a kernel holds `lock`; with two devices, in the order of ordinals.
-    A collection meanwhile may call finalizers in the same thread, which free memory; `run_alone`
-    keeps those frees until the memory is in order again.
+    Operations that change memory or run a kernel hold `lock`; with two devices, in the order of
+    ordinals. A collection meanwhile may call finalizers in the same thread, which free memory.
+    `run_alone` delays those frees until the memory is consistent again.
 
     Attributes:
-        ordinal: its place among the devices that are visible; `number` that among all.
-        fault: what broke the device: from then on all calls on its contexts return that code.
-        account: what its memory is taken for.
-        pool: its own one, which it has from the beginning.
-        pool_in_use: that of cuMemAllocAsync.
-        graph_account: what of its memory graphs take.
-        pieces: live allocations by address; module variables are not among them.
+        ordinal: its index among the visible devices; `number` that among all.
+        fault: the error that broke the device: from then on all calls on its contexts return its
+            code.
+        account: the uses of its memory.
+        pool: its default pool.
+        pool_in_use: the pool of cuMemAllocAsync.
+        graph_account: the part of its memory that graphs use.
+        pieces: allocations in use by address; module variables are not among them.
         opened: address and count of openings, by context and handle of another process's memory.
-        counters: where its launches are counted, each everywhere; none unless asked for.
+        counters: objects that each count all launches; empty unless requested.
         has_patterns: whether fresh and freed memory hold patterns.
         others: the emulator's other devices.
-        note_fault: told of each fault of a kernel.
+        note_fault: called with each fault of a kernel.
     """
 
     def __init__(self, profile: EmulatedDevice, ordinal: int, base: int, pool_handle: int) -> None:
@@ -328,7 +329,7 @@ class DeviceState:
             raise CallError(self.fault.code, self.fault.text, self.fault.cause)
 
     def run_alone(self, work: Callable[[], _T]) -> _T:
-        """Do `work`, then the frees that finalizers called meanwhile; the lock is held."""
+        """Call `work`, then run the frees that finalizers requested meanwhile; the lock is held."""
         if self._is_busy:
             return work()
         try:
@@ -339,7 +340,7 @@ class DeviceState:
             self._settle()
 
     def _settle(self) -> None:
-        """Give the memory back that was freed."""
+        """Free the memory whose free was delayed."""
         while self._leaving:
             piece = self._leaving.popleft()
             try:
@@ -350,7 +351,7 @@ class DeviceState:
             self.account.give(piece.nbytes, piece.held, piece.pool)
 
     def _free(self, piece: Piece) -> None:
-        """Give memory back, which keeps its place from others for a while."""
+        """Free memory; its addresses are quarantined for a while."""
         if piece.is_foreign:
             self.opened = {k: each for k, each in self.opened.items() if each[0] != piece.address}
             self.shared.remove(piece.address, piece.nbytes)
@@ -362,10 +363,10 @@ class DeviceState:
         self.memory.free(piece.address)
 
     def share(self, piece: Piece) -> tuple[SharedFile, int]:
-        """Let other processes open an allocation; gives the file and the place. The lock is held.
+        """Share an allocation with other processes; return its file and offset. The lock is held.
 
         Raises:
-            OSError: the system refused.
+            OSError: the system reported an error.
         """
         return self.shared.share(piece.address, piece.nbytes, self.uuid)
 
@@ -379,11 +380,11 @@ class DeviceState:
         context: int = 0,
         pool: Pool | None = None,
     ) -> Piece:
-        """Memory of another process, which takes none of this one; the lock is held.
+        """Open memory of another process, which uses none of this device's; the lock is held.
 
         Raises:
             CallError: CUDA_ERROR_OUT_OF_MEMORY, if there are no addresses for it, or the system
-                refused.
+                reported an error.
         """
 
         def add() -> int:
@@ -404,24 +405,24 @@ class DeviceState:
         return piece
 
     def begin(self, piece: Piece) -> None:
-        """Nothing has written this memory yet, whoever had it before."""
+        """Mark the memory as unwritten, whatever used it before."""
         if self.memory.written is not None:
             self.memory.written.begin(piece.address - self.memory.base, piece.nbytes)
 
     def flags(self, address: int, nbytes: int) -> NDArray[np.uint8] | None:
-        """Which of some bytes were written, where that is checked."""
+        """Return the written flags of some bytes, if that is checked."""
         written = self.memory.written
         return None if written is None else written.of(address - self.memory.base, nbytes)
 
     def fill(self, piece: Piece, pattern: int) -> None:
-        """Write a pattern over memory that nothing has written yet, or that is free."""
+        """Write a pattern over memory that was never written, or that is free."""
         self.begin(piece)
         fill(self.host_address + (piece.address - self.memory.base), piece.nbytes, pattern)
 
     @property
     def uuid(self) -> bytes:
-        """16 bytes that differ from device to device and are the same in every run."""
-        from hashlib import blake2b  # 3 ms, as OpenSSL comes along
+        """16 bytes that differ between devices and are the same in every run."""
+        from hashlib import blake2b  # 3 ms, as it imports OpenSSL
 
         seed = f"{self.profile.name}/{self.number}".encode()
         return blake2b(seed, digest_size=16).digest()
@@ -432,11 +433,11 @@ class DeviceState:
         return f"0000:{self.number + 1:02x}:00.0"
 
     def holds(self, address: int) -> bool:
-        """Whether an address lies in this device's memory."""
+        """Return whether an address lies in this device's memory."""
         return 0 <= address - self.memory.base < self.memory.nbytes
 
     def can_be_reached_by(self, other: DeviceState) -> bool:
-        """Whether kernels of another device can be given access to this one's memory."""
+        """Return whether kernels of another device can be given access to this one's memory."""
         return self is not other and self.profile.peer_access and other.profile.peer_access
 
     def allocate(
@@ -448,10 +449,10 @@ class DeviceState:
         graph: GraphAllocation | None = None,
         pool: Pool | None = None,
     ) -> Piece:
-        """Take memory; the lock is held. Of a pool it comes where one is given, or by its owner.
+        """Allocate memory, of a pool or of another owner; the lock is held.
 
         Raises:
-            CallError: CUDA_ERROR_OUT_OF_MEMORY, with the request and what is free.
+            CallError: CUDA_ERROR_OUT_OF_MEMORY, with the request and the free bytes.
         """
         if owner is Owner.POOL and pool is None:
             pool = self.pool
@@ -490,7 +491,7 @@ class DeviceState:
         return piece
 
     def hand_over(self, piece: Piece) -> Piece:
-        """Give memory a new owner, who gets it when the former one's free is reached."""
+        """Give memory a new owner, valid when the former owner's free has executed."""
         self._numbered += 1
         new = self.pieces[piece.address] = replace(piece, number=self._numbered)
         return new
@@ -501,22 +502,22 @@ class DeviceState:
         )
 
     def free(self, piece: Piece) -> None:
-        """Give memory back; the lock is held."""
+        """Free memory; the lock is held."""
         self.drop(piece)
         self.give_back(piece)
 
     def drop(self, piece: Piece) -> None:
-        """Memory has no owner any more; the lock is held."""
+        """Mark memory as without an owner; the lock is held."""
         del self.pieces[piece.address]
 
     def give_back(self, piece: Piece) -> None:
-        """Give memory back that has no owner; the lock is held."""
+        """Free memory without an owner; the lock is held."""
         self._leaving.append(piece)
         if not self._is_busy:
             self._settle()
 
     def why_not_free(self, address: int) -> str:
-        """Why nothing can be freed at an address."""
+        """Return the reason why nothing can be freed at an address."""
         inside = self.memory.find(address)
         if inside is not None and inside.address == address:
             return f"{inside} does not belong to the driver's allocators"
@@ -528,9 +529,10 @@ class DeviceState:
         return "nothing was allocated there"
 
     def place(self, address: int, nbytes: int, *, in_graph: bool = False) -> int:
-        """Where a range of device memory lies in the host's memory.
+        """Return the host address of a range of device memory.
 
-        Memory of a graph counts only while it is allocated, or for what is recorded (`in_graph`).
+        Memory of a graph counts only while it is allocated, or for recorded operations
+        (`in_graph`).
 
         Raises:
             CallError: CUDA_ERROR_INVALID_VALUE, if the range does not lie in one live allocation.
@@ -556,7 +558,7 @@ class DeviceState:
 def device_states(
     devices: Iterable[EmulatedDevice], serial: int, handles: Iterator[int]
 ) -> tuple[DeviceState, ...]:
-    """The devices of the emulator of a number, each with addresses and a pool of its own."""
+    """Return the devices of an emulator, each with addresses and a pool of its own."""
     base = _LOWEST_BASE + serial % _EMULATOR_SPANS * _EMULATOR_SPAN
     return tuple(
         DeviceState(profile, ordinal, base + ordinal * MAX_TOTAL_MEMORY, next(handles))
@@ -565,17 +567,17 @@ def device_states(
 
 
 class LentMemory:
-    """The allocations that are in use, and those that are kept for later, of some devices.
+    """Memory in use and cached memory of some devices, as allocators report it.
 
-    What is taken back is known at once, though queued work may still use it; so it serves only
-    where operations run at their call.
+    Returned memory counts as unused at once, though queued work may still use it. So this applies
+    only where operations run at their call.
     """
 
     def __init__(self, devices: Sequence[DeviceState]) -> None:
         self._devices = devices
 
     def lend(self, address: int, nbytes: int) -> None:
-        """These bytes are in use: an allocation, or a part of one that is an array of its own."""
+        """Mark bytes as in use: an allocation, or a part of one that is an array of its own."""
         for device in self._devices:
             if device.holds(address):
                 memory = device.memory
@@ -589,7 +591,7 @@ class LentMemory:
     def take_back(self, address: int) -> None:
         """Mark the memory at an address as unused, though nothing is freed.
 
-        It may come from a finalizer, and takes no lock.
+        A finalizer may call it; it takes no lock.
         """
         for device in self._devices:
             if device.holds(address):

@@ -1,32 +1,34 @@
-"""The state behind the emulated driver: devices, handles, threads; and how a call finds them.
+"""The state of the emulated driver: devices, handles, threads; and look-ups for calls.
 
 Locks:
 
-- `DriverState._lock`, one an emulator. It guards captures and the streams and events in them,
-  references to user objects, how many executables a graph has, how often a primary context is
-  retained, whether a context is destroyed, the table of host memory and its pools, and planned
-  faults. It is held over bookkeeping only.
-- `Timeline._lock`, one an emulator. It guards the queues, and is held over bookkeeping only. An
+- `DriverState._lock`, one per emulator, is held over bookkeeping only. It guards captures with
+  their streams and events, references to user objects, and planned faults. It also guards the
+  number of a graph's executables, the retentions of a primary context, the destruction of contexts,
+  and the table of host memory and its pools.
+- `Timeline._lock`, one per emulator. It guards the queues, and is held over bookkeeping only. An
   operation runs without it, in the thread of a call that needs it.
-- `ConcurrentAccesses._lock`, one an emulator that looks for races. It guards what operations
-  accessed, is held over bookkeeping only, and taken at the end of a launch under its device's lock.
-- `DeviceState.lock`, one a device. It guards the device's memory, its pool, the state of graphs'
+- `ConcurrentAccesses._lock`, one per emulator that checks races. It guards the accesses of
+  operations, is held over bookkeeping only, and taken at the end of a launch under its device's
+  lock.
+- `DeviceState.lock`, one per device. It guards the device's memory, its pool, the state of graphs'
   memory, arrays while they are destroyed, and modules while they are placed or generated. A kernel
-  runs under it, so calls on its device wait for it; one that is queued gives it back after each of
-  its turns.
+  runs under it, so calls on its device wait for it; a queued kernel releases it after each of its
+  turns.
 
-The tables of handles need no lock: each look-up or removal is one operation of a dict, and where a
-removal must be the only one it is done under the lock of what is removed. Handles are numbers that
-are never given again, so that a dead one names nothing. Only a primary context has one handle for
-ever, as on a GPU.
+The tables of handles need no lock: each look-up or removal is one operation of a dict. A removal
+that must happen once is done under the lock of the removed object. Handles are numbers that are
+never reused, so that a dead one refers to nothing. Only a primary context has one permanent handle,
+as on a GPU.
 
-Order: no call takes one of these locks while it holds another, but for a copy between two devices
-and a kernel that reaches memory of others, which take theirs in the order of ordinals. No lock is
-held while a host function or the destructor of a user object runs. Both kinds are re-entrant,
-because a collection may call finalizers at any allocation, in a thread that holds one. What they
-give back is put off until the call has ended (`calls/call.py`): so no thread that holds
-a device's lock waits for another's. What a kernel prints is written to `sys.stdout` under its
-device's lock.
+No call takes one of these locks while it holds another. Exceptions are a copy between two devices
+and a kernel that accesses memory of others, which take theirs in the order of ordinals.
+
+No lock is held while a host function or the destructor of a user object runs. The locks are
+re-entrant, because a collection may call finalizers at any allocation, in a thread that holds one.
+Releases by finalizers are deferred until the call has ended (`calls/call.py`): so no
+thread that holds a device's lock waits for another's. A kernel's output is written to `sys.stdout`
+under its device's lock.
 """
 
 from __future__ import annotations
@@ -104,7 +106,7 @@ class DriverState:
     ) -> None:
         _check_properties(devices, driver_version)
         serial = next(self._serials)
-        # Those of other emulators have other serial numbers, so that a foreign one is refused.
+        # Other emulators' handles have other serial numbers, so that a foreign one is rejected.
         self._handles = itertools.count((serial + 1) << 32, 16)
         # Context handles end in 8, so a destroyed context is recognised without storing it.
         self._first_context = self._next_context = (serial + 1) << 32 | 8
@@ -112,7 +114,7 @@ class DriverState:
         # By ordinal.
         self._primaries: dict[int, Context] = {}
         self._streams: dict[int, Stream] = {}
-        # By context and thread; 0 is no thread, but the legacy stream.
+        # By context and thread; thread 0 is the legacy stream.
         self._default_streams: dict[tuple[Context, int], Stream] = {}
         self._captures: set[StreamCapture] = set()
         self._events: dict[int, Event] = {}
@@ -157,7 +159,7 @@ class DriverState:
         self._leaks = self._watch() if "leak" in checks.names else None
 
     def _concurrent_accesses(self) -> ConcurrentAccesses | None:
-        """The race check among operations; None where races are not checked."""
+        """The race check among operations; None if races are not checked."""
         findings = self.limits.findings
         if findings is None:
             return None
@@ -167,15 +169,15 @@ class DriverState:
 
     @property
     def _timeline(self) -> Timeline | None:
-        """Where operations are queued; None where each runs at its call.
+        """The queue of operations; None if each runs at its call.
 
-        Under "immediate" a nested call queues, and others do until that is done.
+        Under "immediate" a nested call queues, and other calls do until its work is done.
         """
         queued = self._queued
         return None if self._is_immediate and queued.is_unused else queued
 
     def _connect_devices(self) -> None:
-        """Let host and devices know of each other, and of what is checked."""
+        """Connect host and devices to each other, and to the checks."""
         has_patterns = not self._is_immediate
         has_flags = self.limits.unwritten is not None
         self._host.has_patterns = has_patterns
@@ -192,7 +194,7 @@ class DriverState:
                 device.memory.watch_writes()
 
     def _reachable_host_memory(self, device: DeviceState, address: int) -> MappedHostMemory | None:
-        """The host memory at an address, as kernels of a device reach it."""
+        """Return the host memory at an address, as kernels of a device access it."""
         return self._host.reachable(address, device.ordinal)
 
     def _watch(self) -> LeakWatch:
@@ -213,7 +215,7 @@ class DriverState:
 
     @property
     def host_accesses(self) -> HostAccesses | None:
-        """Receives reads of arrays by the host: where races are checked, and in any late order."""
+        """Receives reads of arrays by the host: if races are checked, and in any late order."""
         if self._accesses is None and not self._is_immediate:
             return self._queued
         return self._accesses
@@ -232,35 +234,35 @@ class DriverState:
     def findings(self) -> tuple[Found, ...]:
         """The findings of the checks (`check`), without suppressed ones.
 
-        Changes by the host of memory that queued copies were still to use are among them whatever
-        is checked; an `OrderWarning` reports those as well.
+        The host's changes of memory that queued copies were still to use are always included; an
+        `OrderWarning` reports those as well.
         """
         return self.checks.found(self._queued.findings)
 
     @property
     def unused_suppressions(self) -> tuple[str, ...]:
-        """The lines of the file of suppressions that no finding has met, with their places."""
+        """The lines of the file of suppressions that matched no finding, with their places."""
         return self.checks.suppressions.unused
 
     def look_for_leaks(self) -> None:
-        """Take what is there now as leaks, where that is checked; `findings` has them then.
+        """Record existing objects as leaks, if that is checked; `findings` has them then.
 
-        On a broken device nothing can be given back, so that nothing is said.
+        On a broken device nothing can be freed, so nothing is reported.
         """
         if self._leaks is not None and not any(device.fault for device in self._devices):
             self.checks.leaks = list(self._leaks.left())
 
     @property
     def executed(self) -> tuple[str, ...]:
-        """The last operations that ran, in their order; nothing under "immediate"."""
+        """The latest executed operations, in their order; empty under "immediate"."""
         return () if self._is_immediate else tuple(self._queued.executed)
 
     @property
     def queued(self) -> tuple[str, ...]:
         """Kernels, copies, fills and host functions that have not run, in the order of their calls.
 
-        Each with the place of its call; a copy to the host also with what its destination holds
-        until then. Nothing under "immediate", and of a broken device, which runs nothing more.
+        Each has the place of its call; a copy to the host also the present contents of its
+        destination. Empty under "immediate", and for a broken device, which executes nothing more.
         """
         return tuple(
             each.text for each in self._queued.pending()
@@ -271,9 +273,9 @@ class DriverState:
     def last_fault(self) -> PtxError | None:
         """The typed error behind this thread's last failed call, or None.
 
-        A kernel's `ptx.emulate.EmulationFault`, also for the calls that fail after it; the
+        It is a kernel's `ptx.emulate.EmulationFault`, also for the calls that fail after it, or the
         `UnsupportedInstruction`, `UnsupportedTarget`, `SizeLimitExceeded` or `PtxSyntaxError` for
-        which a kernel or module was refused. It has no traceback.
+        which a kernel or module was rejected. It has no traceback.
         """
         failure = self._thread.failure
         return None if failure is None else failure.cause
@@ -320,14 +322,14 @@ class DriverState:
         )
 
     def _device_of(self, address: int) -> DeviceState | None:
-        """The device whose memory an address lies in."""
+        """Return the device whose memory contains an address."""
         for device in self._devices:
             if device.holds(address):
                 return device
         return None
 
     def _allocation_at(self, address: int) -> tuple[int, str] | None:
-        """The allocation that holds an address: where it begins, and what it is."""
+        """Return the start and the description of the allocation that holds an address."""
         device = self._device_of(address)
         if device is not None:
             with device.lock:
@@ -340,13 +342,13 @@ class DriverState:
         return piece.address, f"{piece.nbytes} bytes of {kind} memory at {piece.address:#x}"
 
     def _context_handle(self) -> int:
-        """A handle for a new context; `_lock` is held."""
+        """Return a handle for a new context; `_lock` is held."""
         handle = self._next_context
         self._next_context += 16
         return handle
 
     def _context(self, handle: CUcontext) -> Context:
-        """The context of a handle; of those that are destroyed only a primary one."""
+        """Return the context of a handle; of destroyed ones only a primary one."""
         number = int(handle)
         found = self._contexts.get(number)
         if found is None:
@@ -360,29 +362,29 @@ class DriverState:
         return found
 
     def _usable(self, context: Context) -> Context:
-        """The context, if calls may still use it."""
+        """Return the context, if calls may still use it."""
         if context.destroyed:
             raise CallError(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context is destroyed")
         context.device.refuse_if_broken()
         return context
 
     def _top(self) -> Context:
-        """The calling thread's current context, dead or alive."""
+        """Return the calling thread's current context, usable or destroyed."""
         stack = self._thread.stack
         if not stack:
             raise CallError(
                 CUresult.CUDA_ERROR_INVALID_CONTEXT, "no context is current to this thread"
             )
         top = stack[-1]
-        # A primary context keeps its handle where another one takes its place.
+        # A primary context keeps its handle when another one replaces it.
         return self._primaries[top.device.ordinal] if top.primary else top
 
     def _current(self) -> Context:
-        """The calling thread's current context, usable."""
+        """Return the calling thread's current context, usable."""
         return self._usable(self._top())
 
     def _stream(self, handle: CUstream) -> Stream:
-        """The stream of a handle, usable; 0, 1 and 2 mean the current context's own."""
+        """Return the usable stream of a handle; 0, 1 and 2 mean the current context's own."""
         number = int(handle)
         if number <= 2:
             context = self._current()
@@ -399,7 +401,7 @@ class DriverState:
         return {each: self._streams[each] for each in numbers if each in self._streams}
 
     def _default_stream(self, context: Context, number: int) -> Stream:
-        """A context's legacy stream, or its stream of the calling thread."""
+        """Return a context's legacy stream, or its stream of the calling thread."""
         if number < PER_THREAD_HANDLE:
             number, thread = LEGACY_HANDLE, 0
         else:
@@ -411,7 +413,7 @@ class DriverState:
         return stream
 
     def _event(self, handle: CUevent) -> Event:
-        """The event of a handle, usable."""
+        """Return the usable event of a handle."""
         number = int(handle)
         event = self._events.get(number)
         if event is None:
@@ -425,7 +427,7 @@ class DriverState:
         return event
 
     def _array(self, handle: CUarray) -> Array:
-        """The array of a handle, usable."""
+        """Return the usable array of a handle."""
         number = int(handle)
         array = self._arrays.get(number)
         if array is None:
@@ -445,7 +447,7 @@ class DriverState:
         return graph
 
     def _handle_of_graph(self, graph: Graph) -> CUgraph:
-        """The handle of a graph, made when it is first asked for."""
+        """Return the handle of a graph, made at the first request."""
         if not graph.handle:
             graph.handle = next(self._handles)
             self._graphs[graph.handle] = graph
@@ -458,7 +460,7 @@ class DriverState:
         return found
 
     def _handle_of(self, node: Node) -> CUgraphNode:
-        """The handle of a node, made when it is first asked for."""
+        """Return the handle of a node, made at the first request."""
         if not node.handle:
             node.handle = next(self._handles)
             self._nodes[node.handle] = node
@@ -471,7 +473,7 @@ class DriverState:
         return executable
 
     def _pool(self, handle: CUmemoryPool) -> tuple[DeviceState | None, Pool]:
-        """A pool, and the device whose memory it has; None of the host's."""
+        """Return a pool, and the device of its memory; None for the host's."""
         number = int(handle)
         for device in self._devices:
             pool = device.account.pools.get(number)
@@ -484,7 +486,7 @@ class DriverState:
 
 
 def _check_properties(devices: Sequence[EmulatedDevice], driver_version: tuple[int, int]) -> None:
-    """Raise unless there may be such an emulator."""
+    """Raise unless such an emulator is possible."""
     if not 0 <= len(devices) <= MAX_DEVICES:
         raise ArgumentValueError(f"{len(devices)} devices asked for: at most {MAX_DEVICES} will do")
     versions = border.several("an emulator's driver_version", driver_version, int)

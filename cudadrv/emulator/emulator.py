@@ -43,10 +43,10 @@ from .timeline.schedule import OrderName, chosen_schedule
 if TYPE_CHECKING:
     from .counters import Counters
 
-# Newer than any compiler of its major, so that no PTX is refused unless a test asks for it.
+# Newer than any compiler of its major version, so that only tests get PTX rejected.
 NEWEST_DRIVER: Final = (13, 9)
 
-# A fault of a function strikes a function that does the same and more as well.
+# A fault of a function also applies to functions that do the same and more.
 _ALSO: Final = {
     "cuDevicePrimaryCtxRetain": ("cuGreenCtxCreate",),
     "cuFuncGetAttribute": ("cuKernelGetAttribute",),
@@ -82,16 +82,16 @@ class Emulator(
 ):
     """The driver API, executed on the PTX emulator.
 
-    It has the functions that `DriverApi` names, and a few that other libraries call. Every function
-    has the signature, the result tuple and the error codes of cuda.bindings 13. Operations run at
-    their call, unless another order was asked for. A kernel's fault spoils its device for good: the
-    launch and every later call on the device's contexts return its code, `last_fault` is the typed
+    It has the functions of `DriverApi`, and a few that other libraries call. Every function has the
+    signature, the result tuple and the error codes of cuda.bindings 13. Operations run at their
+    call, unless another order was chosen. A kernel's fault breaks its device for good: the launch
+    and every later call on the device's contexts return its code. `last_fault` is then the typed
     error and cuGetErrorString its text. Devices are independent and may be used by several threads
     at once; the launches of one device follow each other.
 
     Attributes:
-        is_emulated: True; what images to compile depends on it.
-        limits: how far a kernel may run before it counts as a runaway.
+        is_emulated: True; the choice of image format depends on it.
+        limits: how far a kernel may run before it counts as endless.
     """
 
     is_emulated: Final = True
@@ -108,17 +108,17 @@ class Emulator(
         check: CheckName | Sequence[CheckName] | None = None,
         suppressions: str | os.PathLike[str] | None = None,
     ) -> None:
-        """`devices` is how many of the default kind, or the devices themselves.
+        """`devices` is the number of default devices, or the devices themselves.
 
-        `driver_version` is what cuDriverGetVersion says, and which PTX is too new. `order` is when
-        operations run (docs/orders.md): "immediate" at their call, "late" when something needs
-        them, "random" as `seed` says; without it what CUDADRV_EMULATOR_ORDER says. `check` is what
-        is checked of a program (docs/checks.md): "race", "init", "sync", "bounds", "assemble",
-        "leak"; without it what CUDADRV_CHECK says. `suppressions` is a file of findings that are
-        not told; without it that of CUDADRV_CHECK_SUPPRESSIONS.
+        `driver_version` is the result of cuDriverGetVersion, and decides which PTX is too new.
+        `order` is when operations run (docs/orders.md): "immediate" at their call, "late" when they
+        are needed, "random" by `seed`; None reads CUDADRV_EMULATOR_ORDER. `check` selects the
+        checks of a program (docs/checks.md): "race", "init", "sync", "bounds", "assemble", "leak";
+        None reads CUDADRV_CHECK. `suppressions` is a file of findings that are not reported; None
+        reads CUDADRV_CHECK_SUPPRESSIONS.
 
         Raises:
-            ValueError: a count, a device, an order or a check that cannot be.
+            ValueError: an impossible count, device, order or check.
         """
         super().__init__(
             given_devices(devices, EmulatedDevice),
@@ -129,11 +129,11 @@ class Emulator(
 
     @contextmanager
     def counting(self) -> Iterator[Counters]:
-        """Count what the launches of a `with` block execute (docs/counters.md).
+        """Count the instructions that the launches of a `with` block execute (docs/counters.md).
 
         Queued operations run before the block and at its end.
         """
-        from .counters import Counters  # only where launches are counted
+        from .counters import Counters  # only if launches are counted
 
         counters = Counters()
         self.finish()
@@ -159,10 +159,11 @@ class Emulator(
     ) -> ScheduledFault:
         """Make the `nth` call of a driver function, counted from now, return `with_`.
 
-        `with_` is a CUresult or its number, and `text` what cuGetErrorString then says. The call
-        does nothing else. Calls of all threads count. Without `times` limit (None) every call from
-        the nth on fails. A fault of cuLaunchKernel strikes cuLaunchKernelEx too, with which cudadrv
-        launches; a fault of cuFuncGetAttribute strikes cuKernelGetAttribute, and so on.
+        `with_` is a CUresult or its number, and `text` the result of cuGetErrorString then. The
+        call does nothing else. Calls of all threads count. Without a limit `times` (None) every
+        call from the nth on fails. A fault of cuLaunchKernel also applies to cuLaunchKernelEx,
+        which cudadrv calls to launch; a fault of cuFuncGetAttribute to cuKernelGetAttribute, and so
+        on.
 
         Raises:
             ValueError: no such function, or a number out of range.
@@ -195,7 +196,7 @@ class Emulator(
     def limit_memory(self, nbytes: int, *, ordinal: int = 0) -> MemoryLimit:
         """Let no more than `nbytes` of a device's memory be in use at once.
 
-        Memory in use stays; cuMemGetInfo's free bytes go down, its total does not.
+        Memory in use stays; the free bytes of cuMemGetInfo shrink, its total does not.
 
         Raises:
             ValueError: nbytes is negative, or there is no such device.
@@ -244,5 +245,5 @@ class Emulator(
 
 
 def _the_emulator_is_a_driver(emulator: Emulator) -> DriverApi:
-    """For the type checker alone."""
+    """Check, for the type checker alone, that an emulator is a `DriverApi`."""
     return emulator

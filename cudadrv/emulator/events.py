@@ -1,4 +1,4 @@
-"""Events, as the emulator keeps them."""
+"""Events of the emulator."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ class Event:
     """An event.
 
     Attributes:
-        time_ns: host clock when it was last recorded; None if it never was, or that was queued.
+        time_ns: host clock when it was last recorded; None if it never was, or the record is
+            queued.
         operation: its last record, if that was queued.
-        clock: what is over when its last record is reached, where accesses are compared.
-        capture: the capture in which it was last recorded, and `tip` the place there.
-        file: what says to other processes that it lives, once they may open it.
-        is_shared: whether another process has it too, or may open it.
+        clock: the work that is over when its last record is reached, if accesses are compared.
+        capture: the capture in which it was last recorded, and `tip` the position there.
+        file: shows other processes that it exists, once they may open it.
+        is_shared: whether another process has opened it, or may.
     """
 
     handle: int

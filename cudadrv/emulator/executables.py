@@ -1,8 +1,8 @@
-"""Executable graphs: what was instantiated, replayed in order.
+"""Executable graphs: instantiated graphs, replayed in order.
 
-The steps are the nodes in an order in which they can run, those of child graphs among them, so that
-each may wait for what it needs and for no more. A conditional node is one step, which runs the
-steps of its bodies one after the other.
+The steps are the nodes in an executable order, with those of child graphs among them. So each step
+waits only for its own dependencies. A conditional node is one step, which runs the steps of its
+bodies one after the other.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class ExecutableStep:
     """A node that can run.
 
     Attributes:
-        work: what it does; the executable's own, which may be changed.
-        after: numbers of the steps that it comes after.
-        node: the node of the graph that it was made of.
-        is_enabled: whether it does anything.
-        bodies: of a conditional node.
+        work: its work, which belongs to the executable and may be changed.
+        after: numbers of the steps that it depends on.
+        node: the node of the graph that it comes from.
+        is_enabled: whether it has an effect.
+        bodies: the bodies, of a conditional node.
     """
 
     work: Work
@@ -45,15 +45,14 @@ class ExecutableStep:
 
     @property
     def kind(self) -> NodeKind:
-        """What it does."""
+        """The kind of its work."""
         return self.work.kind
 
     def running(self, *, is_late: bool = False) -> Run:
-        """What does it as it is now, whatever is changed before it runs; it may raise `CallError`.
+        """Return its present function, unaffected by later changes; it may raise `CallError`.
 
         Args:
-            is_late: whether it runs after the launch's call, which has kept the accounts of the
-                graph's memory.
+            is_late: whether it runs after the launch's call, which has counted the graph's memory.
         """
         work = self.work
         if not self.is_enabled:
@@ -74,14 +73,14 @@ def _run(runs: Sequence[Run]) -> None:
 
 
 def steps_of(graph: Graph) -> tuple[ExecutableStep, ...]:
-    """A graph's nodes as steps, those of child graphs among them."""
+    """Return a graph's nodes as steps, with those of child graphs."""
     steps: list[ExecutableStep] = []
     _add(graph, frozenset(), steps)
     return tuple(steps)
 
 
 def _add(graph: Graph, start: frozenset[int], steps: list[ExecutableStep]) -> frozenset[int]:
-    """Add the steps of a graph that begins after `start`; gives those that it ends with."""
+    """Add the steps of a graph that begins after `start`; return its last steps."""
     numbers: dict[Node, int] = {}
     for node in graph.ordered():
         after = frozenset(numbers[each] for each in node.after) or start
@@ -95,7 +94,7 @@ def _add(graph: Graph, start: frozenset[int], steps: list[ExecutableStep]) -> fr
 
 
 def all_steps(steps: Sequence[ExecutableStep]) -> Iterator[ExecutableStep]:
-    """These, and those in bodies."""
+    """Yield these steps, and those in bodies."""
     for step in steps:
         yield step
         for body in step.bodies:
@@ -103,7 +102,7 @@ def all_steps(steps: Sequence[ExecutableStep]) -> Iterator[ExecutableStep]:
 
 
 def difference(own: Sequence[ExecutableStep], other: Sequence[ExecutableStep]) -> str:
-    """Why steps cannot take the place of others, in words; "" if they can."""
+    """Return why steps cannot replace others, in words; "" if they can."""
     if len(own) != len(other):
         return f"the executable has {len(own)} nodes, the graph {len(other)}"
     for number, (former, new) in enumerate(zip(own, other, strict=True)):
@@ -125,7 +124,7 @@ def difference(own: Sequence[ExecutableStep], other: Sequence[ExecutableStep]) -
 
 
 def take_over(own: Sequence[ExecutableStep], other: Sequence[ExecutableStep]) -> None:
-    """Let steps do what others do, which are alike."""
+    """Copy the work of other steps to matching ones."""
     for former, new in zip(own, other, strict=True):
         former.work = new.work
         for one, another in zip(former.bodies, new.bodies, strict=True):
@@ -134,13 +133,13 @@ def take_over(own: Sequence[ExecutableStep], other: Sequence[ExecutableStep]) ->
 
 @dataclass(eq=False, slots=True)
 class Executable:
-    """An instantiated graph, independent of the graph's further life.
+    """An instantiated graph, independent of later changes of the graph.
 
     Attributes:
         steps: its nodes, ready to run.
-        user_objects: the references that it has, as many as the graph had.
+        user_objects: its references, as many as the graph had.
         last: the end of its last launch, which the next one waits for.
-        clock, tracks: the same for the logical time, and the chains of its nodes.
+        clock, tracks: the same in the logical time, and the chains of its nodes.
     """
 
     handle: int
@@ -153,18 +152,18 @@ class Executable:
     tracks: list[Track] = field(default_factory=list)
 
     def why_not(self, graph: Graph) -> str:
-        """Why a graph cannot take this one's place, in words; "" if it can."""
+        """Return why a graph cannot replace this one, in words; "" if it can."""
         return difference(self.steps, steps_of(graph))
 
     def update(self, graph: Graph) -> None:
-        """Do what the nodes of this graph do from now on; the emulator's lock is held."""
+        """Replace the nodes' work by this graph's; the emulator's lock is held."""
         self.graph.executables -= 1
         self.graph = graph
         graph.executables += 1
         take_over(self.steps, steps_of(graph))
 
     def step_of(self, node: Node) -> ExecutableStep:
-        """The step that was made of a node of the graph.
+        """Return the step for a node of the graph.
 
         Raises:
             CallError: CUDA_ERROR_INVALID_VALUE, if it has no such node.
@@ -184,13 +183,13 @@ class Executable:
         )
 
     def begin(self) -> None:
-        """A launch begins: conditions have their first values."""
+        """Begin a launch: conditions get their initial values."""
         for step in all_steps(self.steps):
             if step.work.condition is not None:
                 step.work.condition.begin()
 
     def launch(self, runs: Sequence[Run]) -> None:
-        """Run its steps, or what is to run in their place.
+        """Run its steps, or the given functions instead.
 
         Raises:
             CallError: an operation failed; those before it are done.
@@ -204,7 +203,7 @@ class Executable:
         """Free the memory of the launch before, or reject the new one.
 
         Raises:
-            CallError: CUDA_ERROR_INVALID_VALUE, if that was not freed and must be.
+            CallError: CUDA_ERROR_INVALID_VALUE, if that memory must be freed and was not.
         """
         memory = self.memory
         for allocation in memory:
@@ -214,6 +213,6 @@ class Executable:
             allocation.refuse_if_live()
 
     def close(self) -> None:
-        """Let go of its memory; it takes the device's lock."""
+        """Release its memory; this takes the device's lock."""
         for memory in self.memory:
             memory.release()

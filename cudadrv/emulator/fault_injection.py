@@ -1,6 +1,6 @@
-"""Fault injection, for tests of what a program does when a driver call fails.
+"""Fault injection, for testing how a program handles failed driver calls.
 
-Each is planned by a method of `Emulator`, and removed by `remove()` or at the end of a `with`.
+A method of `Emulator` injects each; `remove()` or the end of a `with` removes it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from .call_error import CallError
 
 
 class Planned:
-    """Something planned, in force until it is removed."""
+    """An injected fault or limit, in force until it is removed."""
 
     def __init__(self, remove: Callable[[], None]) -> None:
         self._remove = remove
 
     def remove(self) -> None:
-        """End it; again is fine."""
+        """Remove it. Idempotent."""
         self._remove()
 
     def __enter__(self) -> Self:
@@ -42,7 +42,7 @@ class ScheduledFault(Planned):
 
     Attributes:
         calls: calls of the function since the fault was planned.
-        hits: how many of them failed for it.
+        hits: how many of them failed because of it.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class ScheduledFault(Planned):
 
 
 class MemoryLimit(Planned):
-    """A device that has less memory to give than it says."""
+    """A device with less usable memory than it reports."""
 
 
 class BadDevice(Planned):
@@ -81,7 +81,7 @@ class BadDevice(Planned):
 
 
 def result_named(where: str, code: int) -> CUresult:
-    """The failed result of a number.
+    """Return the failed result of a number.
 
     Raises:
         ValueError: there is none.

@@ -1,4 +1,4 @@
-"""Graphs: operations with their parameters, what each comes after, and what graphs refer to.
+"""Graphs: operations with their parameters, their dependencies, and their references.
 
 CUDA Programming Guide, "Conditional Graph Nodes", "CUDA User Objects".
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .device_state import GraphAllocation
     from .host_memory import HostRange
     from .launch import KernelCall, ShownParameters
-# A run of a body takes the emulator as long as so many steps of a kernel, or longer.
+# One run of a body costs the emulator at least as much as this many steps of a kernel.
 _STEPS_OF_A_RUN: Final = 20
 
 
@@ -31,13 +31,13 @@ class Work:
     """The work of a node, with all it needs; `run` may raise `CallError`.
 
     Attributes:
-        memory: of ALLOC and FREE.
+        memory: the memory of ALLOC and FREE.
         host: the host memory that it reads and writes, as far as that is known.
-        event: of RECORD and WAIT, its handle.
+        event: the event's handle of RECORD and WAIT.
         child: of CHILD, the node's own copy of the graph.
-        condition: of CONDITIONAL, which of the graphs `bodies` runs, and how often.
-        launch: of KERNEL.
-        told: of COPY, SET and HOST the driver's structure of its parameters, to be shown again.
+        condition: of CONDITIONAL, selects which of the graphs `bodies` runs, and how often.
+        launch: the launch of KERNEL.
+        told: of COPY, SET and HOST the driver's structure of its parameters, for queries.
     """
 
     kind: NodeKind
@@ -57,10 +57,10 @@ class Node:
     """A node of a graph.
 
     Attributes:
-        handle: 0 until somebody asks for it.
+        handle: 0 until it is requested.
         original: the node that it is a copy of.
-        shown: the parameters of its kernel, where somebody was shown them.
-        after: what it comes after; a dict without values, as that keeps an order.
+        shown: the parameters of its kernel, once they were queried.
+        after: its dependencies; a dict without values, as that keeps an order.
     """
 
     work: Work
@@ -72,16 +72,16 @@ class Node:
 
     @property
     def kind(self) -> NodeKind:
-        """What it does."""
+        """The kind of its work."""
         return self.work.kind
 
     @property
     def memory(self) -> GraphAllocation | None:
-        """Of an allocation, and of a free."""
+        """The memory of an allocation or a free."""
         return self.work.memory
 
 
-# The nodes after which a stream's next operation comes.
+# The nodes that a stream's next operation comes after.
 Tip = frozenset[Node]
 
 
@@ -90,13 +90,13 @@ class Graph:
     """A graph that a capture recorded, or a program built.
 
     Attributes:
-        handle: 0 where nobody else knows of it: while it is captured, and of a node's copy.
-        nodes: in the order in which they came.
+        handle: 0 if no caller has it: while it is captured, and for a node's copy.
+        nodes: in the order of their creation.
         executables: how many of it exist; with allocations or conditions there can be only one.
-        user_objects: the references that it has.
-        is_body: whether a conditional node has it.
-        is_child: whether a node has it that is a child graph.
-        conditions: those that were made for its nodes.
+        user_objects: its references.
+        is_body: whether it is a body of a conditional node.
+        is_child: whether it is the graph of a child graph node.
+        conditions: the conditions made for its nodes.
     """
 
     handle: int = 0
@@ -108,19 +108,19 @@ class Graph:
     conditions: list[ConditionState] = field(default_factory=list)
 
     def add(self, work: Work, after: Iterable[Node]) -> Node:
-        """A new node."""
+        """Add a node."""
         node = Node(work, self, dict.fromkeys(after))
         self.nodes.append(node)
         return node
 
     def remove(self, node: Node) -> None:
-        """Take a node away, with its edges."""
+        """Remove a node, with its edges."""
         self.nodes.remove(node)
         for other in self.nodes:
             other.after.pop(node, None)
 
     def ordered(self) -> list[Node]:
-        """The nodes, each behind what it comes after, and else in their order.
+        """Return the nodes, each after its dependencies, and otherwise in their order.
 
         Raises:
             CallError: CUDA_ERROR_INVALID_VALUE, if some wait for each other.
@@ -158,7 +158,7 @@ class Graph:
             raise invalid_value(f"{len(waiting)} nodes of the graph wait for each other")
 
     def parts(self) -> Iterable[Graph]:
-        """This graph, and the child graphs and bodies in it."""
+        """Yield this graph, and the child graphs and bodies in it."""
         yield self
         for node in self.nodes:
             for part in (node.work.child, *node.work.bodies):
@@ -166,7 +166,7 @@ class Graph:
                     yield from part.parts()
 
     def references(self) -> References:
-        """The references to user objects that it has, with those of graphs in it."""
+        """Return its references to user objects, with those of graphs in it."""
         found: References = {}
         for part in self.parts():
             for each, count in part.user_objects.items():
@@ -184,13 +184,13 @@ class Graph:
 
     @property
     def has_conditions(self) -> bool:
-        """Whether a conditional node is in it."""
+        """Whether it contains a conditional node."""
         return any(
             node.kind is NodeKind.CONDITIONAL for part in self.parts() for node in part.nodes
         )
 
     def close(self) -> None:
-        """Let go of its memory; it takes the device's lock."""
+        """Release its memory; this takes the device's lock."""
         for memory in self.memory:
             memory.release()
 
@@ -205,14 +205,14 @@ class ConditionKind(Enum):
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
 class ConditionState:
-    """A handle of a condition, and the node that it is for.
+    """A condition with its handle, and its node.
 
     Attributes:
-        default: what each launch of the graph sets it to at its begin; None leaves it as it is.
-        value: what it is now.
-        kind: what its node does; None until there is one.
-        handles: of the bodies, at the place that the caller was told.
-        most_steps: how many a loop may take, of which a run of its body counts as some.
+        default: its value at the begin of each launch of the graph; None leaves it unchanged.
+        value: its present value.
+        kind: the kind of its node; None until there is one.
+        handles: the handles of the bodies, at the address that the caller received.
+        most_steps: the limit for a loop; a run of its body counts as several steps.
     """
 
     handle: int
@@ -223,19 +223,19 @@ class ConditionState:
     handles: ctypes.Array[ctypes.c_size_t] | None = None
 
     def begin(self) -> None:
-        """A launch of the graph begins."""
+        """Begin a launch of the graph."""
         if self.default is not None:
             self.value = self.default
 
     def run(self, bodies: Sequence[Callable[[], None]]) -> None:
-        """Run the bodies that the number selects."""
+        """Run the bodies that the value selects."""
         if self.kind is ConditionKind.WHILE:
             for _ in range(max(1, self.most_steps // _STEPS_OF_A_RUN)):
                 if not self.value:
                     return
                 bodies[0]()
             raise self._endless()
-        # Of an if, the second body is for where it does not hold.
+        # The second body of an if runs if the condition is 0.
         which = int(not self.value) if self.kind is ConditionKind.IF else self.value
         if which < len(bodies):
             bodies[which]()
@@ -253,7 +253,7 @@ class ConditionState:
 class Conditions:
     """The conditions of an emulator, by their handles; kernels set them.
 
-    Each lives as long as its graph, and what was made of that.
+    Each lives as long as its graph and all copies and executables of it.
     """
 
     def __init__(self) -> None:
@@ -263,12 +263,12 @@ class Conditions:
         return len(self._known)
 
     def add(self, handle: int, default: int | None, most_steps: int) -> ConditionState:
-        """A new one."""
+        """Add a condition."""
         found = self._known[handle] = ConditionState(handle, default, most_steps)
         return found
 
     def free_one(self, handle: int) -> ConditionState:
-        """One that no node has yet.
+        """Return a condition that no node uses yet.
 
         Raises:
             CallError: CUDA_ERROR_INVALID_VALUE, if there is none of this handle.
@@ -293,10 +293,10 @@ class UserObject:
     """A user object.
 
     Attributes:
-        pointer: what the destructor is called with.
+        pointer: the argument of the destructor.
         destructor: address of a `void (*)(void *)`.
-        owned: references that the caller of the driver has.
-        count: all references; with the last one the object is gone.
+        owned: the references of the driver's caller.
+        count: all references; without any the object is destroyed.
     """
 
     handle: int
@@ -306,5 +306,5 @@ class UserObject:
     count: int
 
 
-# How many references a graph, an executable or a launch has to each object.
+# The number of references of a graph, an executable or a launch to each object.
 References = dict[UserObject, int]

@@ -1,4 +1,4 @@
-"""Pinned and managed memory: ordinary memory of the host that the driver remembers.
+"""Pinned and managed memory: ordinary host memory that the driver has registered.
 
 CUDA Driver API, cuMemHostAlloc, cuMemAllocManaged, cuMemAdvise, cuMemRangeGetAttribute. Managed
 memory is everywhere at once, so advice and prefetches are stored and have no effect.
@@ -38,10 +38,10 @@ class PageAdvice:
     """The advice for a page.
 
     Attributes:
-        is_read_mostly: whether copies of it may be in several places.
-        preferred: where it would rather be.
+        is_read_mostly: whether copies of it may be in several locations.
+        preferred: the preferred location.
         accessed_by: ordinals of devices that access it, -1 for the host.
-        prefetched: where it was prefetched to last.
+        prefetched: the location of the last prefetch.
     """
 
     is_read_mostly: bool = False
@@ -53,21 +53,21 @@ class PageAdvice:
 class ManagedRanges:
     """Memory advice for the pages of one allocation, stored as ranges of equal advice.
 
-    Whoever changes it holds the emulator's lock.
+    Callers that change it hold the emulator's lock.
     """
 
     def __init__(self, nbytes: int, preferred: MemoryLocation | None) -> None:
-        # Where each part begins, in pages, and what was said of it; the last one has no pages.
+        # The first page of each part, and its advice; the last part has no pages.
         self._starts = [0, _pages(nbytes)]
         self._told = [PageAdvice(preferred=preferred)]
 
     def change(self, offset: int, nbytes: int, change: Callable[[PageAdvice], PageAdvice]) -> None:
-        """Say something of bytes, which is said of their pages."""
+        """Change the advice for bytes, which applies to their pages."""
         first, end = self._cut(offset // _PAGE), self._cut(_pages(offset + nbytes))
         self._told[first:end] = [change(each) for each in self._told[first:end]]
 
     def _cut(self, page: int) -> int:
-        """Let a part begin at a page; which one that is."""
+        """Split a part at a page; return the index of the part that begins there."""
         for at, start in enumerate(self._starts):
             if start == page:
                 return at
@@ -78,7 +78,7 @@ class ManagedRanges:
         return len(self._told)
 
     def of(self, offset: int, nbytes: int) -> list[PageAdvice]:
-        """All that was said of some bytes."""
+        """Return all advice for some bytes."""
         first, end = offset // _PAGE, _pages(offset + nbytes)
         bounds = zip(self._starts, self._starts[1:], strict=False)
         return [
@@ -97,12 +97,12 @@ class HostPiece:
     """A page-locked or managed allocation: `nbytes` at `address`, made in context `context`.
 
     Attributes:
-        flags: with which it was made.
+        flags: the flags of its allocation.
         is_registered: whether it is the caller's own memory, which was page-locked afterwards.
-        pages, view: what keeps it, where it is not the caller's.
-        written: which bytes were written, where that is checked.
-        pool: that it was taken from.
-        told: what was said of its parts, of managed memory.
+        pages, view: keep it alive, unless it is the caller's.
+        written: which bytes were written, if that is checked.
+        pool: the pool that it was allocated from.
+        told: the advice for its parts, if it is managed memory.
     """
 
     address: int
@@ -121,11 +121,11 @@ class HostPiece:
 
     @property
     def kind(self) -> str:
-        """What it is, in words."""
+        """Its kind in words."""
         return "managed memory" if self.managed else "page-locked host memory"
 
     def is_open_to(self, ordinal: int) -> bool:
-        """Whether kernels of a device reach it: by default a pool's page-locked memory is not."""
+        """Return whether a device's kernels can access it; a pool decides about its own memory."""
         return self.managed or self.pool is None or ordinal in self.pool.peers
 
 
@@ -134,8 +134,8 @@ class HostRange:
     """Host memory that an operation uses.
 
     Attributes:
-        piece: the allocation that it lies in, which lives until then; None of ordinary memory.
-        is_watched: whether the host is to keep its hands off it until then.
+        piece: the allocation that it lies in, kept alive until then; None for ordinary memory.
+        is_watched: whether the host must not access it until then.
     """
 
     address: int
@@ -145,14 +145,14 @@ class HostRange:
     is_watched: bool = True
 
     def overlaps(self, other: HostRange) -> bool:
-        """Whether they have a byte in common."""
+        """Return whether they have a byte in common."""
         return self.address < other.address + other.nbytes and (
             other.address < self.address + self.nbytes
         )
 
     @property
     def contents(self) -> str:
-        """The present content of the memory, and the numbers that its first bytes read as."""
+        """Describe the present content of the memory, with its first bytes as numbers."""
         data = ctypes.string_at(self.address, min(self.nbytes, _LARGEST_NUMBER))
         numbers = [
             f"{struct.unpack_from(code, data)[0]:{form}} as {name}"
@@ -176,13 +176,13 @@ class HostRange:
 class HostMemory:
     """The live allocations of cuMemHostAlloc and cuMemAllocManaged, by address.
 
-    What changes it holds the emulator's lock. Look-ups take no lock, as kernels make them
-    under the lock of their device: `_starts` is replaced and never changed.
+    Changes hold the emulator's lock. Look-ups take no lock, as kernels make them under the lock of
+    their device: `_starts` is replaced and never changed.
 
     Attributes:
         pieces: the allocations by address.
         has_patterns: whether fresh memory holds a pattern.
-        has_flags: whether it is kept which of it was written.
+        has_flags: whether written bytes are recorded.
     """
 
     def __init__(self) -> None:
@@ -203,10 +203,10 @@ class HostMemory:
         flags: int = 0,
         pool: Pool | None = None,
     ) -> HostPiece:
-        """Whole pages that hold `nbytes`, zeroed or with a pattern.
+        """Allocate whole pages that hold `nbytes`, zeroed or with a pattern.
 
         Raises:
-            OSError, ValueError, OverflowError: the host has not that much.
+            OSError, ValueError, OverflowError: the host has not enough memory.
         """
         pages = mmap.mmap(-1, nbytes)
         view = (ctypes.c_char * nbytes).from_buffer(pages)
@@ -227,7 +227,7 @@ class HostMemory:
     def register(
         self, address: int, nbytes: int, context: int, ordinal: int, flags: int
     ) -> HostPiece | None:
-        """Take memory of the caller's as page-locked; None where some of it is already."""
+        """Register memory of the caller's as page-locked; None if a part of it already is."""
         if any(
             address < piece.address + piece.nbytes and piece.address < address + nbytes
             for piece in self.pieces.values()
@@ -260,30 +260,30 @@ class HostMemory:
         self._starts = tuple(sorted(self.pieces))
 
     def of_pool(self, address: int) -> HostPiece | None:
-        """The allocation of a pool that begins at an address, unless it was freed."""
+        """Return the allocation of a pool that begins at an address, unless it was freed."""
         piece = self.pieces.get(address)
         is_there = piece is not None and piece.pool is not None and address not in self._leaving
         return piece if is_there else None
 
     def leave(self, piece: HostPiece) -> None:
-        """Memory of a pool is freed, though a stream may still use it."""
+        """Mark memory of a pool as freed, though a stream may still use it."""
         self._leaving.add(piece.address)
 
     def leave_for_good(self, piece: HostPiece) -> None:
-        """No stream uses it any more."""
+        """Free memory that no stream uses any more."""
         self._leaving.discard(piece.address)
         if self.has_patterns and piece.written is None:
             fill(piece.address, piece.nbytes, FREED)
         self._remove(piece.address)
 
     def free_of(self, context: int) -> None:
-        """Forget all that was allocated in a context."""
+        """Forget all allocations of a context."""
         for piece in list(self.pieces.values()):
             if piece.context == context:
                 self.free(piece.address, managed=piece.managed, registered=piece.is_registered)
 
     def reachable(self, address: int, ordinal: int) -> MappedHostMemory | None:
-        """The allocation that holds an address, as kernels of a device reach it: at its address."""
+        """Return the allocation that holds an address, as kernels of a device access it."""
         piece = self.find(address)
         if piece is None:
             return None
@@ -293,7 +293,7 @@ class HostMemory:
         return MappedHostMemory(piece.address, piece.nbytes, origin, piece.written, is_open=is_open)
 
     def find(self, address: int) -> HostPiece | None:
-        """The allocation that holds an address."""
+        """Return the allocation that holds an address."""
         starts = self._starts
         at = bisect_right(starts, address) - 1
         piece = self.pieces.get(starts[at]) if at >= 0 else None
@@ -303,6 +303,6 @@ class HostMemory:
 
 
 def _preferred(pool: Pool | None) -> MemoryLocation | None:
-    """Where memory of a pool would rather be."""
+    """Return the preferred location of a pool's memory."""
     place = None if pool is None else pool.place
     return MemoryLocation(place.kind, place.number) if place is not None and place.kind else None

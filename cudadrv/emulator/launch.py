@@ -1,7 +1,7 @@
-"""One launch: the driver's checks of it, its parameters, and how it runs.
+"""One launch: the driver's checks of it, its parameters, and its execution.
 
 CUDA Driver API, "Execution Control". The codes were measured with driver 580 on an H100. A launch
-that passed the checks runs under the locks of its devices; a fault of it becomes a CUresult.
+that passed the checks runs under the locks of its devices; its fault becomes a CUresult.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _T = TypeVar("_T")
 _CODES: Final[tuple[tuple[type[EmulationFault], CUresult], ...]] = (
     (Misaligned, CUresult.CUDA_ERROR_MISALIGNED_ADDRESS),
     (OutOfBounds, CUresult.CUDA_ERROR_ILLEGAL_ADDRESS),
-    # A GPU hangs in these until its watchdog ends the kernel.
+    # A GPU hangs here until its watchdog ends the kernel.
     (Deadlock, CUresult.CUDA_ERROR_LAUNCH_TIMEOUT),
     (Runaway, CUresult.CUDA_ERROR_LAUNCH_TIMEOUT),
     (StackOverflow, CUresult.CUDA_ERROR_HARDWARE_STACK_ERROR),
@@ -84,11 +84,11 @@ class KernelCall:
 
 
 class ShownParameters:
-    """The parameters of a kernel where a caller finds them, as `kernelParams` of a launch.
+    """The parameters of a kernel at stable addresses, as `kernelParams` of a launch.
 
     Attributes:
-        launch: what they are of.
-        pointers: one to each parameter.
+        launch: the launch of the parameters.
+        pointers: a pointer to each parameter.
     """
 
     def __init__(self, launch: KernelCall) -> None:
@@ -102,10 +102,10 @@ class ShownParameters:
 
 
 def check(function: KernelFunction, shape: Shape, device: DeviceState) -> None:
-    """Refuse a launch that the driver would refuse.
+    """Reject a launch that the driver would reject.
 
     Raises:
-        CallError: with the driver's code, and what is wrong.
+        CallError: with the driver's code and the reason.
     """
     if shape in function.approved:
         return
@@ -198,10 +198,10 @@ def _check_cooperative(function: KernelFunction, shape: Shape, device: DeviceSta
 
 
 def read_parameters(function: KernelFunction, kernel_params: int, extra: int) -> bytes:
-    """The parameter block, copied from where the caller has it.
+    """Copy the parameter block from the caller's memory.
 
-    `kernel_params` is the address of an array of pointers, one a parameter; `extra` that of a list
-    that names one packed buffer (CU_LAUNCH_PARAM_BUFFER_POINTER).
+    `kernel_params` is the address of an array of pointers, one per parameter. `extra` is the
+    address of a list with one packed buffer (CU_LAUNCH_PARAM_BUFFER_POINTER).
 
     Raises:
         CallError: CUDA_ERROR_INVALID_VALUE, if parameters are missing.
@@ -226,7 +226,7 @@ def read_parameters(function: KernelFunction, kernel_params: int, extra: int) ->
 
 
 def _packed(function: KernelFunction, extra: int) -> bytes:
-    """The buffer that a list of `extra` names."""
+    """Return the buffer in a list of `extra`."""
     word = ctypes.sizeof(ctypes.c_size_t)
     pointer = size = 0
     while (key := ctypes.c_size_t.from_address(extra).value) != _EXTRA_END:
@@ -250,12 +250,12 @@ def _packed(function: KernelFunction, extra: int) -> bytes:
 def execute(
     function: KernelFunction, shape: Shape, parameters: bytes, device: DeviceState, limits: Limits
 ) -> None:
-    """Run a launch to its end; a fault spoils the device.
+    """Run a launch to its end; a fault breaks the device.
 
-    A device that counts adds the launch to its counters.
+    With counters, the launch is added to the device's counters.
 
     Raises:
-        CallError: with the code of what the kernel did wrong.
+        CallError: with the code of the kernel's error.
     """
     locks, memories = _reached(function, device)
 
@@ -273,9 +273,9 @@ def execute_in_turns(
     limits: Limits,
     order: LaunchOrder,
 ) -> Turns:
-    """The same in an order, turn by turn, so that others may run between them.
+    """Same in an order, turn by turn, so that others may run between them.
 
-    No lock is held between them. A launch that counts has one turn, and no order.
+    No lock is held between turns. A counted launch has one turn, and no order.
     """
     locks, memories = _reached(function, device)
     turns: Turns | None = None
@@ -298,7 +298,7 @@ def execute_in_turns(
             yield waits
             _holding(locks, turn)
     finally:
-        if waits is not None and turns is not None:  # it is given up
+        if waits is not None and turns is not None:  # the launch is abandoned
             _holding(locks, turns.close)
 
 
@@ -310,7 +310,7 @@ def _begin(
     limits: Limits,
     order: LaunchOrder,
 ) -> Turns | None:
-    """The turns of a launch; None where it counts, and so ran at once."""
+    """Return the turns of a launch; None if it is counted, and so ran at once."""
     if device.counters:
         _launch(function, shape, parameters, device, limits)
         return None
@@ -329,10 +329,10 @@ def _begin(
 def _reached(
     function: KernelFunction, device: DeviceState
 ) -> tuple[list[threading.RLock], tuple[PeerMemory, ...]]:
-    """The locks of the devices that a launch reaches, and the memories of the other ones.
+    """Return the locks of the devices that a launch accesses, and the other ones' memories.
 
     Raises:
-        CallError: the kernel is gone by now.
+        CallError: the kernel has been destroyed.
     """
     context = function.module.context
     if context.destroyed:
@@ -348,8 +348,10 @@ def _reached(
 
 
 def _holding(locks: Sequence[threading.RLock], work: Callable[[], None]) -> None:
-    """Work under all of these locks. Each has a `with` of its own, so that no interrupt and no
-    depth of calls leaves one behind."""
+    """Run work under all of these locks.
+
+    Each has a `with` of its own, so that no interrupt and no depth of calls leaves one locked.
+    """
     if not locks:
         work()
         return
@@ -358,10 +360,11 @@ def _holding(locks: Sequence[threading.RLock], work: Callable[[], None]) -> None
 
 
 def _part(device: DeviceState, memories: tuple[PeerMemory, ...], work: Callable[[], _T]) -> _T:
-    """Do a part of a launch; the locks are held.
+    """Run a part of a launch; the locks are held.
 
     Raises:
-        CallError: with the code of what the kernel did wrong, or of what broke the device before.
+        CallError: with the code of the kernel's error, or of the fault that broke the device
+            before.
     """
     device.refuse_if_broken()
     model, former = device.model, device.model.peers
@@ -377,7 +380,7 @@ def _part(device: DeviceState, memories: tuple[PeerMemory, ...], work: Callable[
     except OutOfMemory as error:
         raise CallError(CUresult.CUDA_ERROR_OUT_OF_MEMORY, str(error), error) from None
     finally:
-        model.peers = former  # what a finalizer runs in the middle of another may reach others
+        model.peers = former  # a finalizer in the middle of another launch may have other peers
 
 
 def _launch(
@@ -386,7 +389,7 @@ def _launch(
     kernel = function.kernel()
     counts: LaunchCounts | None = None
     if device.counters:
-        from ptx.emulate.count.launch_counts import LaunchCounts  # only where launches are counted
+        from ptx.emulate.count.launch_counts import LaunchCounts  # only if launches are counted
 
         counts = LaunchCounts()
     kernel.launch(
@@ -409,7 +412,7 @@ def _counted(
     function: KernelFunction, shape: Shape, device: DeviceState, lines: Mapping[Line, Counts]
 ) -> CountedLaunch:
     """Return the record of a launch that ran."""
-    from ptx.emulate.count.counts import Counts  # only where launches are counted
+    from ptx.emulate.count.counts import Counts  # only if launches are counted
 
     from .counters import CountedLaunch, Occupancy
 
@@ -444,7 +447,7 @@ def _spoil(device: DeviceState, error: EmulationFault) -> CallError:
 
 
 def _of_another_device(fault: EmulationFault, device: DeviceState) -> str:
-    """Advice for an access to memory of a device that the kernel has no access to."""
+    """Return advice for an access to another device's memory without permission."""
     if isinstance(fault, OutOfBounds):
         for other in device.others:
             found = other.memory.find(fault.address) if other.holds(fault.address) else None

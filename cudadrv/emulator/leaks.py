@@ -1,6 +1,6 @@
-"""Leaks: objects that exist at the end of a session, and where they were made.
+"""Leaks: objects that exist at the end of a session, and the calls that made them.
 
-What the library keeps for itself, as long as the driver is in use, is no leak.
+Objects that the library caches for itself, as long as the driver is in use, are not leaks.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from .host_memory import HostPiece
 
 _T = TypeVar("_T")
-# Files of the library, or functions in them, that make what nobody asked for: events for waiting,
-# pinned buffers and kernels for copies, default streams, modules and streams kept by device.
+# Files of the library, or functions in them, that make objects for the library itself: events for
+# waiting, pinned buffers and kernels for copies, default streams, modules and streams cached by
+# device.
 _LIBRARYS_OWN: Final = (
     ("driver/stream_handle.py", "take_event"),
     ("memory/staging.py", ""),
@@ -38,17 +39,17 @@ _LIBRARYS_OWN: Final = (
 )
 
 
-# Others go with their array or graph.
+# Other objects are destroyed with their array or graph.
 _OF_USERS: Final = (Owner.PLAIN, Owner.POOL, Owner.OPENED)
 
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """Something that is still there at the end of a session.
+    """An object that still exists at the end of a session.
 
     Attributes:
         what: "device memory", "stream", "event", "module" and so on.
-        nbytes: of memory, else 0.
+        nbytes: the size of memory, else 0.
         handle: its address or handle.
         made_at: the file and line of the call that made it.
     """
@@ -65,7 +66,7 @@ class Leak:
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """Where it was made."""
+        """The place of the call that made it."""
         return (host_place("made", self.made_at),)
 
     def __str__(self) -> str:
@@ -78,10 +79,10 @@ class Leak:
 
 
 class MadeAt(dict[int, _T]):
-    """A table of what there is by handle, which notes who called when something comes in.
+    """A table of objects by handle, which records the caller when an object is added.
 
     Attributes:
-        places: where each was made; None what the library made for itself.
+        places: the call that made each; None for the library's own objects.
     """
 
     def __init__(self, table: dict[int, _T]) -> None:
@@ -93,7 +94,7 @@ class MadeAt(dict[int, _T]):
         self.places[handle] = None if _is_librarys() else user_call_site()
 
     def left(self) -> Iterator[tuple[int, _T, str]]:
-        """Existing objects that the program made, in the order of their making."""
+        """Yield existing objects that the program made, in the order of their making."""
         for handle, place in self.places.copy().items():
             thing = self.get(handle)
             if thing is not None and place is not None:
@@ -101,7 +102,7 @@ class MadeAt(dict[int, _T]):
 
 
 def _is_librarys() -> bool:
-    """Whether what is made now is made for the library itself."""
+    """Return whether an object made now belongs to the library itself."""
     frame = sys._getframe(1)
     while frame.f_back is not None:
         frame = frame.f_back
@@ -118,28 +119,28 @@ class LeakWatch:
     """The tables of an emulator, watched from its beginning."""
 
     def __init__(self) -> None:
-        self._handles: list[tuple[str, MadeAt[Any]]] = []  # each of a type of its own
+        self._handles: list[tuple[str, MadeAt[Any]]] = []  # each with objects of its own type
         self._memory: list[MadeAt[Piece]] = []
         self._host: list[MadeAt[HostPiece]] = []
 
     def handles(self, what: str, table: dict[int, _T]) -> dict[int, _T]:
-        """The table, watched."""
+        """Return the table, watched."""
         watched = MadeAt(table)
         self._handles.append((what, watched))
         return watched
 
     def memory(self, pieces: dict[int, Piece]) -> dict[int, Piece]:
-        """The allocations of a device, watched."""
+        """Return the allocations of a device, watched."""
         self._memory.append(MadeAt(pieces))
         return self._memory[-1]
 
     def host_memory(self, pieces: dict[int, HostPiece]) -> dict[int, HostPiece]:
-        """The allocations of host memory, watched."""
+        """Return the allocations of host memory, watched."""
         self._host.append(MadeAt(pieces))
         return self._host[-1]
 
     def left(self) -> Iterator[Leak]:
-        """Existing objects, as leaks."""
+        """Yield existing objects as leaks."""
         for pieces in self._memory:
             for address, piece, place in pieces.left():
                 if piece.owner in _OF_USERS:

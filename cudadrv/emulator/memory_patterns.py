@@ -1,9 +1,9 @@
-"""Patterns in memory that nothing has written, or that is free.
+"""Patterns in memory that was never written, or that is free.
 
-Where there is a timeline, such memory holds no zeros, and no numbers that could be right. Where
-reads of unwritten memory are looked for, pinned and managed memory holds numbers that differ at
-every place, as the host writes there unseen: a word of eight bytes that still has its number was
-not written. That the host writes just this number is no more likely than any other.
+With a timeline, such memory holds no zeros, and no plausible numbers. If reads of unwritten memory
+are checked, pinned and managed memory holds different numbers everywhere, because writes of the
+host there are not seen. An 8-byte word that still has its number counts as unwritten. The host is
+no more likely to write this number than any other.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from numpy.typing import NDArray
 from ptx.emulate.memory.device_memory import WRITTEN, WrittenBytes
 
 FRESH: Final = 0xCD
-"""Each byte of memory that nobody has written yet."""
+"""Each byte of memory that was not written yet."""
 FREED: Final = 0xDD
 """Each byte of memory that was freed."""
-# Of one allocation; the host has that much less for each device.
+# Of one allocation; the host has that much less memory for each device.
 _MOST_BYTES: Final = 64 << 20
 MOST_BYTES: Final = 64 << 20
-"""Of one allocation; larger ones count as written."""
-_STEP: Final = np.uint64(0x9E3779B97F4A7C15)  # odd, so that no word of an allocation has its like
+"""The limit for one allocation; larger ones count as written."""
+_STEP: Final = np.uint64(0x9E3779B97F4A7C15)  # odd, so that all words of an allocation differ
 _FIRST: Final = np.uint64(0xD1B54A32D192ED03)
 _WORD: Final = 8
-_LEAST: Final = 4  # bytes behind the last word that are not written by chance
+_LEAST: Final = 4  # bytes after the last word that are not written by chance
 _ROUNDED: Final = 16  # as `MappedHostMemory` is
 
 
 def fill(address: int, nbytes: int, pattern: int) -> None:
-    """Write a pattern over host memory, or over the start of much."""
+    """Write a pattern over host memory, or over the start of a large range."""
     ctypes.memset(address, pattern, min(nbytes, _MOST_BYTES))
 
 
@@ -50,22 +50,22 @@ class PatternedBytes(WrittenBytes):
             self.mark(nbytes - rest, rest)
 
     def settle(self) -> None:
-        """Words that have changed were written."""
+        """Mark changed words as written."""
         self._settle(0, len(self._now))
 
     def settled(self, start: int, nbytes: int) -> NDArray[np.uint8]:
-        """The flags of some bytes as they are now."""
+        """Return the current flags of some bytes."""
         found = self.of(start, nbytes)
         if not found.all():
             self._settle(start // _WORD, start + nbytes)
         return found
 
     def _settle(self, first: int, end: int) -> None:
-        """From word number `first` to a byte, or a little more."""
+        """Update from word number `first` to a byte, or a little further."""
         end = min(-(-end // _WORD) * _WORD, len(self._now))
         start, whole = first * _WORD, end // _WORD * _WORD
         changed = self._now[start:end] != _pattern(first, end - start)
-        changed &= self.of(start, end - start) == 0  # what kernels wrote, they have marked
+        changed &= self.of(start, end - start) == 0  # kernels mark their writes themselves
         words = changed[: whole - start].view(np.uint64) != 0
         self.elements(_WORD)[first : whole // _WORD][words] = WRITTEN[_WORD]
         if changed[whole - start :].any():
@@ -73,7 +73,7 @@ class PatternedBytes(WrittenBytes):
 
 
 def _pattern(first: int, nbytes: int) -> NDArray[np.uint8]:
-    """That of so many bytes from word number `first` on."""
+    """Return the pattern of this many bytes from word number `first` on."""
     with np.errstate(over="ignore"):
         numbers = np.arange(first, first + -(-nbytes // _WORD), dtype=np.uint64)
         return (numbers * _STEP + _FIRST).view(np.uint8)[:nbytes]

@@ -1,6 +1,6 @@
-"""An image read, checked and loaded as a module in a context.
+"""Reads and checks an image, and loads it as a module in a context.
 
-The first module imports this file, and with it the PTX parser and the emulator's operations.
+Loading the first module imports this file, and with it the PTX parser and the operations.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ELF = b"\x7fELF"
 _FATBIN = b"\x50\xed\x55\xba"
 _LTO_IR = b"\xed\x43\x4e\x7f"
 _STRING = re.compile(r'"[^"]*"')
-_STATIC_DEFAULT = 49152  # shared memory a block may have without asking
+_STATIC_DEFAULT = 49152  # shared memory that a block may use without a setting
 # The last version of each major one that has ended (PTX ISA, "Release Notes").
 _LAST_MINORS = {1: 5, 2: 3, 3: 2, 4: 3, 5: 1, 6: 5, 7: 8, 8: 8}
 
@@ -39,7 +39,7 @@ def place_module(driver: CallRules, parsed: PtxModule, context: Context) -> Modu
     """Load a module into a context.
 
     Raises:
-        CallError: with what is wrong with it.
+        CallError: with the reason.
     """
     check_target(parsed, context.device.profile.compute_capability, driver._driver_version)
     signatures = checked_signatures(parsed)
@@ -56,7 +56,7 @@ def place_module(driver: CallRules, parsed: PtxModule, context: Context) -> Modu
 
 
 def new_function(handle: int, module: Module, signature: KernelSignature) -> KernelFunction:
-    """The function of a kernel that the module defines."""
+    """Return the function of a kernel that the module defines."""
     entry = module.program.module.functions[signature.name]
     required = (*entry.directives.get("reqnctapercluster", ()), 1, 1, 1)[:3]
     has_cluster = "reqnctapercluster" in entry.directives
@@ -70,10 +70,10 @@ def new_function(handle: int, module: Module, signature: KernelSignature) -> Ker
 
 
 def read_image(image: bytes) -> PtxModule:
-    """The module of an image.
+    """Parse the module of an image.
 
     Raises:
-        CallError: with the driver's code for an image that is no PTX, or is wrong.
+        CallError: with the driver's code for an image that is not PTX, or is wrong.
     """
     if image.startswith((_ELF, _FATBIN, _LTO_IR)):
         raise CallError(
@@ -95,7 +95,7 @@ def read_image(image: bytes) -> PtxModule:
 
 
 def _refuse_other_characters(text: str) -> None:
-    """PTX is ASCII text, its comments as well: measured with driver 580. Strings are not looked at.
+    """Reject characters outside ASCII, as driver 580 does (measured), except in strings.
 
     Raises:
         CallError: CUDA_ERROR_INVALID_PTX.
@@ -112,7 +112,7 @@ def _refuse_other_characters(text: str) -> None:
 def check_target(
     module: PtxModule, capability: tuple[int, int], driver_version: tuple[int, int]
 ) -> None:
-    """Refuse PTX that is newer than the driver, for another architecture, or beyond its own target.
+    """Reject PTX that is newer than the driver, for another architecture, or beyond its target.
 
     Raises:
         CallError: CUDA_ERROR_UNSUPPORTED_PTX_VERSION or CUDA_ERROR_INVALID_PTX.
@@ -151,7 +151,7 @@ def check_target(
 
 
 def checked_signatures(module: PtxModule) -> list[KernelSignature]:
-    """The signatures of the kernels that a module defines, if a GPU has the memory for them.
+    """Return the signatures of a module's kernels, if a GPU has the memory for them.
 
     Raises:
         CallError: CUDA_ERROR_INVALID_PTX.
@@ -168,7 +168,7 @@ def load_program(module: PtxModule, context: Context, name: str) -> Program:
     """Place the module's variables on the context's device.
 
     Raises:
-        CallError: CUDA_ERROR_OUT_OF_MEMORY, or CUDA_ERROR_INVALID_PTX for what cannot be placed.
+        CallError: CUDA_ERROR_OUT_OF_MEMORY, or CUDA_ERROR_INVALID_PTX for unplaceable variables.
     """
     try:
         with context.device.lock:

@@ -1,4 +1,4 @@
-"""The emulator's modules, libraries and kernels; `module_loading` makes them of images."""
+"""The emulator's modules, libraries and kernels; `module_loading` makes them from images."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class Shape:
 
 @dataclass(eq=False, slots=True)
 class KernelFunction:
-    """A kernel of a module, generated when its first use needs it.
+    """A kernel of a module, generated at its first use.
 
     Attributes:
-        max_dynamic: dynamic shared memory that a launch may ask for.
+        max_dynamic: dynamic shared memory that a launch may request.
         carveout: preferred share of shared memory in the L1, -1 for the default; without effect.
         cluster: required cluster shape, zeros if no shape is required.
         approved: launch shapes that passed the checks.
@@ -74,12 +74,12 @@ class KernelFunction:
         return self.module.program.module.functions[self.name].directives
 
     def kernel(self) -> EmulatedKernel:
-        """The kernel, ready to run.
+        """Return the kernel, ready to run.
 
         Raises:
-            CallError: CUDA_ERROR_NOT_SUPPORTED with the opcode and its line, if it uses an
-                instruction that the emulator does not know; CUDA_ERROR_INVALID_PTX if it is
-                wrong, or names what its module does not define.
+            CallError: CUDA_ERROR_NOT_SUPPORTED with the opcode and its line, for an unsupported
+                instruction; CUDA_ERROR_INVALID_PTX if it is wrong, or refers to symbols that its
+                module does not define.
         """
         kernel = self._kernel
         if kernel is None:
@@ -103,14 +103,14 @@ class Module:
     functions: dict[str, KernelFunction] = field(default_factory=dict)
 
     def close(self) -> None:
-        """Free its variables; its functions are dead from now on."""
+        """Free its variables; its functions are invalid from now on."""
         for function in list(self.functions.values()):
             function.closed = True
         with self.context.device.lock:
             self.context.device.run_alone(self.program.close)
 
     def variable(self, name: bytes) -> tuple[int, int]:
-        """Address and size of a variable.
+        """Return address and size of a variable.
 
         Raises:
             CallError: CUDA_ERROR_NOT_FOUND, if there is none of this name.
@@ -124,16 +124,16 @@ class Module:
         return found
 
     def holds(self, address: int) -> bool:
-        """Whether a variable of the module starts at an address."""
+        """Return whether a variable of the module starts at an address."""
         return any(start == address for start, _ in self.program.globals.values())
 
 
 @dataclass(eq=False, slots=True)
 class LibraryKernel:
-    """A kernel of a library, which is a function in each context.
+    """A kernel of a library, which is a separate function in each context.
 
     Attributes:
-        attributes: what was set, by device and attribute, for the functions that are made later.
+        attributes: the attributes that were set, by device and number, for functions made later.
     """
 
     handle: int
@@ -148,7 +148,7 @@ class Library:
 
     Attributes:
         kernels: by name.
-        modules: what it is in each context that has needed it.
+        modules: its module in each context that has needed it.
     """
 
     handle: int
@@ -159,7 +159,7 @@ class Library:
 
 @dataclass(eq=False, slots=True)
 class PendingLink:
-    """A link under way: its options, its inputs by name, and what came of it."""
+    """A link under way: its options, its inputs by name, and its results."""
 
     options: Mapping[int, object] = field(default_factory=dict)
     inputs: list[tuple[str, str]] = field(default_factory=list)
@@ -167,7 +167,7 @@ class PendingLink:
 
 
 def newest_ptx(toolkit: tuple[int, int]) -> tuple[int, int]:
-    """The PTX ISA of a CUDA release: 13.x has 9.x; 12.9 has 8.8 (PTX ISA, "Release Notes")."""
+    """Return the PTX ISA of a CUDA release: 13.x has 9.x; 12.9 has 8.8 ("Release Notes")."""
     major, minor = toolkit
     if major >= 13:
         return major - 4, minor
@@ -176,7 +176,7 @@ def newest_ptx(toolkit: tuple[int, int]) -> tuple[int, int]:
 
 
 _WARP = 32
-_REGISTERS_AT_ONCE = 256  # a warp's registers are taken in these pieces
+_REGISTERS_AT_ONCE = 256  # a warp's registers are allocated in these units
 _WARPS_AT_ONCE = 4
 _SHARED_AT_ONCE = 128
 _MOST_REGISTERS: Final = 255
@@ -196,7 +196,7 @@ def _up(value: int, step: int) -> int:
 
 
 def most_registers(attributes: Mapping[int, int], threads: int, blocks: int) -> int:
-    """Registers a thread with which `blocks` blocks of `threads` threads fit a multiprocessor."""
+    """Return registers per thread with which `blocks` blocks of `threads` fit a multiprocessor."""
     block = attributes[int(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK)]
     shared = attributes[
         int(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR)
@@ -210,9 +210,9 @@ def most_registers(attributes: Mapping[int, int], threads: int, blocks: int) -> 
 def blocks_per_sm(
     attributes: Mapping[int, int], threads: int, registers: int, shared_bytes: int
 ) -> int:
-    """Blocks of `threads` threads that a multiprocessor holds at once, 0 if not one.
+    """Return how many blocks of `threads` threads a multiprocessor holds at once.
 
-    `registers` is of a thread; `shared_bytes` static and dynamic shared memory of a block.
+    `registers` is per thread; `shared_bytes` static and dynamic shared memory of a block.
     """
 
     def attribute(which: CUdevice_attribute) -> int:
@@ -256,9 +256,9 @@ def resident_blocks(
 
 
 def registers_of(function: KernelFunction, device: DeviceState) -> int:
-    """Registers a thread: the estimate, as far as the kernel's own limits allow.
+    """Return registers per thread: the estimate, within the kernel's own limits.
 
-    These are `__maxnreg__`, and that the blocks which `__launch_bounds__` asks for fit, else one of
+    These are `__maxnreg__`, and that the blocks requested by `__launch_bounds__` fit, else one of
     the largest size (PTX ISA, "Performance-Tuning Directives").
     """
     directives = function.directives
@@ -270,7 +270,7 @@ def registers_of(function: KernelFunction, device: DeviceState) -> int:
 
 
 def attribute_of(function: KernelFunction, number: int) -> int:
-    """The value of a function attribute; registers are an estimate.
+    """Return the value of a function attribute; registers are an estimate.
 
     Raises:
         CallError: there is no such attribute.
@@ -307,7 +307,7 @@ def attribute_of(function: KernelFunction, number: int) -> int:
 
 
 def set_attribute(function: KernelFunction, number: int, value: int) -> None:
-    """Set what can be set: the dynamic shared memory limit is what a launch may use.
+    """Set a settable attribute: the dynamic shared memory limit restricts launches.
 
     Raises:
         CallError: the attribute cannot be set, or not to this value.
@@ -335,7 +335,7 @@ def set_attribute(function: KernelFunction, number: int, value: int) -> None:
 
 
 def parameter_of(function: KernelFunction, index: int) -> tuple[int, int]:
-    """Offset and size of a parameter.
+    """Return offset and size of a parameter.
 
     Raises:
         CallError: the kernel has fewer.

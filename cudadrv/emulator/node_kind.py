@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ptx.emulate.exec.order.ordered_launch import Turns
 
 Run = Callable[[], "Turns | None"]
-"""What an operation does: at once, or turn by turn where it gives the turns."""
+"""The function of an operation: runs at once, or turn by turn if it returns turns."""
 
 
 class NodeKind(Enum):
@@ -27,5 +27,5 @@ class NodeKind(Enum):
     ALLOC = "memory allocation"
     FREE = "memory free"
     CONDITIONAL = "conditional node"
-    # No node: what the queues of streams have beside them.
+    # Not nodes: further kinds of operations in the queues of streams.
     LAUNCH = "graph launch"

@@ -1,4 +1,4 @@
-"""Memory pools of devices and of the host: their accounts, and what device memory is taken for.
+"""Memory pools of devices and of the host: their byte counts, and those of device memory.
 
 CUDA Driver API, "Stream Ordered Memory Allocator", cuMemPoolCreate, cuMemSetMemPool. Pure
 arithmetic; the bytes themselves are in the device's memory.
@@ -19,19 +19,19 @@ DEVICE: Final = int(CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE)
 HOST: Final = int(CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST)
 HOST_NUMA: Final = int(CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST_NUMA)
 HOST_NUMA_CURRENT: Final = 4  # CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT
-CHUNK = 32 << 20  # a pool takes and gives back memory in pieces of this size
+CHUNK = 32 << 20  # a pool allocates and frees memory in pieces of this size
 _PAGE: Final = 4096
-_ENDLESS: Final = 1 << 62  # bytes: that the host has no more, its allocator says
+_ENDLESS: Final = 1 << 62  # bytes: the host's allocator reports when memory is exhausted
 
 
 @dataclass(frozen=True, slots=True)
 class PoolPlace:
-    """Where the memory of a pool is, and of what kind it is.
+    """The location of a pool's memory, and its kind.
 
     Attributes:
         kind: a number of CUmemLocationType.
-        number: of the device or the NUMA node; 0 where there is none.
-        is_managed: whether it moves; then the place is where it would rather be.
+        number: of the device or the NUMA node; 0 if there is none.
+        is_managed: whether it migrates; then the location is the preferred one.
     """
 
     kind: int
@@ -50,19 +50,19 @@ class Pool:
     Attributes:
         handle: its number.
         most: bytes that it may reserve, rounded up to chunks (driver 580 does so); 0 is no limit.
-        is_open: whether it was not destroyed; what it gave lives on.
+        is_open: whether it was not destroyed; its memory outlives it.
         threshold: bytes that a synchronisation leaves reserved.
-        used: bytes asked for and not freed.
+        used: bytes allocated and not freed.
         held: the same, with the rounding of the allocator.
-        reserved: bytes taken from the device, used or not.
-        used_high, reserved_high: the most since they were reset.
-        reuse: the three reuse policies, by attribute number; kept, and without effect here.
-        peers: ordinals of the other devices that may access its memory; of a pool of host memory
-            those of all that may.
-        file: where its memory is, if other processes may have it: as far from the beginning as its
-            addresses are from that of the device.
-        is_foreign: whether it is another process's, and gives no memory here.
-        place: where its memory is, if that is not a device's own.
+        reserved: bytes allocated from the device, used or not.
+        used_high, reserved_high: the highest values since they were reset.
+        reuse: the three reuse policies, by attribute number; stored without effect.
+        peers: ordinals of the other devices that may access its memory; for a pool of host memory,
+            of all devices that may.
+        file: the file of its memory, if other processes may open it: an offset there equals the
+            address's offset in the device.
+        is_foreign: whether it belongs to another process, and allocates no memory here.
+        place: the place of its memory, unless it is a device's own.
     """
 
     handle: int
@@ -86,9 +86,9 @@ class Pool:
         return self.reserved - self.held
 
     def growth(self, held: int, available: int) -> int | None:
-        """Bytes to reserve for an allocation that holds `held`; None if `available` is too little.
+        """Return bytes to reserve for an allocation of `held`; None if `available` is too little.
 
-        A whole number of chunks where they fit, else just what is needed.
+        A multiple of the chunk size if it fits, else just the bytes needed.
         """
         if self.most:
             available = min(available, _in_chunks(self.most) - self.reserved)
@@ -99,7 +99,7 @@ class Pool:
         return whole if whole <= available else (missing if missing <= available else None)
 
     def take(self, nbytes: int, held: int, growth: int) -> None:
-        """Account for an allocation."""
+        """Count an allocation."""
         self.used += nbytes
         self.held += held
         self.reserved += growth
@@ -107,12 +107,12 @@ class Pool:
         self.reserved_high = max(self.reserved_high, self.reserved)
 
     def give(self, nbytes: int, held: int) -> None:
-        """Account for a free: the memory stays reserved."""
+        """Count a free: the memory stays reserved."""
         self.used -= nbytes
         self.held -= held
 
     def trim(self, keep: int) -> None:
-        """Give back what is not used, down to `keep` bytes (cuMemPoolTrimTo)."""
+        """Release unused memory, down to `keep` bytes (cuMemPoolTrimTo)."""
         self.reserved = min(self.reserved, _in_chunks(max(self.held, keep)))
 
     def synchronised(self) -> None:
@@ -122,7 +122,7 @@ class Pool:
 
 
 class HostPools:
-    """The pools of host memory by handle; whoever changes one holds the emulator's lock.
+    """The pools of host memory by handle; callers that change one hold the emulator's lock.
 
     Attributes:
         by_handle: also the destroyed ones while their memory is in use.
@@ -135,20 +135,20 @@ class HostPools:
         self._in_use: dict[PoolPlace, Pool] = {}
 
     def made(self, place: PoolPlace, most: int = 0) -> Pool:
-        """A new pool."""
+        """Make a pool."""
         pool = Pool(next(self._handles), most, place=place)
         self.by_handle[pool.handle] = pool
         return pool
 
     def default(self, place: PoolPlace) -> Pool:
-        """The pool that a place has from the beginning."""
+        """Return the default pool of a place."""
         found = self._defaults.get(place)
         if found is None:
             found = self._defaults[place] = self.made(place)
         return found
 
     def in_use(self, place: PoolPlace) -> Pool:
-        """The pool that was chosen for a place, or the default one."""
+        """Return the pool that was chosen for a place, or the default one."""
         return self._in_use.get(place) or self.default(place)
 
     def use(self, place: PoolPlace, pool: Pool) -> None:
@@ -156,11 +156,11 @@ class HostPools:
         self._in_use[place] = pool
 
     def is_default(self, pool: Pool) -> bool:
-        """Whether a place has it from the beginning."""
+        """Return whether it is a place's default pool."""
         return pool in self._defaults.values()
 
     def take(self, pool: Pool, nbytes: int) -> bool:
-        """Account for an allocation; False where the pool may not have as much."""
+        """Count an allocation; False if the pool's limit is exceeded."""
         held = _held(nbytes)
         growth = pool.growth(held, _ENDLESS)
         if growth is None:
@@ -169,13 +169,13 @@ class HostPools:
         return True
 
     def give(self, pool: Pool, nbytes: int) -> None:
-        """Account for a free; the last one of a destroyed pool ends it."""
+        """Count a free; the last one of a destroyed pool removes it."""
         pool.give(nbytes, _held(nbytes))
         if not pool.is_open:
             self._drop(pool)
 
     def destroy(self, pool: Pool) -> None:
-        """Take a pool away; what it gave lives on."""
+        """Destroy a pool; its memory outlives it."""
         pool.is_open = False
         for place, chosen in self._in_use.copy().items():
             if chosen is pool:
@@ -194,16 +194,16 @@ class HostPools:
 
 
 def _held(nbytes: int) -> int:
-    """Bytes with the rounding to pages."""
+    """Return bytes rounded up to pages."""
     return -(-nbytes // _PAGE) * _PAGE
 
 
 class DeviceAccount:
-    """How many bytes of a device are in use, and for what; whoever asks holds the device's lock.
+    """The bytes of a device in use, by purpose; callers hold the device's lock.
 
     Attributes:
         pools: those of the device by handle, also destroyed ones while their memory is in use.
-        limit: bytes that may be in use, where a test set fewer than there are.
+        limit: bytes that may be in use, if a test set a smaller number.
     """
 
     def __init__(self, memory: DeviceMemory, total: int, own: Pool) -> None:
@@ -219,7 +219,7 @@ class DeviceAccount:
 
     @property
     def free_bytes(self) -> int:
-        """Bytes that neither an allocation nor a pool's reserve takes."""
+        """Bytes that neither an allocation nor a pool's reserve uses."""
         return max(0, self.capacity - self._memory.used_bytes - self._slack)
 
     @property
@@ -228,11 +228,11 @@ class DeviceAccount:
         return sum(pool.slack for pool in self.pools.values())
 
     def take(self, nbytes: int, held: int, pool: Pool | None) -> bool:
-        """Account for `held` bytes, already allocated; False if they do not fit beside the rest."""
+        """Count `held` bytes, already allocated; False if they exceed the capacity."""
         left = self.capacity - (self._memory.used_bytes - held) - self._slack
         growth = None if pool is None else pool.growth(held, left)
         if growth is None and held > left:
-            # The driver takes the unused reserves of others before it gives up.
+            # The driver frees the unused reserves of others before it reports failure.
             for other in self.pools.values():
                 if other is not pool:
                     left += other.slack
@@ -247,14 +247,14 @@ class DeviceAccount:
         return True
 
     def give(self, nbytes: int, held: int, pool: Pool | None) -> None:
-        """Account for a free; the last one of a destroyed pool ends it."""
+        """Count a free; the last one of a destroyed pool removes it."""
         if pool is not None:
             pool.give(nbytes, held)
             if not pool.is_open:
                 self._drop(pool)
 
     def destroy(self, pool: Pool) -> None:
-        """Take a pool away, with what it reserves; what it gave lives on."""
+        """Destroy a pool, with its unused reserve; its memory outlives it."""
         pool.is_open = False
         self._drop(pool)
 
@@ -266,7 +266,7 @@ class DeviceAccount:
                 pool.file.close()
 
     def refusal(self, nbytes: int, ordinal: int) -> str:
-        """Why so much cannot be had."""
+        """Return the reason why an allocation fails."""
         return (
             f"out of memory: {nbytes} bytes asked for on device {ordinal}, "
             f"{self.free_bytes} of {self._total} bytes are free"
@@ -275,7 +275,7 @@ class DeviceAccount:
 
 
 class Location(Protocol):
-    """The fields of a CUmemLocation that are read."""
+    """The used fields of a CUmemLocation."""
 
     @property
     def type(self) -> int:
@@ -283,11 +283,11 @@ class Location(Protocol):
 
     @property
     def id(self) -> int:
-        """Of the device or the NUMA node."""
+        """The number of the device or the NUMA node."""
 
 
 class PoolProperties(Protocol):
-    """The fields of a CUmemPoolProps that are read."""
+    """The used fields of a CUmemPoolProps."""
 
     @property
     def allocType(self) -> int:
@@ -295,11 +295,11 @@ class PoolProperties(Protocol):
 
     @property
     def handleTypes(self) -> int:
-        """How other processes may have it."""
+        """The kind of handle for other processes."""
 
     @property
     def location(self) -> Location:
-        """Where its memory is."""
+        """The location of its memory."""
 
     @property
     def maxSize(self) -> int:

@@ -1,4 +1,4 @@
-"""The devices that can be emulated: any, by `EmulatedDevice`, and the profiles of real ones.
+"""Devices to emulate: any, by `EmulatedDevice`, and the profiles of real ones.
 
 CUDA Programming Guide, "Compute Capabilities", has the limits of each compute capability.
 """
@@ -26,7 +26,7 @@ class ArchitectureLimits:
 
     Attributes:
         double_ratio: single-precision throughput over double-precision throughput.
-        reserved_shared: shared memory of each block that the system takes.
+        reserved_shared: shared memory of each block that the system reserves.
         max_cluster: largest portable cluster, in blocks; 0 without clusters.
     """
 
@@ -75,23 +75,23 @@ _GIB = 1 << 30
 MAX_TOTAL_MEMORY = 1 << 40  # an emulated device's part of the address space
 MAX_DEVICES = 64
 _GRANULE = 4096
-# The driver answers for them with a C int.
+# The driver returns them as a C int.
 _BOUNDED = ("clock_khz", "memory_clock_khz", "memory_bus_bits", "l2_bytes", "copy_engines")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmulatedDevice:
-    """A device to emulate. The default is a small device of Hopper's architecture.
+    """A device to emulate. The default is a small device of the Hopper architecture.
 
     The limits of blocks, threads, registers and shared memory follow from the compute capability;
     `attributes` replaces any of them, or any other attribute, one by one.
 
     Attributes:
-        total_memory: bytes, a multiple of 4,096, at most 1 TiB. The process commits what is
-            written; on Windows all of it, so the default there is 1 GiB.
-        clock_khz, memory_clock_khz, memory_bus_bits, l2_bytes: as the attributes give them.
-        peer_access: whether it reaches, and is reached by, the memory of the other devices.
-        attributes: values that replace those of the profile.
+        total_memory: bytes, a multiple of 4,096, at most 1 TiB. The process commits written memory;
+            on Windows all of it, so the default there is 1 GiB.
+        clock_khz, memory_clock_khz, memory_bus_bits, l2_bytes: in the units of the attributes.
+        peer_access: whether it and the other devices can access each other's memory.
+        attributes: values that override those of the profile.
 
     Raises:
         ValueError: the compute capability is unknown, or a number is out of range.
@@ -148,7 +148,7 @@ class EmulatedDevice:
 
     @property
     def architecture(self) -> ArchitectureLimits:
-        """The limits that the compute capability brings."""
+        """The limits of the compute capability."""
         return ARCHITECTURES[self.compute_capability]
 
 
@@ -260,18 +260,18 @@ PROFILES: Mapping[str, EmulatedDevice] = MappingProxyType(
 def given_devices(
     devices: int | Sequence[EmulatedDevice], make: Callable[[], EmulatedDevice]
 ) -> Sequence[EmulatedDevice]:
-    """The devices, or so many alike.
+    """Return the given devices, or this number of default ones.
 
     Raises:
-        ArgumentTypeError: they are neither.
-        ArgumentValueError: there cannot be so many.
+        ArgumentTypeError: the argument is neither.
+        ArgumentValueError: the number is out of range.
     """
     if hasattr(devices, "__index__"):
         return (make(),) * border.whole("an emulator's devices", devices, most=MAX_DEVICES)
     return border.several("an emulator's devices", devices, EmulatedDevice)
 
 
-# Alike on all devices of the profiles; read on an H100 with driver 580.
+# The same on all devices of the profiles; read on an H100 with driver 580.
 _COMMON = {
     "MAX_THREADS_PER_BLOCK": 1024,
     "MAX_BLOCK_DIM_X": 1024,
@@ -351,12 +351,12 @@ _COMMON = {
     "HOST_MEMORY_POOLS_SUPPORTED": 1,
     "NUMA_ID": -1,
 }
-# The value is 0 for what the emulator does not have: pageable memory in kernels, multicast, RDMA.
-# So it is for every attribute not listed.
+# The value is 0 for features that the emulator does not have: pageable memory in kernels,
+# multicast, RDMA. The same holds for every attribute not listed.
 
 
 def device_attributes(device: EmulatedDevice, ordinal: int) -> dict[int, int]:
-    """Value by number of every attribute that the installed binding knows."""
+    """Return the value by number of every attribute that the installed binding knows."""
     limits = device.architecture
     major, minor = device.compute_capability
     own = {

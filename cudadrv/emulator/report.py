@@ -25,7 +25,7 @@ _RULES: Final = {
 
 
 def still_queued(queued: Sequence[str], when: str) -> str:
-    """Return the lines of `Emulator.queued`, for an error that a missing wait may explain, or "".
+    """Return `Emulator.queued` as lines for an error that a missing wait may explain, or "".
 
     Copies to the host come first, as their destinations look like wrong values.
     """
@@ -39,7 +39,7 @@ def still_queued(queued: Sequence[str], when: str) -> str:
 
 
 def as_json(found: Found) -> Json:
-    """All of a finding's fields, its text and its places, in one form for every check."""
+    """Return a finding's fields, text and places, in one form for every check."""
     own = dataclasses.asdict(found)
     return {
         **own,

@@ -1,8 +1,8 @@
-"""Files in memory that processes of one host share, and the pages of devices that lie in them.
+"""Files in memory that processes of one host share, and device pages in them.
 
-A `SharedFile` has no name in any folder: another process of the same user is given its descriptor,
-or opens it by the number that it has in the process that made it (proc(5), /proc/PID/fd). So it is
-gone when the last process that has it open or mapped has closed it or has ended, however it ended.
+A `SharedFile` has no name in any folder. Another process of the same user receives its descriptor,
+or opens it by its number in the process that made it (proc(5), /proc/PID/fd). So the system frees
+it when the last process that has it open or mapped has closed it or has ended, however it ended.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _MADV_REMOVE: Final = 9  # Linux; named in mmap only there
 
 @dataclass(frozen=True, slots=True)
 class FileName:
-    """The name of a file, so that another file is not taken for it.
+    """The name of a file, to distinguish it from others.
 
     Attributes:
-        kind: what it is for: "pool", "memory", "mapped" or "event".
-        token: no other file has it.
-        device: the UUID of the device that it is of.
+        kind: its purpose: "pool", "memory", "mapped" or "event".
+        token: unique among files.
+        device: the UUID of its device.
     """
 
     kind: str
@@ -52,12 +52,12 @@ class FileName:
 
     @classmethod
     def new(cls, kind: str, device: bytes) -> FileName:
-        """A name that no other file has."""
+        """Return a name unique among files."""
         return cls(kind, os.urandom(16), device)
 
     @classmethod
     def read(cls, link: str) -> FileName | None:
-        """The name of what a link of /proc points to; None where it is no such file."""
+        """Return the name of the target of a link of /proc; None if it is no such file."""
         found = _NAME.match(link)
         if found is None:
             return None
@@ -72,7 +72,7 @@ class SharedFile:
     """An open file.
 
     Attributes:
-        name: what it is called.
+        name: its name.
         number: its descriptor in this process; -1 once it is closed.
     """
 
@@ -82,10 +82,10 @@ class SharedFile:
 
     @classmethod
     def made(cls, kind: str, device: bytes, nbytes: int = 0) -> SharedFile:
-        """A new file, whose pages are there when they are first written.
+        """Make a file, whose pages are allocated at their first write.
 
         Raises:
-            OSError: the system has no more files.
+            OSError: the system cannot make more files.
         """
         name = FileName.new(kind, device)
         self = cls(name, os.memfd_create(str(name)))
@@ -94,12 +94,12 @@ class SharedFile:
 
     @classmethod
     def of_descriptor(cls, number: int, kind: str) -> SharedFile | None:
-        """The file of a descriptor, which stays its owner's; None if it is no such file."""
+        """Return the file of a descriptor, which its owner keeps; None if it is no such file."""
         return cls._opened(f"/proc/self/fd/{number}", kind)
 
     @classmethod
     def of_process(cls, process: int, number: int, kind: str, token: bytes) -> SharedFile | None:
-        """A file of another process; None if that has ended or closed it."""
+        """Open a file of another process; None if that has ended or closed it."""
         found = cls._opened(f"/proc/{process}/fd/{number}", kind)
         return found if found is not None and found.name.token == token else None
 
@@ -109,7 +109,7 @@ class SharedFile:
             number = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         except OSError:
             return None
-        # The name of what was opened: another file may have had the number since.
+        # The name of the opened file: another file may have got the number since.
         name = FileName.read(os.readlink(f"/proc/self/fd/{number}"))
         if name is None or name.kind != kind:
             os.close(number)
@@ -118,15 +118,15 @@ class SharedFile:
 
     @property
     def nbytes(self) -> int:
-        """Its size."""
+        """The size."""
         return os.fstat(self.number).st_size
 
     def duplicate(self) -> int:
-        """One more descriptor, which is the caller's."""
+        """Return another descriptor, which the caller owns."""
         return os.dup(self.number)
 
     def close(self) -> None:
-        """Close it here; what is mapped stays. Idempotent."""
+        """Close it here; mapped pages stay. Idempotent."""
         number, self.number = self.number, -1
         if number >= 0:
             os.close(number)
@@ -136,14 +136,14 @@ class SharedFile:
 
 
 class SharedPages:
-    """The pages of one device that lie in files. Who calls holds the device's lock.
+    """The pages of one device that lie in files. Callers hold the device's lock.
 
-    Memory of a pool that is shared has pages of its own. What is shared later, once it was
-    allocated, may have a page together with others: so all such memory is in one file, where it is
-    as far from the beginning as from that of the device, and its pages stay there.
+    Memory of a shared pool has pages of its own. Memory that is shared after its allocation may
+    have a page in common with other memory. So all such memory is in one file, at the same offset
+    from the beginning as in the device, and its pages stay there.
 
     Attributes:
-        file: what was shared later; None before there is any.
+        file: memory that was shared after its allocation; None before the first.
     """
 
     def __init__(self, memory: DeviceMemory) -> None:
@@ -152,10 +152,10 @@ class SharedPages:
         self._is_in_file: NDArray[np.bool_] = np.zeros(0, np.bool_)
 
     def share(self, address: int, nbytes: int, device: bytes) -> tuple[SharedFile, int]:
-        """Let other processes have an allocation; gives the file, and where it is there.
+        """Share an allocation with other processes; return the file and the offset there.
 
         Raises:
-            OSError: the system refused.
+            OSError: the system reported an error.
         """
         memory, at = self._memory, address - self._memory.base
         if self.file is None:
@@ -170,16 +170,16 @@ class SharedPages:
         return self.file, at
 
     def _move(self, first: int, end: int, file: SharedFile) -> None:
-        """Let some pages be those of the file, with what is in them.
+        """Move some pages to the file, with their contents.
 
-        Few at once, as they are there twice meanwhile.
+        A few at once, as they exist twice meanwhile.
         """
         outside = ~self._is_in_file[first:end]
         if not outside.any():
             return
         start, size = first * PAGE, (end - first) * PAGE
         words = self._memory.data[start : start + size].view(np.uint64).reshape(-1, PAGE // 8)
-        outside &= words.max(axis=1) != 0  # what reads as zero takes no memory
+        outside &= words.max(axis=1) != 0  # zeros use no memory
         if outside.any():
             with mmap.mmap(file.number, size, offset=start) as pages:
                 there = np.frombuffer(pages, np.uint64).reshape(words.shape)
@@ -189,21 +189,21 @@ class SharedPages:
         self._is_in_file[first:end] = True
 
     def show(self, address: int, size: int, file: SharedFile, offset: int) -> None:
-        """Let whole pages be those of a file.
+        """Map whole pages of a file.
 
         Raises:
-            OSError: the system refused.
+            OSError: the system reported an error.
         """
         show_file(self._memory, address, size, file.number, offset)
         self._forget(address, size)
 
     def hide(self, address: int, size: int) -> None:
-        """Let whole pages be the process's own; who has them elsewhere keeps what is in them."""
+        """Make whole pages private again; other processes that map them keep the contents."""
         hide_file(self._memory, address, size)
         self._forget(address, size)
 
     def _forget(self, address: int, size: int) -> None:
-        """Let the file have nothing where these pages were: what moves there next finds zeros."""
+        """Remove the contents of these pages from the file: later pages there find zeros."""
         start = address - self._memory.base
         here = self._is_in_file[start // PAGE : (start + size) // PAGE]
         if self.file is None or not here.any():
@@ -213,11 +213,11 @@ class SharedPages:
             pages.madvise(_MADV_REMOVE)
 
     def add(self, file: SharedFile, offset: int, nbytes: int, origin: str) -> int:
-        """Memory of another process, which takes addresses here and no memory; gives the address.
+        """Map another process's memory, which uses addresses but no memory; return the address.
 
         Raises:
-            OutOfMemory: there are not so many addresses in one piece.
-            OSError: the system refused.
+            OutOfMemory: there is no range of so many addresses.
+            OSError: the system reported an error.
         """
         start = offset // PAGE * PAGE
         size = whole_pages(offset + nbytes) - start
@@ -229,13 +229,13 @@ class SharedPages:
             raise
         address = where + offset - start
         self._memory.show(address, nbytes, origin)
-        self._memory.mark_written(address, nbytes)  # by whom, that process knows
+        self._memory.mark_written(address, nbytes)  # the other process has the details
         if self._memory.allocated is not None:
-            self._memory.allocated(address)  # what was done to the place before, is another's
+            self._memory.allocated(address)  # accesses at this address belong to another allocation
         return address
 
     def remove(self, address: int, nbytes: int) -> None:
-        """Have memory of another process no more."""
+        """Unmap memory of another process."""
         where = self._memory.base + (address - self._memory.base) // PAGE * PAGE
         size = whole_pages(address - where + nbytes)
         self._memory.hide(address)
@@ -247,7 +247,7 @@ def new_shared_file(kind: str, device: bytes, nbytes: int) -> SharedFile:
     """Make a file for memory or an event that other processes may open.
 
     Raises:
-        CallError: the system has none.
+        CallError: the system cannot make one.
     """
     if not CAN_SHARE:
         raise not_supported("the emulator shares memory between processes on Linux alone")

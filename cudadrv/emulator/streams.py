@@ -1,8 +1,8 @@
-"""Streams, events and captures, as the emulator keeps them.
+"""Streams, events and captures of the emulator.
 
-The timeline has the operations that are queued in a stream. A capture keeps the calls that were not
-run, in order, with their dependencies (CUDA Programming Guide, "Creating a Graph Using Stream
-Capture").
+The timeline has the operations that are queued in a stream. A capture records calls instead of
+running them, in order, with their dependencies (CUDA Programming Guide, "Creating a Graph Using
+Stream Capture").
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Stream:
     """A stream.
 
     Attributes:
-        capture: the capture it takes part in, and `tip` where it stands there.
+        capture: the capture it takes part in, and `tip` its position there.
         number: counts the streams that were used, in the timeline.
-        identity: what cuStreamGetId says, once that was asked.
-        attributes: the values that were set, by number, as the driver's 64 bytes.
+        identity: the result of cuStreamGetId, once that was called.
+        attributes: the attributes that were set, by number, as the driver's 64 bytes.
     """
 
     handle: int
@@ -62,15 +62,15 @@ class StreamCapture:
     """A capture sequence.
 
     Attributes:
-        graph: what is recorded.
-        is_into: whether that was there before.
+        graph: the graph that records.
+        is_into: whether that graph existed before.
         origin: the stream that it began in, and must end in.
         thread: identity of the thread that began it.
-        streams: all that take part.
-        nodes: what it recorded.
-        number: no other capture has it.
+        streams: all streams that take part.
+        nodes: the recorded nodes.
+        number: unique among captures.
         invalid: an error happened in it.
-        ended: it gave its graph, or was given up.
+        ended: whether it returned its graph, or was abandoned.
     """
 
     origin: Stream
@@ -96,7 +96,7 @@ class StreamCapture:
         return self.add_work(stream, Work(kind, run, memory, host))
 
     def add_work(self, stream: Stream, work: Work) -> Node:
-        """Likewise."""
+        """Record the work of an operation of a stream."""
         node = self.graph.add(work, stream.tip)
         self.nodes.append(node)
         stream.tip = frozenset({node})
@@ -104,25 +104,25 @@ class StreamCapture:
 
     @staticmethod
     def tell(stream: Stream, told: bytes) -> None:
-        """Say by what parameters the operation was made that a stream recorded last."""
+        """Store the driver's parameters of the operation that a stream recorded last."""
         for node in stream.tip:
             node.work = replace(node.work, told=told)
 
     def join(self, stream: Stream, tip: Tip) -> None:
-        """Make what follows in a stream depend on `tip`; brings in a stream from outside."""
+        """Let later operations of a stream depend on `tip`; a stream from outside joins."""
         if stream.capture is not self:
             stream.capture, stream.tip = self, frozenset()
             self.streams.add(stream)
         stream.tip = stream.tip | tip
 
     def end(self) -> None:
-        """Let go of the streams."""
+        """Release the streams."""
         self.ended = True
         for stream in self.streams:
             stream.capture, stream.tip = None, frozenset()
 
     def abandon(self) -> None:
-        """Give back what it recorded, as there will be no graph.
+        """Release the recorded objects, as there will be no graph.
 
         It takes the device's lock.
         """
@@ -133,7 +133,7 @@ class StreamCapture:
 
     @property
     def is_joined(self) -> bool:
-        """Whether the origin depends, at its end, on every node that it recorded."""
+        """Return whether the origin depends, at its end, on every recorded node."""
         found = self._ancestors(self.origin.tip)
         return all(node in found for node in self.nodes)
 

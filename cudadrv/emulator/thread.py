@@ -1,4 +1,4 @@
-"""The driver's state of a thread: contexts, deferred calls, calls of functions of the host."""
+"""The driver's state of a thread: contexts, deferred calls, calls of host functions."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _HostFunction: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class CallingThread(threading.local):
-    """A thread's contexts, its last failed call, and what it has put off.
+    """A thread's contexts, its last failed call, and its deferred calls.
 
-    It has no `__init__`: a collection in there would call the driver, and find half of it.
+    It has no `__init__`: a collection during it would call the driver with half of the state.
 
     Attributes:
         stack: its contexts; the last is current.
@@ -34,11 +34,11 @@ class CallingThread(threading.local):
         streams: the streams that a put-off call names, by their handles. Another thread may have
             destroyed them meanwhile.
         failure: its last failed call.
-        runs_host_function: whether it runs one, which makes no calls.
+        runs_host_function: whether it runs one, which must make no calls.
         capture_mode: which captures keep it from unsafe calls, a CUstreamCaptureMode.
-        depth: how many calls are under way, one in the other.
-        executing: the stream whose operation runs at its call, and is in no queue.
-        below: that operation, once a nested call has queued something or waited.
+        depth: how many nested calls are under way.
+        executing: the stream whose operation runs at its call, without a queue.
+        below: that operation, once a nested call has queued an operation or waited.
     """
 
     stack: list[Context]
@@ -57,12 +57,12 @@ class CallingThread(threading.local):
         def __getattr__(self, name: str) -> object:
             if name not in ("stack", "put_off"):
                 raise AttributeError(name)
-            # A collection may come between the two steps, and be first.
+            # A collection may come between the two steps, and set it first.
             return self.__dict__.setdefault(name, [] if name == "stack" else deque())
 
     @property
     def is_nested(self) -> bool:
-        """Whether a call came in the middle of another one, from a signal handler or a finalizer.
+        """Return whether a signal handler or a finalizer called in the middle of another call.
 
         The functions of the emulator that queue or wait do not call each other.
         """
@@ -78,7 +78,7 @@ class CallingThread(threading.local):
         self.put_off.append((tuple(self.stack), streams, work))
 
     def within_a_call(self, work: Callable[[], object]) -> None:
-        """Do something as a call does it that is not nested: calls that come meanwhile are."""
+        """Run a function as an unnested call would: calls that come meanwhile are nested."""
         depth = self.depth
         try:
             self.depth = depth + 1
@@ -89,7 +89,7 @@ class CallingThread(threading.local):
                 self.make_up()
 
     def make_up(self) -> None:
-        """Do what was put off; what is put off meanwhile, too."""
+        """Run deferred work, and work that is deferred meanwhile."""
         if self._makes_up:
             return
         self._makes_up = True
@@ -105,7 +105,7 @@ class CallingThread(threading.local):
                     self.stack, self.failure = now, failure
                 if isinstance(result, tuple) and result[0]:
                     error = _refused(call, result[0])
-                    # The call that this one stood behind returned the error, or a call of another
+                    # The call that this one waited for returned the error, or a call of another
                     # thread that found the device broken first.
                     returned = failure is not None and failure.code == result[0]
                     if not (error.sticky and (was_broken or returned)):
@@ -115,17 +115,17 @@ class CallingThread(threading.local):
             self.streams = MappingProxyType({})
 
     def call_host(self, function: int, argument: int, *, here: bool = False) -> None:
-        """Call a function of the host on a thread of its own, and wait for it; hold no lock.
+        """Call a host function on a separate thread, and wait for it; hold no lock.
 
-        The driver refuses the calls of the driver that the function makes, but for those that need
-        no initialisation (measured with driver 580). `here` calls it in this thread, as the driver
+        The driver rejects the driver calls of the function, except those that need no
+        initialisation (measured with driver 580). `here` calls it in this thread, as the driver
         does for the destructors of user objects that their owner releases.
         """
         host_function = _HostFunction(function)
         self.run_on_host(lambda: host_function(argument), here=here)
 
     def run_on_host(self, function: Callable[[], object], *, here: bool = False) -> None:
-        """Run what makes no calls of the driver."""
+        """Run a function that makes no calls of the driver."""
 
         def run() -> None:
             self.runs_host_function = True
@@ -149,7 +149,7 @@ def _run_in_thread(run: Callable[[], None]) -> None:
     try:
         thread.start()
     except RuntimeError:
-        run()  # likewise, or the process has no thread to spare
+        run()  # same, or the process cannot start a thread
         return
     interrupt: BaseException | None = None
     while True:
@@ -163,7 +163,7 @@ def _run_in_thread(run: Callable[[], None]) -> None:
 
 
 class _Unraisable:
-    """Hands an error that has no caller to sys.unraisablehook, by raising it in its finalizer."""
+    """Passes an error that has no caller to sys.unraisablehook, by raising it in its finalizer."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
@@ -173,7 +173,7 @@ class _Unraisable:
 
 
 def _refused(call: Callable[[], object], code: int) -> CudaError:
-    """The error of a call that was put off, which nobody waits for."""
+    """Return the error of a deferred call, which has no caller."""
     name = call.func.__name__ if isinstance(call, partial) else ""
     doing = "giving back what a finalizer let go of in the middle of another call"
     return CudaError.for_code(int(code))(doing, call=name, code=int(code))

@@ -74,7 +74,7 @@ _deleter: Final = lru_cache(maxsize=64)(ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 
 
 class BorrowedTensor(ctypes.c_void_p):
-    """The address of a borrowed tensor, which goes back to its producer when this is dropped.
+    """The address of a borrowed tensor, which returns to its producer when this is dropped.
 
     It exists before the call that borrows, which fills it, so that no interrupt loses the tensor.
     """

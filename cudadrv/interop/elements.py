@@ -124,7 +124,7 @@ def dtype_name(dtype: Any) -> str:
 
 @lru_cache(maxsize=256)
 def _name_of(dtype: np.dtype[Any]) -> str:
-    # NumPy puts a name together anew each time, which takes longer than reading an argument.
+    # NumPy builds a name at each access, which takes longer than reading an argument.
     return dtype.name if dtype.isnative else _SWAPPED
 
 
@@ -160,7 +160,7 @@ def elements_of(cpp_type: str) -> Elements | None:
     if vector is not None:
         words = f"{vector[1]}{count}"
         if not vector[1].startswith(("float", "double")):
-            names = ()  # a wide load of whatever it is, as of halves by uint4
+            names = ()  # a wide load of any elements, as of halves by uint4
     is_vector = vector is not None or pointee in ("7__half2", "14__nv_bfloat162")
     return Elements(
         words, is_const=is_const, nbytes=nbytes * count, names=names, is_vector=is_vector

@@ -128,7 +128,7 @@ def import_array(stream: BaseStream, value: object) -> AnyDeviceArray:
         found = _memory_by_dlpack(stream, value) or _memory_by_interface(value)
     except CudadrvError:
         raise
-    except Exception as error:  # whatever the library raises
+    except Exception as error:  # any error of the library
         raise ArgumentTypeError(
             f"a {type(value).__name__} has memory that cannot be read\n  {error!r}\n  {READ_REMEDY}"
         ) from error
@@ -195,7 +195,7 @@ def stream_handle(stream: object) -> int:
     try:
         offered = getattr(stream, "__cuda_stream__", None)
         answer: object = offered() if callable(offered) else offered
-    except Exception as error:  # whatever the library raises
+    except Exception as error:  # any error of the library
         raise ArgumentTypeError(
             f"the __cuda_stream__ of a {type(stream).__name__} cannot be read\n  {error!r}\n"
             "  give the CUstream as a number"
@@ -300,12 +300,12 @@ _Way: TypeAlias = Foreign | Literal["foreign", "raw"]
 
 
 class Pointer(NamedTuple):
-    """An address, and how the next launch finds the address of such an object.
+    """An address, and the reader of further objects of the same type.
 
     Attributes:
         address: of the first element.
-        way: the reader of exactly this type; "foreign" for the array interface; "raw" for
-            everything else, which is examined anew.
+        way: the reader of exactly this type; "foreign" for the array interface; "raw" for all other
+            types, which are examined each time.
     """
 
     address: int
@@ -333,7 +333,7 @@ def pointer_of(
         return found or _pointer_by_dlpack(value, stream, elements)
     except (CudadrvError, BufferError):
         raise
-    except Exception as error:  # whatever the library raises
+    except Exception as error:  # any error of the library
         raise BufferError(
             f"has memory that cannot be read\n  {error!r}\n  {READ_REMEDY}"
         ) from error

@@ -13,7 +13,7 @@ from ..driver.stream_handle import EventHandle, StreamHandle
 
 # The last driver call that was made, and its result.
 _Answer: TypeAlias = tuple[str, CUresult]
-# The legacy default stream, by both its numbers, and the one a thread.
+# The legacy default stream, by both its numbers, and the per-thread one.
 _LEGACY: Final = (0, 1)
 _NAMELESS: Final = {number: CUstream(number) for number in (*_LEGACY, 2)}
 # A process may make streams for ever, each with a number of its own.
@@ -21,7 +21,7 @@ _MOST_KNOWN: Final = 1024
 
 
 def needs_no_wait(stream: BaseStream) -> frozenset[int]:
-    """Return the numbers of other libraries' streams that a stream is ordered after anyway.
+    """Return the numbers of other libraries' streams that a stream follows without a wait.
 
     Beside itself, that is the legacy default stream for the default stream of a primary context,
     which the driver keeps in order with it ("Stream synchronization behavior" in the CUDA Driver

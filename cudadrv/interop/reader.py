@@ -2,7 +2,7 @@
 
 The shared protocols build a dictionary or a capsule at each use. A library's own accessors take a
 tenth of that time. The readers of a known library are made when a launch first gets one of its
-objects, so no library is imported that the program does not use. Where types are checked the
+objects, so no library is imported that the program does not use. For type checking the
 libraries need not be installed: their objects are Any.
 """
 

@@ -1,4 +1,4 @@
-"""Kernel arguments: what a value is, how it is packed, and the words for a refusal."""
+"""Kernel arguments: classifying values, packing them, and the errors for rejected ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .host_arguments import HostArgument
 
 Packable: TypeAlias = int | float | bytes
 _NUMPY_SCALARS: Final[frozenset[type]] = frozenset(np.sctypeDict.values())
-# The types that struct packs by their value: any other may have an index that is an address, or be
+# The types that struct packs by their value. Any other may have an index that is an address, or be
 # complex and lose a part.
 WHOLE: Final[frozenset[type]] = frozenset(
     {int, bool, *(t for t in _NUMPY_SCALARS if issubclass(t, np.integer))}
@@ -39,14 +39,14 @@ REALS: Final[frozenset[type]] = WHOLE | {
 
 
 Word: TypeAlias = Literal[
-    "memory",  # our device memory, whose home must be the launch's stream
-    "array",  # the same as an array, whose dtype must be what the parameter points to
+    "memory",  # our device memory, which must be ordered on the launch's stream
+    "array",  # the same as an array, whose dtype must match the pointer's type
     "vectors",  # such an array of whole vectors, as of a float4
     "buffer",  # the same without a dtype, where the parameter has one
     "whole",  # an integer of one of the types in `WHOLE`
-    "signed",  # such a negative integer, packed with the signed code
+    "signed",  # such an integer below 0, packed with the signed code
     "real",  # a number of one of the types in `REALS`, for a float
-    "float",  # such a number for a parameter whose text says only bits
+    "float",  # such a number for a parameter whose text gives only bits
     "foreign",  # memory of another library, by the CUDA array interface
     "view",  # a texture, which reads its memory; its handle has its number
     "surface",  # a surface, which may write its memory; likewise
@@ -63,18 +63,18 @@ ADDRESSED: Final[frozenset[Kind]] = frozenset(("memory", "array", "vectors", "bu
 NUMBERS: Final[frozenset[Kind]] = frozenset(("whole", "signed", "real", "float"))
 """Numbers, which struct packs by their value."""
 ADDRESSES: Final[frozenset[Kind]] = ADDRESSED | {"view", "surface"}
-"""What is packed as an address or a number that the driver gave: 64 bits, never less than 0."""
+"""Addresses and numbers from the driver: 64 bits, never less than 0."""
 
 
 class Argument:
-    """A value ready for struct, the kind it was, and what the launch must order and hold.
+    """A value ready for struct, its kind, and the objects that the launch must order and hold.
 
     Attributes:
-        value: what is packed.
+        value: the value to pack.
         kind: how generated code reads such a value.
-        memory: our memory that it stands for, if it does.
+        memory: our memory that it refers to, if any.
         writes: whether the kernel may write that.
-        holds: what must live until the launch is queued, and as long as a graph of it.
+        holds: objects that must live until the launch is queued, and as long as a graph of it.
     """
 
     __slots__ = ("holds", "kind", "memory", "value", "writes")
@@ -96,7 +96,7 @@ class Argument:
 
 
 class KernelObject:
-    """An object that kernels take by value and that stands for memory: a texture, a tensor map.
+    """An object that kernels take by value and that refers to memory: a texture, a tensor map.
 
     Attributes:
         context: the context of the memory.
@@ -107,7 +107,7 @@ class KernelObject:
     context: BaseContext
 
     def _as_argument(self, nbytes: int) -> Argument | None:
-        """Return what a parameter of so many bytes takes; None if it takes no such object."""
+        """Return the argument for a parameter of this size; None if it takes no such object."""
         raise NotImplementedError
 
 
@@ -116,10 +116,10 @@ _PACKED: Final = "  a dtype made with align=True has C's layout"
 
 
 def structure_bytes(value: object, nbytes: int) -> bytes | None:
-    """The bytes of what may stand for a structure of so many; None for what may not.
+    """Return the bytes of a value that may be a structure of this size; None for other values.
 
-    Bytes, a NumPy scalar, an array of one element, a ctypes structure, a complex number. They may
-    be of another size than asked for.
+    Accepted are bytes, a NumPy scalar, an array of one element, a ctypes structure and a complex
+    number. The result may have another size than requested.
 
     Raises:
         OverflowError: a complex number is out of range.
@@ -127,7 +127,7 @@ def structure_bytes(value: object, nbytes: int) -> bytes | None:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
     if isinstance(value, complex) and nbytes in COMPLEX_NAMES:
-        # Two floats, as complex types of C++ are laid out; as narrow as the parameter is.
+        # Two floats, in the layout of C++ complex types; as narrow as the parameter is.
         return struct.pack("=2f" if nbytes == 8 else "=2d", value.real, value.imag)
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.size == 1):
         return value.tobytes()
@@ -137,19 +137,19 @@ def structure_bytes(value: object, nbytes: int) -> bytes | None:
 
 
 def layout_hint(value: object) -> str:
-    """A line on the layout of a NumPy structure whose size is not that of C's, or nothing."""
+    """Return a line on the layout of a NumPy structure whose size differs from C's, or nothing."""
     dtype = value.dtype if isinstance(value, (np.generic, np.ndarray)) else None
     is_packed = dtype is not None and dtype.names is not None and not dtype.isalignedstruct
     return f"\n{_PACKED}" if is_packed else ""
 
 
 def dtype_name(dtype: AnyDType) -> str:
-    """A dtype in a few words: the fields of a structure would fill lines."""
+    """Return a dtype in a few words: the fields of a structure would fill lines."""
     return str(dtype) if dtype.names is None else "of structures"
 
 
 _INTEGER_CODE: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
-# By the type's letter in the Itanium C++ ABI; char, bool and those unknown take both ranges.
+# By the type's letter in the Itanium C++ ABI; char, bool and unknown types take both ranges.
 _SIGNS: Final = {**dict.fromkeys("asilx", True), **dict.fromkeys("htjmy", False)}
 _FLOAT_CODE: Final = {"f32": "f", "f64": "d"}
 _BITS_FLOAT_CODE: Final = {"b16": "e", "b32": "f", "b64": "d"}
@@ -157,7 +157,7 @@ _NUMPY_NAME: Final = {"f32": "float32", "f64": "float64"}
 
 
 class KernelParameter:
-    """One parameter of a kernel: packs values for it, or says why not."""
+    """One parameter of a kernel: packs values for it, or raises the reason."""
 
     __slots__ = (
         "_integer", "_is_signed", "_takes_any", "elements", "kernel", "param", "position",
@@ -170,7 +170,7 @@ class KernelParameter:
         self.param: ptx.KernelParam = param
         single = param.count == 1 and param.ptx_type not in _FLOAT_CODE
         self._integer = _INTEGER_CODE.get(param.nbytes) if single else None
-        # The elements of a pointer, and the sign of an integer; None where they are unknown.
+        # The elements of a pointer, and the sign of an integer; None if they are unknown.
         self.elements: Elements | None = elements_of(param.cpp_type)
         elements = self.elements
         self._takes_any = elements is None or elements.takes_any()
@@ -200,7 +200,7 @@ class KernelParameter:
         return f"{'an' if param.nbytes == 1 else 'a'} {param.nbytes * 8}-bit integer"
 
     def code(self, kind: Kind) -> str:
-        """The struct code for a value of this kind."""
+        """Return the struct code for a value of this kind."""
         if kind == "raw":
             return f"{self.param.nbytes}s"
         if self.param.ptx_type in _FLOAT_CODE and self.param.count == 1:
@@ -255,7 +255,7 @@ class KernelParameter:
         return Argument(value._address, self._memory_kind(value), memory)
 
     def _memory_kind(self, value: AnyDeviceArray | DeviceBuffer) -> Kind:
-        """How memory of ours is read; an array must be of what the parameter points to."""
+        """Return how our memory is read; an array must match the pointer's type."""
         elements = self.elements
         if elements is None or self._takes_any:
             return "memory"
@@ -284,7 +284,8 @@ class KernelParameter:
         bits = self.param.nbytes * 8
         if not self._is_signed and 0 <= value < 1 << bits:
             return Argument(value, "whole")
-        # PTX does not say whether an integer is signed: where C++ does not either, both are taken.
+        # PTX does not state whether an integer is signed: if C++ does not either, both are
+        # accepted.
         most = 1 << bits - 1 if self._is_signed else 0
         may_be_negative = self._is_signed is not False and not self.param.is_pointer
         if may_be_negative and -(1 << bits - 1) <= value < most:
@@ -294,13 +295,13 @@ class KernelParameter:
     def _read_float(self, value: object) -> Argument:
         if isinstance(value, (int, float, np.floating, np.integer)):
             return self._of_type(value, REALS, Argument(self._in_float_range(value), "real"))
-        # Fractions, decimals, scalars of other libraries: what struct takes as well.
+        # Fractions, decimals, scalars of other libraries: struct accepts them as well.
         number_like = hasattr(value, "__float__") or hasattr(value, "__index__")
         if number_like and not isinstance(value, (np.ndarray, np.generic)):
             try:
                 # The type checker does not follow hasattr.
                 number = float(value)  # type: ignore[arg-type]
-            except Exception as error:  # whatever the object raises
+            except Exception as error:  # any error of the object
                 raise self._refused(value) from error
             return self._of_type(value, REALS, Argument(self._in_float_range(number), "real"))
         raise self._refused(value)
@@ -315,7 +316,7 @@ class KernelParameter:
             raise self._error(f"is {shown(value)}, out of range for {self.type_name}") from None
 
     def _read_foreign(self, value: object, stream: BaseStream) -> Argument:
-        """Memory of another library, None for a null pointer, or a scalar of the right size."""
+        """Read another library's memory, None for a null pointer, or a scalar of the right size."""
         if self.param.nbytes == 8 and self.param.is_pointer is not False:
             if value is None:
                 return Argument(b"\0" * 8, "raw")
@@ -324,7 +325,8 @@ class KernelParameter:
                 if read is not None:
                     return read
             if isinstance(value, HostArgument):
-                # Not an ArgumentError: quick code takes it for a refusal, and goes the slow way.
+                # Not an ArgumentError: fast code treats that as a rejection, and takes the slow
+                # path.
                 raise ArgumentTypeError(f"{value!r} cannot be prepared: give it to the launch")
             found = self._read_pointer(value, stream)
             if found is not None:
@@ -336,13 +338,13 @@ class KernelParameter:
         if hasattr(value, "__index__") and not isinstance(value, np.ndarray):
             try:
                 number = operator.index(value)
-            except Exception as error:  # whatever the object raises
+            except Exception as error:  # any error of the object
                 raise self._refused(value) from error
             return self._of_type(value, WHOLE, self._read_integer(number))
         raise self._refused(value)
 
     def _read_object(self, value: object, stream: BaseStream) -> Argument | None:
-        """A texture, surface or tensor map, if the parameter is of its size."""
+        """Read a texture, surface or tensor map, if the parameter is of its size."""
         if not isinstance(value, KernelObject):
             return None
         read = value._as_argument(self.param.nbytes)
@@ -354,10 +356,10 @@ class KernelParameter:
         return read
 
     def _read_pointer(self, value: object, stream: BaseStream) -> Argument | None:
-        """The address that an object of another library stands for, if it does for one."""
+        """Read the address that an object of another library refers to, if any."""
         if isinstance(value, CUdeviceptr):
             return Argument(struct.pack("=Q", int(value)), "raw")
-        # Many programs have no other library's memory, and save a millisecond.
+        # Many programs use no other library's memory, and save a millisecond.
         from ..interop.foreign import pointer_of
 
         try:
@@ -378,7 +380,7 @@ class KernelParameter:
         return None
 
     def _pinned_address(self, value: AnyArray, stream: BaseStream) -> int:
-        """The address of a host array that the device reaches: pinned memory has one for both."""
+        """Return the address of a pinned host array, the same for host and device."""
         if value.flags.c_contiguous and is_reachable(stream._handle, value):
             return host_address(value)
         raise self._error(
@@ -392,13 +394,13 @@ class KernelParameter:
         return read if type(value) in types else Argument(self.packed(read), "raw")
 
     def packed(self, argument: Argument) -> bytes:
-        """The bytes of a value of any kind."""
+        """Return the bytes of a value of any kind."""
         if isinstance(argument.value, bytes):
             return argument.value
         return struct.pack("=" + self.code(argument.kind), argument.value)
 
     def _structure(self, value: object) -> bytes:
-        """A structure by value; `structure_bytes` has what is taken."""
+        """Pack a structure by value; `structure_bytes` lists the accepted types."""
         nbytes = self.param.nbytes
         try:
             data = structure_bytes(value, nbytes)
@@ -406,7 +408,7 @@ class KernelParameter:
             name = COMPLEX_NAMES[nbytes]
             raise self._error(f"is {shown(value)}, out of range for {name}") from None
         if data is None:
-            # __half and __nv_bfloat16 are structures too, and nothing tells them apart.
+            # __half and __nv_bfloat16 are structures too, and cannot be distinguished.
             half = ", such as numpy.float16 for a __half," if nbytes == 2 else ""
             raise self._error(
                 f"is {_described(value)}, but the parameter is {self.type_name}\n  give bytes, a "
@@ -425,7 +427,7 @@ class KernelParameter:
         return self._error(f"{what}\n  {hint}" if hint else what)
 
     def _hint(self, value: object) -> str:
-        """The remedy of a frequent mistake, or nothing."""
+        """Return the remedy of a frequent mistake, or nothing."""
         if isinstance(value, (DeviceArray, DeviceBuffer)):
             return "device memory goes into pointers; look at the order of the arguments"
         if isinstance(value, float) and not self.param.is_pointer:
@@ -443,10 +445,10 @@ class KernelParameter:
 
 
 def _unwrapped(value: object) -> object:
-    """The number in a ctypes object or an array of no dimensions; other values as they are."""
-    if type(value) in REALS:  # the most frequent, which the tests below cost a microsecond
+    """Return the number in a ctypes object or an array of no dimensions; other values unchanged."""
+    if type(value) in REALS:  # the most frequent; the tests below cost a microsecond
         return value
-    # ctypes has no public name for what its numbers have in common.
+    # ctypes has no public name for the base of its numbers.
     if isinstance(value, ctypes._SimpleCData):
         inner: object = value.value
         return inner

@@ -1,10 +1,11 @@
 """The code of launches, generated for the kinds of their arguments.
 
-The code checks that each memory is ordered on the launch's stream, that numbers are numbers, and
-what packing checks anyway. A failed check leads to the slow path, which makes the error. Stream and
-module are not checked: closing one of them, and a capture, takes this code away from the launcher.
-Local names hold all memory until the launch is queued, and the slot holds stream and module, since
-another thread may close them meanwhile.
+The code checks that each memory is ordered on the launch's stream, and that numbers are numbers.
+Packing checks the rest. A failed check leads to the slow path, which makes the error.
+
+Stream and module are not checked: closing one of them, and a capture, removes this code from the
+launcher. Local names hold all memory until the launch is queued, and the slot holds stream and
+module, since another thread may close them meanwhile.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from ..memory.buffer import DeviceBuffer
 from .arguments import ADDRESSED, NUMBERS, REALS, WHOLE, Argument, KernelParameter, Kind, Word
 from .parameters import packer
 
-# The type that most numbers have, which is seen faster, and all types that are packed as they are.
+# The most frequent type of numbers, tested faster, and all types that are packed unchanged.
 _NUMBER_TYPES: Final = {
     "whole": ("int", "WHOLE"),
     "signed": ("int", "WHOLE"),
     "real": ("float", "REALS"),
     "float": ("float", "REALS"),
 }
-# How memory of another home is made ready.
+# How memory that is ordered on another stream is made ready.
 FOLLOW: Final = {
     "memory": "follow",
     "array": "follow",
@@ -43,7 +44,7 @@ FOLLOW: Final = {
 
 
 def reading(i: int, kind: Kind, version: int) -> tuple[str, list[str]]:
-    """The value of an argument to pack, and what must hold beside."""
+    """Return the value of an argument to pack, and the conditions that must hold for it."""
     if isinstance(kind, Foreign):
         return f"f{i}", _foreign_conditions(kind, f"{version}_{i}", f"a{i}", f"f{i}")
     if kind in FOLLOW:
@@ -56,24 +57,24 @@ def reading(i: int, kind: Kind, version: int) -> tuple[str, list[str]]:
 
 
 def number_check(i: int, kind: Word) -> str:
-    """The test that a number has a type that is packed as it is."""
+    """Return the test that a number has a type that is packed unchanged."""
     usual, known = _NUMBER_TYPES[kind]
     return f"(a{i}.__class__ is {usual} or a{i}.__class__ in {known})"
 
 
 def _packed(i: int, kind: Word) -> str:
-    """The expression that is packed for memory or a view of it."""
+    """Return the expression that is packed for memory or a view of it."""
     if kind == "tensor":
         return f"a{i}._encoded"
     return f"a{i}._address" if kind in ADDRESSED else f"t{i}.number"
 
 
 def _foreign_conditions(kind: Foreign, of: str, argument: str, address: str) -> list[str]:
-    """The tests that an object is of the kind that its reader is for, on the launch's device."""
+    """Return the tests that an object matches its reader's kind, on the launch's device."""
     conditions = [f"{argument}.__class__ is type_{of}"]
     if kind.reader.is_lazy is not None:
         conditions.append(f"not is_lazy_{of}({argument})")
-    # The address comes first, as arrays of Numba and JAX know the rest then.
+    # The address comes first: arrays of Numba and JAX have the rest only after it is read.
     found = _read(kind.reader.address, f"address_{of}", argument)
     conditions.append(f"({address} := {found})")
     if kind.dtype is not None:
@@ -83,9 +84,9 @@ def _foreign_conditions(kind: Foreign, of: str, argument: str, address: str) -> 
 
 
 def _read(getter: Callable[..., object] | None, name: str, argument: str) -> str:
-    """The expression that reads a part of an object: a call of the getter, or its attribute.
+    """Return the expression that reads a part of an object: a call of the getter, or its attribute.
 
-    The attribute itself takes half of the time.
+    Reading the attribute directly takes half of the time.
     """
     if type(getter) is attrgetter:
         path, *others = cast("tuple[type, tuple[str, ...]]", getter.__reduce__())[1]
@@ -99,23 +100,23 @@ def _is_name(text: str) -> bool:
 
 
 def memory_conditions(i: int, kind: Word) -> list[str]:
-    """The tests that memory or a view of it is open, ready, and what the parameter takes."""
+    """Return the tests that memory or a view of it is open, ready, and fits the parameter."""
     return [home_condition(i, kind), *memory_checks(i, kind)]
 
 
 def home_condition(i: int, kind: Word, own: str = "own") -> str:
-    """The test that memory is open and ready; it holds the memory's handle."""
+    """Return the test that memory is open and ready; it holds the memory's handle."""
     handle = "_handle" if kind in ADDRESSED else "buffer._handle"
     return f"((m{i} := a{i}.{handle}).ordered_on is {own} or {FOLLOW[kind]}(m{i}))"
 
 
 def memory_checks(i: int, kind: Word) -> list[str]:
-    """The tests that memory is what the parameter takes, or that a view is open; they hold that."""
+    """Return the tests that memory fits the parameter, or a view is open; they hold the handle."""
     conditions = []
     if kind in ("view", "surface"):
         conditions.append(f"(t{i} := a{i}._handle).number is not None")
     elif kind in ("array", "vectors"):
-        # Only of our own memory: who knows what another object has for a dtype.
+        # Only for our own memory: another object's dtype may be of any type.
         conditions.append(f"(a{i}.dtype is usual_{i} or a{i}.dtype in taken_{i})")
     elif kind == "buffer":
         conditions.append(f"a{i}.__class__ is DeviceBuffer")
@@ -128,7 +129,7 @@ def general_names(
     parameters: Sequence[KernelParameter],
     convert: Callable[[KernelParameter, object], tuple[bytes, Argument]],
 ) -> dict[str, object]:
-    """For arguments of all kinds; `convert` is called for one that no test knows."""
+    """Return the globals for arguments of all kinds; `convert` handles those that pass no test."""
     names: dict[str, object] = {
         "int": int,
         "float": float,
@@ -148,7 +149,7 @@ def general_names(
 def number_names(
     parameters: Sequence[KernelParameter], kinds: tuple[Kind, ...], version: int
 ) -> dict[str, object]:
-    """For numbers among arrays: what packs those of a launch with the same arrays."""
+    """Return the globals for numbers among arrays, with their packers for unchanged arrays."""
     numbers = [i for i, kind in enumerate(kinds) if kind in NUMBERS]
     if not numbers:
         return {}
@@ -159,7 +160,7 @@ def number_names(
 
 
 def foreign_names(kinds: tuple[Kind, ...], version: int, stream: BaseStream) -> dict[str, object]:
-    """For arguments that are other libraries' memory."""
+    """Return the globals for arguments that are other libraries' memory."""
     known = {i: kind for i, kind in enumerate(kinds) if isinstance(kind, Foreign)}
     if not known and "foreign" not in kinds:
         return {}
@@ -218,15 +219,17 @@ _FILL: Final = """
 slot.last_values = None
 pack_{version}(slot.buffer, 0{values})
 """
-# The memo of launches. Most launches get the same objects as the one before, whose values the slot
-# still holds and which were checked then, so nothing is checked or packed. A number is the same if
-# it is the same object, and an array if its address is: that object belongs to one memory and one
-# dtype. Memory that moves to another stream, or is about to be closed, first changes `home_version`
-# of its stream, so the handles are read before that. Values are cached once the first array was the
-# same twice, and not again for 16 launches after a miss, so that changing arguments cost little.
-# Without the memo a launch of 20 parameters on a driver that does nothing takes 1.03 us in place of
+# The memo of launches. Most launches get the same objects as the one before, whose values are still
+# in the slot and were checked then. So nothing is checked or packed. A number is the same if it is
+# the same object, and an array if its address is: that object belongs to one memory and one dtype.
+#
+# Memory that moves to another stream, or is about to be closed, first changes `home_version` of its
+# stream, so the handles are read before that. Values are cached once the first array was the same
+# twice, and not again for 16 launches after a miss, so that changing arguments cost little.
+#
+# Without the memo a launch of 20 parameters on a driver that does nothing takes 1.03 us instead of
 # 0.73, where the bare call takes 0.37. Added to the bare call of an H200, 3.84 us, that is 1.17 of
-# the bare call in place of 1.09; the target is 1.15.
+# the bare call instead of 1.09; the target is 1.15.
 _FILL_AGAIN: Final = """
 home = own
 if (last := slot.last_values) is not None:
@@ -253,8 +256,9 @@ if {other_numbers}:
     numbers_{version}(slot.buffer, start_{version}{numbers})
     slot.last_values = {changed}
 """
-# Other libraries' memory is looked at anew at each launch: only what it was packed as is known. No
-# other code than this reads what this notes, as the kinds of a launcher only become more general.
+# Other libraries' memory is read again at each launch: only its packed value is cached. No other
+# code than this reads the values that it stores, as the kinds of a launcher only become more
+# general.
 _FILL_OTHERWISE: Final = """
 {hold}if (last := slot.last_values) is None or {differs}:
     slot = {number_checks} and slot
@@ -272,15 +276,15 @@ def prepared():
         slow_path()
 """
 LaunchCode: TypeAlias = tuple[CodeType, CodeType]
-"""The code of a launcher and of `Kernel.launch`; their globals are given by who runs them."""
+"""The code of a launcher and of `Kernel.launch`; the code that runs them provides their globals."""
 
 
 @lru_cache(maxsize=256)
 def launch_code(kinds: tuple[Kind, ...], version: int) -> LaunchCode:
-    """The code for arguments of these kinds.
+    """Return the code for arguments of these kinds.
 
     Its globals are those of `LauncherState._names` and `code_names`; names that end in the version
-    are of `LauncherState._generate`.
+    come from `LauncherState._generate`.
     """
     names = "".join(f"a{i}, " for i in range(len(kinds)))
     ready, fill = _filling(kinds, version)
@@ -301,22 +305,22 @@ def launch_code(kinds: tuple[Kind, ...], version: int) -> LaunchCode:
     scope: dict[str, FunctionType] = {}
     for template in (_LAUNCHER, _KERNEL_LAUNCH):
         text = template.format(launch=launch.replace("\n", "\n        "), **fields)
-        # The text holds only names made here; the defaults are given by who runs the code.
+        # The text holds only names made here; the code that runs it provides the defaults.
         exec(compile(text, "<cudadrv launcher>", "exec"), {"MISSING": None}, scope)
     return scope["launcher"].__code__, scope["launch"].__code__
 
 
 @lru_cache(maxsize=256)
 def prepared_code(kinds: tuple[Kind, ...]) -> CodeType:
-    """The code of a prepared launch with memory of these kinds.
+    """Return the code of a prepared launch with memory of these kinds.
 
-    It takes from its globals: the arguments a0, a1 and so on, slot, slow_path, fail, own, follow
-    and follow_reading.
+    Its globals are: the arguments a0, a1 and so on, slot, slow_path, fail, own, follow and
+    follow_reading.
     """
     conditions = ["(held := slot)"]
     for i, kind in enumerate(kinds):
         if not isinstance(kind, Foreign) and kind in FOLLOW:
-            # An array is never of another dtype than it was.
+            # An array's dtype never changes.
             conditions += memory_conditions(i, "memory" if kind in ADDRESSED else kind)
     scope: dict[str, FunctionType] = {}
     text = _PREPARED.format(conditions=" and ".join(conditions))
@@ -325,13 +329,13 @@ def prepared_code(kinds: tuple[Kind, ...]) -> CodeType:
 
 
 def readers_of(kinds: Sequence[Kind]) -> list[Reader]:
-    """The readers of some kinds that have a stream, each once; their place is their number."""
+    """Return the readers of some kinds that have a stream, each once, in their numbers' order."""
     readers = (kind.reader for kind in kinds if isinstance(kind, Foreign))
     return [reader for reader in dict.fromkeys(readers) if reader.stream is not None]
 
 
 def _ordering(kinds: Sequence[Kind], version: int) -> str:
-    """The text that lets the stream wait for other libraries' streams, once for each."""
+    """Return the text that lets the stream wait for other libraries' streams, once for each."""
     text = ""
     for number in range(len(readers_of(kinds))):
         text += f"\n    if (s := stream_{version}_{number}(ordinal)) not in before:"
@@ -342,7 +346,7 @@ def _ordering(kinds: Sequence[Kind], version: int) -> str:
 
 
 def _filling(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
-    """The conditions for taking a slot, and the text that fills it."""
+    """Return the conditions for taking a slot, and the text that fills it."""
     arrays = [i for i, kind in enumerate(kinds) if kind in ADDRESSED]
     numbers = [i for i, kind in enumerate(kinds) if kind in NUMBERS]
     theirs = [i for i, kind in enumerate(kinds) if isinstance(kind, Foreign)]
@@ -362,7 +366,7 @@ def _filling(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
         "checks": _all([*checks, *number_checks]),
         "values": _each(kinds, ", a{}._address", ", a{}"),
         # Checked again, as one may have been closed before `home_version` was read. Memory of a
-        # peer has no home here, and where a launch orders nothing, none has to have it.
+        # peer is not ordered on the stream, and if a launch orders nothing, no memory has to be.
         "at_home": _all([f"a{i}._handle.ordered_on is home" for i in arrays]),
         "found": f"({_each(kinds, 'a{}._address or None, ', 'a{}, ')})",
     }
@@ -380,7 +384,7 @@ def _filling(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
 
 
 def _filling_anew(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
-    """The same for arguments of any kind, of which nothing is known from the last launch."""
+    """Return the same for arguments of any kind, without values cached from the last launch."""
     values, ready = "", []
     for i, kind in enumerate(kinds):
         value, conditions = reading(i, kind, version)
@@ -390,7 +394,7 @@ def _filling_anew(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
 
 
 def _filling_with_theirs(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
-    """The same for memory of other libraries that has a reader, beside arrays and numbers."""
+    """Return the same for other libraries' memory that has a reader, with arrays and numbers."""
     ready, hold, number_checks, differs, are_numbers = [], "", [], [], []
     for i, kind in enumerate(kinds):
         if kind in NUMBERS:
@@ -400,10 +404,10 @@ def _filling_with_theirs(kinds: Sequence[Kind], version: int) -> tuple[list[str]
         _, conditions = reading(i, kind, version)
         ready += conditions
         differs.append(f"f{i} != last[{i}]")
-        # Of another type it may change by itself, and may hold the memory.
+        # A value of another type may change by itself, and may hold the memory.
         are_numbers.append(f"f{i}.__class__ is int")
         if kind in ADDRESSED:
-            # Once, so that what is noted is what is packed: another thread may close the array.
+            # Once, so that the cached value is the packed one: another thread may close the array.
             hold += f"f{i} = a{i}._address\n"
     return ready, _FILL_OTHERWISE.format(
         version=version,
@@ -421,6 +425,6 @@ def _all(conditions: Sequence[str]) -> str:
 
 
 def _each(kinds: Sequence[Kind], array: str, number: str) -> str:
-    """The text for each argument, which is an array or a number."""
+    """Return the text for each argument, which is an array or a number."""
     texts = (number if kind in NUMBERS else array for kind in kinds)
     return "".join(text.format(i) for i, text in enumerate(texts))

@@ -18,7 +18,7 @@ Extents: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 
 @dataclass(frozen=True, slots=True)
 class LaunchConfig:
-    """How many blocks of how many threads, and with what.
+    """The blocks, threads and resources of a launch.
 
     Args:
         grid: blocks along x, or (x, y) or (x, y, z).
@@ -26,9 +26,9 @@ class LaunchConfig:
         shared_bytes: dynamic shared memory of a block, in bytes.
         cluster: blocks of a cluster (compute capability 9.0 and newer).
         cooperative: whether all blocks must be resident at once, so that the grid can synchronise.
-        programmatic: whether it may begin before what is ahead of it in the stream has ended; its
-            code waits for that by ``griddepcontrol.wait`` (cudaGridDependencySynchronize), and
-            what is ahead lets it go by ``griddepcontrol.launch_dependents``.
+        programmatic: whether it may begin before earlier work in the stream has ended. Its code
+            waits for that work by ``griddepcontrol.wait`` (cudaGridDependencySynchronize). The
+            earlier kernel allows the start by ``griddepcontrol.launch_dependents``.
 
     Attributes:
         grid: blocks along x, y and z.
@@ -36,11 +36,11 @@ class LaunchConfig:
         shared_bytes: dynamic shared memory of a block, in bytes.
         cluster: blocks of a cluster along x, y and z; None without clusters.
         cooperative: whether all blocks must be resident at once.
-        programmatic: whether it may begin before what is ahead of it has ended.
+        programmatic: whether it may begin before earlier work in the stream has ended.
 
     Raises:
-        LaunchConfigError: an extent is not a whole number of 1 or more. What the device or the
-            kernel does not allow is found when the kernel is bound or launched.
+        LaunchConfigError: an extent is not an integer of 1 or more. Limits of the device and the
+            kernel are checked when the kernel is bound or launched.
     """
 
     grid: Dim3
@@ -67,13 +67,13 @@ class LaunchConfig:
         _fill_block(self, _dim3("block", block))
         _fill_shared_bytes(self, shared_bytes)
         _fill_cluster(self, None if cluster is None else _dim3("cluster", cluster))
-        # The test spares most a call.
+        # The test saves most callers a call.
         _fill_cooperative(self, cooperative is not False and bool(cooperative))
         _fill_programmatic(self, programmatic is not False and bool(programmatic))
 
     @classmethod
     def for_elements(cls, n: int, block: int = 256) -> LaunchConfig:
-        """One thread for each of `n` elements, in blocks of `block`; one block where n is 0."""
+        """Return one thread for each of `n` elements, in blocks of `block`; one block if n is 0."""
         if type(n) is not int:
             n = _index("n", n, "give an integer number of elements")
         if type(block) is not int:
@@ -83,7 +83,7 @@ class LaunchConfig:
         return cls(max(1, -(-n // block)) if block > 0 else 1, block)
 
     def __repr__(self) -> str:
-        # It stands in the errors of launches: what was left at its default would hide the rest.
+        # It appears in the errors of launches: default values would hide the rest.
         given = [f"grid={self.grid}", f"block={self.block}"]
         if self.shared_bytes:
             given.append(f"shared_bytes={self.shared_bytes}")
@@ -107,7 +107,7 @@ class LaunchConfig:
 
 
 # A frozen dataclass is filled through its slots, which takes half as long as object.__setattr__:
-# configurations are made anew for each launch by those who write them into the call.
+# callers that write the configuration into the call make one per launch.
 (
     _fill_grid, _fill_block, _fill_shared_bytes, _fill_cluster, _fill_cooperative,
     _fill_programmatic,
@@ -115,7 +115,7 @@ class LaunchConfig:
 
 
 def native_config(config: LaunchConfig) -> CUlaunchConfig:
-    """The driver's structure of a configuration, for no stream in particular."""
+    """Return the driver's structure of a configuration, for no particular stream."""
     native = CUlaunchConfig()
     native.gridDimX, native.gridDimY, native.gridDimZ = config.grid
     native.blockDimX, native.blockDimY, native.blockDimZ = config.block
@@ -144,7 +144,7 @@ def native_config(config: LaunchConfig) -> CUlaunchConfig:
 
 def _index(what: str, value: object, must: str) -> int:
     try:
-        # What is no whole number of any kind fails.
+        # Non-integers of any kind fail.
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise LaunchConfigError(f"{what} is {border.shown(value)}: {must}") from None

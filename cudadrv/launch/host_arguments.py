@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class HostArgument:
-    """A host array in the place of a device array; what is copied its subclasses say.
+    """A host array in place of a device array; subclasses define the copies.
 
     Attributes:
         array: the host array.
@@ -40,7 +40,7 @@ class HostArgument:
         return f"{type(self).__name__}(host array {self.array.shape} {self.array.dtype})"
 
     def _placed(self, stream: BaseStream) -> AnyDeviceArray:
-        """Device memory of its shape, with its values if the kernel is to have them."""
+        """Return device memory of its shape, with its values if the kernel reads them."""
         device = empty(stream, self.array.shape, self.array.dtype)
         if self._goes:
             upload(stream, device, self.array)
@@ -48,9 +48,9 @@ class HostArgument:
 
 
 class In(HostArgument):
-    """``In(array)``: a host array that the kernel reads; what it writes is lost.
+    """A host array that the kernel reads: ``In(array)``. Changes by the kernel are discarded.
 
-    The array, or what NumPy makes one of, is copied to the device when the launch is queued, and
+    The array, or NumPy's conversion of it, is copied to the device when the launch is queued, and
     may be changed as soon as that returns.
     """
 
@@ -63,9 +63,9 @@ class In(HostArgument):
 
 
 class Out(HostArgument):
-    """``Out(array)``: a host array that the kernel fills; the launch returns when it has arrived.
+    """A host array that the kernel fills: ``Out(array)``. The launch waits until it has arrived.
 
-    What the kernel does not write has no defined values afterwards: see `InOut`.
+    Elements that the kernel does not write are undefined afterwards: see `InOut`.
     """
 
     __slots__ = ()
@@ -81,7 +81,7 @@ class Out(HostArgument):
 
 
 class InOut(Out):
-    """``InOut(array)``: a host array that the kernel reads and writes; the launch waits for it."""
+    """A host array that the kernel reads and writes: ``InOut(array)``. The launch waits for it."""
 
     __slots__ = ()
 
@@ -91,7 +91,7 @@ class InOut(Out):
 def launch_with(
     stream: BaseStream, args: tuple[object, ...], launch: Callable[[tuple[object, ...]], object]
 ) -> None:
-    """Launch with device memory in the place of host arrays, and bring back what comes.
+    """Launch with device memory in place of host arrays, and copy the results back.
 
     Raises:
         StreamCaptureUnsupportedError: the stream is capturing.

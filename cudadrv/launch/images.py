@@ -1,4 +1,4 @@
-"""Images of modules: what they are given as, and loading them."""
+"""Images of modules: the accepted forms, and loading them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def given(image: ImageLike) -> ptx.Image | bytes | bytearray | memoryview:
     try:
         return ptx.Image.from_ptx(content)
     except ptx.PtxSyntaxError:
-        return content.encode()  # the driver may know it, and else says what is wrong
+        return content.encode()  # the driver may accept it, and else reports what is wrong
 
 
 def _read(path: Path) -> str | bytes:
@@ -43,7 +43,7 @@ def _read(path: Path) -> str | bytes:
 
 
 def bytes_of(image: ptx.Image | bytes | bytearray | memoryview) -> bytes:
-    """The bytes that the driver loads."""
+    """Return the bytes that the driver loads."""
     if isinstance(image, ptx.Image):
         return image.data
     if isinstance(image, (bytes, bytearray, memoryview)):
@@ -56,7 +56,7 @@ def bytes_of(image: ptx.Image | bytes | bytearray | memoryview) -> bytes:
 
 
 def loaded(context: ContextHandle, data: bytes, jit: JitOptions | None = None) -> ModuleHandle:
-    """Load bytes on a context; binary images go in as they are, PTX with a log of its compiler."""
+    """Load bytes on a context; binary images unchanged, PTX with a log of its compiler."""
     api, handle, log = context.api, ModuleHandle(context), JitLog()
     if is_binary(data):
         call = "cuModuleLoadData"
@@ -76,7 +76,7 @@ def loaded(context: ContextHandle, data: bytes, jit: JitOptions | None = None) -
 def _rejected(
     context: ContextHandle, code: CUresult, call: str, nbytes: int, said: str
 ) -> errors.CudadrvError:
-    """The error of a failed load. `loaded` does not name it, so that no cycle holds its frames."""
+    """Return the error of a failed load. It is not bound in `loaded`: no cycle holds its frames."""
     error = failure(context.api, code, call, f"loading {nbytes} bytes on device {context.ordinal}")
     if said:
         error.add_note(f"the driver's compiler said:\n{said}")

@@ -13,12 +13,12 @@ _LOG_BYTES = 16384
 
 @dataclass(frozen=True, slots=True)
 class JitOptions:
-    """Options for PTX that the driver compiles; they do nothing for a cubin, nor on the emulator.
+    """Options for PTX that the driver compiles; without effect on cubins and on the emulator.
 
     Attributes:
         max_registers: the most registers of a thread; None leaves it to the compiler.
-        optimization: 0 to 4, which is what None gives.
-        line_info: whether the code says which lines it is of.
+        optimization: 0 to 4; None is 4.
+        line_info: whether the code has source line information.
         debug: whether it can be debugged, which makes it slow.
 
     Raises:
@@ -38,7 +38,7 @@ class JitOptions:
             border.whole("JitOptions: optimization", self.optimization, most=4)
 
     def native(self) -> dict[CUjit_option, object]:
-        """What differs from the driver's defaults."""
+        """Return the options that differ from the driver's defaults."""
         found: dict[CUjit_option, object] = {}
         if self.max_registers is not None:
             found[CUjit_option.CU_JIT_MAX_REGISTERS] = self.max_registers
@@ -55,7 +55,7 @@ class JitLog:
     """The errors of one call of the driver's compiler or linker.
 
     Attributes:
-        options: let it write here.
+        options: makes the driver write here.
     """
 
     def __init__(self) -> None:
@@ -67,5 +67,5 @@ class JitLog:
 
     @property
     def text(self) -> str:
-        """What it has written."""
+        """The text of the log so far."""
         return self._bytes.split(b"\0", 1)[0].decode(errors="replace")

@@ -9,7 +9,7 @@ from ..driver._api import CUfunction_attribute as _Attribute
 
 
 class _Readable:
-    """An attribute, which the driver is asked for once."""
+    """An attribute that is queried from the driver once."""
 
     def __init__(self, attribute: _Attribute, doc: str) -> None:
         self.number: Final = int(attribute)
@@ -27,7 +27,7 @@ class _Readable:
 
 
 class _Settable(_Readable):
-    """An attribute that may be set as well."""
+    """An attribute that can be set as well."""
 
     def __set__(self, owner: KernelAttributes, value: int) -> None:
         owner._set(self.number, value)
@@ -36,8 +36,8 @@ class _Settable(_Readable):
 class KernelAttributes:
     """The driver's attributes of a kernel; sizes in bytes.
 
-    Source: CUfunction_attribute in the CUDA Driver API manual. The text of each says if it may
-    be set.
+    Source: CUfunction_attribute in the CUDA Driver API manual. The text of each states if it can be
+    set.
     """
 
     __slots__ = ("_get", "_set")

@@ -1,4 +1,4 @@
-"""The names of a module's kernels, and the error where one is missing."""
+"""The names of a module's kernels, and the errors for missing ones."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from ..driver.context_handle import ModuleHandle
 from ..driver.driver_selection import failure
 from ..errors import KernelNotFoundError
 
-_MOST_NAMES: Final = 12  # of a module's kernels, in the text of an error
+_MOST_NAMES: Final = 12  # names of a module's kernels in the text of an error
 
 
 def no_kernel(name: str, names: tuple[str, ...]) -> KernelNotFoundError:
-    """The error for a name that is none of these, with what to do."""
-    from difflib import get_close_matches  # 7 ms, for an error alone
+    """Return the error for a name that is none of these, with the remedy."""
+    from difflib import get_close_matches  # 7 ms, only for an error
 
     shown = ", ".join(names[:_MOST_NAMES]) or "none"
     if len(names) > _MOST_NAMES:
@@ -36,7 +36,7 @@ def no_kernel(name: str, names: tuple[str, ...]) -> KernelNotFoundError:
 
 
 def no_variable(name: str) -> KernelNotFoundError:
-    """The error for a variable that a module does not have, with what to do."""
+    """Return the error for a variable that a module does not have, with the remedy."""
     expression = f"&{name.removeprefix('&')}"
     return KernelNotFoundError(
         f"the module has no variable {name!r}\n  a __device__ or __constant__ variable outside of "
@@ -48,7 +48,7 @@ def no_variable(name: str) -> KernelNotFoundError:
 
 
 def not_the_only_one(names: tuple[str, ...]) -> KernelNotFoundError:
-    """The error for a source whose only kernel is asked for, where it has none or several."""
+    """Return the error for a request for the only kernel, where there are none or several."""
     text = f"the source has {len(names)} kernels: {', '.join(names[:_MOST_NAMES])}\n  name the one"
     if not names:
         text = (
@@ -59,7 +59,7 @@ def not_the_only_one(names: tuple[str, ...]) -> KernelNotFoundError:
 
 
 def names_of(handle: ModuleHandle) -> tuple[str, ...]:
-    """The names of a module's kernels; its context is current."""
+    """Return the names of a module's kernels; its context is current."""
     api = handle.api
     code, count = api.cuModuleGetFunctionCount(handle.raw)
     if code:

@@ -1,8 +1,8 @@
 """Launchers: a kernel bound to a stream and a configuration, with code generated for its arguments.
 
-A launch costs little more than the driver's own call, as all but the values is made beforehand. One
-`struct.Struct` packs all parameters into a buffer, whose pointer array is built once. One generated
-function packs and calls. `Kernel.bind` checks the configuration before.
+A launch costs little more than the driver's own call, as everything except the values is prepared.
+One `struct.Struct` packs all parameters into a buffer, whose pointer array is built once. One
+generated function packs and calls. `Kernel.bind` checks the configuration first.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _REFUSALS: Final = (AttributeError, TypeError, struct.error, OverflowError, Inde
 _MISSING: Final = object()
 
 
-# The code below is never run in this module; these stand for the globals that it is given.
+# The code below is never run in this module; these functions stand for the globals it receives.
 own_stream: object = None
 own_config: object = None
 
@@ -47,7 +47,7 @@ def slow_path(*args: object) -> None:
 
 
 def is_own_config(config: object) -> object:
-    """Whether it equals the launcher's configuration; not True for what is none."""
+    """Return whether it equals the launcher's configuration; not True for other objects."""
     return config == own_config
 
 
@@ -97,12 +97,12 @@ class LauncherState:
     """The state of a launcher: its slots, and the code made for the kinds of its arguments.
 
     Args:
-        parameters: of the kernel.
-        module: the kernel's module; once it is closed, nothing of it is held.
+        parameters: the kernel's.
+        module: the kernel's module; once it is closed, no reference to it stays.
         loaded: returns the kernel's CUfunction and the handle of its module; raises once that was
             closed.
-        stream: where it launches.
-        config: what it launches with.
+        stream: the stream of the launches.
+        config: the configuration of the launches.
         forget: called with the launcher when its stream or module is closed.
         launch_elsewhere: launches on another stream or with another configuration.
         ordered: whether a launch waits for work of other streams on the memory of its arguments.
@@ -139,13 +139,13 @@ class LauncherState:
         self._native.hStream = handle.raw
         self._slots: list[LaunchSlot] = []
         self._kinds: tuple[Kind, ...] | None = None
-        # Names in the globals end in the number of the kinds that they are for.
+        # Names in the globals end in the number of their kinds.
         self._versions: dict[tuple[Kind, ...], int] = {}
         self._numbers = itertools.count(1)
         self._has_code = False
         self._prepared: Registry[_Prepared] = Registry()
         self._globals = self._names(launch_elsewhere)
-        # They take arguments of any kind until the code for those of the launches is made.
+        # They take arguments of any kind until code for the kinds in use is generated.
         self.function: FunctionType = FunctionType(SLOW[0], self._globals)
         self.kernel_launch: FunctionType = FunctionType(SLOW[1], self._globals)
         self.function.__dict__ |= {
@@ -156,7 +156,7 @@ class LauncherState:
         stream._launchers.add(self)
 
     def kernel_name(self) -> tuple[int, str]:
-        """Return the CUfunction as a number, and the kernel's name.
+        """Return the CUfunction as an integer, and the kernel's name.
 
         Raises:
             ClosedError: the module was closed.
@@ -164,7 +164,7 @@ class LauncherState:
         return int(self._loaded()[0]), self._parameters.kernel
 
     def _names(self, launch_elsewhere: Callable[..., None]) -> dict[str, object]:
-        """The globals of the code that do not depend on the kinds of arguments."""
+        """Return the globals of the code that do not depend on the kinds of arguments."""
         return {
             "slow_path": self._launch_slow_path,
             "fail": self._fail,
@@ -180,15 +180,15 @@ class LauncherState:
         }
 
     def reset(self) -> None:
-        """Check everything at the next launch, and take the driver's functions anew.
+        """Check everything at the next launch, and read the driver's functions again.
 
-        A call under way goes on with the former code, and holds what it uses.
+        A call under way continues with the former code, and holds the objects it uses.
         """
         self._has_code = False
         former, self._slots = self._slots, []
         former.clear()  # the names of the former code refer to it
         for version in list(self._versions.values()):
-            # A slot that a call under way puts back is dropped; it would hold stream and module.
+            # A slot that a call under way returns is dropped; it would hold stream and module.
             self._globals[f"push_{version}"] = bool
         for function, code in zip((self.function, self.kernel_launch), SLOW, strict=True):
             function.__code__ = code
@@ -196,11 +196,11 @@ class LauncherState:
             prepared.__globals__["slot"] = None
 
     def on_owner_closed(self, owner: object) -> None:
-        """Hold nothing of a stream or module that was closed, if it is this launcher's."""
+        """Drop references to a stream or module that was closed, if it is this launcher's."""
         if owner is self._stream or owner is self._module:
             self._own = None
             self.reset()
-            # Not None, which is the home of memory that must be waited for.
+            # Not None: memory that must be waited for is ordered on None.
             self._globals["own"] = _MISSING
             for prepared in self._prepared.alive():
                 prepared.__globals__["own"] = _MISSING
@@ -218,17 +218,17 @@ class LauncherState:
         }
         function = FunctionType(prepared_code(tuple([argument.kind for argument in read])), scope)
         launch = _PreparedPartial(function) if _FREES_FUNCTIONS_LATE else function
-        # Weakly, so that what is dropped goes at once, and lets go of its arguments.
+        # Weakly, so that a dropped object is freed at once, with its arguments.
         scope["slow_path"] = partial(self._launch_prepared, ref(launch))
         scope["slot"] = None
-        # Not `|=`: free-threaded builds keep a dict that was assigned until the next collection.
+        # Not `|=`: free-threaded builds keep an assigned dict until the next collection.
         launch.__dict__.update(launcher=self.function, args_kept=args, block=parameters)
         self._prepared.add(launch)
         self._enable_fast_path(scope, self._slot(parameters))
         return launch
 
     def _launch_prepared(self, of: Callable[[], _Prepared | None]) -> None:
-        """Launch the packed arguments after a quick check failed: order them, or raise."""
+        """Launch the packed arguments after a fast check failed: order them, or raise."""
         launch = of()
         assert launch is not None  # it is running
         read, _ = self._parameters.pack(launch.__dict__["args_kept"], self._stream)
@@ -240,13 +240,13 @@ class LauncherState:
         """Let a prepared launch skip the slow path, if it may."""
         if self._is_quick():
             scope["own"], scope["slot"] = self._own, slot
-            if not self._is_quick():  # another thread began a capture, or closed something
+            if not self._is_quick():  # another thread began a capture, or closed an object
                 scope["own"], scope["slot"] = _MISSING, None
 
     def _generate(self, kinds: tuple[Kind, ...]) -> None:
-        """Run code for arguments of these kinds from now on, on the present list of slots."""
+        """Use code for arguments of these kinds from now on, on the present list of slots."""
         parameters, slots = self._parameters, self._slots
-        # A thread that still runs the code for other kinds finds the names of that.
+        # A thread that still runs the code for other kinds finds the names of that code.
         versions = self._versions
         if not versions:
             self._globals |= general_names(parameters.each, self._convert)
@@ -259,16 +259,16 @@ class LauncherState:
         }
         self._globals |= foreign_names(kinds, version, self._stream)
         functions = self.function, self.kernel_launch
-        for function in functions:  # before the code that counts on it
+        for function in functions:  # before the code that relies on it
             function.__defaults__ = (_MISSING,) * len(kinds)
         for function, code in zip(functions, launch_code(kinds, version), strict=True):
-            # A copy: the interpreter keeps in the code where it found the globals, which are others
-            # in each launcher.
+            # A copy: the interpreter caches in the code where it found the globals, which differ
+            # between launchers.
             function.__code__ = code.replace()
         self._has_code = True
 
     def _launch_slow_path(self, *args: object) -> None:
-        """Check, pack and launch arguments of any kind; from the second time on make code."""
+        """Check, pack and launch arguments of any kind; from the second time on generate code."""
         while args and args[-1] is _MISSING:
             args = args[:-1]
         for argument in args:
@@ -279,7 +279,7 @@ class LauncherState:
         if self._is_quick():
             self._slots.append(slot)
             self._specialise(tuple([argument.kind for argument in read]))
-            if not self._is_quick():  # another thread began a capture, or closed something
+            if not self._is_quick():  # another thread began a capture, or closed an object
                 self.reset()
 
     def _launch_once(self, args: tuple[object, ...]) -> tuple[list[Argument], LaunchSlot]:
@@ -290,10 +290,10 @@ class LauncherState:
         return read, slot
 
     def _specialise(self, kinds: tuple[Kind, ...]) -> None:
-        """Make code for arguments of these kinds, unless they are the first or it is there."""
+        """Generate code for arguments of these kinds, unless they are the first or it exists."""
         known = self._kinds
         if known is None:
-            # Code costs milliseconds, which a kernel that is launched once never wins back.
+            # Generating costs milliseconds, which a kernel that is launched once never saves.
             self._kinds = kinds
             return
         kinds = tuple(new if new == old else "raw" for new, old in zip(kinds, known, strict=True))
@@ -302,9 +302,9 @@ class LauncherState:
             self._generate(kinds)
 
     def _is_quick(self) -> bool:
-        """Whether the next launch needs no check of stream and module.
+        """Return whether the next launch needs no check of stream and module.
 
-        Not in a capture, which has put another handle in the stream, nor once one was closed.
+        False in a capture, which sets another handle of the stream, and once one was closed.
         """
         return self._own is not None and self._stream._handle is self._own
 
@@ -333,7 +333,7 @@ class LauncherState:
         return True
 
     def _convert(self, parameter: KernelParameter, value: object) -> tuple[bytes, Argument]:
-        """The bytes of a value of any kind, its memory made ready; and what to hold."""
+        """Return the bytes of a value, its memory made ready; and the objects to hold."""
         argument = parameter.read(value, self._stream)
         if argument.memory is not None:
             self._use(argument.memory, self._stream._handle, argument.writes)
@@ -347,7 +347,7 @@ class LauncherState:
         """
         handle, loaded = self._loaded()
         stream: StreamHandle = self._stream._handle
-        # This call takes the configuration as it is, where cuLaunchKernel converts nine numbers. A
+        # This call takes the configuration unchanged, where cuLaunchKernel converts nine numbers. A
         # partial costs less than loading the arguments for each call.
         launch = stream.api.cuLaunchKernelEx
         call = partial(launch, self._native, handle, parameters.address, 0)

@@ -1,4 +1,4 @@
-"""Linking for a context: by nvJitLink, or where that is not installed by the driver's linker."""
+"""Linking for a context: by nvJitLink, or if that is not installed by the driver's linker."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ..driver.driver_selection import failure
 from .jit_options import JitLog
 
 LinkerName: TypeAlias = Literal["nvJitLink", "driver"]
-"""Who links; None as an argument is nvJitLink where it is installed, and else the driver."""
+"""The linker; None as an argument is nvJitLink if it is installed, else the driver."""
 
-_MOST_NAMED: Final = 8  # of the inputs, in the text of an error
+_MOST_NAMED: Final = 8  # inputs in the text of an error
 _INPUTS: Final = {
     ptx.LinkKind.CUBIN: CUjitInputType.CU_JIT_INPUT_CUBIN,
     ptx.LinkKind.PTX: CUjitInputType.CU_JIT_INPUT_PTX,
@@ -36,11 +36,11 @@ def linked(
     cache: ptx.ImageCache | bool,
     linker: LinkerName | None,
 ) -> ptx.Image:
-    """The image that these give when linked.
+    """Return the image that the inputs give when linked.
 
     Raises:
         LinkError: they do not link; it carries the linker's log.
-        NvJitLinkNotFoundError: nvJitLink was asked for, and is not installed.
+        NvJitLinkNotFoundError: nvJitLink was requested, and is not installed.
     """
     if linker is not None and border.text("link: linker", linker) not in ("nvJitLink", "driver"):
         words = f"link: linker is {linker!r}: give 'nvJitLink', 'driver' or None"
@@ -69,7 +69,7 @@ def _drivers_linker(context: ContextHandle) -> ptx.OtherLinker:
             target,
             linked if text is None else text.encode(),
             ptx=text,
-            log=f"linked by {identity}",  # so that it can be asked who did
+            log=f"linked by {identity}",  # so that the linker can be looked up
             lowered_names={k: v for each in inputs for k, v in each.lowered_names.items()},
             signatures={k: v for each in inputs for k, v in each.signatures.items()},
         )
@@ -121,10 +121,10 @@ def _told(options: ptx.LinkOptions) -> dict[CUjit_option, object]:
 def _link_state(
     context: ContextHandle, options: dict[CUjit_option, object]
 ) -> Iterator[CUlinkState]:
-    """A link under way, which is destroyed at the end of the block.
+    """Begin a link, which is destroyed at the end of the block.
 
     Raises:
-        CudaError: it could not be begun; or not be destroyed, and nothing else was raised.
+        CudaError: it could not begin; or not be destroyed, and nothing else was raised.
     """
     api = context.api
     code, state = api.cuLinkCreate(len(options), tuple(options), tuple(options.values()))
@@ -147,7 +147,7 @@ def _check(
     log: JitLog,
     options: ptx.LinkOptions,
 ) -> None:
-    """Raise what a failed call of the linker means."""
+    """Raise the error for a failed call of the linker."""
     if not code:
         return
     driver = context.driver
@@ -177,10 +177,10 @@ def _named(inputs: Sequence[ptx.LinkInput]) -> str:
 
 
 def _is_broken(context: ContextHandle) -> bool:
-    """Whether a context answers nothing any more, as after a kernel that failed.
+    """Return whether a context fails every call, as after a kernel that failed.
 
-    Else it was the linker alone that failed: at symbols that are not there driver 580 sometimes
-    answers CUDA_ERROR_UNKNOWN, which would mean a broken context from other functions.
+    Otherwise only the linker failed: for missing symbols driver 580 sometimes returns
+    CUDA_ERROR_UNKNOWN, which from other functions would mean a broken context.
     """
     code, _, _ = context.call(context.api.cuMemGetInfo)
     return bool(code)

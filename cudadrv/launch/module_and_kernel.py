@@ -1,4 +1,4 @@
-"""`Module` and `Kernel`: each gives the other, so they are one file."""
+"""`Module` and `Kernel`: they refer to each other, so they share one file."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
-# Bounded: a caller may make a configuration a launch, and a launcher keeps its stream.
+# Bounded: a caller may make a configuration per launch, and a launcher keeps its stream alive.
 _MOST_LAUNCHERS: Final = 64
 _ELSEWHERE: Final = "compile it on the stream's context too, or for each device by PtxModuleCache"
 _DEFAULT_DYNAMIC_SHARED: Final = 48 * 1024
@@ -60,7 +60,7 @@ _BLOCK_LIMITS = (
 
 
 class PotentialBlock(NamedTuple):
-    """The block that keeps most threads resident.
+    """The block size that keeps the most threads resident.
 
     Attributes:
         threads: threads of the block; the largest of equally good ones.
@@ -77,8 +77,9 @@ class KernelLaunch(Protocol):
     def __call__(self, stream: BaseStream, config: LaunchConfig, *args: object) -> None:
         """Queue the kernel on a stream.
 
-        Memory is waited for, our own and other libraries'. Our own is given back after the
-        kernel, whatever is dropped or closed before; other libraries must keep theirs.
+        The kernel waits for earlier work on its memory, our own and other libraries'. Our own
+        memory is freed after the kernel, whatever is dropped or closed before. Keep other
+        libraries' memory alive yourself.
 
         Args:
             stream: a stream of the module's context.
@@ -100,14 +101,14 @@ class Launcher(Protocol):
 
     Made by `Kernel.bind`. It may be called from several threads at once. It is a function, which
     Python calls faster than any other object. Its code is generated for the kinds of arguments it
-    has seen, and again when a new kind comes.
+    has seen, and again for each new kind.
 
     Attributes:
         kernel: the kernel.
         stream: the stream.
         config: the configuration.
-        kernel_launch: the same as what `Kernel.launch` may be while it is used with this stream
-            and configuration.
+        kernel_launch: the function that `Kernel.launch` may become while it is used with this
+            stream and configuration.
     """
 
     kernel: Kernel
@@ -124,15 +125,15 @@ class Launcher(Protocol):
             ClosedError: the stream, the module or an argument was closed.
         """
 
-    # An attribute of the function, which is no method.
+    # An attribute of the function, not a method.
     @property
     def prepare(self) -> Callable[..., PreparedLaunch]:
-        """``prepare(*args)``: the launch with these arguments packed once.
+        """Pack the arguments of a launch once: ``prepare(*args)``.
 
-        Calling the result only calls the driver. The arguments are kept alive by the result.
+        Calling the result only calls the driver. The result keeps the arguments alive.
 
         Raises:
-            ArgumentError: as a call would.
+            ArgumentError: the same as a call.
         """
 
 
@@ -142,7 +143,7 @@ class PreparedLaunch(Protocol):
     The arguments stay alive as long as it does.
 
     Attributes:
-        launcher: what it was made by.
+        launcher: the launcher that made it.
         args_kept: the arguments.
         block: the packed parameters.
     """
@@ -164,9 +165,9 @@ class Kernel(NotCopyable):
 
     Attributes:
         launch: queues the kernel: ``launch(stream, config, *args)``; see `KernelLaunch`.
-        name: the name it was asked for.
+        name: the requested name.
         module: the module, kept alive by the kernel.
-        signature: its parameters, as the image or the driver has them.
+        signature: its parameters, from the image or the driver.
         handle: the CUfunction; reading it after the module's `close` raises `ClosedError`.
         parameters: its parameters, each of which packs its argument.
         parameter_bytes: size of the parameter block.
@@ -177,8 +178,8 @@ class Kernel(NotCopyable):
         "launch", "module", "name", "parameter_bytes", "parameters", "signature",
     )  # fmt: skip
 
-    # An attribute, so that it can be a function generated for the stream and configuration that
-    # it was last called with.
+    # An attribute, so that it can be a function generated for the stream and configuration of the
+    # last call.
     launch: KernelLaunch
 
     def __init__(
@@ -210,17 +211,17 @@ class Kernel(NotCopyable):
         self.launch(stream, config, *args)
 
     def bind(self, stream: BaseStream, config: LaunchConfig, *, ordered: bool = True) -> Launcher:
-        """A launcher for one stream and configuration, checked here once: ``launcher(*args)``.
+        """Return a launcher for one stream and configuration, checked once: ``launcher(*args)``.
 
         Args:
-            stream: where it launches.
+            stream: the stream of the launches.
             config: blocks, threads and resources.
-            ordered: whether a launch waits for what other streams do with the memory among its
-                arguments. Without it the user orders the streams; the memory is given back after
-                the launch all the same.
+            ordered: whether a launch waits for work of other streams on the memory of its
+                arguments. Without it you order the streams yourself; the memory is still freed
+                after the launch.
 
         Raises:
-            ArgumentError: `stream` is no stream of cudadrv.
+            ArgumentError: `stream` is not a stream of cudadrv.
             LaunchConfigError: the device or the kernel cannot run the configuration.
             WrongDeviceError: the stream belongs to another context than the module.
         """
@@ -247,7 +248,7 @@ class Kernel(NotCopyable):
             launch_elsewhere=self._launch_cached,
             ordered=ordered,
         )
-        # For `help`. Given its attributes, the function is what the protocol says.
+        # For `help`. With these attributes, the function satisfies the protocol.
         state.function.__doc__ = Launcher.__call__.__doc__
         state.kernel_launch.__doc__ = KernelLaunch.__call__.__doc__
         launcher = cast("Launcher", state.function)
@@ -269,7 +270,7 @@ class Kernel(NotCopyable):
         return KernelAttributes(self.attribute, self.set_attribute)
 
     def attribute(self, attribute: int) -> int:
-        """One attribute, which the driver is asked for once.
+        """Return one attribute, queried from the driver once.
 
         Source: CUfunction_attribute in the CUDA Driver API manual.
         """
@@ -295,12 +296,12 @@ class Kernel(NotCopyable):
         return found
 
     def set_attribute(self, attribute: int, value: int) -> None:
-        """Set an attribute, for the launches from now on.
+        """Set an attribute, for later launches.
 
         Source: cuFuncSetAttribute in the CUDA Driver API manual.
 
         Raises:
-            InvalidValueError: it cannot be set, or not to this.
+            InvalidValueError: it cannot be set, or not to this value.
         """
         number = border.integer("Kernel.set_attribute: attribute", attribute)
         value = border.whole("Kernel.set_attribute: value", value, least=-(2**31), most=2**31 - 1)
@@ -320,7 +321,7 @@ class Kernel(NotCopyable):
         self._attributes.clear()  # one may depend on another
 
     def max_active_blocks(self, block_threads: int, shared_bytes: int = 0) -> int:
-        """How many blocks one multiprocessor can hold at once (the occupancy calculator).
+        """Return how many blocks one multiprocessor can hold at once (the occupancy calculator).
 
         Raises:
             InvalidValueError: a block cannot have so many threads or so much shared memory.
@@ -343,17 +344,17 @@ class Kernel(NotCopyable):
         return blocks
 
     def describe_parameters(self) -> str:
-        """The parameters' types in words."""
+        """Return the parameters' types in words."""
         return str(self._packing)
 
     def max_potential_block_size(
         self, shared_bytes: int | Callable[[int], int] = 0, *, limit: int | None = None
     ) -> PotentialBlock:
-        """The threads of a block that keep most of a multiprocessor busy.
+        """Return the threads per block that keep most of a multiprocessor busy.
 
         Args:
-            shared_bytes: dynamic shared memory of a block, or what gives it for so many threads.
-            limit: the most threads that a block may have, where less than the kernel allows.
+            shared_bytes: dynamic shared memory of a block, or a function of the number of threads.
+            limit: the most threads of a block, if less than the kernel allows.
 
         Source: "Occupancy" in the CUDA Driver API manual, cuOccupancyMaxPotentialBlockSize.
 
@@ -373,7 +374,7 @@ class Kernel(NotCopyable):
         if limit is not None:
             most = min(most, border.integer("max_potential_block_size: limit", limit))
         best, best_blocks = 0, 0
-        # A most that is no multiple of the warp is a candidate itself.
+        # A limit that is not a multiple of the warp size is a candidate itself.
         for whole in range(-(-most // warp) * warp, 0, -warp):
             threads = min(whole, most)
             nbytes = shared_bytes(threads) if callable(shared_bytes) else shared_bytes
@@ -394,7 +395,7 @@ class Kernel(NotCopyable):
         return PotentialBlock(best, best_blocks * multiprocessors)
 
     def max_active_clusters(self, config: LaunchConfig) -> int:
-        """How many clusters of a configuration the device can hold at once.
+        """Return how many clusters of a configuration the device can hold at once.
 
         Raises:
             LaunchConfigError: the device or the kernel cannot run it, or it has no clusters.
@@ -406,7 +407,7 @@ class Kernel(NotCopyable):
         return self._clusters(config, query, "cuOccupancyMaxActiveClusters", "the clusters")
 
     def max_potential_cluster_size(self, config: LaunchConfig) -> int:
-        """The most blocks that a cluster can have, with the threads and memory of a configuration.
+        """Return the most blocks of a cluster, with the threads and memory of a configuration.
 
         Raises:
             LaunchConfigError: the device or the kernel cannot run it.
@@ -434,10 +435,10 @@ class Kernel(NotCopyable):
         return count
 
     def _launch_cached(self, stream: BaseStream, config: LaunchConfig, *args: object) -> None:
-        """Launch, and let `launch` be what is generated for this stream and configuration."""
+        """Launch, and set `launch` to the function generated for this stream and configuration."""
         try:
             launcher = self._launchers.get((stream, config))
-        except TypeError:  # what has no hash is no stream or no configuration: `bind` says it
+        except TypeError:  # unhashable, so no stream or configuration: `bind` raises
             launcher = None
         if launcher is None:
             launcher = self.bind(stream, config)
@@ -452,7 +453,7 @@ class Kernel(NotCopyable):
     _launch_cached.__doc__ = KernelLaunch.__call__.__doc__
 
     def _forget(self, launcher: object) -> None:
-        """Keep a launcher no longer, as its stream or the module was closed."""
+        """Drop a launcher, as its stream or the module was closed."""
         self.launch = self._launch_cached
         for key, kept in self._launchers.copy().items():
             if kept is launcher:
@@ -470,7 +471,7 @@ class Kernel(NotCopyable):
         return self._function, module
 
     def _allow_shared(self, nbytes: int) -> None:
-        """Ask the driver for dynamic shared memory above 48 KiB; it must be asked once a kernel."""
+        """Request dynamic shared memory above 48 KiB from the driver, once per kernel."""
         if nbytes <= self._shared_allowed:
             return
         function, module = self._loaded()  # held until the call is made
@@ -481,10 +482,10 @@ class Kernel(NotCopyable):
             doing = f"allowing kernel {self.name!r} {nbytes} bytes of dynamic shared memory"
             raise failure(module.api, code, "cuFuncSetAttribute", doing)
         self._shared_allowed = nbytes
-        self._attributes.clear()  # one of them tells of it
+        self._attributes.clear()  # one of them reports it
 
     def _check_config(self, config: LaunchConfig) -> None:
-        """Raise `LaunchConfigError` for what the device or the kernel cannot run, with the limit.
+        """Raise `LaunchConfigError`, with the limit, if the device or kernel cannot run it.
 
         Limits: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability",
         queried from the driver.
@@ -501,7 +502,7 @@ class Kernel(NotCopyable):
             ("block", config.block, _BLOCK_LIMITS),
         ):
             for axis, extent, attribute in zip("xyz", extents, limits, strict=True):
-                # Each device runs blocks and grids of one thread along an axis.
+                # Every device runs blocks and grids of one thread along an axis.
                 limit = 1 if extent == 1 else device.attribute(attribute)
                 if extent > limit:
                     raise self._unlaunchable(
@@ -575,7 +576,7 @@ class Module(Closeable):
     Attributes:
         context: the context, kept alive by the module.
         handle: the CUmodule; reading it after `close` raises `ClosedError`.
-        image: the image it was loaded from, where it is a `ptx.Image` or PTX text.
+        image: the image it was loaded from, if that is a `ptx.Image` or PTX text.
         closed: whether it was closed.
     """
 
@@ -638,7 +639,7 @@ class Module(Closeable):
 
     @property
     def kernel_names(self) -> tuple[str, ...]:
-        """The names of the kernels, as the image has them; name expressions come in addition."""
+        """The names of the kernels in the image; name expressions can be used in addition."""
         if self._names is None:
             self._names = tuple(self.image.signatures) if self.image else ()
             if not self._names:
@@ -646,14 +647,14 @@ class Module(Closeable):
         return self._names
 
     def kernel(self, name: str, signature: ptx.KernelSignature | None = None) -> Kernel:
-        """The kernel of a name, or of a name expression that the image was compiled with.
+        """Return the kernel of a name, or of a name expression that the image was compiled with.
 
         Args:
             name: such as "saxpy" or "scale<float>".
-            signature: its parameters, where the image has no PTX text to read them from.
+            signature: its parameters, if the image has no PTX text to read them from.
 
         Raises:
-            KernelNotFoundError: there is none; the text has the names that there are.
+            KernelNotFoundError: there is none; the text has the existing names.
         """
         kernel = self._kernels.get(border.instance("Module.kernel: name", name, str))
         if signature is not None:
@@ -675,7 +676,7 @@ class Module(Closeable):
     def global_array(
         self, name: str, shape: Shape | None, dtype: TypedDType[_ScalarT]
     ) -> DeviceArray[_ScalarT]: ...
-    # A dtype given as text says nothing to a type checker.
+    # A dtype given as text has no static type.
     @overload
     def global_array(
         self, name: str, shape: Shape | None = None, dtype: npt.DTypeLike = "u1"
@@ -683,7 +684,7 @@ class Module(Closeable):
     def global_array(
         self, name: str, shape: Shape | None = None, dtype: npt.DTypeLike = "u1"
     ) -> AnyDeviceArray:
-        """A module variable (``__device__`` or ``__constant__``) as an array over its memory.
+        """Return a module variable (``__device__``, ``__constant__``) as an array over its memory.
 
         Args:
             name: the variable's name, or a name expression such as "&table<float>".
@@ -692,7 +693,7 @@ class Module(Closeable):
 
         Raises:
             KernelNotFoundError: the module has no such variable.
-            InvalidValueError: the variable is smaller than the shape, or one element, asks for.
+            InvalidValueError: the variable is smaller than the shape, or than one element.
         """
         lowered = self._lowered().get(border.text("Module.global_array: name", name), name)
         handle = self._handle
@@ -711,23 +712,23 @@ class Module(Closeable):
         return array
 
     def when_closed(self, function: Callable[[Module], object]) -> None:
-        """Let a function be called with the module when `close` begins, or its context's does.
+        """Call a function with the module when `close` begins, or its context's does.
 
-        The module can be used in it. Its errors are raised by `close` when all is closed. A module
-        that is dropped, and not closed, calls nothing.
+        The function can use the module. Its errors are raised by `close` after everything is
+        closed. Dropping a module without closing it calls nothing.
         """
         border.function("Module.when_closed: function", function, takes=1)
         self._handle.raw  # noqa: B018  # raises once it is closed
         self._closing.append(function)
 
     def close(self) -> None:
-        """Give the module up; its kernels and variables raise `ClosedError` then. Idempotent.
+        """Close the module; its kernels and variables then raise `ClosedError`. Idempotent.
 
         It is unloaded when no graph needs it.
 
         Raises:
-            CudaError: it was unloaded, and the driver refused or told of failed work.
-            ExceptionGroup: so did several, with functions of `when_closed`.
+            CudaError: unloading failed, or reported failed work.
+            ExceptionGroup: there were several errors, with those of functions of `when_closed`.
         """
         faults: list[Exception] = []
         try:
@@ -765,6 +766,6 @@ class Module(Closeable):
         return Kernel(self, name, handle, signature)
 
     def _enumerate(self) -> tuple[str, ...]:
-        """The kernel names that the driver knows; drivers before 12.4 know none."""
+        """Return the kernel names that the driver reports; drivers before 12.4 report none."""
         handle = self._handle
         return handle.context.call(names_of, handle)

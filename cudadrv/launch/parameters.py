@@ -1,4 +1,4 @@
-"""The parameters of a kernel: where those of one launch are packed, and how."""
+"""The parameters of a kernel: the memory for one launch, and how it is packed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ..driver.stream_handle import StreamHandle
 from ..errors import ArgumentError
 from .arguments import ADDRESSES, Argument, KernelParameter, Kind
 
-# An address of the device. It is packed in half the time of a whole number of 64 bits (Q), as it is
-# not checked for a sign: only what cudadrv made is packed so.
+# A device address. It is packed in half the time of a 64-bit integer (Q), as its sign is not
+# checked: only values that cudadrv made are packed so.
 _ADDRESS_CODE: Final = "P"
 
 
@@ -26,12 +26,12 @@ DriverCall: TypeAlias = Callable[[], tuple[CUresult]]
 
 
 class ParameterBlock:
-    """Memory for one launch's parameters, and behind them the pointers that the driver reads."""
+    """Memory for one launch's parameters, followed by the pointers that the driver reads."""
 
     __slots__ = ("_view", "address", "buffer")
 
     def __init__(self, offsets: Sequence[int], nbytes: int) -> None:
-        # struct fills a bytearray fastest. The view keeps it from moving.
+        # struct fills a bytearray fastest. The view prevents its reallocation.
         start = -(-max(nbytes, 1) // 8) * 8
         self.buffer: bytearray = bytearray(start + 8 * len(offsets))
         self._view = ctypes.c_char.from_buffer(self.buffer)
@@ -45,16 +45,16 @@ class LaunchSlot:
     """The resources of one launch at a time: the packed parameters, the call, and its handles.
 
     Attributes:
-        buffer: where parameters are packed.
-        call: launches with what is packed.
-        parameters: what has the buffer.
-        stream: where the call launches.
-        module: where the kernel is.
-        last_values: what the block holds, an array's address or the number for each argument, as
-            objects; None while that is not cached.
-        home_version: that of the stream when all arrays in `last_values` were at home there.
+        buffer: the memory for packed parameters.
+        call: launches with the packed parameters.
+        parameters: the owner of the buffer.
+        stream: the stream of the call.
+        module: the module of the kernel.
+        last_values: the contents of the block, an array's address or the number for each argument,
+            as objects; None while they are not cached.
+        home_version: that of the stream when all arrays in `last_values` were ordered on it.
         first_address: the address of the first array at the last launch, as an object.
-        retry_in: how many launches are to come before values are cached again.
+        retry_in: how many launches remain before values are cached again.
     """
 
     __slots__ = (
@@ -90,15 +90,15 @@ class LaunchSlot:
 def packer(
     parameters: Sequence[KernelParameter], kinds: Sequence[Kind], nbytes: int, start: int = 0
 ) -> struct.Struct:
-    """The packer of parameters from `start` on: each value at its offset, padding between.
+    """Return the packer of parameters from `start` on: each value at its offset, padding between.
 
     Args:
         parameters: those to pack.
         kinds: how each is read.
-        nbytes: where the last ends, with the padding behind it.
-        start: where the first begins.
+        nbytes: the end of the last, with the padding after it.
+        start: the beginning of the first.
     """
-    # struct aligns native codes itself, and knows only there an address.
+    # struct aligns native codes itself, and supports addresses only among them.
     native = start % 8 == 0
     for parameter in parameters:
         nbytes_of_one = parameter.param.nbytes
@@ -156,8 +156,8 @@ class KernelParameters:
 
         Args:
             args: the arguments.
-            stream: a stream of the kernel's context, which is ordered after the work that memory
-                of other libraries waits for.
+            stream: a stream of the kernel's context, which is ordered after the work that memory of
+                other libraries waits for.
 
         Raises:
             ArgumentError: an argument has the wrong count, type, range or memory space.

@@ -1,4 +1,4 @@
-"""Signatures of kernels: as PTX text has them, as the driver reports them, as users give them."""
+"""Signatures of kernels: from PTX text, from the driver, or from users."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..driver.context_handle import ModuleHandle
 from ..driver.driver_selection import failure
 
 _BINARY: Final = (b"\x7fELF", b"\x50\xed\x55\xba")  # a cubin; a fatbin (its magic, 0xBA55ED50)
-_MOST_PARAMETER_BYTES: Final = 1 << 16  # above what any CUDA version takes
+_MOST_PARAMETER_BYTES: Final = 1 << 16  # above the limit of any CUDA version
 
 
 def is_binary(data: bytes) -> bool:
-    """Whether an image is a cubin or a fatbin."""
+    """Return whether an image is a cubin or a fatbin."""
     return data.startswith(_BINARY)
 
 
@@ -31,7 +31,7 @@ class WrittenSignatures:
         self._found: Mapping[str, ptx.KernelSignature] = {}
 
     def get(self, name: str) -> ptx.KernelSignature | None:
-        """The signature of a kernel; None where there is no PTX, or our reader does not know it."""
+        """Return the signature of a kernel; None without PTX, or if our reader does not know it."""
         text = self._text
         if text is not None:
             from ptx.isa.signature import signatures_of  # saves 10 ms where PTX is not read
@@ -39,13 +39,13 @@ class WrittenSignatures:
             try:
                 self._found = signatures_of(text.split(b"\0", 1)[0].decode(errors="replace"))
             except ptx.PtxError:
-                pass  # the driver knew it, and is asked
+                pass  # the driver accepted it, and is queried
             self._text = None
         return self._found.get(name)
 
 
 def asked_signature(module: ModuleHandle, name: str, handle: CUfunction) -> ptx.KernelSignature:
-    """Sizes and offsets as the driver knows them, for an image without PTX text.
+    """Return sizes and offsets as the driver reports them, for an image without PTX text.
 
     A parameter of 1, 2, 4 or 8 bytes is "bits": it takes an integer or a float of that size.
     """
@@ -76,10 +76,10 @@ def asked_signature(module: ModuleHandle, name: str, handle: CUfunction) -> ptx.
 
 
 def _asked_count(module: ModuleHandle, name: str, handle: CUfunction) -> int | None:
-    """How many parameters a kernel has; None where the driver or its binding cannot be asked.
+    """Return how many parameters a kernel has; None if the driver or its binding cannot report it.
 
-    They can since CUDA 13.2. Before that the manual gives one way: to ask for one parameter after
-    the other, until cuFuncGetParamInfo answers CUDA_ERROR_INVALID_VALUE.
+    They can since CUDA 13.2. Before that the manual gives one way: query one parameter after the
+    other, until cuFuncGetParamInfo returns CUDA_ERROR_INVALID_VALUE.
     """
     try:
         code, count = module.context.call(module.api.cuFuncGetParamCount, handle)
@@ -91,7 +91,7 @@ def _asked_count(module: ModuleHandle, name: str, handle: CUfunction) -> int | N
 
 
 def check_signature(signature: ptx.KernelSignature) -> None:
-    """Raise for what is no signature that arguments can be packed by."""
+    """Raise for a signature that arguments cannot be packed by."""
     where = "Module.kernel: signature"
     border.instance(where, signature, ptx.KernelSignature)
     border.whole(f"{where}.nbytes", signature.nbytes)

@@ -49,13 +49,13 @@ _OtherT = TypeVar("_OtherT", bound=np.generic)
 _new: Final = object.__new__
 
 
-if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
+if TYPE_CHECKING:  # making a protocol slows a start more than most modules
 
     class Assigning(Protocol):
-        """What an array's stream does for `a[...] = value`; its room is above this one."""
+        """Assignment as an array's stream does it; its layer is above this one."""
 
         def assign(self, dst: AnyDeviceArray, value: object) -> None:
-            """Give the elements of an array the values of another, or of one value."""
+            """Assign the elements of an array from another array, or from one value."""
 
 
 class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
@@ -63,8 +63,8 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
 
     Made by `Stream.empty`, `Stream.zeros` and `Stream.to_device`. Views share the memory and keep
     it alive: those by `reshape`, `view`, `transpose`, indexing and fields, and
-    ``DeviceArray(buffer, ...)``. Elements lie in C order, one behind the other, but for views that
-    pick some of them or order the axes otherwise (`is_contiguous`).
+    ``DeviceArray(buffer, ...)``. Elements lie in C order, one after the other, except in views that
+    select some of them or reorder the axes (`is_contiguous`).
 
     Attributes:
         ptr: the address of the first element; reading it after `close` raises `ClosedError`.
@@ -72,9 +72,9 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
         dtype: the NumPy dtype.
         nbytes: the size of the elements in bytes.
         buffer: the memory.
-        stream: the stream that the memory came from.
+        stream: the stream that allocated the memory.
         context: the context of the memory.
-        closed: whether the memory was given back.
+        closed: whether the memory was freed.
     """
 
     __slots__ = ("dtype", "shape")
@@ -91,7 +91,7 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
         offset: int = 0,
         strides: Sequence[int] | None = None,
     ) -> DeviceArray[_ScalarT]: ...
-    # A dtype given as text says nothing to a type checker.
+    # A dtype given as text has no static type.
     @overload
     def __new__(
         cls,
@@ -109,7 +109,7 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
         offset: int = 0,
         strides: Sequence[int] | None = None,
     ) -> AnyDeviceArray:
-        """An array in a buffer, `offset` bytes behind its beginning; strides are in bytes."""
+        """Return an array in a buffer, `offset` bytes from its beginning; strides are in bytes."""
         kind: np.dtype[_ScalarT] = checked_dtype(dtype)
         extents = checked_shape(shape)
         if type(offset) is not int:
@@ -141,7 +141,7 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
         where = f"on device {self.context.ordinal}{state}"
         return f"<DeviceArray {self.shape} {self.dtype}{strides} {where}>"
 
-    # Python would hand over the address, by `__index__`, where the caller may mean the element.
+    # Python would pass the address, by `__index__`, where the caller may mean the element.
     def __int__(self) -> NoReturn:
         raise errors.ArgumentTypeError(
             f"{self!r} is no number: read it with Stream.to_host; its address is `ptr`"
@@ -158,7 +158,7 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
         )
 
     def __iter__(self) -> Iterator[DeviceArray[_ScalarT]]:
-        """The rows of the first axis, each a view."""
+        """Yield the rows of the first axis, each a view."""
         return (self[row] for row in range(len(self)))
 
     # The dtype of a field is known at run time.
@@ -167,9 +167,9 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
     @overload
     def __getitem__(self, key: Keys) -> DeviceArray[_ScalarT]: ...
     def __getitem__(self, key: Keys | str) -> DeviceArray[Any]:
-        """The elements at `key`, as a view, by NumPy's rules: whole numbers, slices, ..., None.
+        """Return a view of the elements at `key`, by NumPy's rules: integers, slices, ..., None.
 
-        Text names a field of a structured dtype.
+        Text selects a field of a structured dtype.
 
         Raises:
             IndexError: the array has no such element, axis or field.
@@ -185,14 +185,14 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
         return view_of(self, self.ptr + found.offset, found.shape, self.dtype, found.strides)
 
     def __setitem__(self, key: Keys | str, value: object) -> None:
-        """Give the elements at `key` the values of a device or host array, or of one value.
+        """Assign the elements at `key` from a device or host array, or from one value.
 
-        That is `Stream.assign` on the stream that the memory came from.
+        Same as `Stream.assign` on the stream that allocated the memory.
         """
         cast("Assigning", self.stream).assign(self[key], value)
 
     def _field(self, name: str) -> DeviceArray[Any]:
-        """The field of every element, with the axes that it has itself behind the array's."""
+        """Return the field of every element, with the field's own axes after the array's."""
         fields = self.dtype.fields
         if fields is None or name not in fields:
             raise errors.ArgumentIndexError(f"{self!r} has no field {name!r}")
@@ -218,7 +218,7 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether the elements lie in C order, one behind the other, as kernels take arrays."""
+        """Whether the elements lie in C order, one after the other, as kernels require."""
         return True
 
     @property
@@ -236,7 +236,7 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
         return self.transpose()
 
     def transpose(self, *axes: SupportsIndex) -> DeviceArray[_ScalarT]:
-        """A view with the axes in another order; in the reverse one where none is given.
+        """Return a view with the axes in another order; reversed if none is given.
 
         Raises:
             IndexError: they are not each of the axes once.
@@ -250,12 +250,13 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
     @overload
     def reshape(self, *shape: SupportsIndex) -> DeviceArray[_ScalarT]: ...
     def reshape(self, *extents: Shape) -> DeviceArray[_ScalarT]:
-        """A view of the same elements in C order; one extent may be -1.
+        """Return a view of the same elements in C order; one extent may be -1.
 
         Raises:
-            InvalidValueError: the shape has another number of elements, or has no view as they lie.
+            InvalidValueError: the shape has another number of elements, or the strides allow no
+                view.
         """
-        # Several are extents, or the one is; whatever else fails there.
+        # Several arguments are extents, or the only one is; anything else fails there.
         given = extents_of(extents[0] if len(extents) == 1 else extents)  # type: ignore[arg-type]
         shape = filled_in(given, self.size)
         if self.is_contiguous:
@@ -270,15 +271,15 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
 
     @overload
     def view(self, dtype: TypedDType[_OtherT]) -> DeviceArray[_OtherT]: ...
-    # A dtype given as text says nothing to a type checker.
+    # A dtype given as text has no static type.
     @overload
     def view(self, dtype: npt.DTypeLike) -> DeviceArray[Any]: ...
     def view(self, dtype: npt.DTypeLike) -> DeviceArray[Any]:
-        """A view of the same bytes as another dtype; the last extent changes with its size.
+        """Return a view of the same bytes as another dtype; the last extent changes with its size.
 
         Raises:
-            InvalidValueError: the last extent's bytes are no multiple of the new item size, or do
-                not lie together.
+            InvalidValueError: the last extent's bytes are not a multiple of the new item size, or
+                not contiguous.
         """
         # The address is another object, as launches take one object for arrays of one dtype.
         new, size = checked_dtype(dtype), self.dtype.itemsize
@@ -299,10 +300,10 @@ class ArrayView(View, DeviceArray[_ScalarT]):
 
 
 class StridedArray(ArrayView[_ScalarT]):
-    """A view whose elements do not lie in C order, one behind the other.
+    """A view whose elements do not lie in C order, one after the other.
 
-    What takes an array for the bytes from its address on would go wrong with it: so it has no
-    `_address`, which all that do ask for.
+    It has no `_address`: code that reads contiguous bytes from an address queries that and raises
+    instead of reading wrong elements.
     """
 
     __slots__ = ("_start", "strides")
@@ -310,7 +311,7 @@ class StridedArray(ArrayView[_ScalarT]):
     _start: int
     strides: tuple[int, ...]
 
-    if not TYPE_CHECKING:  # the slot of another class, which the type checker knows
+    if not TYPE_CHECKING:  # the slot of another class, which the type checker sees
 
         @property
         def _address(self) -> NoReturn:
@@ -321,14 +322,14 @@ class StridedArray(ArrayView[_ScalarT]):
         """The device address of the first element.
 
         Raises:
-            ClosedError: the memory was given back.
+            ClosedError: the memory was freed.
         """
         self._memory  # noqa: B018  # raises once it was
         return self._start
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether the elements lie in C order, one behind the other, as kernels take arrays."""
+        """Whether the elements lie in C order, one after the other, as kernels require."""
         return False
 
 
@@ -339,7 +340,7 @@ def view_of(
     dtype: np.dtype[_ScalarT],
     strides: tuple[int, ...] | None = None,
 ) -> DeviceArray[_ScalarT]:
-    """A view of elements from an address on; without strides they lie in C order."""
+    """Return a view of elements from an address on; without strides they lie in C order."""
     view: ArrayView[_ScalarT]
     if strides is None or is_dense(shape, strides, dtype.itemsize):
         view = _new(ArrayView)
@@ -358,18 +359,18 @@ def view_of(
 AnyDeviceArray: TypeAlias = DeviceArray[Any]
 
 
-# What cuMemAllocPitch rounds to on the devices of today; textures need 32 (driver 580, H100).
+# cuMemAllocPitch rounds to this on the devices of today; textures need 32 (driver 580, H100).
 _PITCH_BYTES: Final = 512
 
 
 C_ORDER: Final = "C"
-"""The usual order of axes; what is not this very text is looked at by `is_fortran`."""
+"""The usual order of axes; `is_fortran` checks every other object."""
 
 
 def empty(
     stream: BaseStream, shape: Shape, dtype: npt.DTypeLike, order: str = "C"
 ) -> AnyDeviceArray:
-    """A device array, not initialised; in the order "F" the first axis is the nearest."""
+    """Return a device array, not initialised; in the order "F" the first axis is innermost."""
     kind: AnyDType
     if dtype.__class__ in NUMBERS:
         kind = dtype
@@ -401,19 +402,19 @@ def empty(
 
 
 def is_fortran(order: object) -> bool:
-    """Whether the first axis is to be the nearest; asked where an order is not just `C_ORDER`."""
+    """Return whether the first axis is the innermost; called if an order is not `C_ORDER`."""
     if isinstance(order, str) and order in ("C", "F"):
         return order == "F"
     raise border.refused("the order of an array", order, 'give "C" or "F"')
 
 
 def empty_pitched(stream: BaseStream, shape: Shape, dtype: npt.DTypeLike) -> AnyDeviceArray:
-    """A device array, not initialised, whose rows begin at multiples of 512 bytes."""
+    """Return a device array, not initialised, whose rows begin at multiples of 512 bytes."""
     kind, extents = checked_dtype(dtype), checked_shape(shape)
     if not extents:
         raise InvalidValueError("an array of no dimensions has no rows: give one extent or more")
     row = extents[-1] * kind.itemsize
-    # A pitch of whole elements, as other libraries count in them.
+    # A pitch of whole elements, since other libraries count strides in elements.
     unit = math.lcm(_PITCH_BYTES, kind.itemsize)
     pitch = -(-row // unit) * unit
     rows = math.prod(extents[:-1])

@@ -1,4 +1,4 @@
-"""Values given to the elements of a device array, by NumPy's rules of shapes: `Stream.assign`."""
+"""Assignment to the elements of a device array, by NumPy's rules of shapes: `Stream.assign`."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 
 def assign(stream: BaseStream, dst: AnyDeviceArray, value: object) -> None:
-    """Give the elements of an array the values of another, which is broadcast, or of one value.
+    """Assign the elements of an array from another array, which is broadcast, or from one value.
 
     Raises:
         CopyError: the shapes do not fit.
-        DTypeError: the values' dtype does not become the array's without loss of kind.
-        InvalidValueError: one value is none of the array's dtype; elements overlap each other.
+        DTypeError: the values' dtype cannot be cast to the array's without a change of kind.
+        InvalidValueError: the array's dtype cannot hold a value; elements overlap each other.
     """
     border.instance("Stream.assign: dst", dst, DeviceArray)
     if isinstance(value, DeviceArray):
         _assign_device(stream, dst, value)
         return
-    if not (isinstance(value, tuple) and dst.dtype.names):  # which is one structure
-        # It reports what becomes no array.
+    if not (isinstance(value, tuple) and dst.dtype.names):  # a tuple is one structure
+        # It reports values that cannot become an array.
         given = as_array(cast("npt.ArrayLike", value))
         if given.ndim or isinstance(value, np.ndarray):
             _assign_host(stream, dst, _as_elements(given, dst.dtype))
@@ -49,7 +49,7 @@ def _assign_device(stream: BaseStream, dst: AnyDeviceArray, value: AnyDeviceArra
 
 def _assign_host(stream: BaseStream, dst: AnyDeviceArray, value: AnyArray) -> None:
     shape = _trimmed(value.shape, dst.shape)
-    _broadcast_strides(shape, shape, dst.shape)  # its words for what does not fit
+    _broadcast_strides(shape, shape, dst.shape)  # it raises the error for shapes that do not fit
     value = value.reshape(shape)
     if stream.capturing:
         value = value.copy(order="C")  # a graph reads it at each replay
@@ -63,15 +63,15 @@ def _assign_host(stream: BaseStream, dst: AnyDeviceArray, value: AnyArray) -> No
 
 
 def _as_elements(given: AnyArray, dtype: AnyDType) -> AnyArray:
-    """The values as an array of a dtype.
+    """Return the values as an array of a dtype.
 
     Raises:
-        DTypeError: they are of another kind, or whole numbers out of range.
+        DTypeError: they are of another kind, or integers out of range.
     """
     if given.dtype == dtype:
         return given
     found: AnyArray
-    if not given.size:  # NumPy has floats for an empty list
+    if not given.size:  # NumPy makes an empty list an array of floats
         return np.empty(given.shape, dtype)
     if given.dtype.kind in "iu" and dtype.kind in "iu":
         found = given.astype(dtype)
@@ -85,7 +85,7 @@ def _as_elements(given: AnyArray, dtype: AnyDType) -> AnyArray:
 
 
 def _broadcast(array: AnyDeviceArray, shape: tuple[int, ...]) -> AnyDeviceArray:
-    """A view of a shape, in which elements are repeated.
+    """Return a view of a shape, in which elements are repeated.
 
     Raises:
         CopyError: the shapes do not fit.
@@ -96,7 +96,7 @@ def _broadcast(array: AnyDeviceArray, shape: tuple[int, ...]) -> AnyDeviceArray:
 
 
 def _trimmed(shape: tuple[int, ...], to: tuple[int, ...]) -> tuple[int, ...]:
-    """A shape without the first axes that are one too many, and of extent 1."""
+    """Return a shape without its surplus first axes, where they have extent 1."""
     extra = len(shape) - len(to)
     return shape[extra:] if extra > 0 and set(shape[:extra]) == {1} else shape
 

@@ -1,6 +1,6 @@
-"""`DeviceBuffer`: bytes of device memory; and the handles that own what buffers and arrays have.
+"""`DeviceBuffer`: bytes of device memory, and the handles that own memory of buffers and arrays.
 
-Memory is given back in stream order, after every stream that ever used it; see `order`.
+Memory is freed in stream order, after every stream that ever used it; see `order`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _GIVEN_BACK: Final = InvalidatedHandle("the device memory was given back")
 
 
 class NoMemory(Memory[None]):
-    """Stands for the memory of what has no bytes."""
+    """Stands for the memory of buffers and arrays without bytes."""
 
     __slots__ = ()
 
@@ -38,22 +38,22 @@ class NoMemory(Memory[None]):
 
 
 class PoolMemory(Memory[CUdeviceptr]):
-    """Memory of the device's pool, given back in stream order.
+    """Memory of the device's pool, freed in stream order.
 
     Attributes:
-        has_contents: whether the driver has it.
+        has_contents: whether the driver has allocated it.
         kept: where its stream caches it when it is freed, for the stream's next allocations; None
-            where it goes back to the pool.
+            where it returns to the pool.
     """
 
     __slots__ = ("kept",)
 
     raw: CUdeviceptr
     ordered_on: StreamHandle | None
-    # In a class, not in a slot: a slot more takes time for each new array.
+    # In a class, not in a slot: one more slot takes time for each new array.
     has_contents: bool = True
     kept: SizeBin | None
-    # The names of this file are gone when the interpreter drops the last boxes.
+    # Module globals are gone when the interpreter drops the last handles.
     _given_back: ClassVar = _GIVEN_BACK
 
     def __init__(
@@ -65,7 +65,7 @@ class PoolMemory(Memory[CUdeviceptr]):
     def __del__(self) -> None:
         try:
             kept, raw = self.kept, self.raw
-            # What only its own stream has used is free there.
+            # Memory that only its own stream has used is free there.
             if kept is not None and self.recorded is None and len(kept) < kept.most:
                 # Nothing uses it any more, even if a finalizer saves it.
                 self.raw = self._given_back  # type: ignore[assignment]  # no call takes it
@@ -82,7 +82,7 @@ class PoolMemory(Memory[CUdeviceptr]):
             or not stream.is_owned
         ):
             self._destroy_and_report()
-        # False where the driver has none. Most memory goes here, at a third of the cost.
+        # False where the driver has none. Most memory is freed here, at a third of the cost.
         elif raw and not driver.is_gone:  # type: ignore[truthy-bool]  # None, or a InvalidatedHandle
             had_failed = driver.has_failed
             (code,) = driver.api.cuMemFreeAsync(raw, stream.raw)
@@ -93,7 +93,7 @@ class PoolMemory(Memory[CUdeviceptr]):
                 self.ordered_on = None
 
     def _destroy(self) -> None:
-        """Give the memory back after every stream that used it."""
+        """Free the memory after every stream that used it."""
         users = self.all_users()
         writer = self.accesses.writer
         if writer is not None and writer.capture is not None and writer.capture.is_open:
@@ -114,7 +114,7 @@ class PoolMemory(Memory[CUdeviceptr]):
             self._free_at_once(users)
             return
         free = [user for user in own if not user.is_capturing()]
-        # To wait for a stream that another library captures would be to be captured with it.
+        # Waiting for a stream that another library captures would join its capture.
         if not free or any(user.is_captured_elsewhere() for user in users):
             self._defer()
             return
@@ -134,7 +134,7 @@ class PoolMemory(Memory[CUdeviceptr]):
             raise fault
 
     def _free_at_once(self, users: tuple[StreamHandle, ...]) -> None:
-        """Give the memory back on the host: a collection has destroyed all its streams."""
+        """Free the memory on the host: a collection has destroyed all its streams."""
         for user in users:
             user.synchronize()
         (code,) = self.context.call(self.api.cuMemFree, self.raw)
@@ -161,20 +161,21 @@ class PoolMemory(Memory[CUdeviceptr]):
         return failure(self.api, code, "cuMemFreeAsync", doing)
 
     def _defer(self) -> None:
-        """Leave the release to another object, which goes when the capture has ended.
+        """Leave the release to another object, which is freed when the capture has ended.
 
-        This one's finalizer runs once. A graph would free at each replay what was allocated once.
+        This one's finalizer runs once. A graph would free at each replay memory that was allocated
+        once.
         """
         heir = PoolMemory(self.context, None, None)
         heir.recorded = self.accesses
-        heir.raw = self.raw  # last: until then it gives nothing back
+        heir.raw = self.raw  # last: until then it frees nothing
         users = self.all_users()
         for user in users:
             capture = user.captured_by
             if capture is not None:
                 capture.deferred.append(heir)
                 return
-        # Another library's capture: nobody tells when it ends, so it is asked at later calls.
+        # Nothing reports the end of another library's capture, so later calls query it.
         release_when(lambda: not any(user.is_captured_elsewhere() for user in users), [heir])
 
 
@@ -182,7 +183,7 @@ class GraphMemory(PoolMemory):
     """Memory that was allocated in a capture.
 
     Attributes:
-        has_contents: whether the graph has been replayed, from which on the driver has it.
+        has_contents: whether the graph has been replayed; from then on the driver has allocated it.
     """
 
     __slots__ = ("has_contents",)
@@ -195,10 +196,10 @@ class GraphMemory(PoolMemory):
 
 
 class BorrowedMemory(Memory[int]):
-    """Memory that another object keeps; that is let go of after every stream that used it.
+    """Memory that another object owns; its owner is released after every stream that used it.
 
     Attributes:
-        owner: what keeps it.
+        owner: the object that owns the memory.
     """
 
     __slots__ = ("owner",)
@@ -212,7 +213,7 @@ class BorrowedMemory(Memory[int]):
         self.owner: object = owner
 
     def _destroy(self) -> None:
-        # What is of the driver waits itself when it is destroyed.
+        # Driver objects of the owner wait by themselves when they are destroyed.
         if isinstance(self.owner, Handle):
             return
         users = self.all_users()
@@ -223,7 +224,7 @@ class BorrowedMemory(Memory[int]):
 
 
 def _until_now(stream: StreamHandle) -> Callable[[], bool]:
-    """What tells whether all that a stream was given until now is done."""
+    """Return a function that returns whether all work queued on a stream so far is done."""
     try:
         capture = stream.captured_by
         event = capture.before.get(stream) if capture is not None else None
@@ -244,13 +245,14 @@ _new: Final = object.__new__
 
 
 class DeviceData(Closeable):
-    """Device memory in a user's hands: a buffer or an array, which owns its box, or a view.
+    """Device memory in a user's hands: a buffer or an array, which owns its handle, or a view.
 
-    The address stays in its slot after `close`: quick paths first find the box open. As an object
-    it is that of one memory and one dtype only, unless it is 0: so a launch knows an array again.
+    The address stays in its slot after `close`: fast paths first check that the handle is open.
+    Unless it is 0, one address object belongs to one memory and one dtype, so that a launch
+    recognises an array.
 
     Attributes:
-        stream: the stream that it came from.
+        stream: the stream that allocated it.
         nbytes: its size.
     """
 
@@ -266,7 +268,7 @@ class DeviceData(Closeable):
     _pointer: CUdeviceptr | None
     nbytes: int
     stream: BaseStream
-    # Of a view, what has the box.
+    # The owner of the handle, of a view.
     _base: DeviceData
 
     @property
@@ -285,7 +287,7 @@ class DeviceData(Closeable):
         """The device address.
 
         Raises:
-            ClosedError: the memory was given back.
+            ClosedError: the memory was freed.
         """
         if isinstance(self._handle, ClosedHandle):
             raise ClosedError(self._closed_text)
@@ -293,7 +295,7 @@ class DeviceData(Closeable):
 
     @property
     def _root(self) -> DeviceData:
-        """What has the box: this, or of a view its base."""
+        """The owner of the handle: this object, or the base of a view."""
         return self
 
     @property
@@ -303,14 +305,14 @@ class DeviceData(Closeable):
 
     @property
     def _memory(self) -> AnyMemory:
-        """The memory's box, for an operation that is about to use it."""
+        """The memory's handle, for an operation that is about to use it."""
         box = self._handle
         if isinstance(box, ClosedHandle):
             raise ClosedError(self._closed_text)
         return box
 
     def _make_pointer(self) -> CUdeviceptr:
-        """The address as the driver's functions take it, remembered for the next copy.
+        """Return the address as the driver's functions take it, cached for the next copy.
 
         Making it costs as much as a quarter of what a small copy takes in Python.
         """
@@ -318,7 +320,7 @@ class DeviceData(Closeable):
         return pointer
 
     def _allocate(self, stream: BaseStream, nbytes: int) -> None:
-        """Take fresh memory of a stream, not initialised."""
+        """Allocate memory of a stream, not initialised."""
         try:
             queue = stream._handle
             kept = queue.kept.get(nbytes)
@@ -327,7 +329,7 @@ class DeviceData(Closeable):
             raise border.refused("allocating: stream", stream, "give a Stream") from None
         self.nbytes = nbytes
         self._dependents = None
-        # Streams of other libraries, and those of captures, keep no blocks.
+        # Streams of other libraries, and those of captures, cache no blocks.
         if (kept or (queue.keeps is None and nbytes > 0)) and (
             not choices_made or chosen_for(stream) is None
         ):
@@ -357,7 +359,7 @@ class DeviceData(Closeable):
             stream.context._adopt(self)
 
     def _allocate_otherwise(self, stream: BaseStream, queue: StreamHandle, nbytes: int) -> None:
-        """Take memory of a chosen resource, of a graph, on another library's stream, or none."""
+        """Allocate from a chosen resource, a graph or another library's stream, or nothing."""
         context, capture = queue.context, queue.capture
         resource = chosen_for(stream) if choices_made and nbytes > 0 else None
         memory: AnyMemory
@@ -389,7 +391,7 @@ class DeviceData(Closeable):
             self._own(memory)
 
     def _hold(self, stream: BaseStream, memory: AnyMemory, address: int, nbytes: int) -> None:
-        """Take memory that has a box already."""
+        """Own memory that already has a handle."""
         self.stream, self.nbytes = stream, nbytes
         self._dependents = self._pointer = None
         self._address = address + 0
@@ -400,21 +402,21 @@ class DeviceData(Closeable):
     def _mark_closed(self) -> None:
         stream: StreamHandle | None = self._handle.ordered_on
         if stream is not None:
-            # Nothing comes in between, as nothing is called: no launch finds the one without the
-            # other. First, where threads have no lock of the interpreter's.
+            # No call stands between the two, so no launch finds one without the other. This comes
+            # first, for free-threaded Python.
             stream.home_version = []
-        # One object for all: whoever finds it raises an error that names the object.
+        # One object for all: a use of it raises an error that names the object.
         self._handle = _CLOSED
         _live.pop(id(self), None)
 
     def __index__(self) -> int:
         return self.ptr
 
-    # Python would take `__index__` where a float belongs, and hand over the address.
+    # Python would use `__index__` for a float, and pass the address.
     def __float__(self) -> NoReturn:
         raise errors.ArgumentTypeError(f"{self!r} is no number: read it with Stream.to_host")
 
-    if not TYPE_CHECKING:  # a type checker would take it for a promise of an array
+    if not TYPE_CHECKING:  # a type checker would treat it as an array
 
         def __array__(self, *_: object, **__: object) -> NoReturn:
             raise errors.ArgumentTypeError(
@@ -423,12 +425,12 @@ class DeviceData(Closeable):
 
 
 class View(DeviceData):
-    """What lies in the memory of another object, its base, and is closed with it."""
+    """A part of another object's memory, closed with that object, its base."""
 
     __slots__ = ()
 
-    if not TYPE_CHECKING:  # slots of the other class, which the type checker knows
-        # In C, as launches ask for the box.
+    if not TYPE_CHECKING:  # slots of the other class, which the type checker sees
+        # In C, as launches read the handle.
         _handle = property(attrgetter("_base._handle"))
         stream = property(attrgetter("_base.stream"))
 
@@ -437,7 +439,7 @@ class View(DeviceData):
         return self._base
 
     def close(self) -> None:
-        """Give the memory back, in the order of its stream, with all over it. Idempotent."""
+        """Free the memory, in the order of its stream, and close all views of it. Idempotent."""
         self._base.close()
 
     def _adopt(self, child: Closeable) -> None:
@@ -445,18 +447,18 @@ class View(DeviceData):
 
 
 class DeviceBuffer(DeviceData):
-    """Device memory, allocated in the order of a stream and given back after every use of it.
+    """Device memory, allocated in the order of a stream and freed after every use of it.
 
-    Made by `Stream.alloc`. `close` gives the memory back after the work that uses it, and closes
-    the arrays over it.
+    Made by `Stream.alloc`. `close` frees the memory after the work that uses it, and closes the
+    arrays over it.
 
     Attributes:
         ptr: the device address, 0 for a buffer of no bytes; using it after `close` raises
             `ClosedError`.
-        stream: the stream that it came from.
+        stream: the stream that allocated it.
         context: the context of the memory.
         nbytes: its size.
-        closed: whether the memory was given back.
+        closed: whether the memory was freed.
     """
 
     __slots__ = ()
@@ -468,9 +470,9 @@ class DeviceBuffer(DeviceData):
 
     @staticmethod
     def borrowed(stream: BaseStream, pointer: int, nbytes: int, owner: object) -> DeviceBuffer:
-        """A buffer over memory that `owner` keeps; closing it gives nothing back.
+        """Return a buffer over memory that `owner` owns; closing it frees nothing.
 
-        Work on `stream` is ordered after what `owner` did with it.
+        Work on `stream` comes after the owner's earlier work on the memory.
         """
         require_stream("DeviceBuffer.borrowed: stream", stream)
         pointer = border.whole("DeviceBuffer.borrowed: pointer", pointer, most=_LARGEST_ADDRESS)
@@ -486,15 +488,15 @@ class DeviceBuffer(DeviceData):
         nbytes: int,
         release: Callable[[int, int, MemoryStream], object],
     ) -> DeviceBuffer:
-        """A buffer that owns memory which something else allocated.
+        """Return a buffer that owns memory allocated elsewhere.
 
         Args:
-            stream: a stream that comes after what was done to the memory.
+            stream: a stream that comes after all earlier work on the memory.
             pointer: its address.
             nbytes: its size.
-            release: gives it back, called once with address, bytes and stream: after every use, in
-                the order of that stream. It may come in any thread and in a garbage collection: it
-                must wait for nobody.
+            release: frees the memory. It is called once with address, bytes and stream, after every
+                use, in the order of that stream. It may run in any thread and in a garbage
+                collection: it must not wait for another thread.
         """
         require_stream("DeviceBuffer.adopted: stream", stream)
         pointer = border.whole("DeviceBuffer.adopted: pointer", pointer, 1, _LARGEST_ADDRESS)
@@ -517,10 +519,10 @@ class DeviceBuffer(DeviceData):
         return self
 
     def record_use(self, stream: BaseStream) -> None:
-        """Let the release wait for what `stream` holds when the memory is given back.
+        """Let the release also wait for the work that `stream` has when the memory is freed.
 
-        For work that cudadrv does not see, such as kernels that other libraries launch; its own
-        operations say themselves what they use.
+        For work that cudadrv does not see, such as kernels that other libraries launch. Operations
+        of cudadrv record their uses themselves.
         """
         require_stream("DeviceBuffer.record_use: stream", stream)
         record_access(self._memory, stream._handle)
@@ -538,7 +540,7 @@ class BufferView(View, DeviceBuffer):
 
 
 def alloc(stream: BaseStream, nbytes: int) -> DeviceBuffer:
-    """Device memory of `nbytes` bytes, not initialised, usable in this stream's order.
+    """Return `nbytes` bytes of device memory, not initialised, usable in this stream's order.
 
     Raises:
         OutOfMemoryError: with the request and the free and total bytes.
@@ -551,14 +553,14 @@ def alloc(stream: BaseStream, nbytes: int) -> DeviceBuffer:
 
 
 def over(stream: BaseStream, memory: AnyMemory, address: int, nbytes: int) -> DeviceBuffer:
-    """A buffer over memory that has a box already."""
+    """Return a buffer over memory that already has a handle."""
     buffer = _new(DeviceBuffer)
     buffer._hold(stream, memory, address, nbytes)
     return buffer
 
 
 def first_stream(queue: StreamHandle) -> StreamHandle:
-    """The stream that existing memory is ordered on at first: its own handle, in a capture too."""
+    """Return a stream's own handle, in a capture too: existing memory is ordered on it at first."""
     return queue if queue.capture is None else queue.own
 
 
@@ -568,7 +570,7 @@ def _most_from(pointer: int) -> int:
 
 
 def _fresh(stream: BaseStream, queue: StreamHandle, nbytes: int) -> CUdeviceptr:
-    """Take memory of the driver's pool, or in a capture of the graph.
+    """Allocate memory of the driver's pool, or of the graph in a capture.
 
     Raises:
         OutOfMemoryError: with the request and the free and total bytes.
@@ -579,7 +581,7 @@ def _fresh(stream: BaseStream, queue: StreamHandle, nbytes: int) -> CUdeviceptr:
         code, raw = allocate(nbytes, queue.raw)
         if code == _FULL and give_back_kept(context._driver, context.ordinal):
             code, raw = allocate(nbytes, queue.raw)
-    except OverflowError:  # more than the driver's function can be asked for
+    except OverflowError:  # more than the driver's function accepts
         raise out_of_memory(stream.context, nbytes, "") from None
     if code == _FULL:
         raise out_of_memory(stream.context, nbytes, "cuMemAllocAsync")

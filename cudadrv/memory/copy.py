@@ -41,13 +41,13 @@ def copy(
 ) -> None:
     """Copy between arrays of one shape and dtype, or buffers of one size: `Stream.copy`.
 
-    Either side may be a host array, and the two may lie on different devices; the stream is of one
-    of them. A copy to the host waits; others keep the order of the streams concerned.
+    Either side may be a host array, and the two may lie on different devices; the stream belongs to
+    one of them. A copy to the host waits; others keep the order of the streams concerned.
 
     Args:
         stream: a stream of either side's context.
-        dst: where to.
-        src: where from.
+        dst: the destination.
+        src: the source.
         wait: whether to wait for a pinned host array, so that on return it may be changed or has
             its values. Other host arrays may be used on return in any case.
 
@@ -55,8 +55,8 @@ def copy(
         CopyError: the two sides do not match.
         WrongDeviceError: the stream belongs to neither side's device.
     """
-    # In an order of speed: an instance says so sooner than what is none, and most dtypes are one
-    # object, which is faster to see than equality. Subclasses of arrays may have masks.
+    # Ordered by speed: `isinstance` is faster when it succeeds, and most dtypes are one object, for
+    # which identity is faster than equality. Subclasses of arrays may have masks.
     if type(src) is _ndarray and isinstance(dst, DeviceArray):
         if dst.shape != src.shape or dst.dtype is not src.dtype:
             check_alike(dst, src)
@@ -120,7 +120,7 @@ def download_any(stream: BaseStream, dst: HostArray, src: ArrayOrBuffer, wait: b
 
 
 def _upload_strided(stream: BaseStream, dst: AnyDeviceArray, src: HostArray, wait: bool) -> None:
-    """Copy a host array by way of memory whose elements lie together, if need be."""
+    """Copy a host array, through contiguous memory if need be."""
     require_apart(dst)
     if src.T.flags.c_contiguous and dst.T.is_contiguous:
         upload(stream, dst.T, src.T, wait)
@@ -132,7 +132,7 @@ def _upload_strided(stream: BaseStream, dst: AnyDeviceArray, src: HostArray, wai
 
 
 def contiguous(stream: BaseStream, array: AnyDeviceArray) -> AnyDeviceArray:
-    """The array if its elements lie in C order, one behind the other, else a copy of which they do.
+    """Return the array if its elements lie in C order, one after the other, else such a copy.
 
     Raises:
         WrongDeviceError: the array is of another context.
@@ -147,7 +147,7 @@ def contiguous(stream: BaseStream, array: AnyDeviceArray) -> AnyDeviceArray:
 
 
 def temporary(stream: BaseStream, like: AnyDeviceArray) -> AnyDeviceArray:
-    """Memory of the driver's pool for an array's elements, in C order."""
+    """Allocate memory of the driver's pool for an array's elements, in C order."""
     with without_choices():
         return empty(stream, like.shape, like.dtype)
 
@@ -155,7 +155,7 @@ def temporary(stream: BaseStream, like: AnyDeviceArray) -> AnyDeviceArray:
 def copy_on_device(stream: BaseStream, dst: ArrayOrBuffer, src: ArrayOrBuffer) -> None:
     """Copy between arrays or buffers of one size, of one device or of two.
 
-    What overlaps is copied as if all was read before anything is written.
+    Overlapping memory is copied as if all reads came before any write.
     """
     if stream.context not in (dst.context, src.context):
         raise WrongDeviceError(
@@ -192,7 +192,7 @@ def copy_on_device(stream: BaseStream, dst: ArrayOrBuffer, src: ArrayOrBuffer) -
 
 
 def _copy_strided(stream: BaseStream, dst: AnyDeviceArray, src: AnyDeviceArray) -> None:
-    """Copy between arrays of one shape and dtype, of which one's elements lie apart."""
+    """Copy between arrays of one shape and dtype, at least one of them strided."""
     require_apart(dst)
     if _overlap(dst, src):
         if dst.ptr != src.ptr or dst.strides != src.strides:
@@ -222,7 +222,7 @@ def _copy_overlapping(stream: BaseStream, dst: ArrayOrBuffer, src: ArrayOrBuffer
 
 
 def _as_array(side: ArrayOrBuffer, other: ArrayOrBuffer) -> AnyDeviceArray:
-    """A side of a copy; a buffer as the array of C order that the other one is."""
+    """Return a side of a copy; a buffer as an array in C order with the other side's shape."""
     if isinstance(side, DeviceBuffer):
         assert isinstance(other, DeviceArray)
         return DeviceArray(side, other.shape, other.dtype)
@@ -230,7 +230,7 @@ def _as_array(side: ArrayOrBuffer, other: ArrayOrBuffer) -> AnyDeviceArray:
 
 
 def _overlap(one: AnyDeviceArray, other: AnyDeviceArray) -> bool:
-    """Whether two arrays reach from and to the same bytes."""
+    """Return whether the extents of two arrays' memory overlap."""
     (low, high), (first, end) = _bounds(one), _bounds(other)
     return low < end and first < high
 
@@ -241,7 +241,7 @@ def _bounds(array: AnyDeviceArray) -> tuple[int, int]:
 
 
 def require_apart(dst: AnyDeviceArray) -> None:
-    """Raise where elements to be written share bytes, as the order of writes is undefined.
+    """Raise if elements to be written share bytes, as the order of writes is undefined.
 
     Raises:
         InvalidValueError: they do.

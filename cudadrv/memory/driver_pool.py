@@ -1,6 +1,6 @@
 """The driver's own memory pool of a device, which stream-ordered allocations come from.
 
-CUDA Driver API, "Stream Ordered Memory Allocator". The default pool is one a device and process:
+CUDA Driver API, "Stream Ordered Memory Allocator". Each device and process has one default pool:
 PyTorch, CuPy and the runtime API allocate from it too.
 """
 
@@ -29,12 +29,12 @@ _THRESHOLD = CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
 
 
 class PoolInfo(NamedTuple):
-    """What a device's pool holds; sizes in bytes.
+    """Sizes of a device's pool, in bytes.
 
     Attributes:
-        reserved: taken from the device, in use or not.
-        used: of it, what is allocated.
-        release_threshold: what the pool keeps when streams synchronise.
+        reserved: allocated from the device, in use or not.
+        used: the part of it that is in use.
+        release_threshold: the bytes that the pool retains when streams synchronise.
     """
 
     reserved: int
@@ -43,7 +43,7 @@ class PoolInfo(NamedTuple):
 
 
 def pool_info(device: Device) -> PoolInfo:
-    """What the pool that a device's stream-ordered memory comes from holds now."""
+    """Return the current sizes of the pool that serves a device's stream-ordered memory."""
     border.instance("pool_info: device", device, Device)
     run_deferred()
     give_back_kept(device.driver, device.ordinal)
@@ -60,7 +60,7 @@ def pool_info(device: Device) -> PoolInfo:
 def pool_attribute(
     api: DriverApi, pool: CUmemoryPool, attribute: CUmemPool_attribute, name: str
 ) -> int:
-    """An attribute of a pool; `name` is for the text of an error."""
+    """Read an attribute of a pool; `name` is for the text of an error."""
     code, value = api.cuMemPoolGetAttribute(pool, attribute)
     if code:
         raise failure(api, code, "cuMemPoolGetAttribute", f"asking {name}")
@@ -68,15 +68,15 @@ def pool_attribute(
 
 
 def release_threshold(device: Device) -> int:
-    """Bytes that the pool keeps when streams synchronise; asks the driver."""
+    """Query the bytes that the pool retains when streams synchronise."""
     return pool_info(device).release_threshold
 
 
 def set_release_threshold(device: Device, nbytes: int) -> None:
-    """Let the pool keep `nbytes` when streams synchronise; it gives back what is above.
+    """Let the pool retain up to `nbytes` when streams synchronise; it frees the rest.
 
-    Kept memory makes the next allocation cheap; too much of it fragments, and a large request
-    fails beside plenty of free memory.
+    Retained memory makes the next allocation cheap. Too much of it fragments the device's memory: a
+    large request then fails although much memory is free.
     """
     border.instance("set_release_threshold: device", device, Device)
     nbytes = border.whole("set_release_threshold: nbytes", nbytes, most=2**64 - 1)
@@ -88,7 +88,7 @@ def set_release_threshold(device: Device, nbytes: int) -> None:
 
 
 def trim_pool(device: Device, keep_bytes: int = 0) -> None:
-    """Give the pool's unused memory back to the device, down to `keep_bytes`."""
+    """Free the pool's unused memory, down to `keep_bytes`."""
     border.instance("trim_pool: device", device, Device)
     keep_bytes = border.whole("trim_pool: keep_bytes", keep_bytes, most=2**64 - 1)
     give_back_kept(device.driver, device.ordinal)
@@ -99,7 +99,7 @@ def trim_pool(device: Device, keep_bytes: int = 0) -> None:
 
 
 class _PoolAccess:
-    """Which devices were let into a device's pool, or cannot be; it lives as long as the driver.
+    """The devices that can access a device's pool, or cannot; it lives as long as the driver.
 
     Attributes:
         decided: by ordinal, whether the device has access.
@@ -110,10 +110,10 @@ class _PoolAccess:
 
 
 def open_pool(owner: Device, device: Device) -> bool:
-    """Let a device access the memory of another one's pool; whether it can.
+    """Let a device access the memory of another one's pool; return whether it can.
 
-    The driver is asked once. Without it a copy between the two goes at a tenth of the link's speed,
-    and kernels of `device` cannot use the memory.
+    The driver is queried once. Without access a copy between the two runs at a tenth of the link's
+    speed, and kernels of `device` cannot use the memory.
     """
     access = owner.driver.one_of(_PoolAccess, owner.ordinal)
     decided = access.decided.get(device.ordinal)
@@ -130,7 +130,7 @@ def open_pool(owner: Device, device: Device) -> bool:
 
 
 def grant(api: DriverApi, pool: CUmemoryPool, device: Device) -> CUresult:
-    """Let a device read and write a pool's memory; gives the driver's result."""
+    """Let a device read and write a pool's memory; return the driver's result."""
     asked = CUmemAccessDesc()
     asked.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
     asked.location.id = device.ordinal
@@ -140,7 +140,7 @@ def grant(api: DriverApi, pool: CUmemoryPool, device: Device) -> CUresult:
 
 
 def out_of_memory(context: BaseContext, nbytes: int, call: str) -> errors.OutOfMemoryError:
-    """The error for a request that did not fit, with the free and total bytes as of now."""
+    """Return the error for a request that did not fit, with the current free and total bytes."""
     free, total = context.memory_info()
     return errors.OutOfMemoryError(
         f"allocating {nbytes} bytes on device {context.ordinal}, "

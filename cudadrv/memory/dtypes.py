@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 
 TypedDType: TypeAlias = type[_ScalarT] | np.dtype[_ScalarT]
-"""A dtype whose scalar type the type checker knows, such as ``np.float32``."""
-# What takes arrays of every dtype says so with Any: the dtype is the caller's affair.
+"""A dtype whose scalar type the type checker sees, such as ``np.float32``."""
+# Functions for arrays of every dtype are typed with Any: the caller chooses the dtype.
 AnyArray: TypeAlias = "npt.NDArray[Any]"
 # A dtype made from text or an object has no static scalar type.
 AnyDType: TypeAlias = np.dtype[Any]
 
-# NumPy takes longer to find a dtype than the driver to find memory: here are those of numbers.
+# NumPy finds a dtype more slowly than the driver finds memory: these are the dtypes of numbers.
 _CODES: Final = "?bBhHiIlLqQefdFD"
 NUMBERS: Final = frozenset(np.dtype(code).__class__ for code in _CODES)
 NAMED: Final[dict[object, tuple[AnyDType, int]]] = {
@@ -32,22 +32,22 @@ NAMED: Final[dict[object, tuple[AnyDType, int]]] = {
 
 
 def as_dtype(dtype: npt.DTypeLike) -> AnyDType:
-    """What NumPy makes of what is given as a dtype.
+    """Convert an argument to a NumPy dtype.
 
     Raises:
-        DTypeError: it makes none of it.
+        DTypeError: NumPy cannot convert it.
     """
     try:
         return np.dtype(dtype)
-    except Exception as error:  # NumPy raises whatever the object's parts do
+    except Exception as error:  # any error of the object's parts
         raise DTypeError(f"{border.described(dtype)}, is no dtype: {error}") from error
 
 
 def checked_dtype(dtype: npt.DTypeLike) -> AnyDType:
-    """The dtype, if device memory can hold it.
+    """Return the dtype, if device memory can hold it.
 
     Raises:
-        DTypeError: it is none, holds Python objects, has no size or a shape of its own.
+        DTypeError: it is no dtype, holds Python objects, has no size or a shape of its own.
     """
     result = as_dtype(dtype)
     if result.subdtype is not None:

@@ -34,15 +34,15 @@ EXTENDED: Final = {
     (13, 8): "float8_e5m2fnuz",
     (14, 8): "float8_e8m0fnu",
 }
-"""Types that ml_dtypes has, by their code and bits in DLPack."""
+"""DLPack types that ml_dtypes provides, by their code and bits in DLPack."""
 _EXTENDED_CODE: Final = {name: code for code, name in EXTENDED.items()}
 _PLAIN, _VERSIONED = b"dltensor", b"dltensor_versioned"
 MAJOR: Final = 1
-"""The version of DLPack that is known here."""
+"""The newest version of DLPack that this file supports."""
 _READ_ONLY: Final = 1  # DLPACK_FLAG_BITMASK_READ_ONLY
 
-# Prototypes of this file: those of `ctypes.pythonapi` itself are shared with whatever else in the
-# process sets their argument types.
+# Prototypes of this file: those of `ctypes.pythonapi` itself are shared with any other code in the
+# process that sets their argument types.
 capsule_pointer: Final = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
@@ -63,22 +63,22 @@ class CudaArrayInterface(TypedDict):
 
 
 class Exported:
-    """What other libraries take in place: all of a device array that they ask for."""
+    """The protocols by which other libraries use a device array in place."""
 
     __slots__ = ()
 
-    if TYPE_CHECKING:  # what the array itself has
+    if TYPE_CHECKING:  # provided by the array itself
         shape: tuple[int, ...]
-        # The elements' type is the array's affair.
+        # The array determines the elements' type.
         dtype: np.dtype[Any]
 
         @property
         def context(self) -> BaseContext:
-            """Where it lies."""
+            """The context of the memory."""
 
         @property
         def ptr(self) -> int:
-            """The address."""
+            """The device address of the first element."""
 
         @property
         def ndim(self) -> int:
@@ -90,22 +90,22 @@ class Exported:
 
         @property
         def is_contiguous(self) -> bool:
-            """Whether the elements lie in C order, one behind the other."""
+            """Whether the elements lie in C order, one after the other."""
 
         @property
         def _memory(self) -> AnyMemory: ...
 
     @property
     def __cuda_array_interface__(self) -> CudaArrayInterface:
-        """Version 3 of the interface; consumers order themselves after the stream it names.
+        """Version 3 of the interface; consumers order themselves after the stream in it.
 
-        That stream comes after everything that was done to the array, on every stream. Where it was
-        closed, none is named, and its work is waited for here.
+        That stream comes after all earlier work on the array, on every stream. If it was closed,
+        the interface has no stream, and this waits for its work.
         """
         memory = self._memory
         last = join_on_one_stream(memory)
         if last is None or last.is_closed:
-            # What a capture records is not under way, and comes after what was before it.
+            # Work recorded in a capture is not under way; it comes after earlier work on the array.
             for user in memory.all_users():
                 if not user.is_capturing():
                     user.synchronize()
@@ -131,18 +131,19 @@ class Exported:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> object:
-        """A DLPack capsule over the array, ordered before the consumer's `stream`.
+        """Return a DLPack capsule over the array, ordered before the consumer's `stream`.
 
         Args:
             stream: the consumer's CUstream as an int; None or 1 is the legacy default stream, -1
-                asks for no ordering.
-            max_version: the newest version that the consumer knows; None is one before 1.
-            dl_device: where the consumer wants it.
-            copy: whether it wants a copy.
+                requests no ordering.
+            max_version: the newest version that the consumer supports; None is one before 1.
+            dl_device: the device that the consumer requests.
+            copy: whether the consumer requests a copy.
 
         Raises:
             DTypeError: DLPack has no such dtype.
-            ExportError: a copy or another device is asked for, or strides that DLPack cannot say.
+            ExportError: a copy or another device is requested, or DLPack cannot express the
+                strides.
         """
         border.optional("__dlpack__: copy", copy, bool)
         if copy or _numbers("dl_device", dl_device) not in (None, self.__dlpack_device__()):
@@ -188,10 +189,10 @@ class DLTensor(ctypes.Structure):
 
     @classmethod
     def of(cls, capsule: object) -> DLTensor:
-        """The tensor in a capsule that no consumer has taken; it lives as long as that.
+        """Return the tensor in an unconsumed capsule; it lives as long as the capsule.
 
         Raises:
-            ValueError: the capsule has another name than DLPack's.
+            ValueError: the capsule's name is not DLPack's.
             BufferError: it is of a version with another layout.
         """
         if not is_capsule(capsule, _VERSIONED):
@@ -214,7 +215,7 @@ class VersionedTensor(ctypes.Structure):
 
     @classmethod
     def at(cls, address: int) -> VersionedTensor:
-        """What a producer has at an address, which it keeps.
+        """Return a producer's tensor at an address; the producer still owns it.
 
         Raises:
             BufferError: it is of a version with another layout.
@@ -226,12 +227,12 @@ class VersionedTensor(ctypes.Structure):
 
     @property
     def is_read_only(self) -> bool:
-        """Whether the producer says that nobody may write."""
+        """Whether the producer marked it as read-only."""
         return bool(self.flags & _READ_ONLY)
 
 
 def is_read_only(capsule: object) -> bool:
-    """Whether the producer of a capsule says that nobody may write; version 1 can say it."""
+    """Return whether the producer of a capsule marked it as read-only; version 1 has the flag."""
     if not is_capsule(capsule, _VERSIONED):
         return False
     return VersionedTensor.at(int(capsule_pointer(capsule, _VERSIONED))).is_read_only
@@ -244,14 +245,14 @@ class _Anchor(ctypes.c_char):
 
 
 def _shell(array: Exported, *, is_versioned: bool) -> object:
-    """A capsule of NumPy's, of an array of the same shape over one byte.
+    """Return a capsule of NumPy's, of an array of the same shape over one byte.
 
-    Its destructor and its deleter are NumPy's, in C: Python code would lose the exception that may
-    be on its way when a consumer drops what it was given.
+    Its destructor and its deleter are NumPy's, in C. Python code would lose an exception that is
+    being raised when a consumer drops the capsule.
     """
     anchor = _Anchor()
     anchor.array = array
-    buffer: Any = anchor  # before Python 3.12 a type checker cannot know what is a buffer
+    buffer: Any = anchor  # before Python 3.12 a type checker does not recognise buffers
     try:
         shell = np.ndarray(array.shape, np.uint8, buffer, 0, (0,) * array.ndim)
     except ValueError as error:  # such as more axes than NumPy has
@@ -260,17 +261,17 @@ def _shell(array: Exported, *, is_versioned: bool) -> object:
         try:
             capsule: object = shell.__dlpack__(max_version=(MAJOR, 0))
         except TypeError:
-            pass  # NumPy before 2.1 knows no versions; the consumer takes what has none
+            pass  # NumPy before 2.1 supports no versions; consumers accept such capsules
         else:
             return capsule
     return shell.__dlpack__()
 
 
 def _type_code(dtype: np.dtype[Any]) -> tuple[int, int]:
-    """DLPack's code and bits of a dtype.
+    """Return DLPack's code and bits of a dtype.
 
     Raises:
-        DTypeError: it has none.
+        DTypeError: DLPack has no such dtype.
     """
     found = _EXTENDED_CODE.get(dtype.name)
     if found is not None:
@@ -281,7 +282,7 @@ def _type_code(dtype: np.dtype[Any]) -> tuple[int, int]:
 
 
 def _numbers(name: str, given: object) -> tuple[int, ...] | None:
-    """Whole numbers, which producers also give as an enumeration."""
+    """Return integers, which producers also give as an enumeration."""
     if given is None:
         return None
     pair = border.instance(f"__dlpack__: {name}", given, tuple)
@@ -289,11 +290,11 @@ def _numbers(name: str, given: object) -> tuple[int, ...] | None:
 
 
 def _order_consumer(array: Exported, consumer: int) -> None:
-    """Let another library's stream wait for what ours do with an array now."""
+    """Let another library's stream wait for the current work of ours on an array."""
     memory = array._memory
 
     def wait(event: EventHandle) -> None:
-        # Which stream 1 or 2 is, the current context says.
+        # The current context decides which stream 1 or 2 is.
         call, handle = event.api.cuStreamWaitEvent, CUstream(consumer)
         (code,) = event.context.call(call, handle, event.raw, 0)
         if code:

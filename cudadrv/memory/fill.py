@@ -21,8 +21,8 @@ from .resource import without_choices
 from .strided_copy import MOST_BOXES, CopyAxis, CopyBoxes, Plan, Side, copy_strided, side_of
 
 _BYTE: Final = np.dtype(np.uint8)
-_EXACT: Final = 2**53  # integers up to it are floats
-# What packs a Python number as an element, which takes a fifth of the time that NumPy does.
+_EXACT: Final = 2**53  # integers up to it are exact as floats
+# Packs a Python number as an element, in a fifth of NumPy's time.
 _PACK_WHOLE: Final = {np.dtype(f"<{name}"): struct.Struct(f"<{code}").pack for name, code in (
     ("i1", "b"), ("u1", "B"), ("i2", "h"), ("u2", "H"), ("i4", "i"), ("u4", "I"), ("i8", "q"),
     ("u8", "Q"),
@@ -37,7 +37,7 @@ def fill(stream: BaseStream, dst: ArrayOrBuffer, value: object) -> None:
     """Set every element of an array, or every byte of a buffer, to `value`.
 
     Raises:
-        InvalidValueError: an element cannot have the value as it is, or shares some of its bytes
+        InvalidValueError: an element cannot hold the value unchanged, or shares some of its bytes
             with another one.
     """
     if type(dst) is not DeviceArray:
@@ -52,11 +52,11 @@ def fill(stream: BaseStream, dst: ArrayOrBuffer, value: object) -> None:
         fill_strided(stream, dst, pattern)
     else:
         fill_dense(stream._handle, dst._address, dst.nbytes, pattern)
-    del memory  # held until here, whoever closes the array meanwhile
+    del memory  # held until here, whichever thread closes the array meanwhile
 
 
 def _each_once(array: AnyDeviceArray) -> AnyDeviceArray:
-    """A view that has each element once, of an array that repeats some.
+    """Return a view that has each element once, of an array that repeats some.
 
     Raises:
         InvalidValueError: there is none, such as where elements overlap in part.
@@ -70,7 +70,7 @@ def _each_once(array: AnyDeviceArray) -> AnyDeviceArray:
 
 
 def pattern_of(dst: ArrayOrBuffer, value: object) -> bytes:
-    """The bytes of one element."""
+    """Return the bytes of one element."""
     dtype = dst.dtype if isinstance(dst, DeviceArray) else _BYTE
     try:
         if type(value) is int:
@@ -86,7 +86,7 @@ def pattern_of(dst: ArrayOrBuffer, value: object) -> bytes:
 
 
 def _element(value: object, dtype: AnyDType) -> AnyArray:
-    """The value as an array of no dimensions, unless that would change it.
+    """Return the value as an array of no dimensions, unless that would change it.
 
     Raises:
         OverflowError: it is out of range.
@@ -114,19 +114,19 @@ def _element(value: object, dtype: AnyDType) -> AnyArray:
 
 
 def _whole(given: AnyArray, dtype: AnyDType) -> AnyArray:
-    """A whole number or a truth value as an element of its dtype."""
+    """Return an integer or a truth value as an element of its dtype."""
     number = given.item()
     if given.dtype.kind not in "biufO" or int(number) != number:
         raise ValueError("it is no whole number")
     if dtype.kind == "b" and number not in (0, 1):
         raise OverflowError("it is neither true nor false")
-    # NumPy 1 wraps out-of-range numbers round, and so does either its own integers.
+    # NumPy 1 wraps out-of-range integers, and so do NumPy's own integers in any version.
     int(number).to_bytes(dtype.itemsize, "little", signed=dtype.kind == "i")
     return np.array(int(number), dtype)
 
 
 def _structure(value: object, dtype: AnyDType) -> AnyArray:
-    """A structure, of values that its fields take as they are."""
+    """Return a structure, of values that its fields hold unchanged."""
     element = np.array(value, dtype)
     if element.shape:
         raise ValueError(f"fill takes one value, not {element.shape}: use Stream.copy")
@@ -157,7 +157,7 @@ def fill_strided(stream: BaseStream, dst: AnyDeviceArray, pattern: bytes) -> Non
 
 
 def _word(plan: Plan, pattern: bytes) -> int:
-    """The width of words, all the same, that an element is made of; 0 where there is none."""
+    """Return the width of the equal words that make up an element; 0 if there is none."""
     steps = (step for axis in plan.axes for step in axis[1:])
     numbers = (plan.to, plan.nbytes, *steps)
     for width in (4, 2, 1):
@@ -209,9 +209,9 @@ def _memset(box: StreamHandle, pointer: int, value: int, width: int, count: int)
 
 
 def _fill_by_doubling(box: StreamHandle, address: int, nbytes: int, pattern: bytes) -> None:
-    """Write the pattern once, then copy what is there behind itself; log2(n) copies.
+    """Write the pattern once, then copy the written part after itself; log2(n) copies.
 
-    The pattern is written by fills of a word each: a graph would read host memory at each replay.
+    The pattern is written by fills of one word each: a graph would read host memory at each replay.
     """
     width = 4 if len(pattern) % 4 == 0 and address % 4 == 0 else 1
     for offset in range(0, len(pattern), width):

@@ -1,4 +1,4 @@
-"""`GrowingBuffer`: device memory that grows where it is, in a reserved range of addresses.
+"""`GrowingBuffer`: device memory that grows in place, in a reserved range of addresses.
 
 CUDA Driver API, "Virtual Memory Management".
 """
@@ -37,7 +37,7 @@ from .pinned import wait_for_contexts
 
 
 class _Memory(ChildHandle[CUmemGenericAllocationHandle]):
-    """Owns memory that is not mapped yet; a mapping keeps it without its handle."""
+    """Owns memory that is not mapped yet; a mapping keeps the memory without its handle."""
 
     __slots__ = ()
 
@@ -47,14 +47,14 @@ class _Memory(ChildHandle[CUmemGenericAllocationHandle]):
 
 
 class _Mapping(ChildHandle[CUdeviceptr]):
-    """Gives a range back with what is mapped there, for its `ReservedRange`.
+    """Frees a range with the memory mapped there, for its `ReservedRange`.
 
-    Unmapping waits for nothing; so the work of all contexts is waited for before.
+    Unmapping waits for nothing; so the work of all contexts is waited for first.
 
     Attributes:
         nbytes: the size of the range.
-        mapped: sizes of what is mapped, from its beginning on.
-        descriptors: the file descriptors of what is mapped, where it is shared.
+        mapped: sizes of the mapped pieces, from the beginning of the range on.
+        descriptors: the file descriptors of the mapped memory, where it is shared.
     """
 
     __slots__ = ("descriptors", "mapped", "nbytes")
@@ -80,14 +80,14 @@ class _Mapping(ChildHandle[CUdeviceptr]):
 
 
 class ReservedRange(Memory[CUdeviceptr]):
-    """A reserved range with what is mapped there, given back with this.
+    """A reserved range with the memory mapped there, freed together.
 
     Attributes:
         nbytes: the size of the range.
-        mapped: sizes of what is mapped, from its beginning on.
-        identity: what names the range among processes; none where it is not shared.
-        descriptors: the file descriptors of what is mapped, where it is shared.
-        is_foreign: whether what is mapped is another process's.
+        mapped: sizes of the mapped pieces, from the beginning of the range on.
+        identity: the name of the range among processes; none where it is not shared.
+        descriptors: the file descriptors of the mapped memory, where it is shared.
+        is_foreign: whether another process allocated the mapped memory.
     """
 
     __slots__ = ("descriptors", "destroyer", "identity", "is_foreign", "mapped", "nbytes")
@@ -106,13 +106,13 @@ class ReservedRange(Memory[CUdeviceptr]):
         self.is_foreign: bool = is_foreign
 
     def reserve(self) -> CUresult:
-        """Have the driver reserve the addresses; gives its result."""
+        """Let the driver reserve the addresses; return its result."""
         code = self.destroyer.make(self.api.cuMemAddressReserve, self.nbytes, 0, 0, 0)
         self.raw = self.destroyer.raw
         return code
 
     def map_new(self, nbytes: int, properties: CUmemAllocationProp) -> tuple[CUresult, str]:
-        """Map more memory behind what is there; gives the last result and its call."""
+        """Map more memory after the mapped pieces; return the last result and its call."""
         memory = _Memory(self.context)
         code = memory.make(self.api.cuMemCreate, nbytes, properties, 0)
         if code:
@@ -125,7 +125,7 @@ class ReservedRange(Memory[CUdeviceptr]):
         return self._map(memory, nbytes, number)
 
     def map_shared(self, nbytes: int, descriptor: int) -> tuple[CUresult, str]:
-        """Map memory of another process; the descriptor is the range's, or closed."""
+        """Map memory of another process; the range owns the descriptor, or it is closed."""
         memory = _Memory(self.context)
         code = memory.make(self.api.cuMemImportFromShareableHandle, descriptor, BY_DESCRIPTOR)
         if code:
@@ -161,22 +161,22 @@ _MINIMUM: Final = CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINI
 
 
 class GrowingBuffer(DeviceBuffer):
-    """Device memory that grows where it is: what stands in it stays, at its address.
+    """Device memory that grows in place: contents and address stay.
 
-    A range of addresses is reserved, which costs no memory, and memory is mapped into it as it
-    grows, in pieces of 2 MiB or more. Arrays over it are made as over any buffer:
-    ``DeviceArray(buffer, shape, dtype)``; those from before it grew go on. It is given back once
-    all work of every context is done.
+    A range of addresses is reserved, which costs no memory. Memory is mapped into it as it grows,
+    in pieces of 2 MiB or more. Arrays over it are made as over any buffer: ``DeviceArray(buffer,
+    shape, dtype)``; existing arrays stay valid when it grows. It is freed once all work of every
+    context is done.
 
     Args:
         stream: the stream in whose order it is first used.
         capacity: the most bytes that it can have.
-        nbytes: how many it has at once.
-        shareable: whether other processes of the host may have it: it goes through multiprocessing,
-            with arrays over it. Sent again once it has grown, it grows there too.
+        nbytes: its size at first.
+        shareable: whether other processes of the host may open it. It can be sent through
+            multiprocessing, with arrays over it. Sent again after it has grown, it grows there too.
 
     Attributes:
-        nbytes: its size now; in another process, when it was last sent there.
+        nbytes: its current size; in another process, its size when it was last sent there.
         capacity: the size of the range.
     """
 
@@ -229,14 +229,14 @@ class GrowingBuffer(DeviceBuffer):
         return f"<GrowingBuffer {size} {where} on device {self.context.ordinal}>"
 
     def grow(self, nbytes: int) -> None:
-        """Have `nbytes` or more, rounded up to the granularity of the device; never less.
+        """Grow to `nbytes` or more, rounded up to the granularity of the device; never shrink.
 
-        Work that uses the buffer goes on meanwhile.
+        Work that uses the buffer may go on meanwhile.
 
         Raises:
-            InvalidValueError: that is beyond the capacity.
-            OutOfMemoryError: the device has no room.
-            NotPermittedError: it is another process's.
+            InvalidValueError: that is more than the capacity.
+            OutOfMemoryError: the device has not enough memory.
+            NotPermittedError: the buffer belongs to another process.
         """
         nbytes = border.whole("GrowingBuffer.grow: nbytes", nbytes)
         if nbytes > self.capacity:
@@ -260,10 +260,10 @@ class GrowingBuffer(DeviceBuffer):
 def _reserved(
     stream: StreamHandle, capacity: int, identity: bytes, *, is_foreign: bool = False
 ) -> ReservedRange:
-    """A range of addresses.
+    """Reserve a range of addresses.
 
     Raises:
-        CudaError: the driver refused.
+        CudaError: the driver reported an error.
     """
     stream.context.mind_ranges()
     reserved = ReservedRange(stream, capacity, identity, is_foreign=is_foreign)
@@ -275,7 +275,7 @@ def _reserved(
 
 
 def _let_buffers_go() -> None:
-    """Let multiprocessing send growing buffers, and arrays over them."""
+    """Register growing buffers, and arrays over them, with multiprocessing."""
     register_reduction(GrowingBuffer, _reduced)
     let_memory_go()
 
@@ -284,7 +284,7 @@ def _reduced(buffer: GrowingBuffer) -> Reduced:
     reserved = buffer._range
     if not reserved.identity:
         raise unshared(repr(buffer), "make it with shareable=True")
-    # As that asks to be used: within the start of a process, or over a connection.
+    # As multiprocessing requires: within the start of a process, or over a connection.
     from multiprocessing.reduction import DupFd
 
     finish(reserved)
@@ -296,13 +296,13 @@ def _reduced(buffer: GrowingBuffer) -> Reduced:
     return _received, (type(context), named, pieces)
 
 
-# What `DupFd` gives has no public type; it has `detach`.
+# The result of `DupFd` has no public type; it has `detach`.
 def _received(
     kind: type[BaseContext],
     named: tuple[bytes, bytes, int, int],
     pieces: list[tuple[int, Any]],
 ) -> GrowingBuffer:
-    """A growing buffer that multiprocessing brought: the one that is here, grown, or a new one."""
+    """Return a buffer received by multiprocessing: the existing one, grown, or a new one."""
     numbers = [(size, piece.detach()) for size, piece in pieces]
     uuid, identity, capacity, unit = named
     try:
@@ -327,7 +327,7 @@ def _received(
 
 
 def _map_more(reserved: ReservedRange, pieces: list[tuple[int, int]]) -> None:
-    """Map what was mapped in the other process since; descriptors that were used are taken out."""
+    """Map the pieces that the other process has mapped since; remove used descriptors."""
     have = len(reserved.mapped)
     for _ in range(have, len(pieces)):
         size, number = pieces.pop(have)
@@ -338,7 +338,7 @@ def _map_more(reserved: ReservedRange, pieces: list[tuple[int, int]]) -> None:
 
 
 def _properties(context: ContextHandle, *, is_shared: bool) -> CUmemAllocationProp:
-    """Memory of a context's device."""
+    """Return the properties of memory of a context's device."""
     properties = CUmemAllocationProp()
     properties.type = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
     properties.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE

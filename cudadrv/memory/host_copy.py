@@ -27,31 +27,31 @@ if TYPE_CHECKING:
 
 HostArray: TypeAlias = AnyArray
 ArrayOrBuffer: TypeAlias = AnyDeviceArray | DeviceBuffer
-# What the driver takes into its queue before it returns.
+# The driver copies up to this size into its queue before it returns.
 _SMALL_BYTES: Final = 32 << 10
-# Where the content of a bytes object begins, from its address (CPython's PyBytesObject: the content
-# ends the structure, of which one byte, the terminator's, is counted).
+# The offset of a bytes object's content from its address (CPython's PyBytesObject: the content ends
+# the structure, which counts one byte of it, the terminator's).
 _BYTES_HEADER: Final = bytes.__basicsize__ - 1
 _addressof: Final = ctypes.addressof
 _STRIDED_IN_CAPTURE: Final = (
     "a copy of a strided array cannot be captured: make it contiguous first"
 )
-# An array is a buffer; before Python 3.12 the type checker cannot know.
+# An array is a buffer; before Python 3.12 the type checker cannot see that.
 _from_buffer: Final = cast("Callable[[AnyArray], ctypes.c_char]", ctypes.c_char.from_buffer)
 
 
 def upload(stream: BaseStream, dst: ArrayOrBuffer, src: HostArray, wait: bool = True) -> None:
     """Copy a host array of any strides to device memory of the same size.
 
-    Small arrays are handed over at once, large ones that are not pinned go through the staging
-    ring of the context, strided ones are gathered on the way.
+    The driver copies small arrays at once. Large ones that are not pinned use the staging ring of
+    the context. Strided ones are gathered on the way.
 
     Args:
         stream: a stream of the memory's context.
         dst: the device memory.
         src: the host array.
-        wait: whether a pinned array is waited for, so that it may be changed on return. Others
-            may be changed in any case.
+        wait: whether to wait for a pinned array, so that it may be changed on return. Others may be
+            changed in any case.
     """
     box = stream._handle
     memory = dst._handle
@@ -63,16 +63,15 @@ def upload(stream: BaseStream, dst: ArrayOrBuffer, src: HostArray, wait: bool = 
     if box.capture is not None:
         _upload_in_capture(box, dst, src)
     elif nbytes <= _SMALL_BYTES:
-        # The driver takes these bytes over before its call returns. They are a copy, since
-        # whether the caller's array is pinned, and so still read after the return, costs more
-        # to ask.
+        # The driver copies these bytes before its call returns. They are a copy themselves: a
+        # pinned caller's array is still read after the return, and querying that costs more.
         data = src.tobytes()
         to, of = dst._pointer or dst._make_pointer(), id(data) + _BYTES_HEADER
         driver = box.context._driver
         if driver.host_accesses is not None:
             driver.host_accesses.host_reads(src)
         function = driver.api.cuMemcpyHtoDAsync
-        if box.context.is_alone:  # a call less for most
+        if box.context.is_alone:  # one call less for most
             (code,) = function(to, of, nbytes, box.raw)
         else:
             code = transfer(box, function, to, of, nbytes, box.raw)
@@ -80,7 +79,7 @@ def upload(stream: BaseStream, dst: ArrayOrBuffer, src: HostArray, wait: bool = 
             raise _upload_failure(box, code, nbytes)
     else:
         _upload_large(stream, dst, src, wait)
-    del memory  # held until here, whoever closes the array meanwhile
+    del memory  # held until here, whichever thread closes the array meanwhile
 
 
 def download(stream: BaseStream, dst: HostArray, src: ArrayOrBuffer, wait: bool = True) -> None:
@@ -90,9 +89,10 @@ def download(stream: BaseStream, dst: HostArray, src: ArrayOrBuffer, wait: bool 
         stream: a stream of the memory's context.
         dst: the host array.
         src: the device memory.
-        wait: whether to wait for what arrives in a pinned C-contiguous array; without it the array
-            has its values once the stream is synchronised. Others are always waited for. A
-            capture cannot wait: without it the copy is recorded, and each replay writes the array.
+        wait: whether to wait for values that arrive in a pinned C-contiguous array. Without it the
+            array has its values once the stream is synchronised. Other arrays are always waited
+            for. A capture cannot wait: without it the copy is recorded, and each replay writes the
+            array.
 
     Raises:
         CopyError: the host array is read-only, or strided in a capture.
@@ -108,8 +108,8 @@ def download(stream: BaseStream, dst: HostArray, src: ArrayOrBuffer, wait: bool 
     if nbytes > _SMALL_BYTES and _download_staged(stream, dst, src):
         return
     try:
-        # As `host_address` does. No array passes that is read-only or not C-contiguous: asking
-        # for its flags would cost as much again.
+        # As `host_address` does. Read-only arrays and arrays that are not C-contiguous fail here:
+        # reading their flags would cost as much again.
         to = _addressof(_from_buffer(dst))
     except (TypeError, ValueError, BufferError):
         to = 0
@@ -136,7 +136,7 @@ def download(stream: BaseStream, dst: HostArray, src: ArrayOrBuffer, wait: bool 
         if box.capture is None:
             api.cuStreamSynchronize(box.raw)  # nothing goes on writing the caller's array
         raise
-    del memory  # held until here, whoever closes the array meanwhile
+    del memory  # held until here, whichever thread closes the array meanwhile
 
 
 def _download_failure(box: StreamHandle, code: CUresult, nbytes: int) -> CudadrvError:
@@ -152,7 +152,7 @@ def _wait_failure(box: StreamHandle, code: CUresult, stream: BaseStream) -> Cuda
 
 
 def ready(stream: BaseStream, memory: ArrayOrBuffer, *, writes: bool) -> AnyMemory:
-    """The box of memory that the stream may use now: of its context, open, and waited for.
+    """Return the handle of open memory of the stream's context, ordered for use on the stream.
 
     Raises:
         ClosedError: the stream or the memory was closed.
@@ -167,7 +167,7 @@ def ready(stream: BaseStream, memory: ArrayOrBuffer, *, writes: bool) -> AnyMemo
 
 
 def opened(box: StreamHandle) -> StreamHandle:
-    """The stream's box.
+    """Return the stream's handle.
 
     Raises:
         ClosedError: it was closed.
@@ -179,7 +179,7 @@ def opened(box: StreamHandle) -> StreamHandle:
 def _download_indirectly(
     stream: BaseStream, dst: HostArray, src: ArrayOrBuffer, wait: bool
 ) -> None:
-    """Copy to an array that is strided, or whose dtype the buffer protocol has no word for."""
+    """Copy to an array that is strided, or whose dtype the buffer protocol does not support."""
     if dst.flags.c_contiguous:
         download(stream, dst.reshape(-1).view(np.uint8), src, wait)
     elif stream._handle.capture is not None:
@@ -196,7 +196,7 @@ def _require_writeable(dst: HostArray) -> None:
 
 
 def _download_staged(stream: BaseStream, dst: HostArray, src: ArrayOrBuffer) -> bool:
-    """Copy what is large and not pinned through the staging ring; whether it was copied."""
+    """Copy large memory that is not pinned by staging; return whether it was copied."""
     _require_writeable(dst)
     box = stream._handle
     if box.capture is not None or src.nbytes < LEAST_STAGED_BYTES:
@@ -207,7 +207,7 @@ def _download_staged(stream: BaseStream, dst: HostArray, src: ArrayOrBuffer) -> 
 
 
 def _upload_large(stream: BaseStream, dst: ArrayOrBuffer, src: HostArray, wait: bool) -> None:
-    """Copy what is too large for the driver to take it over at once."""
+    """Copy an array that is too large for the driver to copy into its queue."""
     box, is_dense = stream._handle, src.flags.c_contiguous
     accesses = box.context._driver.host_accesses
     if accesses is not None and not is_dense:
@@ -239,7 +239,7 @@ def _upload_directly(box: StreamHandle, pointer: int, source: HostArray, wait: b
 
 
 def _upload_in_capture(box: StreamHandle, dst: ArrayOrBuffer, src: HostArray) -> None:
-    """Record a copy; each replay reads the array anew, which the graph keeps alive for that."""
+    """Record a copy; each replay reads the array again, so the graph keeps it alive."""
     if not src.flags.c_contiguous:
         raise CopyError(_STRIDED_IN_CAPTURE)
     assert box.capture is not None
@@ -253,38 +253,38 @@ def _upload_failure(box: StreamHandle, code: CUresult, nbytes: int) -> CudadrvEr
 
 
 def host_address(array: HostArray) -> int:
-    """The address of a C-contiguous array's first byte."""
+    """Return the address of a C-contiguous array's first byte."""
     try:
         # Four times as fast as `array.ctypes.data`.
         return _addressof(_from_buffer(array))
     except (TypeError, ValueError, BufferError):
-        # Read-only arrays, and dtypes that the buffer protocol has no word for.
+        # Read-only arrays, and dtypes that the buffer protocol does not support.
         return array.ctypes.data
 
 
 def wrong_context(stream: BaseStream, memory: ArrayOrBuffer) -> WrongDeviceError:
-    """The error for memory of another context than the stream's."""
+    """Return the error for memory of another context than the stream's."""
     return WrongDeviceError(
         f"{memory!r} is used on {stream!r}: use a stream of its own context, or copy it there"
     )
 
 
 def is_reachable(stream: StreamHandle, array: HostArray) -> bool:
-    """Whether the driver knows the host memory, and so the device may use it after a call's return.
+    """Return whether the driver knows the host memory, and so may access it after a call returns.
 
-    Managed memory may count as the device's.
+    Managed memory may count as device memory.
 
     Raises:
-        CudaError: the driver refused to say.
+        CudaError: the driver's query failed.
     """
     return known_at(stream.context, host_address(array)) is not None
 
 
 def as_array(array: npt.ArrayLike) -> AnyArray:
-    """What NumPy makes of a sequence, a number or an array of a subclass.
+    """Convert a sequence, a number or an array of a subclass to a NumPy array.
 
     Raises:
-        ArgumentTypeError: it makes no array of it.
+        ArgumentTypeError: NumPy cannot convert it.
         CopyError: it has masked elements.
     """
     try:
@@ -300,7 +300,7 @@ def require_plain(array: AnyArray) -> None:
     """Raise for a host array with masked elements: device memory has no mask.
 
     Raises:
-        CopyError: it has.
+        CopyError: it has masked elements.
     """
     if type(array) is not np.ndarray and np.ma.is_masked(array):
         raise CopyError(
@@ -318,14 +318,15 @@ def transfer(
     *args: _P.args,
     **kwargs: _P.kwargs,
 ) -> CUresult:
-    """Call a copy function of the driver for a stream and give its result.
+    """Call a copy function of the driver for a stream and return its result.
 
-    With a context of another device current, driver 580 refuses copies of stream-ordered memory
-    (CUDA_ERROR_INVALID_VALUE), although they name their stream; with none current it takes them,
-    but for what goes over the border of two mappings of a reserved range. Where there are several
-    devices or such ranges it is asked which context is current, and the stream's own is bound for
-    the call if need be, in a capture in any case: a refusal would spoil it, and be reported by who
-    checks a program's calls.
+    Driver 580 rejects copies of stream-ordered memory while a context of another device is current
+    (CUDA_ERROR_INVALID_VALUE), although they name their stream. With no context current it accepts
+    them, except across the border of two mappings of a reserved range.
+
+    If there are several devices or such ranges, this queries the current context, and binds the
+    stream's own for the call if need be. A capture always binds it: a rejected call would
+    invalidate the capture, and be reported by tools that check a program's calls.
     """
     context = stream.context
     if context.is_alone or (stream.capture is None and context.suits_copies()):

@@ -1,4 +1,4 @@
-"""`IpcMemoryHandle`: names device memory for other processes, through multiprocessing or otherwise.
+"""`IpcMemoryHandle`: identifies device memory for other processes, for example in multiprocessing.
 
 CUDA Driver API, cuIpcGetMemHandle and cuMemPoolExportPointer.
 """
@@ -46,17 +46,17 @@ from .pinned import wait_for_contexts
 from .resource import MemoryResource, ResourceMemory
 
 BY_DESCRIPTOR: Final = CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-_LAZY_PEERS: Final = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only flag, which must be given
+_LAZY_PEERS: Final = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only flag, which is required
 
 _P = ParamSpec("_P")
 
 
 class SharedMemory:
-    """What is shared of one device. `Driver.lock` is held where it changes.
+    """The shared memory and pools of one device. `Driver.lock` is held during changes.
 
     Attributes:
-        own: what owns memory of this process, by the handles of that.
-        opened: memory of other processes by what names it; of pools, these know it.
+        own: the owners of this process's memory, by the handles of the memory.
+        opened: memory of other processes by its identifier; pools register their own.
         pools: pools of this and of other processes by their identity.
         ranges: memory of growing buffers, of this and of other processes, by their identity.
     """
@@ -69,12 +69,12 @@ class SharedMemory:
 
     @classmethod
     def of(cls, driver: Driver, ordinal: int) -> SharedMemory:
-        """What is shared of a device; there is one for the process."""
+        """Return the shared memory of a device, one object per process."""
         return driver.one_of(cls, ordinal)
 
 
 class _Pool(ChildHandle[CUmemoryPool]):
-    """Destroys a pool, for its `PoolHandle`. The driver keeps it until what it gave is freed.
+    """Destroys a pool, for its `PoolHandle`. The driver retains it until its memory is freed.
 
     Attributes:
         descriptor: as of the `PoolHandle`.
@@ -98,8 +98,8 @@ class PoolHandle(ChildHandle[CUmemoryPool]):
     """A pool, destroyed with this.
 
     Attributes:
-        identity: what names it among processes; none of a pool that is not shared.
-        is_foreign: whether it is another process's.
+        identity: identifies it among processes; none of a pool that is not shared.
+        is_foreign: whether it belongs to another process.
     """
 
     __slots__ = ("_exported", "_opened", "destroyer", "identity", "is_foreign")
@@ -114,7 +114,7 @@ class PoolHandle(ChildHandle[CUmemoryPool]):
 
     @property
     def descriptor(self) -> int:
-        """The file descriptor by which others have it; -1 of a pool that is not shared."""
+        """The file descriptor by which other processes open it; -1 of a pool that is not shared."""
         return self.destroyer.descriptor
 
     def make(
@@ -123,13 +123,13 @@ class PoolHandle(ChildHandle[CUmemoryPool]):
         *args: _P.args,
         **kwargs: _P.kwargs,
     ) -> CUresult:
-        """Have the driver make the pool; gives its result."""
+        """Let the driver make the pool; return its result."""
         code = super().make(function, *args, **kwargs)
         self.destroyer.raw = self.raw
         return code
 
     def share(self) -> CUresult:
-        """Have a descriptor by which other processes may have the pool; gives the result."""
+        """Open a descriptor by which other processes may open the pool; return the result."""
         export = self.api.cuMemPoolExportToShareableHandle
         code, number = export(self.raw, BY_DESCRIPTOR, 0)
         if not code:
@@ -137,16 +137,16 @@ class PoolHandle(ChildHandle[CUmemoryPool]):
         return code
 
     def _be_known(self, descriptor: int, identity: bytes) -> None:
-        """Have a descriptor, which is the box's from now on."""
+        """Own a descriptor from now on, and register the identity."""
         self.destroyer.descriptor, self.identity = descriptor, identity
         with self.driver.lock:
             SharedMemory.of(self.driver, self.context.ordinal).pools[identity] = self
 
     @classmethod
     def imported(cls, device: Device, descriptor: int, identity: bytes = b"") -> PoolHandle:
-        """A pool of another process, by a descriptor, which is closed here where it fails.
+        """Open another process's pool by a descriptor, which is closed here on failure.
 
-        Once more it is the same; a pool of this process is itself.
+        A second call returns the same pool; for a pool of this process it returns that pool.
         """
         owner = device.driver
         try:
@@ -173,7 +173,7 @@ class PoolHandle(ChildHandle[CUmemoryPool]):
                 os.close(descriptor)
 
     def export(self, memory: AnyMemory) -> bytes:
-        """What names memory of the pool to whoever has that; always the same."""
+        """Return an identifier of memory for processes that have the pool; always the same."""
         found = self._exported.get(memory)
         if found is None:
             export = self.api.cuMemPoolExportPointer
@@ -184,7 +184,7 @@ class PoolHandle(ChildHandle[CUmemoryPool]):
         return found
 
     def open(self, payload: bytes, stream: StreamHandle) -> ForeignMemory:
-        """Memory of the pool that another process has allocated."""
+        """Open memory of the pool that another process has allocated."""
         with self.driver.lock:
             found = self._opened.get(payload)
             if found is None:
@@ -198,13 +198,13 @@ class PoolHandle(ChildHandle[CUmemoryPool]):
 
 
 class _Opening(ChildHandle[CUdeviceptr]):
-    """Closes memory of another process, for what is found in `SharedMemory`.
+    """Closes memory of another process, for entries of `SharedMemory`.
 
-    Closing waits for the work of all contexts. The driver counts no openings: it would take a new
-    opening away with a free that is still queued.
+    Closing waits for the work of all contexts. The driver counts no openings: a free that is still
+    queued would also end a new opening.
 
     Attributes:
-        pool: the pool that the memory is of, which is destroyed later; None if it is of none.
+        pool: the pool of the memory, which is destroyed later; None if it has none.
     """
 
     __slots__ = ("pool",)
@@ -224,10 +224,10 @@ class _Opening(ChildHandle[CUdeviceptr]):
 
 
 class ForeignMemory(PoolMemory):
-    """Memory of another process's pool: given back here, it is still that one's.
+    """Memory of another process's pool: freed here, it still belongs to that pool.
 
     Attributes:
-        payload: what names it.
+        payload: its identifier.
         pool: the pool.
     """
 
@@ -242,21 +242,21 @@ class ForeignMemory(PoolMemory):
         super().__init__(stream.context, None, stream.own)
 
     def open(self) -> CUresult:
-        """Have the driver open it; gives its result."""
+        """Let the driver open it; return its result."""
         made = of_opaque_bytes(CUmemPoolPtrExportData, self.payload)
         code = self.destroyer.make(self.api.cuMemPoolImportPointer, self.pool.raw, made)
         self.raw = self.destroyer.raw
         return code
 
     def __del__(self) -> None:
-        """Nothing: what closes the memory goes with this."""
+        """Do nothing: the object that closes the memory is dropped with this one."""
 
 
 class OpenedMemory(Memory[CUdeviceptr]):
-    """An allocation of another process, which may be used anywhere here.
+    """An allocation of another process, which may be used on every stream here.
 
     Attributes:
-        payload: what names it.
+        payload: its identifier.
     """
 
     __slots__ = ("destroyer", "payload")
@@ -270,7 +270,7 @@ class OpenedMemory(Memory[CUdeviceptr]):
 
     @classmethod
     def open(cls, payload: bytes, stream: StreamHandle) -> OpenedMemory:
-        """The whole allocation that a handle names."""
+        """Open the whole allocation that a handle identifies."""
         context = stream.context
         with context.driver.lock:
             known = SharedMemory.of(context.driver, context.ordinal).opened
@@ -288,12 +288,12 @@ class OpenedMemory(Memory[CUdeviceptr]):
 
 
 def reduced_pool(box: PoolHandle) -> Reduced:
-    """A pool for multiprocessing.
+    """Return the parts of a pool for multiprocessing.
 
     Raises:
-        ExportError: it was not made to be shared.
+        ExportError: the pool is not shareable.
     """
-    # As that asks to be used: within the start of a process, or over a connection.
+    # As multiprocessing requires: within the start of a process, or over a connection.
     from multiprocessing.reduction import DupFd
 
     if box.descriptor < 0:
@@ -302,9 +302,9 @@ def reduced_pool(box: PoolHandle) -> Reduced:
     return _received_pool, (uuid, box.identity, DupFd(box.descriptor))
 
 
-# What `DupFd` gives has no public type; it has `detach`.
+# The result of `DupFd` has no public type; it has `detach`.
 def _received_pool(uuid: bytes, identity: bytes, descriptor: Any) -> PoolHandle:
-    number = descriptor.detach()  # first: it waits for it in the other process
+    number = descriptor.detach()  # first: the other process waits for it
     try:
         device = device_named(uuid, "a memory pool")
     except BaseException:
@@ -322,10 +322,10 @@ REMEDY: Final = (
     "UnpooledMemory()"
 )
 
-if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
+if TYPE_CHECKING:  # making a protocol slows a start more than most modules
 
     class HasStream(Protocol):
-        """What a context has; its room is above this one."""
+        """An attribute of a context, whose layer is above this one."""
 
         @property
         def default_stream(self) -> BaseStream:
@@ -334,16 +334,17 @@ if TYPE_CHECKING:  # making a protocol takes a start longer than most modules
 
 @dataclass(frozen=True, slots=True)
 class IpcMemoryHandle:
-    """Names device memory for other processes of the host; `of` makes it.
+    """Identifies device memory for other processes of the host; `of` makes it.
 
-    It is plain bytes, to be sent in any way. Who opens it believes who made it, as with a pickle.
+    It is plain bytes, to be sent in any way. Handles are not validated: as with pickles, open only
+    those from processes you trust.
 
     Attributes:
-        payload: what the driver gave; of no bytes, nothing.
+        payload: the driver's handle; empty for memory of no bytes.
         device: the UUID of the device.
         nbytes: the size.
-        offset: where it begins in what the driver named.
-        pool: the identity of the pool that it is of; nothing where it is of none.
+        offset: where the memory begins in the allocation that the driver identified.
+        pool: the identity of its pool; empty if it has none.
     """
 
     payload: bytes
@@ -354,14 +355,14 @@ class IpcMemoryHandle:
 
     @classmethod
     def of(cls, memory: DeviceData) -> IpcMemoryHandle:
-        """What names the memory of a buffer or an array; of a view, all that it is a part of.
+        """Return a handle for the memory of a buffer or an array; of a view, for its whole base.
 
-        The work on it is waited for. It must live until every process that opens it has closed it:
-        the driver keeps it for none of them.
+        This waits for the work on the memory. Keep the memory until every process that opens it has
+        closed it: the driver does not keep it alive for them.
 
         Raises:
-            ExportError: no other process can have it: it is neither of a `MemoryPool` that is
-                shareable nor of cuMemAlloc.
+            ExportError: no other process can open it: it comes neither from a `MemoryPool` that is
+                shareable nor from cuMemAlloc.
             StreamCaptureUnsupportedError: a stream that uses it is capturing.
         """
         root = border.instance("IpcMemoryHandle.of: memory", memory, DeviceData)._root
@@ -386,19 +387,19 @@ class IpcMemoryHandle:
         return handle
 
     def open(self, stream: BaseStream, pool: MemoryResource | None = None) -> DeviceBuffer:
-        """The memory, here: no copy, each process sees what the others write.
+        """Open the memory in this process: no copy, each process sees what the others write.
 
-        It is closed when the last buffer and array over it goes. In the process that made the
-        handle it is the memory itself.
+        It is closed with the last buffer and array over it. In the process that made the handle the
+        result is the memory itself.
 
         Args:
-            stream: in whose order it is first used. What was done to it before, the process that
-                made the handle has waited for.
-            pool: the pool that it is of, where that came in another way than by multiprocessing.
+            stream: in whose order it is first used. The process that made the handle has waited for
+                earlier work.
+            pool: the pool of the memory, if it was sent in another way than by multiprocessing.
 
         Raises:
             WrongDeviceError: the stream is of another device.
-            InvalidValueError: it is of a pool that this process does not have.
+            InvalidValueError: this process does not have its pool.
             CudaError: the process that made it has closed it or has ended.
         """
         require_stream("IpcMemoryHandle.open: stream", stream)
@@ -437,7 +438,7 @@ class IpcMemoryHandle:
 
 
 def finish(memory: AnyMemory) -> None:
-    """Wait for what was done to memory, which another process cannot."""
+    """Wait for the work on memory, which another process cannot wait for."""
     for stream in memory.all_users():
         if stream.is_capturing():
             raise StreamCaptureUnsupportedError(
@@ -449,7 +450,7 @@ def finish(memory: AnyMemory) -> None:
 
 
 def pool_box(resource: object) -> PoolHandle | None:
-    """The pool that a resource is, or takes its memory from."""
+    """Return the pool that a resource is, or allocates its memory from."""
     while resource is not None:
         box = getattr(resource, "_handle", None)
         if isinstance(box, ClosedHandle):
@@ -461,7 +462,7 @@ def pool_box(resource: object) -> PoolHandle | None:
 
 
 def _pool_of(memory: AnyMemory) -> PoolHandle | None:
-    """The pool that memory is of, if that is shared."""
+    """Return the pool of memory, if that is shared."""
     if isinstance(memory, ForeignMemory):
         return memory.pool
     box = pool_box(memory.resource) if isinstance(memory, ResourceMemory) else None
@@ -469,7 +470,7 @@ def _pool_of(memory: AnyMemory) -> PoolHandle | None:
 
 
 def _by_itself(root: DeviceData, context: ContextHandle, address: int) -> tuple[bytes, int]:
-    """What names an allocation of cuMemAlloc, and where that begins."""
+    """Return the identifier of an allocation of cuMemAlloc, and where that begins."""
     values = known_at(context, address, _ASKED)
     if values is None or not values[0]:
         raise unshared(f"memory of {root!r}", REMEDY)
@@ -482,7 +483,7 @@ def _by_itself(root: DeviceData, context: ContextHandle, address: int) -> tuple[
 
 
 def let_memory_go() -> None:
-    """Let multiprocessing send arrays and buffers, of this process's and of others' memory."""
+    """Register arrays and buffers, of this and of other processes' memory, with multiprocessing."""
     for array in (DeviceArray, ArrayView, StridedArray):
         register_reduction(array, _reduced_array)
     for buffer in (DeviceBuffer, BufferView):
@@ -491,10 +492,10 @@ def let_memory_go() -> None:
 
 
 class _Whole:
-    """All of a memory, for the pickle of what lies in it.
+    """All of a memory, for the pickle of its parts.
 
     Attributes:
-        memory: what has the box.
+        memory: the owner of the handle.
     """
 
     def __init__(self, memory: DeviceData) -> None:
@@ -514,7 +515,7 @@ def _whole(memory: DeviceData) -> DeviceData | _Whole:
 def _received_whole(
     kind: type[BaseContext], handle: IpcMemoryHandle, pool: PoolHandle | None
 ) -> DeviceBuffer:
-    """Memory that multiprocessing brought, of the primary context of its device."""
+    """Return memory received by multiprocessing, in the primary context of its device."""
     let_memory_go()
     return handle._open(stream_for(kind, handle.device), pool)
 
@@ -536,6 +537,6 @@ def _reduced_array(array: AnyDeviceArray) -> Reduced:
 
 
 def stream_for(kind: type[BaseContext], uuid: bytes) -> BaseStream:
-    """The default stream of the primary context of a device, for what comes from elsewhere."""
+    """Return the default stream of a device's primary context, for received memory."""
     context = kind._primary_of(device_named(uuid, "memory"))
     return cast("HasStream", context).default_stream

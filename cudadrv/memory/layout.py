@@ -1,6 +1,6 @@
-"""Where the elements of an array lie: extents and strides, and what indexing makes of them.
+"""The positions of an array's elements: extents and strides, and how indexing changes them.
 
-Plain arithmetic with whole numbers, by NumPy's rules. Strides are in bytes.
+Plain integer arithmetic, by NumPy's rules. Strides are in bytes.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Keys: TypeAlias = Key | tuple[Key, ...]
 
 
 class Layout(NamedTuple):
-    """Where elements lie.
+    """The positions of elements.
 
     Attributes:
-        offset: of the first element, in bytes from that of the layout that it was made of.
+        offset: of the first element, in bytes from the first one of the layout that it comes from.
         shape: the extents.
         strides: bytes from one element to the next along each axis.
     """
@@ -33,7 +33,7 @@ class Layout(NamedTuple):
     strides: tuple[int, ...]
 
     def at(self, keys: tuple[Key, ...]) -> Layout:
-        """What whole numbers, slices, an ellipsis and new axes take of it.
+        """Return the layout that integers, slices, an ellipsis and new axes select.
 
         Raises:
             ArgumentIndexError: there is no such element or axis.
@@ -58,17 +58,17 @@ class Layout(NamedTuple):
                 offset += _place(key, extent) * stride
         shape += self.shape[axis:]
         strides += self.strides[axis:]
-        # What has no elements lies anywhere.
+        # A layout without elements may have any offset.
         return Layout(0 if 0 in shape else offset, tuple(shape), tuple(strides))
 
     def transposed(self, axes: Sequence[int]) -> Layout:
-        """The same elements with the axes in another order."""
+        """Return the same elements with the axes in another order."""
         return Layout(
             0, tuple(self.shape[axis] for axis in axes), tuple(self.strides[axis] for axis in axes)
         )
 
     def reshaped(self, shape: tuple[int, ...], itemsize: int) -> Layout | None:
-        """The same elements in C order in another shape of as many; None where they lie apart.
+        """Return the layout in another shape, in C order; None where no strides express it.
 
         Axes of the two are matched in groups of equal size. Within a group the old ones must lie
         together, and the new ones divide them.
@@ -99,16 +99,17 @@ class Layout(NamedTuple):
         return Layout(0, shape, tuple(strides))
 
     def bounds(self, itemsize: int) -> tuple[int, int]:
-        """The first byte and the one behind the last, from the first element; of 0 bytes alike."""
+        """Return the offsets of the first byte and after the last, equal if there are no bytes."""
         if 0 in self.shape:
             return 0, 0
         steps = [(n - 1) * stride for n, stride in zip(self.shape, self.strides, strict=True)]
         return sum(s for s in steps if s < 0), sum(s for s in steps if s > 0) + itemsize
 
     def each_once(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Extents and strides of axes that lead from the lowest element to each, and to none twice.
+        """Return extents and strides of axes that lead to each element exactly once.
 
-        As far as steps of one axis are whole steps of another; `overlaps_itself` tells of others.
+        They start at the lowest element. This works only as far as steps of one axis are whole
+        steps of another; `overlaps_itself` reports other layouts.
         """
         axes: list[tuple[int, int]] = []
         for stride, n in sorted((abs(s), n) for n, s in zip(self.shape, self.strides, strict=True)):
@@ -123,7 +124,7 @@ class Layout(NamedTuple):
         return tuple(n for _, n in axes), tuple(stride for stride, _ in axes)
 
     def overlaps_itself(self, itemsize: int) -> bool:
-        """Whether two elements may share a byte; it may say so of some where none do."""
+        """Return whether two elements may share a byte; it may return True where none do."""
         axes = sorted(
             (abs(stride), n) for n, stride in zip(self.shape, self.strides, strict=True) if n > 1
         )
@@ -136,9 +137,9 @@ class Layout(NamedTuple):
 
 
 def rows_at(key: int | slice, extent: int) -> tuple[int, tuple[int, ...] | None]:
-    """The first of the rows that a number or a slice takes, and their extents: the quick way.
+    """Return the first of the rows that an index selects, and their extents: the fast path.
 
-    None instead of these where the rows do not lie together.
+    None instead of these if the rows are not contiguous.
     """
     if not isinstance(key, slice):
         return _place(key, extent), ()
@@ -147,7 +148,7 @@ def rows_at(key: int | slice, extent: int) -> tuple[int, tuple[int, ...] | None]
 
 
 def dense_strides(shape: tuple[int, ...], itemsize: int, order: str = "C") -> tuple[int, ...]:
-    """The strides of elements that lie one behind the other, the last axis the nearest in "C"."""
+    """Return strides of elements one after the other; in "C" the last axis is the innermost."""
     strides, stride = [0] * len(shape), itemsize
     axes = range(len(shape))
     for axis in axes if order == "F" else reversed(axes):
@@ -157,7 +158,7 @@ def dense_strides(shape: tuple[int, ...], itemsize: int, order: str = "C") -> tu
 
 
 def is_dense(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
-    """Whether elements lie in C order, one behind the other."""
+    """Return whether elements lie in C order, one after the other."""
     if 0 in shape:
         return True
     for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
@@ -169,7 +170,7 @@ def is_dense(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) ->
 
 
 def checked_shape(shape: Shape) -> tuple[int, ...]:
-    """The shape as a tuple of extents of 0 or more."""
+    """Return the shape as a tuple of extents of 0 or more."""
     if type(shape) is tuple:  # the most frequent form
         for extent in shape:
             if type(extent) is not int or extent < 0:
@@ -183,13 +184,13 @@ def checked_shape(shape: Shape) -> tuple[int, ...]:
 
 
 def require_countable(shape: tuple[int, ...]) -> None:
-    """Raise where elements that take no bytes are more along an axis than Python counts by."""
+    """Raise if an axis of elements without bytes has more of them than Python can index."""
     if shape and max(shape) > border.LARGEST:
         raise errors.ArgumentValueError(f"shape {shape}: extents are at most {border.LARGEST}")
 
 
 def extents_of(shape: Shape) -> tuple[int, ...]:
-    """The whole numbers that a shape is given as."""
+    """Return the integers of a shape."""
     if type(shape) is int:
         return (shape,)
     try:
@@ -206,7 +207,7 @@ def extents_of(shape: Shape) -> tuple[int, ...]:
 
 
 def filled_in(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
-    """A shape of `size` elements, whose one extent of -1 is found.
+    """Return a shape of `size` elements, with its one extent of -1 filled in.
 
     Raises:
         InvalidValueError: it has another number of elements.
@@ -220,10 +221,10 @@ def filled_in(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
 
 
 def checked_axes(axes: Sequence[SupportsIndex], ndim: int) -> tuple[int, ...]:
-    """An order of all axes, as numbers from 0.
+    """Return an order of all axes, as numbers from 0.
 
     Raises:
-        ArgumentIndexError: one is missing, or is there twice.
+        ArgumentIndexError: one is missing, or appears twice.
     """
     places = extents_of(tuple(axes))
     found = tuple(axis + ndim if axis < 0 else axis for axis in places)
@@ -233,7 +234,7 @@ def checked_axes(axes: Sequence[SupportsIndex], ndim: int) -> tuple[int, ...]:
 
 
 def _spelled_out(keys: tuple[Key, ...], ndim: int) -> Iterator[SupportsIndex | slice | None]:
-    """The keys with whole axes in the place of an ellipsis."""
+    """Yield the keys with whole axes in place of an ellipsis."""
     taken = sum(1 for key in keys if key is not None and key is not Ellipsis)
     if taken > ndim:
         raise errors.ArgumentIndexError(f"{taken} indices for an array of {ndim} dimensions")
@@ -247,7 +248,7 @@ def _spelled_out(keys: tuple[Key, ...], ndim: int) -> Iterator[SupportsIndex | s
 
 
 def _slice(key: slice, extent: int) -> tuple[int, int, int]:
-    """The first place that a slice takes of an axis, how many, and the step."""
+    """Return the first index that a slice selects on an axis, the count, and the step."""
     try:
         start, stop, step = key.indices(extent)
     except ValueError as error:  # a step of 0
@@ -258,7 +259,7 @@ def _slice(key: slice, extent: int) -> tuple[int, int, int]:
 
 
 def _place(key: SupportsIndex, extent: int) -> int:
-    """The position that an index names on an axis."""
+    """Return the position that an index selects on an axis."""
     try:
         place = index(key)
     except TypeError:

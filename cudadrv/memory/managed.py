@@ -1,4 +1,4 @@
-"""Managed memory: arrays of the host and of every device, and what the driver is told of them.
+"""Managed memory: arrays of the host and of every device, and hints to the driver.
 
 CUDA Programming Guide, "Unified Memory"; CUDA Driver API, cuMemAllocManaged, cuMemPrefetchAsync,
 cuMemAdvise, cuStreamAttachMemAsync.
@@ -43,19 +43,19 @@ _GLOBAL: Final = 0x01  # CU_MEM_ATTACH_GLOBAL: every stream of every device may 
 
 @overload
 def managed_empty(shape: Shape, dtype: TypedDType[_ScalarT]) -> npt.NDArray[_ScalarT]: ...
-# A dtype given as text says nothing to a type checker.
+# A dtype given as text has no static type.
 @overload
 def managed_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray: ...
 def managed_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
-    """A C-contiguous array in managed memory, not initialised: one of the host and of every device.
+    """Return a C-contiguous array in managed memory, shared by host and devices, not initialised.
 
-    Kernels take it as a pointer; the driver moves its pages to where they are used. While one uses
-    it the host may touch it only where each device has `CONCURRENT_MANAGED_ACCESS`; synchronise
-    first. The memory is given back when the last array over it goes, which waits for the work of
+    Kernels take it as a pointer; the driver moves its pages to where they are used. While a kernel
+    uses it the host may access it only where each device has `CONCURRENT_MANAGED_ACCESS`;
+    synchronise first. The memory is freed with the last array over it, which waits for the work of
     every context.
 
     Raises:
-        OutOfMemoryError: there is not so much.
+        OutOfMemoryError: there is not enough memory.
         NotSupportedError: the device has no managed memory.
         DTypeError: the dtype holds Python objects.
 
@@ -101,7 +101,7 @@ class Advice(IntEnum):
 
 
 class Attachment(IntEnum):
-    """Who may use managed memory while kernels run: for `Stream.attach`.
+    """The streams that may use managed memory while kernels run: for `Stream.attach`.
 
     Source: CUmemAttach_flags in the CUDA Driver API manual.
     """
@@ -112,7 +112,7 @@ class Attachment(IntEnum):
 
 
 def on_device(stream: BaseStream, array: AnyArray) -> AnyDeviceArray:
-    """What `Stream.in_place` does."""
+    """Implement `Stream.in_place`."""
     border.instance("Stream.in_place: array", array, np.ndarray)
     first, end = Layout(0, array.shape, array.strides).bounds(array.dtype.itemsize)
     address = array.ctypes.data
@@ -127,15 +127,15 @@ def on_device(stream: BaseStream, array: AnyArray) -> AnyDeviceArray:
 
 
 def advise(array: AnyArray | AnyDeviceArray, advice: Advice, device: int | None = None) -> None:
-    """Tell the driver how managed memory is used.
+    """Advise the driver how managed memory is used.
 
     Args:
         array: a C-contiguous array of `managed_empty`, a part of one, or `Stream.in_place` of it.
-        advice: what is to be expected.
-        device: the ordinal of the device that is meant; None is the host.
+        advice: the expected use.
+        device: the ordinal of the device concerned; None is the host.
 
     Raises:
-        InvalidValueError: it is no managed memory, or the device cannot take the advice.
+        InvalidValueError: it is not managed memory, or the device does not support the advice.
     """
     where = _location("advise: device", device)
     advice = border.instance("advise: advice", advice, Advice)
@@ -151,7 +151,7 @@ def advise(array: AnyArray | AnyDeviceArray, advice: Advice, device: int | None 
 
 
 def prefetch(stream: BaseStream, array: AnyArray | AnyDeviceArray, to: int | str | None) -> None:
-    """What `Stream.prefetch` does."""
+    """Implement `Stream.prefetch`."""
     box = stream._handle
     box.raw  # noqa: B018  # raises once the stream is closed
     if isinstance(to, str) and to != "host":
@@ -172,7 +172,7 @@ def prefetch(stream: BaseStream, array: AnyArray | AnyDeviceArray, to: int | str
 
 
 def attach(stream: BaseStream, array: AnyArray, to: Attachment) -> None:
-    """What `Stream.attach` does."""
+    """Implement `Stream.attach`."""
     box, to = stream._handle, border.instance("Stream.attach: to", to, Attachment)
     address, nbytes = _range("Stream.attach: array", array, box.context)
     if nbytes == 0:
@@ -185,7 +185,7 @@ def attach(stream: BaseStream, array: AnyArray, to: Attachment) -> None:
 
 
 def _range(where: str, array: AnyArray | AnyDeviceArray, context: ContextHandle) -> tuple[int, int]:
-    """Address and size of managed memory."""
+    """Return address and size of managed memory."""
     border.instance(where, array, (np.ndarray, DeviceArray))
     if isinstance(array, DeviceArray):
         is_dense, address = array.is_contiguous, array.ptr

@@ -1,4 +1,4 @@
-"""`MemoryPool`: a pool of the driver's that belongs to its user, with a limit and accounts.
+"""`MemoryPool`: a memory pool of the driver's, with a limit and statistics of its own.
 
 CUDA Driver API, "Stream Ordered Memory Allocator".
 """
@@ -35,13 +35,13 @@ _LARGEST = 2**64 - 1
 
 
 class PoolStatistics(NamedTuple):
-    """What a pool holds; sizes in bytes.
+    """Sizes of a pool, in bytes.
 
     Attributes:
-        reserved: taken from the device, in use or not.
-        used: of it, what is allocated.
-        reserved_high: the most that was reserved since that was reset.
-        used_high: the most that was used since that was reset.
+        reserved: allocated from the device, in use or not.
+        used: the part of it that is in use.
+        reserved_high: the highest `reserved` since the last reset.
+        used_high: the highest `used` since the last reset.
     """
 
     reserved: int
@@ -51,21 +51,21 @@ class PoolStatistics(NamedTuple):
 
 
 class MemoryPool(Closeable):
-    """A pool of a device's memory that belongs to its user: a resource for `using_memory`.
+    """A separate pool of a device's memory: a resource for `using_memory`.
 
-    Memory is taken and given back in stream order, as of the driver's own pool, with a limit and
-    accounts of its own. What it gave outlives `close`.
+    Memory is allocated and freed in stream order, as by the driver's own pool, with a limit and
+    statistics of its own. Memory allocated from it outlives `close`.
 
     Args:
         device: the device, or its ordinal.
-        max_bytes: the most that the pool takes from the device; 0 is no limit. The driver (580)
-            rounds it up to a multiple of 32 MiB.
-        release_threshold: what the pool keeps reserved when streams synchronise.
-        shareable: whether other processes of the host may have it, with its memory: it goes through
-            multiprocessing, as arrays over its memory do, or by its `descriptor`.
+        max_bytes: the most bytes that the pool takes from the device; 0 is no limit. The driver
+            (580) rounds it up to a multiple of 32 MiB.
+        release_threshold: the bytes that the pool retains when streams synchronise.
+        shareable: whether other processes of the host may open it, with its memory. It can be sent
+            through multiprocessing, as arrays over its memory can, or by its `descriptor`.
 
     Attributes:
-        device: the device whose memory it has.
+        device: the device of its memory.
         closed: whether it was closed.
     """
 
@@ -110,7 +110,7 @@ class MemoryPool(Closeable):
             self.set_release_threshold(kept)
 
     def _share(self) -> None:
-        """Have a descriptor of the pool, and let multiprocessing send it with what it gives."""
+        """Open a descriptor of the pool, and let multiprocessing send it and its memory."""
         box = self._handle
         code = box.share()
         if code:
@@ -120,14 +120,14 @@ class MemoryPool(Closeable):
 
     @classmethod
     def from_descriptor(cls, device: Device | int, descriptor: int) -> MemoryPool:
-        """A pool of another process, whose `descriptor` was sent here; it stays the caller's.
+        """Open another process's pool by its `descriptor`, which the caller still owns.
 
-        It gives no memory of its own: `IpcMemoryHandle.open` opens what the other process has
+        It allocates no memory: `IpcMemoryHandle.open` opens memory that the other process has
         allocated.
 
         Raises:
-            CudaError: the descriptor is of no pool of the device.
-            OSError: it is no descriptor of this process.
+            CudaError: the descriptor does not refer to a pool of the device.
+            OSError: it is not a descriptor of this process.
         """
         place = Device.get(device)
         where = "MemoryPool.from_descriptor: descriptor"
@@ -150,17 +150,17 @@ class MemoryPool(Closeable):
 
     @property
     def shareable(self) -> bool:
-        """Whether other processes may have it."""
+        """Whether other processes may open it."""
         return self._handle.descriptor >= 0
 
     @property
     def is_foreign(self) -> bool:
-        """Whether it is another process's, which alone allocates from it."""
+        """Whether it belongs to another process, which alone allocates from it."""
         return self._handle.is_foreign
 
     @property
     def descriptor(self) -> int:
-        """The file descriptor by which another process may have the pool; it stays the pool's.
+        """The file descriptor by which another process may open the pool; the pool owns it.
 
         Raises:
             ExportError: the pool was not made to be shared.
@@ -184,10 +184,10 @@ class MemoryPool(Closeable):
         return self._handle.raw
 
     def allocate(self, nbytes: int, stream: MemoryStream) -> int:
-        """Memory of the pool, in the order of a stream.
+        """Allocate memory of the pool, in the order of a stream.
 
         Raises:
-            OutOfMemoryError: the pool's limit or the device has no room.
+            OutOfMemoryError: the pool's limit or the device's memory is reached.
             WrongDeviceError: the stream is of another device.
         """
         own, api = given_stream("MemoryPool.allocate", stream, nbytes), self._handle.api
@@ -213,7 +213,7 @@ class MemoryPool(Closeable):
         return int(pointer)
 
     def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
-        """Give memory back to the pool, closed or not."""
+        """Return memory to the pool, closed or not."""
         own = given_stream("MemoryPool.deallocate", stream, nbytes, address)
         api = own._handle.api
         (code,) = api.cuMemFreeAsync(CUdeviceptr(address), own.handle)
@@ -221,7 +221,7 @@ class MemoryPool(Closeable):
             raise failure(api, code, "cuMemFreeAsync", f"giving back {nbytes} bytes to {self!r}")
 
     def statistics(self) -> PoolStatistics:
-        """What the pool holds now, and the most that it held; asks the driver."""
+        """Query the current and the highest sizes of the pool."""
         return PoolStatistics(
             self._attribute(_Attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT),
             self._attribute(_Attribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT),
@@ -230,22 +230,22 @@ class MemoryPool(Closeable):
         )
 
     def reset_high_water(self) -> None:
-        """Let the highest counts of `statistics` begin at what is held now."""
+        """Restart the highest counts of `statistics` at the current sizes."""
         self._set(_Attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, 0)
         self._set(_Attribute.CU_MEMPOOL_ATTR_USED_MEM_HIGH, 0)
 
     def release_threshold(self) -> int:
-        """Bytes that the pool keeps reserved when streams synchronise; asks the driver."""
+        """Query the bytes that the pool retains when streams synchronise."""
         return self._attribute(_Attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
 
     def set_release_threshold(self, nbytes: int) -> None:
-        """Let the pool keep `nbytes` when streams synchronise; it gives back what is above."""
+        """Let the pool retain up to `nbytes` when streams synchronise; it frees the rest."""
         where = "MemoryPool.set_release_threshold: nbytes"
         nbytes = border.whole(where, nbytes, most=_LARGEST)
         self._set(_Attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, nbytes)
 
     def trim(self, keep_bytes: int = 0) -> None:
-        """Give the pool's unused memory back to the device, down to `keep_bytes`."""
+        """Free the pool's unused memory, down to `keep_bytes`."""
         keep_bytes = border.whole("MemoryPool.trim: keep_bytes", keep_bytes, most=_LARGEST)
         box = self._handle
         (code,) = box.api.cuMemPoolTrimTo(box.raw, keep_bytes)
@@ -253,12 +253,12 @@ class MemoryPool(Closeable):
             raise failure(box.api, code, "cuMemPoolTrimTo", f"trimming {self!r}")
 
     def open_to(self, device: Device | int) -> None:
-        """Let another device use the pool's memory where it lies, in copies and kernels.
+        """Let another device use the pool's memory in place, in copies and kernels.
 
-        A kernel's context must have its peer's access as well: `Context.enable_peer_access`.
+        A kernel's context needs access to its peer as well: `Context.enable_peer_access`.
 
         Raises:
-            PeerAccessUnsupportedError: the hardware has no such way between the devices.
+            PeerAccessUnsupportedError: the hardware does not connect the two devices in that way.
         """
         other, box = Device.get(device), self._handle
         code = grant(box.api, box.raw, other)
@@ -268,7 +268,7 @@ class MemoryPool(Closeable):
             raise failure(box.api, code, "cuMemPoolSetAccess", f"letting {other!r} use {self!r}")
 
     def is_open_to(self, device: Device | int) -> bool:
-        """Whether a device may use the pool's memory; asks the driver."""
+        """Query whether a device may use the pool's memory."""
         other, box = Device.get(device), self._handle
         where = CUmemLocation()
         where.type, where.id = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, other.ordinal
@@ -290,7 +290,7 @@ class MemoryPool(Closeable):
 
 
 def _let_pools_go() -> None:
-    """Let multiprocessing send pools, with arrays over their memory."""
+    """Register pools, and arrays over their memory, with multiprocessing."""
     register_reduction(MemoryPool, _reduced)
     let_memory_go()
 
@@ -302,6 +302,6 @@ def _reduced(pool: MemoryPool) -> Reduced:
 
 
 def _received(box: PoolHandle) -> MemoryPool:
-    """A pool that multiprocessing brought."""
+    """Return a pool received by multiprocessing."""
     _let_pools_go()
     return MemoryPool._over(box)

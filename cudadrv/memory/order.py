@@ -1,13 +1,13 @@
 """The order of operations on device memory, and the streams that its release waits for.
 
-Each memory is ordered on one stream: the stream whose queue comes after everything that was done to
-the memory. An operation on that stream needs nothing, and each caller tests that itself:
+Each memory is ordered on one stream: the stream whose queue comes after all earlier work on the
+memory. An operation on that stream needs no ordering, and each caller tests that itself:
 ``memory.ordered_on is stream``. For another stream, `order_access` makes that stream wait first. If
 the operation may write, the memory is ordered on its stream from then on. If it only reads, its
 stream is recorded. The memory is ordered on no stream then, until a writer has waited for the
 readers.
 
-Memory is given back in stream order, after every stream that ever used it. A thread may have tested
+Memory is freed in stream order, after every stream that ever used it. A thread may have tested
 `ordered_on` just before another thread changes it, and queue its operation a moment later.
 
 In a capture an operation belongs to the graph: it is recorded there, and each replay is an access.
@@ -28,14 +28,14 @@ _RawT = TypeVar("_RawT")
 # Held over the assignments that record an access. Re-entrant: a collection in between may run a
 # finalizer that uses memory.
 _recording: Final = process_lock()
-# Beyond so many streams, closed and idle ones are forgotten.
+# Above this number of streams, closed and idle ones are forgotten.
 _MANY_USERS: Final = 8
 
 
 class MoveCounter:
-    """Counts how often any memory came to be ordered on another stream.
+    """Counts how often any memory became ordered on another stream.
 
-    A replay of a graph that finds the same count orders nothing.
+    A graph's replay that finds the same count orders nothing.
 
     Attributes:
         count: the number of moves.
@@ -47,7 +47,7 @@ class MoveCounter:
         self.count: int = 0
 
 
-# An attribute of an object: that of a class costs each replay more.
+# An instance attribute: a class attribute costs each replay more.
 memory_moves: Final = MoveCounter()
 
 
@@ -55,7 +55,7 @@ class Accesses(NamedTuple):
     """The streams that used a memory.
 
     Attributes:
-        writer: the stream that may have written last; at first the one it came from.
+        writer: the stream that may have written last; at first the allocating one.
         readers: streams that have read since.
         users: streams that ever used it; the release waits for them. The first stream is not among
             them as long as there was no other.
@@ -67,13 +67,12 @@ class Accesses(NamedTuple):
 
 
 class Memory(ChildHandle[_RawT]):
-    """Owns device memory, and has the streams that used it.
+    """Owns device memory, and records the streams that used it.
 
     Attributes:
-        ordered_on: the stream that comes after everything that was done to the memory, for the
-            quick test; None while readers are recorded, and where that stream is of another
-            context.
-        recorded: the streams that used it, replaced as a whole; None as long as only its first
+        ordered_on: the stream that comes after all earlier work on the memory, for the fast test.
+            None while readers are recorded, and where that stream is of another context.
+        recorded: the streams that used it, replaced as one object; None as long as only its first
             stream did, as with most memory.
         public: the `id` of the public object that owns it; 0 if none does.
         leads_to_user: whether it holds an object of the user.
@@ -104,7 +103,7 @@ class Memory(ChildHandle[_RawT]):
         raise NotImplementedError
 
     def all_users(self) -> tuple[StreamHandle, ...]:
-        """Every stream that may still work on the memory."""
+        """Return every stream that may still work on the memory."""
         writer, _, users = self.accesses
         return users if writer is None or writer in users else (*users, writer)
 
@@ -114,15 +113,15 @@ AnyMemory: TypeAlias = Memory[Any]
 
 
 def order_access(memory: AnyMemory, stream: StreamHandle, *, writes: bool = True) -> None:
-    """Order an operation that is about to be queued on a stream which the memory is not ordered on.
+    """Order an operation, about to be queued on a stream that the memory is not ordered on.
 
     Args:
-        memory: what the operation reads or writes; the caller holds it until it is queued.
+        memory: the memory that the operation accesses; the caller holds it until it is queued.
         stream: where it will be queued.
         writes: whether it may write.
 
     Raises:
-        CudaError: the driver refused to let the stream wait.
+        CudaError: the driver could not let the stream wait.
     """
     if is_ordered(memory, stream, writes=writes):
         return
@@ -141,20 +140,20 @@ def order_access(memory: AnyMemory, stream: StreamHandle, *, writes: bool = True
             if other is not None and other not in waited:
                 waited.add(other)
                 stream.follow(other)
-        # Where another thread recorded an access since, look at all again: more may be queued.
+        # If another thread has recorded an access since, check again: more work may be queued.
         if _record(memory, stream, seen, writes):
             return
 
 
 def is_ordered(memory: AnyMemory, stream: StreamHandle, *, writes: bool) -> bool:
-    """Whether an operation on a stream comes after all that it must wait for already."""
+    """Return whether an operation on a stream already comes after all that it must wait for."""
     return memory.ordered_on is stream or (not writes and stream in memory.accesses.readers)
 
 
 def join_on_one_stream(memory: AnyMemory) -> StreamHandle | None:
     """Return a stream that comes after all earlier work on the memory, on any stream.
 
-    It lives as long as the memory. None where the memory never was on a stream of its context.
+    It lives as long as the memory. None if the memory was never used on a stream of its context.
     """
     if memory.ordered_on is None:
         streams = (memory.accesses.writer, *memory.accesses.users)
@@ -170,7 +169,7 @@ def join_on_one_stream(memory: AnyMemory) -> StreamHandle | None:
 
 
 def record_access(memory: AnyMemory, stream: StreamHandle) -> None:
-    """Let the release of a memory wait for a stream, and order nothing."""
+    """Let the release of a memory wait for a stream, without ordering anything."""
     _require_present(memory)
     if stream.capture is not None:
         stream.capture.uses[memory] = True
@@ -188,13 +187,13 @@ def record_access(memory: AnyMemory, stream: StreamHandle) -> None:
 
 
 def _require_present(memory: AnyMemory) -> None:
-    """Raise `ClosedError` for memory that a collection gave back, and a finalizer saved."""
+    """Raise `ClosedError` for memory that a collection freed, and a finalizer saved."""
     if memory.is_destroyed:
         raise ClosedError("the device memory was given back by a garbage collection")
 
 
 def _ensure_recorded(memory: AnyMemory) -> Accesses:
-    """The streams that used a memory, as an object that stays until another access."""
+    """Return the streams that used a memory, as an object that stays until another access."""
     seen = memory.recorded
     if seen is None:
         with _recording:
@@ -225,7 +224,7 @@ def _record(memory: AnyMemory, stream: StreamHandle, seen: Accesses, writes: boo
             return False
         former = memory.ordered_on
         try:
-            # First: where an interrupt comes in between, no quick test may pass.
+            # First: if an interrupt comes in between, no fast test may pass.
             memory.ordered_on = None
             if former is not None:
                 former.home_version = []
@@ -238,14 +237,14 @@ def _record(memory: AnyMemory, stream: StreamHandle, seen: Accesses, writes: boo
 
 
 def _unroot_foreign(memory: AnyMemory, stream: StreamHandle) -> None:
-    """Let a collection find memory that leads to the owner of another library's stream."""
+    """Let a collection find memory that refers to the owner of another library's stream."""
     if stream.is_foreign and memory.public:
         unroot(memory.public, memory)
         memory.public = 0
 
 
 def _only_writer(memory: AnyMemory) -> StreamHandle | None:
-    """The last writer, where no stream has read since and it is of the memory's context."""
+    """Return the last writer, if no stream has read since and it is of the memory's context."""
     writer, readers, _ = memory.accesses
     if writer is None or readers or writer.context is not memory.context:
         return None
@@ -280,7 +279,7 @@ def end_capture(memory: AnyMemory, streams: dict[StreamHandle, StreamHandle]) ->
 
     Args:
         memory: the memory.
-        streams: each stream by the handle that stood for it in the capture.
+        streams: each stream by its handle in the capture.
     """
     with _recording:
         writer, readers, users = memory.accesses

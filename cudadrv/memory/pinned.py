@@ -1,4 +1,4 @@
-"""Pinned host memory: arrays that the device reaches, and whose copies take no staging."""
+"""Pinned host memory: arrays that the device can access, copied without staging."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _PORTABLE = 0x01  # CU_MEMHOSTALLOC_PORTABLE: pinned for every context
 
 @overload
 def pinned_empty(shape: Shape, dtype: TypedDType[_ScalarT]) -> npt.NDArray[_ScalarT]: ...
-# A dtype given as text says nothing to a type checker.
+# A dtype given as text has no static type.
 @overload
 def pinned_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray: ...
 def pinned_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
-    """A C-contiguous host array in pinned memory, not initialised.
+    """Return a C-contiguous host array in pinned memory, not initialised.
 
     The memory is pinned for every device, by the context of the one that the calling thread works
-    on. It is given back when the last array over it goes, and that waits for the work of every
-    context, since any may use it.
+    on. It is freed with the last array over it. That waits for the work of every context, since any
+    may use it.
 
     Raises:
         OutOfMemoryError: the system cannot pin so much.
@@ -49,7 +49,7 @@ def _pinned_for_all(nbytes: int) -> npt.NDArray[np.uint8]:
 
 
 def pinned_in(context: ContextHandle, nbytes: int) -> npt.NDArray[np.uint8]:
-    """Pinned memory that one context uses, as an array of bytes.
+    """Return pinned memory for use in one context, as an array of bytes.
 
     Raises:
         OutOfMemoryError: the system cannot pin so much.
@@ -71,10 +71,10 @@ def _pinned(box: _StagingHandle, nbytes: int) -> npt.NDArray[np.uint8]:
 
 
 class HostHandle(ChildHandle[_RawT]):
-    """Owns memory that the host reaches; arrays over it hold it.
+    """Owns memory that the host can access; arrays over it hold it.
 
-    The driver's functions that free it wait for the work of the context that it was made in, and
-    of no other (measured, driver 580).
+    The driver's functions that free it wait for the work of the context that it was made in, and of
+    no other (measured, driver 580).
     """
 
     __slots__ = ("_nbytes",)
@@ -86,12 +86,12 @@ class HostHandle(ChildHandle[_RawT]):
 
     @property
     def __array_interface__(self) -> dict[str, object]:
-        """The bytes, as NumPy takes them: the array made from it keeps this object."""
+        """The bytes in NumPy's protocol: the array made from it keeps this object."""
         address = int(self.raw)
         return {"shape": (self._nbytes,), "typestr": "|u1", "data": (address, False), "version": 3}
 
     def _wait_elsewhere(self) -> None:
-        """Wait for the work of all other contexts, as nobody says where the memory is used."""
+        """Wait for the work of all other contexts, as nothing records where the memory is used."""
         wait_for_contexts(self.driver, int(self.context.raw))
 
     def _destroy(self) -> None:
@@ -99,28 +99,28 @@ class HostHandle(ChildHandle[_RawT]):
 
 
 def wait_for_contexts(driver: Driver, but: int = 0) -> None:
-    """Wait for the work of every context of a driver, but for one of this handle."""
+    """Wait for the work of every context of a driver, except the one of this handle."""
     for context in driver.contexts.alive():
         assert isinstance(context, ContextHandle)
         if not context.is_gone and int(context.raw) != but:
             try:
                 context.call(_wait, context.api)
             except CudaError as error:
-                if not error.sticky:  # a broken context does nothing more
+                if not error.sticky:  # a broken context executes nothing more
                     raise
 
 
 def _wait(api: DriverApi) -> None:
     """Wait for the work of the current context.
 
-    cuCtxSynchronize would spoil a capture of one of its streams; freeing pinned memory that was
-    made in the context waits for the same, and does not.
+    cuCtxSynchronize would invalidate a capture of one of its streams. Freeing pinned memory that
+    was made in the context waits for the same work, and does not.
 
     Raises:
-        CudaError: the driver refused, so that nobody has waited.
+        CudaError: the driver reported an error, so that the wait did not happen.
     """
     code, page = api.cuMemHostAlloc(1, 0)
-    if code:  # as on a host that is full
+    if code:  # such as on a host without free memory
         call, (code,) = "cuCtxSynchronize", api.cuCtxSynchronize()
     else:
         call, (code,) = "cuMemFreeHost", api.cuMemFreeHost(page)
@@ -149,7 +149,7 @@ class _PinnedHandle(_StagingHandle):
 
 
 def host_context() -> ContextHandle:
-    """A primary context in which memory is made that belongs to no device."""
+    """Return a primary context for memory that belongs to no device."""
     device = device_at_work()
     return ContextHandle(device.driver, device.primary_context(), device.ordinal, is_primary=True)
 
@@ -157,10 +157,10 @@ def host_context() -> ContextHandle:
 def array_over(
     shape: Shape, dtype: npt.DTypeLike, allocate: Callable[[int], npt.NDArray[np.uint8]]
 ) -> AnyArray:
-    """An array over new memory, which is allocated once NumPy is known to have such an array.
+    """Return an array over new memory, allocated once NumPy is known to support the array.
 
     Raises:
-        ArgumentValueError: it has none.
+        ArgumentValueError: NumPy does not support it.
         DTypeError: the dtype holds Python objects.
     """
     kind, extents = checked_dtype(dtype), checked_shape(shape)

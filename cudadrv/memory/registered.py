@@ -1,4 +1,4 @@
-"""`RegisteredArray`: memory that the host has already, pinned for as long as it is needed.
+"""`RegisteredArray`: existing host memory, pinned for as long as it is needed.
 
 CUDA Driver API, cuMemHostRegister.
 """
@@ -21,10 +21,10 @@ _PORTABLE, _READ_ONLY = 0x01, 0x08  # CU_MEMHOSTREGISTER_PORTABLE, _READ_ONLY
 
 
 class _RegisteredHandle(HostHandle[int]):
-    """Owns a registration, and keeps the array.
+    """Owns a registration, and holds the array.
 
     Attributes:
-        array: whose memory it is.
+        array: the array whose memory is pinned.
     """
 
     __slots__ = ("array",)
@@ -34,8 +34,8 @@ class _RegisteredHandle(HostHandle[int]):
         self.array: AnyArray = array
 
     def register(self, flags: int) -> CUresult:
-        """Have the driver pin the memory; gives its result."""
-        # The box has it before the call, so that no interrupt loses it.
+        """Let the driver pin the memory; return its result."""
+        # The handle has it before the call, so that no interrupt loses it.
         address = self.raw = host_address(self.array)
         (code,) = self.context.call(self.api.cuMemHostRegister, address, self.array.nbytes, flags)
         if code:
@@ -51,14 +51,14 @@ class _RegisteredHandle(HostHandle[int]):
 
 
 def registered_in(context: ContextHandle, array: AnyArray) -> HostHandle[int]:
-    """Pin the memory of a host array, for as long as the result is there.
+    """Pin the memory of a host array until the result is freed.
 
     Args:
-        context: makes it; all may use it.
-        array: C-contiguous, with bytes; one that is read-only is pinned for reading.
+        context: the context of the call; all may use the memory.
+        array: C-contiguous, not empty; a read-only one is pinned for reading.
 
     Raises:
-        CudaError: the driver refuses.
+        CudaError: the driver cannot pin it.
     """
     box = _RegisteredHandle(context, array)
     code = box.register(_PORTABLE if array.flags.writeable else _PORTABLE | _READ_ONLY)
@@ -71,19 +71,19 @@ def registered_in(context: ContextHandle, array: AnyArray) -> HostHandle[int]:
 
 
 class RegisteredArray(Closeable):
-    """``with RegisteredArray(array):`` pins the memory of a host array that is there already.
+    """Pin the memory of an existing host array for a block: ``with RegisteredArray(array):``.
 
-    In the block copies of the array take no staging, `wait=False` is heeded, and kernels take it as
-    a pointer, as of what `pinned_empty` gives. Pinning costs milliseconds a megabyte: for memory
-    that another library allocates, or that is copied many times. The end of the block waits for the
-    work of every context.
+    In the block, copies of the array use no staging and respect `wait=False`. Kernels take it as a
+    pointer, as they take the result of `pinned_empty`. Pinning costs milliseconds per megabyte: use
+    it for memory that another library allocates, or that is copied many times. The end of the block
+    waits for the work of every context.
 
     Args:
-        array: a C-contiguous host array; one that is read-only is pinned for reading.
+        array: a C-contiguous host array; a read-only one is pinned for reading.
 
     Attributes:
         array: the array, kept alive.
-        closed: whether its memory is the host's alone again.
+        closed: whether its memory is no longer pinned.
     """
 
     __slots__ = ("array",)

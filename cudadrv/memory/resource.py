@@ -1,4 +1,4 @@
-"""Where new device memory comes from: the driver's pool, or a resource that was chosen.
+"""The source of new device memory: the driver's pool, or a chosen resource.
 
 A resource is chosen for a block (`using_memory`), a stream or a context (`Stream.use_memory`,
 `Context.use_memory`); the nearest one counts, in that order.
@@ -25,10 +25,10 @@ from .order import Memory
 
 
 class MemoryStream(NotCopyable):
-    """The stream in whose order memory is taken and given back; usable when that was closed.
+    """The stream in whose order memory is allocated and freed; usable after it was closed.
 
     Attributes:
-        owner: the stream as users hold it.
+        owner: the public stream object.
     """
 
     __slots__ = ("_handle", "owner")
@@ -55,7 +55,7 @@ class MemoryStream(NotCopyable):
         return self._handle.context.ordinal
 
     def follow(self, other: MemoryStream) -> None:
-        """Let what the stream is given from now on wait for what another one holds now."""
+        """Let later work on this stream wait for the current work of another one."""
         self._handle.follow(
             border.instance("MemoryStream.follow: other", other, MemoryStream)._handle
         )
@@ -64,7 +64,7 @@ class MemoryStream(NotCopyable):
 def given_stream(
     function: str, stream: MemoryStream, nbytes: int, address: int = 0
 ) -> MemoryStream:
-    """The stream, if a resource is given what it should be."""
+    """Return the stream, after checking a resource's arguments."""
     for name, number, most in ("nbytes", nbytes, border.LARGEST), ("address", address, 2**64 - 1):
         border.instance(f"{function}: {name}", number, int)  # no buffer, which has an address
         border.whole(f"{function}: {name}", number, most=most)
@@ -72,26 +72,26 @@ def given_stream(
 
 
 class MemoryResource(Protocol):
-    """Gives device memory, in the order of streams.
+    """A source of device memory, in the order of streams.
 
-    `deallocate` may be called in any thread, in the middle of anything and in a garbage collection:
-    it must not wait for another thread, and what it raises reaches `sys.unraisablehook`.
+    `deallocate` may run in any thread, in the middle of any operation and in a garbage collection:
+    it must not wait for another thread. An error that it raises reaches `sys.unraisablehook`.
     """
 
     def allocate(self, nbytes: int, stream: MemoryStream) -> int:
-        """The address of `nbytes` bytes, one or more, usable in the order of the stream."""
+        """Return the address of `nbytes` bytes, one or more, usable in the order of the stream."""
         ...
 
     def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
-        """Take memory back, in the order of the stream that it was allocated for."""
+        """Free memory, in the order of the stream that it was allocated for."""
         ...
 
 
 class DriverMemory:
-    """The driver's pool of each device, which new memory comes from where nothing is chosen."""
+    """The driver's pool of each device, the source of new memory if nothing is chosen."""
 
     def allocate(self, nbytes: int, stream: MemoryStream) -> int:
-        """Memory of the pool of the stream's device.
+        """Allocate from the pool of the stream's device.
 
         Raises:
             OutOfMemoryError: with the request and the free and total bytes.
@@ -105,7 +105,7 @@ class DriverMemory:
         return int(pointer)
 
     def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
-        """Give memory back to the pool."""
+        """Return memory to the pool."""
         api = given_stream("DriverMemory.deallocate", stream, nbytes, address)._handle.api
         (code,) = api.cuMemFreeAsync(CUdeviceptr(address), stream.handle)
         if code:
@@ -116,7 +116,7 @@ _DRIVER_MEMORY: Final = DriverMemory()
 
 
 class Released(DriverMemory):
-    """What takes adopted memory back: a function of its user's; it gives as the driver does."""
+    """The resource of adopted memory: its user's function frees; the driver's pool allocates."""
 
     def __init__(self, release: Callable[[int, int, MemoryStream], object]) -> None:
         self._release = release
@@ -127,7 +127,7 @@ class Released(DriverMemory):
 
 
 choices_made: Final[list[bool]] = []
-"""Empty until a resource is chosen, as nearly always; new memory asks no further then.
+"""Empty until a resource is chosen, as nearly always; new memory checks nothing else then.
 
 A list, whose truth is the quickest test; it has one element at most.
 """
@@ -138,10 +138,10 @@ _block: Final[ContextVar[MemoryResource | None]] = ContextVar("cudadrv memory", 
 
 @contextmanager
 def using_memory(resource: MemoryResource) -> Iterator[None]:
-    """``with using_memory(resource):`` lets new memory come from a resource in the block.
+    """Let new memory in the block come from a resource: ``with using_memory(resource):``.
 
-    That is for every stream, in this thread, or this task of asyncio. Memory may outlive the block;
-    it goes back where it came from. `DriverMemory()` is the driver's pool.
+    It applies to every stream, in this thread, or this task of asyncio. Memory may outlive the
+    block; it returns to the resource that allocated it. `DriverMemory()` is the driver's pool.
     """
     checked_resource("using_memory: resource", resource)
     choices_made[:] = (True,)
@@ -163,7 +163,7 @@ def without_choices() -> Iterator[None]:
 
 
 def choose(where: str, resource: MemoryResource | None) -> MemoryResource | None:
-    """What a stream or a context was given as its choice, checked."""
+    """Check the resource that a stream or a context was given as its choice."""
     if resource is not None:
         checked_resource(where, resource)
         choices_made[:] = (True,)
@@ -171,10 +171,10 @@ def choose(where: str, resource: MemoryResource | None) -> MemoryResource | None
 
 
 def checked_resource(where: str, resource: MemoryResource) -> MemoryResource:
-    """The resource, if it has what one needs.
+    """Return the resource, if it has the required methods.
 
     Raises:
-        ArgumentTypeError: it has not.
+        ArgumentTypeError: it lacks one.
     """
     if not (
         callable(getattr(resource, "allocate", None))
@@ -185,23 +185,23 @@ def checked_resource(where: str, resource: MemoryResource) -> MemoryResource:
 
 
 def chosen_for(stream: BaseStream) -> MemoryResource | None:
-    """What new memory of a stream comes from; None is the driver's pool."""
+    """Return the resource for a stream's new memory; None is the driver's pool."""
     resource = _block.get() or stream._resource or stream.context._resource
     if resource is None or type(resource) is DriverMemory:
         return None
-    # Only `choose` and `using_memory` put it there; the streams' room knows no resources.
+    # Only `choose` and `using_memory` set it; the layer of streams knows no resources.
     return cast(MemoryResource, resource)
 
 
 class _Calls(threading.local):
-    """The calls of resources that a thread is in, one within the other."""
+    """The nested calls of resources that a thread executes."""
 
     depth: int = 0
 
 
 _calls: Final = _Calls()
-# A resource may ask for larger pieces by the choice that leads to itself, and so do some finalizers
-# that come in the middle; what goes on for ever ends here, before Python's stack does.
+# A resource may allocate larger pieces through the choice that leads to itself, and finalizers may
+# run in the middle. Endless recursion ends here, before Python's stack does.
 _MOST_CALLS: Final = 16
 
 
@@ -216,12 +216,12 @@ def _endless(resource: MemoryResource, nbytes: int, depth: int) -> errors.Argume
 
 
 class ResourceMemory(Memory[int]):
-    """Memory of a resource, given back in the order of the stream that it was allocated for.
+    """Memory of a resource, freed in the order of the stream that it was allocated for.
 
     Attributes:
         nbytes: its size.
         place: that stream.
-        resource: where it comes from.
+        resource: the resource that allocated it.
     """
 
     __slots__ = ("nbytes", "place", "resource")
@@ -236,11 +236,11 @@ class ResourceMemory(Memory[int]):
 
     @classmethod
     def take(cls, resource: MemoryResource, nbytes: int, stream: BaseStream) -> ResourceMemory:
-        """Memory for a stream.
+        """Allocate memory for a stream.
 
         Raises:
             StreamCaptureUnsupportedError: the stream is capturing.
-            ArgumentTypeError: what the resource gave is no address.
+            ArgumentTypeError: the resource returned no address.
         """
         box: StreamHandle = stream._handle
         if box.capture is not None:
@@ -268,13 +268,13 @@ class ResourceMemory(Memory[int]):
     def adopt(
         cls, resource: MemoryResource, address: int, nbytes: int, stream: BaseStream
     ) -> ResourceMemory:
-        """Memory that was allocated already, as if a resource had given it for a stream."""
+        """Own memory that is already allocated, as if a resource had allocated it for a stream."""
         memory = cls(resource, nbytes, MemoryStream(stream, stream._handle.own))
         memory.raw = address
         return memory
 
     def _destroy(self) -> None:
-        """Give the memory back after every stream that used it."""
+        """Free the memory after every stream that used it."""
         users, source = self.all_users(), self.place._handle
         if source.is_destroyed:
             # A collection found both. The work of the context is waited for, so any stream will do.
@@ -301,9 +301,9 @@ class ResourceMemory(Memory[int]):
             raise fault
 
     def _defer(self, users: tuple[StreamHandle, ...]) -> None:
-        """Leave the release to another object, which goes when the captures have ended."""
+        """Leave the release to another object, which is freed when the captures have ended."""
         heir = ResourceMemory(self.resource, self.nbytes, self.place)
         heir.recorded = self.accesses
-        heir.raw = self.raw  # last: until then it gives nothing back
+        heir.raw = self.raw  # last: until then it frees nothing
         streams = (*users, self.place._handle)
         release_when(lambda: not any(user.is_capturing() for user in streams), [heir])

@@ -1,4 +1,4 @@
-"""`HookedMemory`: a resource that tells what it gives and takes back."""
+"""Memory resources that count, or call functions around, another resource."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _MOST_EVENTS: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class MemoryStatistics:
-    """How a resource was used; sizes in bytes.
+    """Usage counts of a resource; sizes in bytes.
 
     Attributes:
-        in_use_bytes: given out and not given back.
+        in_use_bytes: allocated and not freed.
         high_water_bytes: the most that was in use at once.
-        total_bytes: given out so far.
-        allocations: how often memory was given out.
-        releases: how often it was given back.
+        total_bytes: allocated so far.
+        allocations: the number of allocations.
+        releases: the number of deallocations.
     """
 
     in_use_bytes: int = 0
@@ -35,24 +35,24 @@ class MemoryStatistics:
 
 
 class CountedMemory(NotCopyable):
-    """A resource that counts what another one gives.
+    """A resource that counts another one's allocations.
 
     Args:
-        resource: the other one; the driver's pool without it.
+        resource: the other resource; the driver's pool if None.
     """
 
     def __init__(self, resource: MemoryResource | None = None) -> None:
         self._resource: MemoryResource = DriverMemory()
         if resource is not None:
             self._resource = checked_resource("CountedMemory: resource", resource)
-        # Sizes, of what was given back less than 0. Only this is touched while memory goes, which
-        # may be in the middle of anything.
+        # Sizes; freed memory is negative. Releases touch only this, as they may come in the middle
+        # of any operation.
         self._events: deque[int] = deque()
         self._lock = process_lock()
         self._counted = MemoryStatistics()
 
     def allocate(self, nbytes: int, stream: MemoryStream) -> int:
-        """Memory of the other resource."""
+        """Allocate memory of the other resource."""
         given_stream("CountedMemory.allocate", stream, nbytes)
         address = self._resource.allocate(nbytes, stream)
         self._events.append(nbytes)
@@ -61,13 +61,13 @@ class CountedMemory(NotCopyable):
         return address
 
     def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
-        """Give memory back to the other resource."""
+        """Return memory to the other resource."""
         given_stream("CountedMemory.deallocate", stream, nbytes, address)
-        self._events.append(-nbytes)  # first: the other one may hand it out at once
+        self._events.append(-nbytes)  # first: the other resource may hand it out at once
         self._resource.deallocate(address, nbytes, stream)
 
     def statistics(self) -> MemoryStatistics:
-        """What is in use, and how much was."""
+        """The memory in use, and the totals so far."""
         with self._lock:
             now = self._counted
             used, most, total = now.in_use_bytes, now.high_water_bytes, now.total_bytes
@@ -83,18 +83,19 @@ class CountedMemory(NotCopyable):
 
 
 Hook: TypeAlias = Callable[[int, int, MemoryStream], object]
-"""Takes an address, a number of bytes and the stream in whose order they are."""
+"""A function of an address, a number of bytes and the stream in whose order they are."""
 
 
 class HookedMemory:
     """A resource that calls functions around another one's, such as for a log or a limit.
 
     Args:
-        resource: the other one; the driver's pool without it.
-        allocated: called with address, bytes and stream once memory was taken. What it raises goes
-            to who allocates, and the memory goes back.
-        released: the same before memory goes back. It may come in any thread and in a garbage
-            collection: it must wait for nobody. What it raises reaches `sys.unraisablehook`.
+        resource: the other resource; the driver's pool if None.
+        allocated: called with address, bytes and stream after each allocation. An error that it
+            raises reaches the caller of the allocation, and the memory is freed.
+        released: called with the same before memory is freed. It may run in any thread and in a
+            garbage collection: it must not wait for another thread. An error that it raises reaches
+            `sys.unraisablehook`.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class HookedMemory:
         self._allocated, self._released = allocated, released
 
     def allocate(self, nbytes: int, stream: MemoryStream) -> int:
-        """Memory of the other resource."""
+        """Allocate memory of the other resource."""
         given_stream("HookedMemory.allocate", stream, nbytes)
         address = self._resource.allocate(nbytes, stream)
         if self._allocated is not None:
@@ -125,7 +126,7 @@ class HookedMemory:
         return address
 
     def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
-        """Give memory back to the other resource."""
+        """Return memory to the other resource."""
         given_stream("HookedMemory.deallocate", stream, nbytes, address)
         try:
             if self._released is not None:

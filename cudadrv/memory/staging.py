@@ -42,35 +42,35 @@ ones, of 8 MiB 1.2 times, of 16 MiB 0.7 to 0.76 times, of 1 GiB 0.2 to 0.3 times
 copies, instead of repeated alone, direct ones were slower, and staging won from 4 MiB on.
 """
 # A chunk costs some 60 microseconds of the interpreter's lock, which the threads hand around:
-# smaller ones (measured: 2 MiB) lose half of the bandwidth, larger ones leave the caches.
+# smaller ones (measured: 2 MiB) halve the bandwidth, larger ones leave the caches.
 CHUNK_BYTES: Final = 4 << 20
-"""The most that a chunk has, and the size of a slot."""
+"""The largest chunk, and the size of a slot, in bytes."""
 _LEAST_BYTES: Final = 1 << 20
 _FEWEST: Final = 6
-# Where other copies are under way, larger ones: in a scatter of 64 MiB over four devices the
-# interpreter's own work takes half of the time so.
+# Larger chunks where other copies are under way: in a scatter of 64 MiB over four devices the
+# interpreter's own work then takes half of the time.
 _FEWEST_BESIDE_OTHERS: Final = 4
-# How long a copy waits for another one's buffers where the system cannot pin more.
+# How long a copy waits for another one's buffers when the system cannot pin more.
 _PATIENCE_SECONDS: Final = 1.0
 
-_MOST_A_PROCESSOR: Final = 4  # copies at once share them; it ends what quick copies would start
+_MOST_A_PROCESSOR: Final = 4  # Copies under way share them; a limit for many short copies
 MOST_THREADS: Final = 12
 """Threads that serve one copy, its caller among them; more gained nothing on a host of 16 cores."""
 FEWEST_THREADS: Final = 4
-"""What a copy has however many are under way, as far as there are processors."""
+"""The least threads of a copy under load, as far as there are processors."""
 
 
 def usable_threads() -> int:
-    """The most threads that serve a copy; one a processor that this process may use."""
+    """Return the most threads that serve a copy: one per processor that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return min(MOST_THREADS, len(affinity(0)) if affinity is not None else os.cpu_count() or 1)
 
 
 class ThreadBudget:
-    """How many threads may serve a copy while it is among the copies `under_way`.
+    """The number of threads that may serve a copy while it is one of the copies `under_way`.
 
-    Each further thread takes time of the interpreter's lock. Where there are as many copies as
-    devices, all of them wait for that lock.
+    Each further thread takes time of the interpreter's lock. With as many copies as devices, all of
+    them wait for that lock.
 
     Attributes:
         threads: the most threads that serve it.
@@ -86,19 +86,18 @@ class ThreadBudget:
 
 
 under_way: Final[list[ThreadBudget]] = []
-"""An item for each copy; its thread puts it in and takes it out again."""
+"""One item per copy; its thread inserts and removes it."""
 
 
 class _Helpers:
     """The threads that help copies: all of them wait for one queue.
 
-    Each task that is given finds a thread, up to a number of threads a processor: a thread is
-    started where tasks are more than threads. Nothing counts idle threads, so an interrupt cannot
-    lose one.
+    Each submitted task finds a thread, up to a number of threads per processor. A thread is started
+    when tasks outnumber threads. Idle threads are not counted, so an interrupt cannot lose one.
 
     Attributes:
-        tasks: what the threads wait for.
-        given: the tasks of copies under way. A copy puts its own in and takes them out.
+        tasks: the queue that the threads wait for.
+        given: the tasks of copies under way. A copy inserts its own and removes them.
         threads: the threads; `starting` guards it.
     """
 
@@ -151,8 +150,8 @@ if hasattr(os, "register_at_fork"):
 def work_together(job: Callable[[], None], threads: int) -> None:
     """Run `job` on the calling thread and on up to `threads` - 1 others; raise the first error.
 
-    The job shares the work out among the threads that run it. Fewer threads may run it, down to
-    the caller alone. No thread runs it any more when this returns or raises.
+    The job divides the work among the threads that run it. Fewer threads may run it, down to the
+    caller alone. When this returns or raises, no thread runs it any more.
     """
     helpers = _helpers
     tasks = list(map(OnceTask, itertools.repeat(job, min(threads, usable_threads()) - 1)))
@@ -184,7 +183,7 @@ class Slot:
         address: of the first byte.
         event: recorded after the transfer that last used it.
         busy: whether that transfer may still be under way.
-        stream: where a transfer may be under way after which no event was recorded.
+        stream: where a transfer without a recorded event may be under way.
     """
 
     __slots__ = ("address", "busy", "event", "memory", "stream")
@@ -208,9 +207,9 @@ class Slot:
             self.busy = False
 
     def wait_for_stream(self) -> None:
-        """Wait for a transfer without an event, as an error or an interrupt came between.
+        """Wait for a transfer without an event, after an error or an interrupt.
 
-        Where that fails or is interrupted too, the next copy that uses the slot waits.
+        If that fails or is interrupted too, the next copy that uses the slot waits.
         """
         if self.stream is not None:
             self.stream.synchronize()
@@ -238,7 +237,7 @@ class Slot:
 
 
 Pair: TypeAlias = tuple[Slot, Slot]
-"""The buffers of a thread: it moves one chunk while another one is under way."""
+"""The buffers of a thread: it copies one chunk while another one is transferred."""
 
 
 class StagedChunk(NamedTuple):
@@ -268,7 +267,7 @@ class StagedChunk(NamedTuple):
 
 
 def chunks_of(array: AnyArray, budget: ThreadBudget) -> deque[StagedChunk]:
-    """An array in C order, cut into chunks that fit a slot."""
+    """Cut an array in C order into chunks that fit a slot."""
     part = -(-array.nbytes // (_FEWEST if budget.is_alone else _FEWEST_BESIDE_OTHERS))
     limit = min(CHUNK_BYTES, max(_LEAST_BYTES, -(-part // 4096) * 4096))
     chunks: deque[StagedChunk] = deque()
@@ -285,7 +284,7 @@ def chunks_of(array: AnyArray, budget: ThreadBudget) -> deque[StagedChunk]:
 
 
 def _pieces(array: AnyArray, limit: int) -> Iterator[AnyArray]:
-    """Views that make up a strided array in C order, of at most `limit` bytes each."""
+    """Yield views that make up a strided array in C order, of at most `limit` bytes each."""
     if array.nbytes <= limit:
         yield array
         return
@@ -300,11 +299,11 @@ def _pieces(array: AnyArray, limit: int) -> Iterator[AnyArray]:
 
 
 class StagingRing:
-    """The pinned buffers of one context, 8 MiB a thread, which its staged copies share.
+    """The pinned buffers of one context, 8 MiB per thread, which its staged copies share.
 
-    A thread that serves a copy has two of them. The pair that was given back last is taken first:
-    its bytes are the likeliest to be in the processor's caches, by which the device reads and
-    writes them too. A copy that finds no pair makes one, which the ring keeps.
+    A thread that serves a copy has two of them. The pair that was returned last is reused first:
+    its bytes are most likely in the processor's caches, through which the device reads and writes
+    them too. A copy that finds no pair makes one, which the ring caches.
 
     Attributes:
         pairs: the pairs that no thread uses.
@@ -326,7 +325,7 @@ class StagingRing:
             )
 
     def new_pair(self) -> Pair:
-        """Make a pair; where the system cannot pin it, wait for one of another copy."""
+        """Make a pair; if the system cannot pin it, wait for one of another copy."""
         tries_end = time.monotonic() + _PATIENCE_SECONDS
         while True:
             try:
@@ -349,7 +348,7 @@ def _new_pairs(context: ContextHandle, count: int) -> list[Pair]:
 
 
 def copy_staged(stream: BaseStream, pointer: int, array: AnyArray, *, to_device: bool) -> bool:
-    """Copy between a host array and device memory by several threads; False where that cannot be.
+    """Copy between a host array and device memory by several threads; False if that is impossible.
 
     On return an upload is queued, and the array may be changed; a download is complete.
     """
@@ -385,12 +384,12 @@ def copy_staged(stream: BaseStream, pointer: int, array: AnyArray, *, to_device:
                     chunk.fill(slot)
                     slot.transfer(box, pointer, chunk, to_device=True)
                     continue
-                # The next transfer runs while the chunk before is moved.
+                # The next transfer runs while the previous chunk is copied.
                 slot.transfer(box, pointer, chunk, to_device=False)
                 if arriving is not None:
                     arrive(*arriving)
                 arriving = chunk, slot
-                # The last chunks are one for each thread: the first one would take two.
+                # The last chunks are one per thread: the first thread would take two.
                 if len(chunks) < budget.threads:
                     arrive(*arriving)
                     arriving = None

@@ -1,6 +1,6 @@
-"""Copies between devices, or on one, of elements that do not lie one behind the other.
+"""Copies between devices, or on one, of elements that do not lie one after the other.
 
-CUDA Driver API: cuMemcpy3DAsync, cuMemcpy3DPeerAsync. A kernel does what would take many calls.
+CUDA Driver API: cuMemcpy3DAsync, cuMemcpy3DPeerAsync. A kernel replaces many such calls.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class CopyAxis(NamedTuple):
     """An axis of a copy.
 
     Attributes:
-        extent: how many steps there are.
+        extent: the number of steps.
         to: bytes of a step at the destination, above 0.
         of: bytes of a step at the source.
     """
@@ -48,7 +48,7 @@ class CopyAxis(NamedTuple):
 
 
 class Side(NamedTuple):
-    """Where the elements of one side of a copy lie."""
+    """The position of the elements of one side of a copy."""
 
     address: int
     strides: tuple[int, ...]
@@ -59,11 +59,11 @@ Offsets: TypeAlias = tuple[int, int]
 
 
 class Plan(NamedTuple):
-    """What is copied: runs of bytes along some axes.
+    """The parts of a copy: runs of bytes along some axes.
 
     Attributes:
-        nbytes: of a run, which lies together on both sides.
-        axes: the axes of the runs, the nearest last.
+        nbytes: the size of a run, which is contiguous on both sides.
+        axes: the axes of the runs, the innermost last.
         to: the address of the lowest run at the destination.
         of: the address of the same one at the source.
     """
@@ -75,7 +75,7 @@ class Plan(NamedTuple):
 
     @classmethod
     def of_elements(cls, shape: Sequence[int], itemsize: int, to: Side, of: Side) -> Plan:
-        """The plan of a copy of elements, of which there are some.
+        """Return the plan of a copy of one element or more.
 
         The destination's elements do not overlap.
         """
@@ -84,7 +84,7 @@ class Plan(NamedTuple):
         for extent, step_to, step_of in zip(shape, to.strides, of.strides, strict=True):
             if extent == 1:
                 continue
-            if step_to < 0:  # the other way round, as no copy goes backwards
+            if step_to < 0:  # reversed, as no copy runs backwards
                 start_to += step_to * (extent - 1)
                 start_of += step_of * (extent - 1)
                 step_to, step_of = -step_to, -step_of
@@ -97,11 +97,11 @@ class Plan(NamedTuple):
 
     @property
     def runs(self) -> int:
-        """How many runs there are."""
+        """The number of runs."""
         return math.prod(axis.extent for axis in self.axes)
 
     def boxes(self) -> CopyBoxes:
-        """The fewest boxes that the runs make up."""
+        """Return the fewest boxes that the runs make up."""
         best: tuple[CopyAxis | None, CopyAxis | None] = None, None
         most = 1
         for row in (axis for axis in self.axes if _is_pitch(axis, self.nbytes)):
@@ -119,7 +119,7 @@ class CopyBoxes(NamedTuple):
     """Boxes of one size, each of rows and slices of runs, as cuMemcpy3DAsync copies.
 
     Attributes:
-        nbytes: of a run.
+        nbytes: the size of a run.
         row: the axis of rows; None for a single one.
         slice: the axis of slices; None for a single one.
         others: the axes of the boxes.
@@ -132,16 +132,16 @@ class CopyBoxes(NamedTuple):
 
     @property
     def copies(self) -> int:
-        """How many copies they are."""
+        """The number of copies."""
         return math.prod(axis.extent for axis in self.others)
 
     def offsets(self) -> Iterator[Offsets]:
-        """The places of the boxes."""
+        """Yield the offsets of the boxes."""
         return offsets_along(self.others)
 
 
 def offsets_along(axes: Sequence[CopyAxis]) -> Iterator[Offsets]:
-    """The places that axes lead to."""
+    """Yield the offsets along axes."""
     for steps in itertools.product(*(range(axis.extent) for axis in axes)):
         yield (
             sum(step * axis.to for step, axis in zip(steps, axes, strict=True)),
@@ -150,7 +150,7 @@ def offsets_along(axes: Sequence[CopyAxis]) -> Iterator[Offsets]:
 
 
 def _joined(axes: list[CopyAxis]) -> tuple[CopyAxis, ...]:
-    """The axes with those in one that follow each other on both sides."""
+    """Return the axes, joined where two follow each other on both sides."""
     joined: list[CopyAxis] = []
     for axis in axes:
         extent, to, of = axis
@@ -161,12 +161,12 @@ def _joined(axes: list[CopyAxis]) -> tuple[CopyAxis, ...]:
 
 
 def _is_pitch(axis: CopyAxis, nbytes: int) -> bool:
-    """Whether runs along an axis are rows: each begins behind the one before."""
+    """Return whether runs along an axis are rows: each begins after the end of the one before."""
     return nbytes <= axis.to <= _MOST_PITCH and nbytes <= axis.of <= _MOST_PITCH
 
 
 def _is_slice(axis: CopyAxis, row: CopyAxis) -> bool:
-    """Whether an axis has a whole number of rows to a step, and no fewer than there are."""
+    """Return whether a step of an axis is a multiple of the rows' step, and at least all rows."""
     return all(
         step % pitch == 0 and step // pitch >= row.extent
         for step, pitch in ((axis.to, row.to), (axis.of, row.of))
@@ -174,13 +174,13 @@ def _is_slice(axis: CopyAxis, row: CopyAxis) -> bool:
 
 
 MOST_BOXES: Final = 4
-"""A kernel costs about as much as so many of the driver's copies."""
+"""A kernel costs about as much as this number of the driver's copies."""
 _DEVICE: Final = CUmemorytype.CU_MEMORYTYPE_DEVICE
 _BoxCopy: TypeAlias = CUDA_MEMCPY3D | CUDA_MEMCPY3D_PEER
 
 
 def side_of(array: AnyDeviceArray) -> Side:
-    """Where the elements of an array lie."""
+    """Return the position of an array's elements."""
     return Side(array.ptr, array.strides)
 
 
@@ -239,7 +239,7 @@ def _failure(box: StreamHandle, code: CUresult, call: str, plan: Plan) -> Except
     return failure(box.api, code, call, f"copying {plan.runs} runs of {plan.nbytes} bytes")
 
 
-# The emulator's check for unwritten reads knows it (`ptx.emulate.check.unwritten_reads`).
+# The emulator's check for unwritten reads recognises it (`ptx.emulate.check.unwritten_reads`).
 _NAME: Final = "cudadrv_copy_elements"
 _THREADS: Final = 256
 _MOST_ELEMENTS: Final = 2**31 - 1  # a launch counts them in 32 bits
@@ -314,13 +314,13 @@ def copy_elements(context: BaseContext, stream: StreamHandle, plan: Plan) -> Non
     """Queue a copy of runs of any strides.
 
     Raises:
-        CudaError: the driver refused a launch, or the kernel.
+        CudaError: the driver rejected a launch, or the kernel.
     """
     width = next(width for width in _WIDTHS if _fits(plan, width))
     axes = plan.axes
     if plan.nbytes > width:
         axes = (*axes, CopyAxis(plan.nbytes // width, width, width))
-    # Outer axes are too many for one launch, or count too far.
+    # Outer axes exceed one launch, or have too many elements.
     first = max(len(axes) - _MOST_AXES, 0)
     while math.prod(axis.extent for axis in axes[first:]) > _MOST_ELEMENTS:
         first += 1
@@ -332,7 +332,7 @@ def copy_elements(context: BaseContext, stream: StreamHandle, plan: Plan) -> Non
 
 
 def _fits(plan: Plan, width: int) -> bool:
-    """Whether all addresses and sizes are multiples of a width."""
+    """Return whether all addresses and sizes are multiples of a width."""
     steps = (step for axis in plan.axes for step in axis[1:])
     return not any(number % width for number in (plan.nbytes, plan.to, plan.of, *steps))
 
@@ -341,7 +341,7 @@ def _launch(
     stream: StreamHandle, code: _Code, to: int, of: int, axes: tuple[CopyAxis, ...]
 ) -> None:
     count = math.prod(axis.extent for axis in axes)
-    # A place of eight bytes for each parameter, and behind them their addresses.
+    # Eight bytes for each parameter, and after them their addresses.
     values = [struct.pack("=QQ", to, of), struct.pack("=Q", count)]
     values += [struct.pack("=Qqq", *axis) for axis in axes]
     packed = b"".join(values)
@@ -381,7 +381,7 @@ def _loaded(context: ContextHandle, width: int, axes: int) -> _Code:
 
 @cache  # one of few
 def _text(width: int, axes: int) -> bytes:
-    """The PTX, as the driver takes it."""
+    """Return the PTX, as the driver takes it."""
     names = (f".u32 extent{n}, .param .u64 to{n}, .param .u64 of{n}" for n in range(axes))
     register, kind, value = _MOVE[width]
     text = _TEXT.format(

@@ -1,4 +1,4 @@
-"""`UnpooledMemory`: a resource whose memory is an allocation of cuMemAlloc each time."""
+"""`UnpooledMemory`: a resource that calls cuMemAlloc for each allocation."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _BLOCK_BYTES: Final = 2 << 20
 
 
 class UnpooledMemory:
-    """Device memory of cuMemAlloc, allocation by allocation, for `using_memory`.
+    """Device memory of cuMemAlloc, one call per allocation, for `using_memory`.
 
-    It is slow to take and to give back, as that waits for the work of its stream, and it is what
-    other processes open by cuIpcGetMemHandle: arrays over it go through multiprocessing, on systems
-    without file descriptors of pools as well. Sizes are rounded up to 2 MiB: what shares a block of
-    that size with an allocation goes to other processes with it (CUDA C++ Programming Guide,
+    Allocating and freeing are slow, as they wait for the work of the stream. Other processes can
+    open the memory by cuIpcGetMemHandle: arrays over it can be sent through multiprocessing, also
+    on systems without file descriptors of pools. Sizes are rounded up to 2 MiB: other memory within
+    a block of that size is shared together with the allocation (CUDA C++ Programming Guide,
     "Interprocess Communication").
     """
 
@@ -28,7 +28,7 @@ class UnpooledMemory:
         let_memory_go()
 
     def allocate(self, nbytes: int, stream: MemoryStream) -> int:
-        """Memory of the stream's context.
+        """Allocate memory of the stream's context.
 
         Raises:
             OutOfMemoryError: with the request and the free and total bytes.
@@ -45,7 +45,7 @@ class UnpooledMemory:
 
         try:
             code = context.call(take)
-        except BaseException:  # such as that the former context is not put back
+        except BaseException:  # such as a failure to restore the former context
             for pointer in given:
                 context.call(context.api.cuMemFree, pointer)
             raise
@@ -56,13 +56,13 @@ class UnpooledMemory:
         return int(given[0])
 
     def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
-        """Give memory back once the work of the stream is done, which is waited for."""
+        """Wait for the work of the stream, then free memory."""
         box = given_stream("UnpooledMemory.deallocate", stream, nbytes, address)._handle
         doing = f"giving back {nbytes} bytes"
         (waited,) = box.api.cuStreamSynchronize(box.raw)
-        if waited == NotPermittedError.result:  # here no call may wait: a finalizer tries later
+        if waited == NotPermittedError.result:  # no call may wait here: a finalizer tries later
             raise failure(box.api, waited, "cuStreamSynchronize", doing)
-        # Whatever that told of the stream's work: nobody else gives the memory back.
+        # Free the memory whatever the stream's work reported: nothing else frees it.
         (code,) = box.context.call(box.api.cuMemFree, CUdeviceptr(address))
         if waited:
             raise failure(box.api, waited, "cuStreamSynchronize", doing)

@@ -1,6 +1,6 @@
-"""`Context`, `Stream` and `StreamPool`: each gives the others, so they are one file.
+"""`Context`, `Stream` and `StreamPool`: they refer to each other, so they share one file.
 
-Below them are only their bases, `BaseContext` and `BaseStream`, which memory and launches know.
+Lower layers, such as memory and launches, see only their bases, `BaseContext` and `BaseStream`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 
 # Imported where they are used: graphs, host functions and other libraries, which many programs do
-# without. Together they take 4 ms.
+# not need. Together they take 4 ms.
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 _MOST_OF_A_POOL: Final = 4096
@@ -71,13 +71,13 @@ _BLOCKING: Final = int(CUstream_flags.CU_STREAM_DEFAULT)
 class Stream(BaseStream):
     """A queue of work on one context's device; made by `Context.new_stream`.
 
-    Work on a stream with memory of another one runs after what that has queued for the memory;
-    see `unordered` for who orders streams himself.
+    Work on a stream with memory of another stream runs after the work that the other one has queued
+    for the memory. Use `unordered` to order streams yourself.
 
     Attributes:
         context: the context, kept alive by the stream.
         handle: the CUstream; reading it after `close` raises `ClosedError`.
-        capturing: whether a capture records what it is given.
+        capturing: whether a capture records its work.
         closed: whether it was closed.
     """
 
@@ -86,21 +86,21 @@ class Stream(BaseStream):
     context: Context
 
     def record(self, *, timing: bool = True) -> Event:
-        """A new event at this point of the stream."""
+        """Return a new event at this point of the stream."""
         event = Event(self.context, timing=timing)
         event.record(self)
         return event
 
     def __await__(self) -> Generator[Any, None, None]:
-        """``await stream`` in asyncio: until what is queued now is done.
+        """Wait in asyncio until the current work is done: ``await stream``.
 
         Raises:
-            CudaError: something that was queued failed.
+            CudaError: some queued work failed.
         """
         return self.record(timing=False).__await__()
 
     def wait(self, event: Event | BaseStream | DefaultStream | CudaStream) -> None:
-        """Let what is queued from now on wait for an event, or for what a stream holds now.
+        """Let later work wait for an event, or for the current work of a stream.
 
         The stream may be another library's.
         """
@@ -115,7 +115,7 @@ class Stream(BaseStream):
 
             order_after(self, (stream_handle(event),))
 
-    # `alloc`, `empty` and `copy` are the functions themselves: one call less for each array.
+    # `alloc`, `empty` and `copy` are the functions themselves: one call less per array.
     alloc = alloc
 
     if TYPE_CHECKING:
@@ -124,13 +124,13 @@ class Stream(BaseStream):
         def empty(
             self, shape: Shape, dtype: TypedDType[_ScalarT], order: str = "C"
         ) -> DeviceArray[_ScalarT]: ...
-        # A dtype given as text says nothing to a type checker.
+        # A dtype given as text has no static type.
         @overload
         def empty(
             self, shape: Shape, dtype: npt.DTypeLike, order: str = "C"
         ) -> DeviceArray[Any]: ...
         def empty(self, shape: Shape, dtype: npt.DTypeLike, order: str = "C") -> DeviceArray[Any]:
-            """A device array, not initialised; in the order "F" the first axis is the nearest."""
+            """Return an uninitialised device array; in order "F" the first axis is innermost."""
 
         @overload
         def empty_pitched(
@@ -139,10 +139,10 @@ class Stream(BaseStream):
         @overload
         def empty_pitched(self, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray[Any]: ...
         def empty_pitched(self, shape: Shape, dtype: npt.DTypeLike) -> DeviceArray[Any]:
-            """A device array, not initialised, whose rows begin at multiples of 512 bytes."""
+            """Return an uninitialised device array whose rows begin at multiples of 512 bytes."""
 
         def contiguous(self, array: DeviceArray[_ScalarT]) -> DeviceArray[_ScalarT]:
-            """The array if its elements lie in C order, one behind the other, else such a copy.
+            """Return the array if it is contiguous in C order, else such a copy.
 
             Raises:
                 WrongDeviceError: the array is of another context.
@@ -157,7 +157,7 @@ class Stream(BaseStream):
     @overload
     def zeros(self, shape: Shape, dtype: npt.DTypeLike, order: str = "C") -> DeviceArray[Any]: ...
     def zeros(self, shape: Shape, dtype: npt.DTypeLike, order: str = "C") -> DeviceArray[Any]:
-        """A device array of zeros; in the order "F" the first axis is the nearest."""
+        """Return a device array of zeros; in the order "F" the first axis is innermost."""
         if order is not C_ORDER and is_fortran(order):
             return self.zeros(checked_shape(shape)[::-1], dtype).T
         array = self.empty(shape, dtype)
@@ -177,7 +177,7 @@ class Stream(BaseStream):
     @overload
     def to_device(self, array: npt.ArrayLike, order: str = "C") -> DeviceArray[Any]: ...
     def to_device(self, array: npt.ArrayLike, order: str = "C") -> DeviceArray[Any]:
-        """A device copy of a host array of any strides, in the order "C" or "F".
+        """Copy a host array of any strides to a new device array, in the order "C" or "F".
 
         The host array may be changed as soon as this returns.
 
@@ -188,7 +188,7 @@ class Stream(BaseStream):
         source = array if type(array) is np.ndarray else as_array(array)
         if order is not C_ORDER and is_fortran(order):
             return self.to_device(source.T).T
-        # A graph reads its array at each replay: it gets one of its own.
+        # A graph reads its array at each replay: it gets a copy of its own.
         if self.capturing:
             source = np.array(source, order="C")
         result = self.empty(source.shape, source.dtype)
@@ -202,14 +202,15 @@ class Stream(BaseStream):
         *,
         wait: bool = True,
     ) -> npt.NDArray[_ScalarT]:
-        """A host copy of a device array, of any strides, in `out` if given; waits for it.
+        """Copy a device array of any strides to the host, into `out` if given; waits for it.
 
         Args:
             array: the device array.
             out: a host array of its shape and dtype, of any strides.
-            wait: whether to wait for a pinned C-contiguous `out`; without it the values are there
-                once the stream is synchronised. Other arrays are always waited for. A capture
-                cannot wait: without it the copy is recorded, and each replay writes the array.
+            wait: whether to wait for a pinned C-contiguous `out`; without it the values are
+                complete once the stream is synchronised. Other arrays are always waited for. A
+                capture cannot wait: without it the copy is recorded, and each replay writes the
+                array.
 
         Raises:
             CopyError: `out` has another shape or dtype, or is read-only.
@@ -237,16 +238,16 @@ class Stream(BaseStream):
     copy = copy_memory
 
     def assign(self, dst: AnyDeviceArray, value: object) -> None:
-        """Give elements the values of another array, or one value, as `dst[...] = value` does.
+        """Assign elements from another array, or one value, as `dst[...] = value` does.
 
         A device or host array is broadcast to the shape, by NumPy's rules. Host values of another
-        dtype are converted where NumPy calls that "same kind", whole numbers where they are in
-        range; one value as by `fill`.
+        dtype are converted if NumPy calls that "same kind", integers if they are in range. One
+        value is converted as by `fill`.
 
         Raises:
             CopyError: the shapes do not fit.
-            DTypeError: the values have another dtype, which does not become the array's.
-            InvalidValueError: an element cannot have the value as it is.
+            DTypeError: the values have another dtype, which cannot be cast to the array's.
+            InvalidValueError: an element cannot hold the value unchanged.
         """
         assign(self, dst, value)
 
@@ -255,17 +256,18 @@ class Stream(BaseStream):
         fill(self, dst, value)
 
     def import_array(self, value: object) -> AnyDeviceArray:
-        """An array over device memory of another library, by DLPack or the CUDA array interface.
+        """Return an array over another library's memory, by DLPack or the CUDA array interface.
 
-        Nothing is copied. This stream is ordered after the work that the memory waits for: by its
-        producer, or after the stream that DLPack's exchange functions name, where its type has
-        them. Let the other library's stream wait for this one before it uses the memory again. The
-        object stays alive as long as the array, and until the work that was queued with it is done.
+        Nothing is copied. This stream is ordered after the work that the memory waits for. The
+        producer orders it, or this waits for the stream that DLPack's exchange functions report, if
+        the type has them. Let the other library's stream wait for this one before it uses the
+        memory again. The object stays alive as long as the array, and until the work queued with it
+        is done.
 
         Raises:
-            CopyError: it has a mask, or its values are not its bytes, as of a negated view.
-            DTypeError: NumPy has no such dtype, nor ml_dtypes, where that is loaded.
-            TypeError: it is no device array.
+            CopyError: it has a mask, or its bytes are not its values, as of a negated view.
+            DTypeError: neither NumPy nor a loaded ml_dtypes has such a dtype.
+            TypeError: it is not a device array.
             WrongDeviceError: the memory lies on another device.
         """
         from ..interop.foreign import import_array
@@ -277,10 +279,10 @@ class Stream(BaseStream):
     @overload
     def in_place(self, array: npt.NDArray[Any]) -> DeviceArray[Any]: ...
     def in_place(self, array: npt.NDArray[Any]) -> DeviceArray[Any]:
-        """A device array over a host array in pinned, registered or managed memory: nothing moves.
+        """Return a device array over a pinned, registered or managed host array, without a copy.
 
-        Of any strides. The host array stays alive as long as the device array, and until the work
-        that was queued with it is done; the host must not touch it meanwhile.
+        Strides are arbitrary. The host array stays alive as long as the device array, and until the
+        work queued with it is done. The host must not access it meanwhile.
 
         Raises:
             CopyError: it is in ordinary memory.
@@ -299,22 +301,22 @@ class Stream(BaseStream):
             to: the ordinal of a device, or "host"; None is the stream's device.
 
         Raises:
-            InvalidValueError: it is no managed memory.
-            InvalidDeviceError: the device moves no memory on request, or there is none.
+            InvalidValueError: it is not managed memory.
+            InvalidDeviceError: the device does not prefetch, or does not exist.
         """
         from ..memory.managed import prefetch
 
         prefetch(self, array, to)
 
     def attach(self, array: npt.NDArray[Any], to: Attachment) -> None:
-        """Say who uses managed memory while kernels run, in the order of the stream.
+        """Set the streams that may use managed memory during kernels, in the order of the stream.
 
-        For devices without `CONCURRENT_MANAGED_ACCESS`, where the host may touch managed memory
+        For devices without `CONCURRENT_MANAGED_ACCESS`, where the host may access managed memory
         only while no kernel may use it.
 
         Args:
             array: an array of `managed_empty`, as a whole.
-            to: everybody, the host, or this stream alone.
+            to: all streams, the host, or this stream alone.
         """
         from ..memory.managed import attach
 
@@ -323,9 +325,9 @@ class Stream(BaseStream):
     def call_on_host(self, function: Callable[..., object], *args: object) -> None:
         """Call ``function(*args)`` at this point of the stream, in a thread of the driver.
 
-        Later work of the stream waits for it. It must make no CUDA call, of no library, and must
-        not wait for what does. Its errors go to `sys.unraisablehook`.
-        In a capture it is a node of the graph, and called at each replay.
+        Later work of the stream waits for it. It must not make CUDA calls, of any library, nor wait
+        for code that does. Its errors are passed to `sys.unraisablehook`. In a capture it becomes a
+        node of the graph, and is called at each replay.
         """
         border.function("Stream.call_on_host: function", function)
         from ..graph.host_function import call_on_host
@@ -333,20 +335,20 @@ class Stream(BaseStream):
         call_on_host(self, function, args)
 
     def use_memory(self, resource: MemoryResource | None) -> None:
-        """Let new memory of this stream come from a resource; None is as its context says."""
+        """Let new memory of this stream come from a resource; None is its context's choice."""
         self._resource = choose("Stream.use_memory: resource", resource)
 
     def capture(
         self, *, mode: CaptureMode = "relaxed", into: Graph | None = None, after: After = ()
     ) -> Capture:
-        """``with stream.capture() as graph:`` records what the stream is given in the block.
+        """Record the stream's work in the block as a graph: ``with stream.capture() as graph:``.
 
         Args:
-            mode: which calls break the capture: "relaxed" none, "thread_local" unsafe ones of this
-                thread, such as cuMemAlloc, "global" those of any thread.
-            into: a graph that gets what is recorded, such as a body of a conditional node; a new
-                one without.
-            after: the nodes of `into` that it comes after.
+            mode: the calls that invalidate the capture: "relaxed" none, "thread_local" unsafe ones
+                of this thread, such as cuMemAlloc, "global" those of any thread.
+            into: a graph that receives the recorded work, such as a body of a conditional node;
+                None is a new one.
+            after: the nodes of `into` that the recorded work comes after.
         """
         from ..graph.capture import Capture
 
@@ -354,7 +356,7 @@ class Stream(BaseStream):
         return Capture(self, lambda: context.default_stream, mode, into, after)
 
     def _wait_event(self, event: Event) -> None:
-        """Wait for an event, which may draw the stream into the capture it was recorded in."""
+        """Wait for an event, which may make the stream join the capture it was recorded in."""
         handle, found = self._handle, event._handle
         capture = found.capture
         if event.interprocess and event.context.ordinal != self.context.ordinal:
@@ -372,7 +374,7 @@ class Stream(BaseStream):
 
 
 class _ExternalStream(Stream):
-    """A stream of another library, equal to all that stand for the same one while both are open."""
+    """A stream of another library, equal to all objects for the same one while both are open."""
 
     __slots__ = ("_number",)
 
@@ -389,9 +391,9 @@ class _ExternalStream(Stream):
 
 
 class StreamPool(NotCopyable):
-    """Streams of one context, given out in turn; made by `Context.new_stream_pool`.
+    """Streams of one context, handed out in turn; made by `Context.new_stream_pool`.
 
-    Threads may take streams at once. ``with`` closes them at its end.
+    Threads may take streams concurrently. ``with`` closes them at its end.
     """
 
     __slots__ = ("_streams", "_turns")
@@ -425,18 +427,18 @@ class StreamPool(NotCopyable):
         self.close()
 
     def next_stream(self) -> Stream:
-        """The stream whose turn it is."""
+        """Return the next stream in turn."""
         return self._streams[next(self._turns) % len(self._streams)]
 
     def fork(self, stream: Stream) -> None:
-        """Let all of them wait for what a stream holds now."""
+        """Let all of them wait for the current work of a stream."""
         border.instance("StreamPool.fork: stream", stream, Stream)
         event = stream.record(timing=False)
         for each in self._streams:
             each.wait(event)
 
     def join(self, stream: Stream) -> None:
-        """Let a stream wait for what all of them hold now."""
+        """Let a stream wait for the current work of all of them."""
         border.instance("StreamPool.join: stream", stream, Stream)
         for each in self._streams:
             stream.wait(each)
@@ -445,23 +447,23 @@ class StreamPool(NotCopyable):
         """Wait until everything queued on them is done.
 
         Raises:
-            CudaError: something that was queued failed.
+            CudaError: some queued work failed.
         """
         for stream in self._streams:
             stream.synchronize()
 
     def close(self) -> None:
-        """Give the streams up. Idempotent."""
+        """Close the streams. Idempotent."""
         for stream in self._streams:
             stream.close()
 
 
 class Context(BaseContext):
-    """A CUDA context: what streams, modules and memory belong to.
+    """A CUDA context: the owner of streams, modules and memory.
 
-    `cuda_context_for` gives the primary one of a device, which PyTorch, CuPy and the runtime API
-    share; `Context.create` makes one of its own, which goes when it is closed and nothing of it
-    is left.
+    `cuda_context_for` returns the primary one of a device, which PyTorch, CuPy and the runtime API
+    share. `Context.create` makes a separate one, which is destroyed when it is closed and nothing
+    of it is left.
 
     Attributes:
         device: the device.
@@ -481,9 +483,9 @@ class Context(BaseContext):
     def default_stream(self) -> Stream:
         """The context's own stream, made on first use.
 
-        It synchronises with the legacy default stream, so that it keeps the order of work that
-        other libraries queue there, and unlike that stream it names its device. That of a green
-        context synchronises with nothing.
+        It synchronises with the legacy default stream, so that its work is in order with work that
+        other libraries queue there. Unlike that stream it identifies its device. The one of a green
+        context does not synchronise with other streams.
         """
         stream = self._default_stream
         if stream is None:
@@ -501,11 +503,11 @@ class Context(BaseContext):
 
     @property
     def per_thread_stream(self) -> DefaultStream:
-        """The default stream that the context has for the calling thread, whichever calls."""
+        """The default stream of this context and the calling thread, different for each caller."""
         return DefaultStream(self, is_per_thread=True)
 
     def new_stream(self, *, priority: int = 0, blocking: bool = False) -> Stream:
-        """A stream that runs beside the others.
+        """Return a stream that runs concurrently with the others.
 
         Args:
             priority: lower runs first; the driver clamps it to `priority_range`.
@@ -519,7 +521,7 @@ class Context(BaseContext):
         return self._make_stream(_BLOCKING if blocking else _NON_BLOCKING, priority)
 
     def new_stream_pool(self, size: int, *, priority: int = 0) -> StreamPool:
-        """Several streams, to be used in turn."""
+        """Return several streams, to be used in turn."""
         size = border.whole("Context.new_stream_pool: size", size, least=1, most=_MOST_OF_A_POOL)
         with ExitStack() as made:
             streams = [made.enter_context(self.new_stream(priority=priority)) for _ in range(size)]
@@ -527,18 +529,18 @@ class Context(BaseContext):
         return StreamPool(streams)
 
     def external_stream(self, stream: CudaStream | int) -> Stream:
-        """A stream of another library, to be used here as one of this context; it stays theirs.
+        """Return another library's stream as one of this context; the library still owns it.
 
         Args:
-            stream: what has ``__cuda_stream__``, as streams of CuPy, PyTorch and cuda.core do, or
-                a CUstream or its number, which must live until the result is closed, or until that
-                and the memory that was used on it are gone. The legacy default stream, 0 or 1,
-                gives `default_stream`, which keeps its order.
+            stream: an object with ``__cuda_stream__``, as streams of CuPy, PyTorch and cuda.core,
+                or a CUstream or its number. It must live until the result is closed, or until the
+                result and the memory used on it are freed. The legacy default stream, 0 or 1,
+                returns `default_stream`, which keeps its order.
 
         Raises:
             WrongDeviceError: it belongs to another context.
             InvalidValueError: it is the per-thread default stream, which has no context of its own.
-            TypeError: it is no stream.
+            TypeError: it is not a stream.
         """
         if isinstance(stream, Stream) and stream.context is self:
             return stream
@@ -583,8 +585,8 @@ class Context(BaseContext):
         """The target to compile for: a cubin for this device, or PTX on the emulator.
 
         Raises:
-            UnsupportedTargetError: the installed NVRTC makes nothing that this driver loads; the
-                text names the versions and the remedy.
+            UnsupportedTargetError: the driver cannot load any output of the installed NVRTC; the
+                text has the versions and the remedy.
         """
         target = self._target
         if target is None:
@@ -610,17 +612,17 @@ class Context(BaseContext):
         name_expressions: Sequence[str] = (),
         headers: Mapping[str, str] | None = None,
     ) -> Module:
-        """Compile CUDA C++ for this device (or take it from the cache) and load it.
+        """Compile CUDA C++ for this device (or read it from the cache) and load it.
 
-        The arguments are those of `ptx.compile`; a target left open is `self.target`.
+        The arguments are those of `ptx.compile`; the target defaults to `self.target`.
 
         Raises:
             ptx.PtxError: the source does not compile, or NVRTC is missing.
-            CudaError: the driver refuses the image.
+            CudaError: the driver rejects the image.
         """
         if options is None:
             options = ptx.CompileOptions()
-        if isinstance(options, ptx.CompileOptions):  # anything else, `compile` refuses
+        if isinstance(options, ptx.CompileOptions):  # `compile` rejects any other type
             options = options.for_target(self.target, lineinfo=self.device.is_emulated)
         image = ptx.compile(
             source, options, name=name, name_expressions=name_expressions, headers=headers
@@ -635,16 +637,17 @@ class Context(BaseContext):
         *,
         headers: Mapping[str, str] | None = None,
     ) -> Kernel:
-        """Compile CUDA C++ and take a kernel of it: ``kernel(stream, config, *args)`` launches it.
+        """Compile CUDA C++ and return one kernel: ``kernel(stream, config, *args)`` launches it.
 
         Args:
             source: the source.
-            name: the kernel's, or a name expression such as "scale<float>"; the only one without.
+            name: the kernel's, or a name expression such as "scale<float>"; None is the only
+                kernel.
             options: as for `compile`.
             headers: as for `compile`.
 
         Raises:
-            KernelNotFoundError: there is none of the name, or without one not just one kernel.
+            KernelNotFoundError: no kernel has the name, or without a name there is not exactly one.
             ptx.PtxError: the source does not compile, or NVRTC is missing.
         """
         expressions = () if name is None else (name,)
@@ -665,15 +668,15 @@ class Context(BaseContext):
         *,
         name: str = "kernel.ll",
     ) -> Module:
-        """Compile NVVM IR for this device (or take it from the cache) and load it.
+        """Compile NVVM IR for this device (or read it from the cache) and load it.
 
-        The arguments are those of `ptx.compile_nvvm`. The result is linked, so that a
-        driver older than libNVVM loads it.
+        The arguments are those of `ptx.compile_nvvm`. The result is linked, so that a driver older
+        than libNVVM can load it.
 
         Raises:
-            ptx.NvvmError: libNVVM refuses the IR or an option; it carries the log.
+            ptx.NvvmError: libNVVM rejects the IR or an option; it carries the log.
             ptx.NvvmNotFoundError: libNVVM is not installed.
-            CudaError: the driver refuses the image.
+            CudaError: the driver rejects the image.
             OSError: a file cannot be read.
         """
         chosen = border.optional("Context.compile_nvvm: options", options, ptx.NvvmOptions)
@@ -682,9 +685,9 @@ class Context(BaseContext):
         return self.link([image])
 
     def when_module_loaded(self, function: Callable[[Module], object]) -> None:
-        """Let a function be called with each module that is loaded here from now on.
+        """Call a function with each module that is loaded here from now on.
 
-        Its errors are raised by `load_module`. `Module.when_closed` tells of the end.
+        Its errors are raised by `load_module`. `Module.when_closed` reports the end.
         """
         border.function("Context.when_module_loaded: function", function, takes=1)
         self._handle.raw  # noqa: B018  # raises once it is closed
@@ -696,7 +699,7 @@ class Context(BaseContext):
         A file is given as a `Path`; a str is PTX. `jit` is for the driver's compiler of PTX.
 
         Raises:
-            CudaError: the driver refuses the image; the JIT's log is in the text.
+            CudaError: the driver rejects the image; the JIT's log is in the text.
             OSError: a file cannot be read.
         """
         from ..launch.module_and_kernel import Module  # with the first module: saves 25 ms
@@ -711,19 +714,19 @@ class Context(BaseContext):
         cache: ptx.ImageCache | bool = True,
         linker: LinkerName | None = None,
     ) -> Module:
-        """Link for this device and load the result, in which each input calls the others.
+        """Link for this device and load the result, in which the inputs can call each other.
 
         Args:
             images: as for `ptx.link`: images, PTX, bytes, files. An emulated device takes PTX and
                 LTO-IR.
             options: of the link.
             cache: as for `ptx.link`.
-            linker: who links; None is nvJitLink, or the driver where that is not installed, which
-                the image's `log` says then. The driver takes no LTO-IR.
+            linker: the linker; None is nvJitLink, or the driver if that is not installed, which the
+                image's `log` then reports. The driver accepts no LTO-IR.
 
         Raises:
             ptx.LinkError: the inputs do not link; it carries the linker's log.
-            CudaError: the driver refuses the result.
+            CudaError: the driver rejects the result.
             OSError: a file cannot be read.
         """
         from ..launch.linking import linked
@@ -735,24 +738,24 @@ class Context(BaseContext):
         return self.load_module(image)
 
     def use_memory(self, resource: MemoryResource | None) -> None:
-        """Let new memory of its streams come from a resource; None is the driver's pool again."""
+        """Let new memory of its streams come from a resource; None restores the driver's pool."""
         self._resource = choose("Context.use_memory: resource", resource)
 
     def new_graph(self) -> Graph:
-        """An empty graph, to which nodes are added one by one."""
+        """Return an empty graph, for adding nodes one by one."""
         from ..graph.graph import Graph
 
         return Graph._made(self, lambda: self.default_stream)
 
     def enable_peer_access(self, other: BaseContext) -> None:
-        """Let kernels of this context use memory of another device's context, where it lies.
+        """Let kernels of this context use memory of another device's context in place.
 
-        That is one way; the other takes a call of its own. It stays so. Uses are ordered and memory
-        is kept as on one device. Copies between devices need no call. The other device's pool is
-        opened to this device for the whole process. Idempotent.
+        This is one way; the other way needs a call of its own. It is permanent. Uses are ordered
+        and memory is kept alive as on one device. Copies between devices need no call. The other
+        device's pool is opened to this device for the whole process. Idempotent.
 
         Raises:
-            PeerAccessUnsupportedError: the hardware has no such way between the devices.
+            PeerAccessUnsupportedError: the hardware does not connect the two devices in that way.
         """
         peer = require_context("Context.enable_peer_access: other", other)._handle
         handle = self._handle
@@ -767,18 +770,18 @@ class Context(BaseContext):
         handle.peers.add(peer)
 
     def reset(self) -> None:
-        """Destroy everything that the device's primary context has in this process.
+        """Destroy all objects of the device's primary context in this process.
 
-        The context, its streams, arrays, modules, graphs and all else of it are closed, and raise
-        `ClosedError` from now on; `cuda_context_for` gives a new one. What other libraries have
-        there, such as tensors of PyTorch, is destroyed under them. Nothing else may use the device
-        meanwhile. A failure that has broken the context remains: its process must be started again.
+        The context and its streams, arrays, modules, graphs and all other objects are closed, and
+        raise `ClosedError` from now on; `cuda_context_for` returns a new one. Objects of other
+        libraries, such as tensors of PyTorch, are destroyed under them. Nothing else may use the
+        device meanwhile. A failure that has broken the context remains: restart the process.
 
         Raises:
             ResetRefusedError: a stream captures, or arrays of pinned or managed memory that were
                 made in the context are in use; nothing was closed.
-            InvalidValueError: it is no primary context: close such.
-            CudaError: work on it has failed, or the driver refused.
+            InvalidValueError: it is not a primary context: close other contexts instead.
+            CudaError: work on it has failed, or the driver reported an error.
         """
         from .reset import reset
 
@@ -787,10 +790,10 @@ class Context(BaseContext):
 
 
 def cuda_context_for(ordinal: int) -> Context:
-    """The primary context of a device, current on the calling thread.
+    """Return the primary context of a device, current on the calling thread.
 
-    There is one an ordinal for the process, whichever thread asks. It is bound at each call: what
-    another library made current in between does not matter.
+    Each process has one per ordinal, shared by all threads. It is bound at each call, whichever
+    context another library made current in between.
 
     Raises:
         DriverNotFoundError: there is no CUDA driver.

@@ -1,7 +1,7 @@
-"""Resetting a primary context: everything of it is closed, then the driver destroys the rest.
+"""Resetting a primary context: all its objects are closed, then the driver destroys the rest.
 
-A primary context does not list what belongs to it, as that would cost each allocation. So a reset
-looks through all public objects that live.
+A primary context does not list its objects, as that would cost each allocation time. So a reset
+searches all existing public objects.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from ..memory.reuse.arena import arenas
 
 
 def reset(context: BaseContext) -> None:
-    """Close everything of a primary context, and let the driver destroy and forget the rest.
+    """Close all objects of a primary context, and let the driver destroy and forget the rest.
 
-    Raises: what `Context.reset` does.
+    Raises: the same as `Context.reset`.
     """
     if not context.is_primary:
         raise InvalidValueError(
@@ -40,7 +40,7 @@ def reset(context: BaseContext) -> None:
     green = _synchronized_green(handle)
     _empty_caches(handle)
     _forget(handle.driver, context.ordinal)
-    # An interrupt until here leaves the rest as it was, and the next reset goes on.
+    # An interrupt until here leaves the rest unchanged, and the next reset continues.
     handles = [each._handle for each in _names(handle) if each is not context]
     faults = _close_all(context)
     lost = InvalidatedHandle(
@@ -50,17 +50,17 @@ def reset(context: BaseContext) -> None:
     for each in (handle, *green):
         each.is_lost = True
     for each in green:
-        each.raw = lost  # type: ignore[assignment]  # no call takes it
+        each.raw = lost  # type: ignore[assignment]  # no call accepts it
     context._give_up()
     run_deferred()
     for public in _names(handle):
-        public._mark_closed()  # what a finalizer or another thread made meanwhile
+        public._mark_closed()  # made meanwhile by a finalizer or another thread
     faults += _reset_device(context.device)
     raise_all(faults, f"resetting device {context.ordinal}")
 
 
 def _synchronized_green(context: ContextHandle) -> list[ContextHandle]:
-    """The green contexts that stand on a primary one, once their work is done."""
+    """Return the green contexts of a primary one, once their work is done."""
     found = [
         each
         for each in context.driver.contexts.alive()
@@ -74,17 +74,17 @@ def _synchronized_green(context: ContextHandle) -> list[ContextHandle]:
 
 
 def _reset_device(device: Device) -> list[Exception]:
-    """Let the driver destroy the primary context, and forget it; gives what failed."""
+    """Let the driver destroy the primary context, and forget it; return the errors."""
     api = device.driver.api
     (code,) = api.cuDevicePrimaryCtxReset(device.handle)
-    _forget(device.driver, device.ordinal)  # another thread may have asked for something meanwhile
+    _forget(device.driver, device.ordinal)  # another thread may have made an object meanwhile
     device.forget_primary()
     doing = f"resetting the primary context of device {device.ordinal}"
     return [failure(api, code, "cuDevicePrimaryCtxReset", doing)] if code else []
 
 
 def _refuse_if_in_use(context: BaseContext) -> None:
-    """Raise `ResetRefusedError` for what cannot be closed."""
+    """Raise `ResetRefusedError` for objects that cannot be closed."""
     handle = context._handle
     if any(isinstance(each, BaseStream) and each.capturing for each in _names(handle)):
         raise ResetRefusedError(f"{context!r} is not reset while a stream of it captures: end that")
@@ -110,7 +110,7 @@ def _refuse_if_in_use(context: BaseContext) -> None:
 
 
 def _empty_caches(context: ContextHandle) -> None:
-    """Give back what allocators have of a context, and what arenas keep of any."""
+    """Free cached blocks of a context's allocators and of all arenas."""
     for allocator in allocators.alive():
         if _is_of(allocator._queue, context):
             allocator._lose()
@@ -119,14 +119,14 @@ def _empty_caches(context: ContextHandle) -> None:
 
 
 def _forget(driver: Driver, ordinal: int) -> None:
-    """Keep nothing of a device's context for who asks next."""
+    """Drop all cached objects of a device's context."""
     for kind, cache in driver.cached().copy().items():
         if kind is not Device:
             cache.pop(ordinal, None)
 
 
 def _close_all(context: BaseContext) -> list[Exception]:
-    """Close every public object of a context but itself; gives what that raised."""
+    """Close every public object of a context except itself; return the errors."""
     faults: list[Exception] = []
     for each in _names(context._handle):
         if each is context or each.closed:
@@ -137,12 +137,12 @@ def _close_all(context: BaseContext) -> list[Exception]:
             faults.append(fault)
     for each in _names(context._handle):
         if each is not context:
-            each._mark_closed()  # such as a slab that its arena has, which `close` leaves to that
+            each._mark_closed()  # such as an arena's slab, which `close` leaves to the arena
     return faults
 
 
 def _destroy(handles: list[AnyHandle], lost: InvalidatedHandle) -> list[Exception]:
-    """Destroy what was closed and is held still, such as by a call of another thread."""
+    """Destroy closed objects that are still held, such as by a call of another thread."""
     faults: list[Exception] = []
     for handle in sorted(handles, key=_depth):
         outcome: list[object] = []
@@ -155,7 +155,7 @@ def _destroy(handles: list[AnyHandle], lost: InvalidatedHandle) -> list[Exceptio
 
 
 def _depth(handle: AnyHandle) -> int:
-    """After how many kinds of others a handle is destroyed."""
+    """Return after how many kinds of other handles a handle is destroyed."""
     return (
         2
         if isinstance(handle, ContextHandle)
@@ -164,7 +164,7 @@ def _depth(handle: AnyHandle) -> int:
 
 
 def _names(context: ContextHandle) -> list[Closeable]:
-    """The open public objects of a context, under whichever of its handles."""
+    """Return the open public objects of a context, under whichever of its handles."""
     sharing = [each for each in context.driver.sharing.alive() if isinstance(each, Closeable)]
     return [
         each for each in (*living(), *sharing) if _is_of(getattr(each, "_handle", None), context)
@@ -172,7 +172,7 @@ def _names(context: ContextHandle) -> list[Closeable]:
 
 
 def _is_of(handle: object, context: ContextHandle) -> bool:
-    """Whether a handle is of a primary context, which may have several, or of a green one on it."""
+    """Return whether a handle is of a primary context, which may have several, or a green one."""
     if handle is None or isinstance(handle, ClosedHandle):
         return False
     owner = handle if isinstance(handle, ContextHandle) else getattr(handle, "context", None)

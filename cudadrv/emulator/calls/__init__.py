@@ -1,1 +1,1 @@
-"""The driver's functions, a file for each chapter of its manual; `Emulator` puts them together."""
+"""The driver's functions, one file per chapter of its manual; `Emulator` combines them."""

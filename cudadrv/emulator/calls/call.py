@@ -1,4 +1,4 @@
-"""How a driver call is made: what is checked first, and how a refusal becomes a CUresult."""
+"""Making driver calls: the first checks, and the conversion of errors to CUresults."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ..call_error import OK, CallError, Failure
 from ..driver_state import DriverState
 
 _P = ParamSpec("_P")
-# A result tuple, whatever follows the CUresult.
+# A result tuple, with any values after the CUresult.
 _R = TypeVar("_R", bound=tuple[Any, ...])
 
 _S = TypeVar("_S", bound=DriverState)
 
 
 # Finalizers call these. A collection may run them in the middle of another call, in a thread that
-# holds a lock: done then, two threads could wait for each other.
+# holds a lock. If they ran then, two threads could wait for each other.
 _FREES: Final = flagged("frees")
 _EARLY: Final = flagged("early")
 
@@ -26,8 +26,8 @@ _EARLY: Final = flagged("early")
 def call(function: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
     """Make a method a driver function.
 
-    A `CallError` becomes the result tuple that cuda.bindings gives: the code, and a None for each
-    value that success would bring.
+    A `CallError` becomes the result tuple of cuda.bindings: the code, and a None for each value
+    that success would return.
     """
     name = function.__name__
     frees, always = name in _FREES, name in _EARLY
@@ -47,10 +47,10 @@ def call(function: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S
             return function(self, *args, **kwargs)
         except CallError as refusal:
             thread.failure = Failure(name, refusal.code, refusal.text, refusal.cause)
-            # The Nones stand where the declared values would be, as in cuda.bindings.
+            # The Nones replace the declared values, as in cuda.bindings.
             return cast(_R, (refusal.code, *[None] * value_count(function)))
         finally:
-            # Whatever an interrupt left; another can come only at a call.
+            # After any interrupt; another can come only at a call.
             thread.depth = depth
             if not depth and thread.put_off:
                 thread.make_up()
@@ -74,5 +74,5 @@ class _Structure(Protocol):
 
 
 def pointer_to(structure: object) -> int:
-    """The address of a structure of cuda.bindings, which has no other access to its bytes."""
+    """Return the address of a structure of cuda.bindings, for access to its bytes."""
     return cast(_Structure, structure).getPtr()

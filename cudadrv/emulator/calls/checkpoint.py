@@ -1,4 +1,4 @@
-"""Checkpoints of processes, which the emulator does not take.
+"""Checkpoints of processes, which the emulator does not support.
 
 CUDA Driver API: "CUDA Checkpointing".
 """
@@ -20,34 +20,34 @@ class CheckpointCalls(CallRules):
 
     @call
     def cuCheckpointProcessGetState(self, pid: int, /) -> tuple[CUresult, int]:
-        """This process runs; of others the emulator knows nothing."""
+        """Return that this process runs; other processes are unknown to the emulator."""
         if pid != os.getpid():
             raise invalid_value(f"process {pid} is not this one, of which alone the state is known")
         return SUCCESS, _RUNNING
 
     @call
     def cuCheckpointProcessGetRestoreThreadId(self, pid: int, /) -> tuple[CUresult, int]:
-        """Refused."""
+        """Reject the call."""
         raise _refusal()
 
     @call
     def cuCheckpointProcessLock(self, pid: int, args: object, /) -> tuple[CUresult]:
-        """Refused."""
+        """Reject the call."""
         raise _refusal()
 
     @call
     def cuCheckpointProcessCheckpoint(self, pid: int, args: object, /) -> tuple[CUresult]:
-        """Refused."""
+        """Reject the call."""
         raise _refusal()
 
     @call
     def cuCheckpointProcessRestore(self, pid: int, args: object, /) -> tuple[CUresult]:
-        """Refused."""
+        """Reject the call."""
         raise _refusal()
 
     @call
     def cuCheckpointProcessUnlock(self, pid: int, args: object, /) -> tuple[CUresult]:
-        """Refused."""
+        """Reject the call."""
         raise _refusal()
 
 

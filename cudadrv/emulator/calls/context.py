@@ -30,7 +30,7 @@ _SCHED_MASK: Final = int(CUctx_flags.CU_CTX_SCHED_MASK)
 _SCHEDULES: Final = (0, 1, 2, 4)
 _API_VERSION: Final = 3020
 _HEAP: Final = int(CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE)
-# What an H100's driver says at first, but for the stack: there it grows by itself.
+# The initial values of an H100's driver, except the stack: there it grows by itself.
 _FIRST: Final = {
     int(CUlimit.CU_LIMIT_STACK_SIZE): DEFAULT_LIMITS.stack_bytes,
     int(CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE): 1 << 20,
@@ -42,7 +42,7 @@ class ContextCalls(CallRules):
 
     @call
     def cuDevicePrimaryCtxRetain(self, dev: CUdevice, /) -> tuple[CUresult, CUcontext]:
-        """The device's primary context, made active if nobody retained it."""
+        """Return the device's primary context, made active if it was not retained."""
         return SUCCESS, CUcontext(retain_primary(self, self._device(dev)).handle)
 
     @call
@@ -55,7 +55,7 @@ class ContextCalls(CallRules):
     def cuCtxCreate(
         self, ctx_create_params: CUctxCreateParams | None, flags: int, dev: CUdevice, /
     ) -> tuple[CUresult, CUcontext]:
-        """A new context, made current. Execution affinity and interception are not supported."""
+        """Create a context and make it current, without execution affinity or interception."""
         device = self._device(dev)
         if flags & ~_FLAGS or flags & _SCHED_MASK not in _SCHEDULES:
             raise invalid_value(f"invalid context flags {flags:#x}")
@@ -74,7 +74,7 @@ class ContextCalls(CallRules):
     def cuCtxDestroy(self, ctx: CUcontext, /) -> tuple[CUresult]:
         """Destroy a created context, and pop it if it is the calling thread's current one.
 
-        It may stay on the stacks of threads, where every use of it fails.
+        It may stay on threads' stacks, where every use of it fails.
         """
         if not int(ctx):
             raise invalid_value("the context is null")
@@ -92,7 +92,7 @@ class ContextCalls(CallRules):
 
     @call
     def cuCtxSetCurrent(self, ctx: CUcontext, /) -> tuple[CUresult]:
-        """Put a context in the place of the top of the stack; null pops it."""
+        """Replace the top of the stack by a context; null pops it."""
         stack = self._thread.stack
         context = self._stackable(ctx) if int(ctx) else None
         if stack:
@@ -103,7 +103,7 @@ class ContextCalls(CallRules):
 
     @call
     def cuCtxGetCurrent(self) -> tuple[CUresult, CUcontext]:
-        """The current context, null without one."""
+        """Return the current context, null if there is none."""
         stack = self._thread.stack
         return SUCCESS, CUcontext(stack[-1].handle if stack else 0)
 
@@ -116,10 +116,11 @@ class ContextCalls(CallRules):
         return OK
 
     def _stackable(self, handle: CUcontext) -> Context:
-        """The context, if it may become current.
+        """Return the context, if it may become current.
 
-        Driver 580 also takes a created context that was destroyed, and refuses what is then called.
-        An inactive primary context is taken here too: its handle stays, and it can come back.
+        Driver 580 also accepts a created context that was destroyed, and rejects later calls in it.
+        An inactive primary context is accepted here too: its handle stays, and it can become active
+        again.
         """
         context = self._context(handle)
         if context.destroyed and not context.primary:
@@ -128,19 +129,19 @@ class ContextCalls(CallRules):
 
     @call
     def cuCtxPopCurrent(self) -> tuple[CUresult, CUcontext]:
-        """Take the current context off the stack."""
+        """Pop the current context off the stack."""
         handle = self._top().handle
         self._thread.stack.pop()
         return SUCCESS, CUcontext(handle)
 
     @call
     def cuCtxGetDevice(self) -> tuple[CUresult, CUdevice]:
-        """The current context's device, even after the context was destroyed (measured)."""
+        """Return the current context's device, even after the context was destroyed (measured)."""
         return SUCCESS, CUdevice(self._top().device.ordinal)
 
     @call
     def cuCtxSynchronize(self) -> tuple[CUresult]:
-        """Let all that is queued end; refused while a stream of the context is capturing."""
+        """Run all queued work; rejected while a stream of the context is capturing."""
         context = self._current()
         if self._captures:
             self._refuse_sync_in_capture(context)
@@ -170,7 +171,7 @@ class ContextCalls(CallRules):
 
     @call
     def cuCtxDisablePeerAccess(self, peer_context: CUcontext, /) -> tuple[CUresult]:
-        """Let kernels of the current context access memory of a peer no more."""
+        """Revoke the access of the current context's kernels to a peer's memory."""
         context, peer = self._current(), self._context(peer_context)
         with self._lock:
             if peer not in context.peers:
@@ -183,13 +184,13 @@ class ContextCalls(CallRules):
 
     @call
     def cuCtxGetStreamPriorityRange(self) -> tuple[CUresult, int, int]:
-        """Least and greatest priority, as on every device that has priorities."""
+        """Return lowest and highest priority, as on every device that has priorities."""
         self._current()
         return SUCCESS, 0, -5
 
     @call
     def cuDevicePrimaryCtxReset(self, dev: CUdevice, /) -> tuple[CUresult]:
-        """Destroy what the primary context holds, whoever retained it."""
+        """Destroy the objects of the primary context, however often it is retained."""
         device = self._device(dev)
         context = self._primaries.get(device.ordinal)
         if context is None or context.destroyed:
@@ -206,44 +207,44 @@ class ContextCalls(CallRules):
 
     @call
     def cuDevicePrimaryCtxGetState(self, dev: CUdevice, /) -> tuple[CUresult, int, int]:
-        """The primary context's flags, and whether it is active."""
+        """Return the primary context's flags, and whether it is active."""
         context = self._primaries.get(self._device(dev).ordinal)
         is_active = context is not None and not context.destroyed
         return SUCCESS, context.flags if context is not None else 0, int(is_active)
 
     @call
     def cuCtxGetFlags(self) -> tuple[CUresult, int]:
-        """The current context's flags."""
+        """Return the current context's flags."""
         return SUCCESS, self._current().flags
 
     @call
     def cuCtxGetId(self, ctx: CUcontext, /) -> tuple[CUresult, int]:
-        """A number that no other context has; of null the current one's."""
+        """Return a number unique among contexts; null means the current one."""
         context = self._context(ctx) if int(ctx) else self._current()
         return SUCCESS, context.handle
 
     @call
     def cuCtxGetApiVersion(self, ctx: CUcontext, /) -> tuple[CUresult, int]:
-        """The version of the context's interface."""
+        """Return the version of the context's interface."""
         if int(ctx):
             self._context(ctx)
         return SUCCESS, _API_VERSION
 
     @call
     def cuProfilerStart(self) -> tuple[CUresult]:
-        """Nothing: there is no profiler."""
+        """Do nothing: there is no profiler."""
         self._current()
         return OK
 
     @call
     def cuProfilerStop(self) -> tuple[CUresult]:
-        """Nothing: there is no profiler."""
+        """Do nothing: there is no profiler."""
         self._current()
         return OK
 
     @call
     def cuCtxGetLimit(self, limit: CUlimit, /) -> tuple[CUresult, int]:
-        """Stack, heap or print buffer."""
+        """Return the stack, heap or print buffer size."""
         context, number = self._current(), int(limit)
         if number == _HEAP:
             return SUCCESS, context.device.model.heap.limit
@@ -253,7 +254,7 @@ class ContextCalls(CallRules):
 
     @call
     def cuCtxSetLimit(self, limit: CUlimit, value: int, /) -> tuple[CUresult]:
-        """The heap is the device's, and grows only; a stack is of all launches of the context."""
+        """Set a limit: the heap is the device's, and only grows; a stack size is the context's."""
         context, number = self._current(), int(limit)
         if number == _HEAP:
             with context.device.lock:
@@ -269,12 +270,12 @@ class ContextCalls(CallRules):
 
     @call
     def cuCtxGetCacheConfig(self) -> tuple[CUresult, CUfunc_cache]:
-        """The preference that was set; it has no effect."""
+        """Return the preference that was set; it has no effect."""
         return SUCCESS, CUfunc_cache(self._current().cache_config)
 
     @call
     def cuCtxSetCacheConfig(self, config: CUfunc_cache, /) -> tuple[CUresult]:
-        """Remember a wish."""
+        """Store a preference; it has no effect."""
         if int(config) not in (0, 1, 2, 3):
             raise invalid_value(f"there is no cache configuration {int(config)}")
         self._current().cache_config = int(config)
@@ -282,7 +283,7 @@ class ContextCalls(CallRules):
 
 
 def retain_primary(driver: CallRules, device: DeviceState) -> Context:
-    """The primary context of a device, made active if nobody retained it; retained once more."""
+    """Return a device's primary context, retained once more, and made active if necessary."""
     with driver._lock:
         context = driver._primaries.get(device.ordinal)
         if context is None or context.destroyed:
@@ -309,7 +310,7 @@ def release_primary(driver: CallRules, device: DeviceState) -> None:
 
 
 def _retained(driver: CallRules, device: DeviceState) -> Context:
-    """The active primary context of a device."""
+    """Return the active primary context of a device."""
     context = driver._primaries.get(device.ordinal)
     if context is None or context.destroyed:
         raise CallError(CUresult.CUDA_ERROR_INVALID_CONTEXT, "the primary context is not retained")
@@ -317,7 +318,7 @@ def _retained(driver: CallRules, device: DeviceState) -> Context:
 
 
 def end_context(driver: CallRules, context: Context) -> None:
-    """Destroy a context that is no primary one, once."""
+    """Destroy a context other than a primary one, once."""
     driver._finish_context(context)
     with driver._lock:
         if context.destroyed:
@@ -328,9 +329,9 @@ def end_context(driver: CallRules, context: Context) -> None:
 
 
 def _mark_destroyed(driver: CallRules, context: Context) -> list[Piece]:
-    """Mark a context as destroyed; gives its device memory. `_lock` is held.
+    """Mark a context as destroyed; return its device memory. `_lock` is held.
 
-    What a pool gave is the device's, and not among it.
+    Memory of a pool belongs to the device, and is not included.
     """
     context.destroyed = True
     driver._host.free_of(context.handle)
@@ -339,7 +340,7 @@ def _mark_destroyed(driver: CallRules, context: Context) -> list[Piece]:
 
 
 def _destroy_content(driver: CallRules, context: Context, memory: list[Piece]) -> None:
-    """Destroy what a context held; later calls with its handles return CONTEXT_IS_DESTROYED."""
+    """Destroy a context's objects; later calls with its handles return CONTEXT_IS_DESTROYED."""
     device = context.device
     for stream in [s for s in list(driver._streams.values()) if s.context is context]:
         driver._drop_capture(stream)
@@ -358,7 +359,7 @@ def _destroy_content(driver: CallRules, context: Context, memory: list[Piece]) -
 
 
 def _forget_arrays(driver: CallRules, context: Context) -> None:
-    """Forget the arrays, textures and surfaces of a context whose memory is gone."""
+    """Forget the arrays, textures and surfaces of a context whose memory is freed."""
     for array in [a for a in list(driver._arrays.values()) if a.context is context]:
         array.destroyed = True
         del driver._arrays[array.handle]

@@ -1,9 +1,9 @@
 """Initialisation, error texts and device queries.
 
 CUDA Driver API: "Initialization", "Version Management", "Error Handling", "Device Management". CUDA
-Programming Guide, "CUDA Environment Variables", and MIG User Guide, "CUDA Device Enumeration", say
-which devices a process sees: of instances one. An emulated device is an instance where it is named
-as one.
+Programming Guide, "CUDA Environment Variables", and MIG User Guide, "CUDA Device Enumeration",
+define which devices a process sees: of MIG instances only one. An emulated device is an instance if
+its name is one of an instance.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class DeviceCalls(CallRules):
 
     @call
     def cuInit(self, flags: int, /) -> tuple[CUresult]:
-        """Only flags 0 are valid; a child of a fork cannot initialise again (measured)."""
+        """Initialise the driver; only flags 0 are valid, and a fork's child cannot (measured)."""
         if flags:
             raise invalid_value(f"cuInit takes flags 0, not {flags}")
         if self._pid not in (None, os.getpid()):
@@ -45,9 +45,9 @@ class DeviceCalls(CallRules):
         return OK
 
     def follow_environment(self) -> None:
-        """Let CUDA_VISIBLE_DEVICES say which devices there are, as of the driver's.
+        """Let CUDA_VISIBLE_DEVICES select the devices, as with the driver.
 
-        It is read by each cuInit before the first context. Ordinals count those that are visible.
+        Each cuInit before the first context reads it. Ordinals count visible devices.
         """
         self._follows_environment = True
 
@@ -59,12 +59,12 @@ class DeviceCalls(CallRules):
 
     @call
     def cuDriverGetVersion(self) -> tuple[CUresult, int]:
-        """1000 × major + 10 × minor."""
+        """Return 1000 × major + 10 × minor."""
         major, minor = self._driver_version
         return SUCCESS, 1000 * major + 10 * minor
 
     def cuGetErrorString(self, error: CUresult, /) -> tuple[CUresult, bytes | None]:
-        """The text of a result; after a failed call of this thread with that result, the reason."""
+        """Return the text of a result; after this thread's failed call with it, the reason."""
         failure = self._thread.failure
         if failure is not None and failure.code == error and failure.text:
             return SUCCESS, failure.text.encode()
@@ -75,17 +75,17 @@ class DeviceCalls(CallRules):
 
     @call
     def cuDeviceGetCount(self) -> tuple[CUresult, int]:
-        """How many devices there are."""
+        """Return how many devices there are."""
         return SUCCESS, len(self._devices)
 
     @call
     def cuDeviceGet(self, ordinal: int, /) -> tuple[CUresult, CUdevice]:
-        """The device of an ordinal."""
+        """Return the device of an ordinal."""
         return SUCCESS, CUdevice(self._device_at(ordinal).ordinal)
 
     @call
     def cuDeviceGetName(self, length: int, dev: CUdevice, /) -> tuple[CUresult, bytes]:
-        """`length` bytes: as much of the name as leaves room for a NUL, padded with NULs."""
+        """Return `length` bytes: the name, cut to leave room for a NUL and padded with NULs."""
         name = self._device(dev).profile.name.encode()
         if length < 1:
             raise invalid_value(f"a name needs room for its NUL, not {length} bytes")
@@ -93,15 +93,15 @@ class DeviceCalls(CallRules):
 
     @call
     def cuDeviceGetUuid(self, dev: CUdevice, /) -> tuple[CUresult, CUuuid]:
-        """16 bytes, the same in every run."""
+        """Return 16 bytes, the same in every run."""
         uuid = CUuuid()
-        # cuda.bindings has no setter for the bytes, and its stub leaves the address out.
+        # cuda.bindings has no setter for the bytes, and its stub omits the address.
         ctypes.memmove(pointer_to(uuid), self._device(dev).uuid, 16)
         return SUCCESS, uuid
 
     @call
     def cuDeviceGetPCIBusId(self, length: int, dev: CUdevice, /) -> tuple[CUresult, bytes]:
-        """`length` bytes, which must have room for the whole and its NUL."""
+        """Return `length` bytes, which must have room for the whole address and its NUL."""
         text = self._device(dev).pci_bus_id.encode()
         if length <= len(text):
             raise invalid_value(f"a PCI bus id needs {len(text) + 1} bytes, not {length}")
@@ -109,14 +109,14 @@ class DeviceCalls(CallRules):
 
     @call
     def cuDeviceTotalMem(self, dev: CUdevice, /) -> tuple[CUresult, int]:
-        """Bytes of device memory."""
+        """Return the bytes of device memory."""
         return SUCCESS, self._device(dev).profile.total_memory
 
     @call
     def cuDeviceGetAttribute(
         self, attrib: CUdevice_attribute, dev: CUdevice, /
     ) -> tuple[CUresult, int]:
-        """Any attribute; 0 for what the emulator has no equivalent of."""
+        """Return any attribute; 0 for attributes without an equivalent in the emulator."""
         value = self._device(dev).attributes.get(int(attrib))
         if value is None:
             raise invalid_value(f"there is no device attribute {int(attrib)}")
@@ -124,17 +124,17 @@ class DeviceCalls(CallRules):
 
     @call
     def cuDeviceCanAccessPeer(self, dev: CUdevice, peer_dev: CUdevice, /) -> tuple[CUresult, int]:
-        """1 if both devices have peer access and are not the same."""
+        """Return 1 if both devices have peer access and are not the same."""
         return SUCCESS, int(self._device(peer_dev).can_be_reached_by(self._device(dev)))
 
 
 def visible_devices(devices: Sequence[DeviceState], text: str | None) -> Sequence[DeviceState]:
-    """The devices that a text names by number or by the beginning of their UUID, in its order.
+    """Return the devices that a text lists by number or by the beginning of their UUID, in order.
 
-    A text that begins with the UUID of a MIG instance leaves that one visible.
+    A text that begins with the UUID of a MIG instance makes only that one visible.
 
-    What stands behind a name that fits no device, or several, is not read. A device that is named
-    twice leaves none visible. Without a text all are.
+    Entries after an unknown or ambiguous name are ignored. A device listed twice makes none
+    visible. Without a text all are visible.
     """
     if text is None:
         return devices

@@ -28,7 +28,7 @@ class EventCalls(CallRules):
     def cuEventRecordWithFlags(
         self, h_event: CUevent, h_stream: CUstream, flags: int, /
     ) -> tuple[CUresult]:
-        """Record an event; outside of a capture an external one is as any other."""
+        """Record an event; outside of a capture an external one is an ordinary one."""
         if flags & ~1:
             raise invalid_value(f"invalid record flags {flags:#x}")
         if flags and self._stream(h_stream).capture is not None:
@@ -40,7 +40,7 @@ class EventCalls(CallRules):
 
     @call
     def cuEventCreate(self, flags: int, /) -> tuple[CUresult, CUevent]:
-        """An event of the current context."""
+        """Create an event of the current context."""
         context = self._current()
         if flags & ~_FLAGS:
             raise invalid_value(f"invalid event flags {flags:#x}")
@@ -62,7 +62,7 @@ class EventCalls(CallRules):
 
     @call
     def cuEventRecord(self, h_event: CUevent, h_stream: CUstream, /) -> tuple[CUresult]:
-        """Mark the place in the stream; in a capturing stream, the place in the capture."""
+        """Record the position in the stream; in a capturing stream, the position in the capture."""
         self._record(h_event, h_stream)
         return OK
 
@@ -92,7 +92,7 @@ class EventCalls(CallRules):
 
     @call
     def cuEventQuery(self, h_event: CUevent, /) -> tuple[CUresult]:
-        """Whether the last record was reached; done if there was none."""
+        """Return whether the last record was reached; success if there was none."""
         event = self._event(h_event)
         self._refuse_if_captured(event)
         if event.operation is not None and self._is_pending([event.operation], event.context):
@@ -102,7 +102,7 @@ class EventCalls(CallRules):
 
     @call
     def cuEventSynchronize(self, h_event: CUevent, /) -> tuple[CUresult]:
-        """Let the work before the last record end."""
+        """Run the work before the last record."""
         event = self._event(h_event)
         self._refuse_if_captured(event)
         if event.operation is not None:
@@ -130,7 +130,7 @@ class EventCalls(CallRules):
 
     @call
     def cuEventElapsedTime(self, h_start: CUevent, h_end: CUevent, /) -> tuple[CUresult, float]:
-        """Milliseconds of host time between two recorded events with timing."""
+        """Return milliseconds of host time between two recorded events with timing."""
         start, end = self._event(h_start), self._event(h_end)
         for event in (start, end):
             if event.capture is not None:

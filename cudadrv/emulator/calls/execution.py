@@ -1,4 +1,4 @@
-"""Kernels as functions, their launches and occupancy, and calls of functions of the host.
+"""Kernels as functions, their launches and occupancy, and calls of host functions.
 
 CUDA Driver API: "Execution Control", "Occupancy". A captured launch copies its parameters when it
 is captured.
@@ -55,11 +55,11 @@ _NEEDS_EVENT: Final = (
 
 
 class ExecutionCalls(CallRules):
-    """Kernels as functions, their launches, and calls of functions of the host."""
+    """Kernels as functions, their launches, and calls of host functions."""
 
     @call
     def cuFuncGetName(self, hfunc: CUfunction, /) -> tuple[CUresult, bytes | None]:
-        """The kernel's name in the PTX."""
+        """Return the kernel's name in the PTX."""
         if not int(hfunc):
             raise invalid_value("the function is null")
         return SUCCESS, function_of(self, hfunc).name.encode()
@@ -68,14 +68,14 @@ class ExecutionCalls(CallRules):
     def cuFuncGetAttribute(
         self, attrib: CUfunction_attribute, hfunc: CUfunction, /
     ) -> tuple[CUresult, int]:
-        """An attribute; registers are an estimate."""
+        """Return an attribute; registers are an estimate."""
         return SUCCESS, attribute_of(function_of(self, hfunc), int(attrib))
 
     @call
     def cuFuncSetAttribute(
         self, hfunc: CUfunction, attrib: CUfunction_attribute, value: int, /
     ) -> tuple[CUresult]:
-        """Set what can be set: the dynamic shared memory limit is what a launch may use."""
+        """Set a settable attribute: the dynamic shared memory limit restricts launches."""
         set_attribute(function_of(self, hfunc), int(attrib), value)
         return OK
 
@@ -83,7 +83,7 @@ class ExecutionCalls(CallRules):
     def cuFuncGetParamInfo(
         self, func: CUfunction, param_index: int, /
     ) -> tuple[CUresult, int, int]:
-        """Offset and size of a parameter."""
+        """Return offset and size of a parameter."""
         if not int(func):
             raise invalid_value("the function is null")
         return SUCCESS, *parameter_of(function_of(self, func), param_index)
@@ -92,7 +92,7 @@ class ExecutionCalls(CallRules):
     def cuOccupancyMaxPotentialClusterSize(
         self, func: CUfunction, config: CUlaunchConfig, /
     ) -> tuple[CUresult, int]:
-        """The most blocks of a cluster; the threads and memory of a block do not matter here."""
+        """Return the most blocks of a cluster; threads and memory of a block do not matter here."""
         function = function_of(self, func)
         self._current()
         most = function.module.context.device.profile.architecture.max_cluster
@@ -102,7 +102,7 @@ class ExecutionCalls(CallRules):
     def cuOccupancyMaxActiveClusters(
         self, func: CUfunction, config: CUlaunchConfig, /
     ) -> tuple[CUresult, int]:
-        """Clusters that fit on the device, whose multiprocessors are one group here."""
+        """Return the clusters that fit on the device, whose multiprocessors are one group here."""
         function = function_of(self, func)
         self._current()
         width, height, depth = function.cluster
@@ -122,7 +122,7 @@ class ExecutionCalls(CallRules):
     def cuOccupancyMaxActiveBlocksPerMultiprocessor(
         self, func: CUfunction, block_size: int, dynamic_smem_size: int, /
     ) -> tuple[CUresult, int]:
-        """Blocks that fit on a multiprocessor; 0 if a block could not be launched."""
+        """Return the blocks that fit on a multiprocessor; 0 if a block could not be launched."""
         function = function_of(self, func)
         self._current()
         if block_size < 1:
@@ -136,7 +136,7 @@ class ExecutionCalls(CallRules):
     def cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
         self, func: CUfunction, block_size: int, dynamic_smem_size: int, flags: int, /
     ) -> tuple[CUresult, int]:
-        """The same; the flag of caching overrides has no effect."""
+        """Same; the flag of caching overrides has no effect."""
         if flags & ~1:
             raise invalid_value(f"invalid occupancy flags {flags:#x}")
         return self.cuOccupancyMaxActiveBlocksPerMultiprocessor(func, block_size, dynamic_smem_size)
@@ -145,7 +145,7 @@ class ExecutionCalls(CallRules):
     def cuOccupancyAvailableDynamicSMemPerBlock(
         self, func: CUfunction, num_blocks: int, block_size: int, /
     ) -> tuple[CUresult, int]:
-        """Dynamic shared memory that each block may have where so many are on a multiprocessor."""
+        """Return the dynamic shared memory per block with this many blocks on a multiprocessor."""
         function = function_of(self, func)
         if num_blocks < 1 or block_size < 1:
             raise invalid_value(f"{num_blocks} blocks of {block_size} threads")
@@ -162,17 +162,17 @@ class ExecutionCalls(CallRules):
 
     @call
     def cuFuncGetParamCount(self, func: CUfunction, /) -> tuple[CUresult, int]:
-        """How many parameters a kernel has."""
+        """Return how many parameters a kernel has."""
         return SUCCESS, len(function_of(self, func).signature.params)
 
     @call
     def cuFuncGetModule(self, hfunc: CUfunction, /) -> tuple[CUresult, CUmodule]:
-        """The module that it is of."""
+        """Return the kernel's module."""
         return SUCCESS, CUmodule(function_of(self, hfunc).module.handle)
 
     @call
     def cuFuncSetCacheConfig(self, hfunc: CUfunction, config: int, /) -> tuple[CUresult]:
-        """Which memory a kernel prefers; without effect."""
+        """Set the memory that a kernel prefers; without effect."""
         function_of(self, hfunc)
         if not 0 <= int(config) <= 3:
             raise invalid_value(f"there is no cache configuration {int(config)}")
@@ -232,7 +232,7 @@ class ExecutionCalls(CallRules):
     def cuLaunchKernelEx(
         self, config: CUlaunchConfig, f: CUfunction, kernel_params: int, extra: int, /
     ) -> tuple[CUresult]:
-        """Launch a kernel, cooperatively or in clusters if attributes ask for it.
+        """Launch a kernel, cooperatively or in clusters if attributes request it.
 
         Attributes that only hint at scheduling have no effect; those with events are not supported.
         """
@@ -290,7 +290,7 @@ class ExecutionCalls(CallRules):
 
     @call
     def cuLaunchHostFunc(self, h_stream: CUstream, fn: int, user_data: int, /) -> tuple[CUresult]:
-        """Call a function of the host at this point of the stream."""
+        """Call a host function at this point of the stream."""
         stream = self._stream(h_stream)
         function, argument = int(fn), int(user_data)
         if not function:
@@ -335,7 +335,7 @@ def _running(driver: CallRules, ready: KernelCall, dependency: GridDependency | 
 
 
 def _host_memory_of(driver: CallRules, parameters: bytes) -> tuple[HostRange, ...]:
-    """The memory of the host that parameters may point to; whether it is used, nobody knows."""
+    """Return the host memory that parameters may point to; its use is unknown."""
     words = struct.unpack_from(f"{len(parameters) // 8}Q", parameters)
     found = {piece.address: piece for word in words if (piece := driver._host.find(word))}
     return tuple(
@@ -358,17 +358,17 @@ def kernel_work(
 
 
 def _after_what_is_ahead(turns: Turns, dependency: GridDependency) -> Turns:
-    """The turns of a launch, which has not ended before the one that it depends on has."""
+    """Yield the turns of a launch, which ends after the one that it depends on."""
     yield from turns
     while not dependency.may_go_on:
         yield True
 
 
 def _checked(function: KernelFunction, shape: Shape) -> Shape:
-    """The shape of a launch that the driver would take, with the clusters of the kernel's own.
+    """Return the shape of an acceptable launch, with the kernel's own clusters.
 
     Raises:
-        CallError: it would not.
+        CallError: the driver would reject it.
     """
     if shape.cluster == NO_CLUSTER and any(function.cluster):
         shape = replace(shape, cluster=function.cluster)
@@ -377,5 +377,5 @@ def _checked(function: KernelFunction, shape: Shape) -> Shape:
 
 
 def host_params(function: int, argument: int) -> bytes:
-    """A CUDA_HOST_NODE_PARAMS."""
+    """Return a CUDA_HOST_NODE_PARAMS."""
     return struct.pack("<QQ", function, argument)

@@ -1,8 +1,8 @@
-"""Graphs: made, copied, instantiated, launched and destroyed; what they hold, and their memory.
+"""Graphs: creating, copying, launching and destroying them, their references and memory.
 
 CUDA Driver API: "Graph Management"; CUDA Programming Guide, "CUDA User Objects". The codes of user
-objects were measured with driver 580 on an H200. What is undefined there is refused here: to
-release or to move references that the caller does not have, and to use an object that is gone.
+objects were measured with driver 580 on an H200. Undefined uses are rejected here: releasing or
+moving references that the caller does not have, and using a destroyed object.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ..timeline.timeline import Timeline
 from .call import call
 
 _AUTO_FREE: Final = 1
-# Also device launch and node priorities, which need nothing more; uploading takes parameters.
+# Also device launch and node priorities, which need no extra work; uploading takes parameters.
 _INSTANTIATION_FLAGS: Final = (0, 1, 4, 8, 9, 12, 13)
 _IN_BODIES: Final = frozenset(
     {
@@ -56,9 +56,9 @@ class GraphCalls(CallRules):
 
     @call
     def cuGraphInstantiate(self, h_graph: CUgraph, flags: int, /) -> tuple[CUresult, CUgraphExec]:
-        """An executable of the graph as it is; one at a time if it allocates memory.
+        """Make an executable of the present graph; only one at a time if it allocates memory.
 
-        It wants a current context, whichever (measured with driver 580).
+        It requires any current context (measured with driver 580).
         """
         self._graph(h_graph)
         self._current()
@@ -94,9 +94,9 @@ class GraphCalls(CallRules):
     def cuGraphExecUpdate(
         self, h_graph_exec: CUgraphExec, h_graph: CUgraph, /
     ) -> tuple[CUresult, CUgraphExecUpdateResultInfo]:
-        """Give an executable the parameters of a graph of the same nodes and edges.
+        """Update an executable with the parameters of a graph of the same nodes and edges.
 
-        Its references to user objects are then the graph's.
+        It then has the graph's references to user objects.
         """
         self._executable(h_graph_exec)
         self._graph(h_graph)
@@ -114,7 +114,7 @@ class GraphCalls(CallRules):
 
     @call
     def cuGraphLaunch(self, h_graph_exec: CUgraphExec, h_stream: CUstream, /) -> tuple[CUresult]:
-        """Replay the graph; a capturing stream does not take it (measured).
+        """Replay the graph; a capturing stream is rejected (measured).
 
         Its user objects live until the replay has ended.
         """
@@ -138,7 +138,7 @@ class GraphCalls(CallRules):
         return OK
 
     def _timed(self, executable: Executable, stream: Stream, runs: list[Run]) -> list[Run]:
-        """Wrap the nodes' functions so that their accesses are compared, where that is checked."""
+        """Wrap the nodes' functions so that their accesses are compared, if that is checked."""
         accesses = self._accesses
         if accesses is None:
             return runs
@@ -150,7 +150,7 @@ class GraphCalls(CallRules):
     def _launch_later(
         self, timeline: Timeline, executable: Executable, stream: Stream, in_flight: References
     ) -> None:
-        """Queue the nodes, after the executable's launch before this one."""
+        """Queue the nodes, after the executable's previous launch."""
         try:
             executable.prepare()
         except CallError:
@@ -223,7 +223,7 @@ class GraphCalls(CallRules):
     def cuGraphGetNodes(
         self, h_graph: CUgraph, num_nodes: int = 0, /
     ) -> tuple[CUresult, list[CUgraphNode] | None, int]:
-        """Up to `num_nodes` nodes, filled up with null ones, and how many; for 0, only how many."""
+        """Return up to `num_nodes` nodes, padded with nulls, and their number; for 0, only that."""
         graph = self._graph(h_graph)
         count = len(graph.nodes)
         if num_nodes <= 0:
@@ -233,19 +233,19 @@ class GraphCalls(CallRules):
 
     @call
     def cuGraphCreate(self, flags: int, /) -> tuple[CUresult, CUgraph]:
-        """An empty graph."""
+        """Create an empty graph."""
         if flags:
             raise invalid_value(f"a graph is made with flags 0, not {flags:#x}")
         return SUCCESS, self._handle_of_graph(Graph())
 
     @call
     def cuGraphClone(self, original_graph: CUgraph, /) -> tuple[CUresult, CUgraph]:
-        """A copy of a graph, with copies of its child graphs."""
+        """Copy a graph, with copies of its child graphs."""
         return SUCCESS, self._handle_of_graph(copied_graph(self, self._graph(original_graph)))
 
     @call
     def cuGraphUpload(self, h_graph_exec: CUgraphExec, h_stream: CUstream, /) -> tuple[CUresult]:
-        """Nothing has to be brought to an emulated device before a launch."""
+        """Do nothing: an emulated device needs no upload before a launch."""
         self._executable(h_graph_exec)
         stream = self._stream(h_stream)
         if self._captures:
@@ -270,7 +270,7 @@ class GraphCalls(CallRules):
     def cuUserObjectCreate(
         self, ptr: int, destroy: int, initial_refcount: int, flags: int, /
     ) -> tuple[CUresult, CUuserObject]:
-        """An object that the caller has `initial_refcount` references to."""
+        """Create an object that the caller has `initial_refcount` references to."""
         destructor = int(destroy)
         if not destructor:
             raise invalid_value("the destructor of the user object is null")
@@ -285,10 +285,10 @@ class GraphCalls(CallRules):
 
     @call
     def cuUserObjectRelease(self, object: CUuserObject, count: int, /) -> tuple[CUresult]:
-        """Give up references of the caller's.
+        """Release references of the caller's.
 
-        The destructor is called in this thread then (measured with driver 580), and in another one
-        where a graph gave up the last reference.
+        The last one calls the destructor in this thread (measured with driver 580). If a graph
+        releases the last reference, another thread calls it.
         """
         number = _count(count)
         with self._lock:
@@ -319,7 +319,7 @@ class GraphCalls(CallRules):
     def cuGraphReleaseUserObject(
         self, graph: CUgraph, object: CUuserObject, count: int, /
     ) -> tuple[CUresult]:
-        """Take references from a graph; its executables keep theirs."""
+        """Remove references from a graph; its executables keep theirs."""
         number = _count(count)
         with self._lock:
             holder, found = self._graph(graph), self._user_object(object)
@@ -342,7 +342,7 @@ class GraphCalls(CallRules):
     def cuDeviceGetGraphMemAttribute(
         self, device: CUdevice, attr: int, /
     ) -> tuple[CUresult, cuuint64_t]:
-        """Bytes that are used or reserved, now or at most."""
+        """Return the bytes used or reserved, current or highest."""
         found = self._device(device)
         account = found.graph_account
         with found.lock:
@@ -359,7 +359,7 @@ class GraphCalls(CallRules):
     def cuDeviceSetGraphMemAttribute(
         self, device: CUdevice, attr: int, value: cuuint64_t | int, /
     ) -> tuple[CUresult]:
-        """Reset a high-water mark: 0 is all that is set."""
+        """Reset a high-water mark: only 0 can be set."""
         found = self._device(device)
         if int(attr) not in (_USED_HIGH, _RESERVED_HIGH) or int(value):
             raise invalid_value(f"attribute {int(attr)} cannot be set to {int(value)}")
@@ -373,7 +373,7 @@ class GraphCalls(CallRules):
 
     @call
     def cuDeviceGraphMemTrim(self, device: CUdevice, /) -> tuple[CUresult]:
-        """Keep no memory for graphs that they do not use."""
+        """Free memory of graphs that they do not use."""
         found = self._device(device)
         with found.lock:
             found.graph_account.trim(found.pieces.values())
@@ -381,7 +381,7 @@ class GraphCalls(CallRules):
 
 
 def forget_graph(driver: CallRules, graph: Graph) -> None:
-    """Take the handles away of a graph, of what is in it, and of its nodes."""
+    """Remove the handles of a graph, of the graphs in it, and of their nodes."""
     for part in graph.parts():
         driver._graphs.pop(part.handle, None)
         for node in part.nodes:
@@ -389,13 +389,13 @@ def forget_graph(driver: CallRules, graph: Graph) -> None:
 
 
 def _noted(accesses: ConcurrentAccesses, memory: GraphAllocation, kind: NodeKind, run: Run) -> None:
-    """Allocate or free memory of a graph, and say so."""
+    """Allocate or free memory of a graph, and record it."""
     run()
     accesses.in_graph(memory.piece.address, memory.nbytes, allocates=kind is NodeKind.ALLOC)
 
 
 def refuse_bodies(graph: Graph) -> None:
-    """Refuse bodies of conditional nodes with what they cannot have.
+    """Reject bodies of conditional nodes with forbidden contents.
 
     CUDA Programming Guide, "Conditional Node Body Graph Requirements".
     """
@@ -411,7 +411,7 @@ def refuse_bodies(graph: Graph) -> None:
 
 
 def _dot(graph: Graph, prefix: str) -> str:
-    """The nodes and edges of a graph, those of graphs in it among them."""
+    """Return the nodes and edges of a graph, with those of graphs in it."""
     lines = []
     names = {node: f"{prefix}{number}" for number, node in enumerate(graph.nodes)}
     for node, name in names.items():
@@ -427,21 +427,21 @@ def _dot(graph: Graph, prefix: str) -> str:
 
 
 def retain(references: References) -> References:
-    """As many references again, for another holder; `_lock` is held."""
+    """Add the same references once more, for another holder; `_lock` is held."""
     for found, count in references.items():
         found.count += count
     return dict(references)
 
 
 def release(driver: CallRules, references: References, *, here: bool = False) -> None:
-    """Give up a holder's references and destroy what is left without; hold no lock."""
+    """Release a holder's references and destroy objects without any; hold no lock."""
     gone = []
     with driver._lock:
         for found, count in references.items():
             found.count -= count
             if not found.count and driver._user_objects.pop(found.handle, None) is not None:
                 gone.append(found)
-    if gone:  # what they tell the host, nobody sees
+    if gone:  # destructors report nothing to the race check
         driver._host_has_waited(None)
     for found in gone:
         driver._thread.call_host(found.destructor, found.pointer, here=here)
@@ -454,7 +454,7 @@ def _count(count: int) -> int:
 
 
 def _give_up(found: UserObject, count: int) -> None:
-    """Take references from the caller; they still count."""
+    """Remove the caller's references; they still count."""
     if count > found.owned:
         raise invalid_value(
             f"{count} references are more than the {found.owned} that the caller has"
@@ -463,7 +463,7 @@ def _give_up(found: UserObject, count: int) -> None:
 
 
 def copied_graph(driver: CallRules, graph: Graph) -> Graph:
-    """A copy of a graph, as child graphs and clones are.
+    """Copy a graph, as for child graphs and clones.
 
     Raises:
         CallError: CUDA_ERROR_NOT_SUPPORTED, if it has nodes that cannot be copied.

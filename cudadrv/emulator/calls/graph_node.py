@@ -1,8 +1,8 @@
-"""Nodes of graphs: added, changed, read, ordered and taken away.
+"""Nodes of graphs: adding, changing, reading, ordering and removing them.
 
 CUDA Driver API: "Graph Management", cuGraphAddNode, cuGraphNodeGetParams and CUgraphNodeParams. An
-operation of a stream and a node do the same; so what a node does is what the stream's call would
-record in a capture.
+operation of a stream and a node have the same work; so a node's work is the work that the stream's
+call would record in a capture.
 """
 
 from __future__ import annotations
@@ -67,20 +67,20 @@ _KINDS: Final = {
     _Type.CU_GRAPH_NODE_TYPE_CONDITIONAL: NodeKind.CONDITIONAL,
 }
 TYPES: Final = {kind: number for number, kind in _KINDS.items()}
-"""The number of a kind of node for the driver."""
+"""The driver's number of a kind of node."""
 _CONDITIONS: Final = {
     CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_IF: (ConditionKind.IF, 2),
     CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_WHILE: (ConditionKind.WHILE, 1),
     CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_SWITCH: (ConditionKind.SWITCH, 1 << 32),
 }
 CONDITION_TYPES: Final = {kind: int(number) for number, (kind, _) in _CONDITIONS.items()}
-"""The number of a kind of condition for the driver."""
+"""The driver's number of a kind of condition."""
 _MOST_BODIES: Final = 1 << 16  # CUDA names no limit; each body is a graph
 _BODIES_OFFSET: Final = 16  # of phGraph_out in CUDA_CONDITIONAL_NODE_PARAMS
 _ASSIGN_DEFAULT: Final = 1
 _PINNED, _OF_DEVICE = 1, 1  # CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_DEVICE
 _FIXED: Final = UNCOPIED | {NodeKind.CHILD}
-_UNION: Final = 16  # where the parameters of one kind begin in CUgraphNodeParams
+_UNION: Final = 16  # offset of one kind's parameters in CUgraphNodeParams
 _KERNEL: Final = struct.Struct("<Q7I4xQQQQ")  # CUDA_KERNEL_NODE_PARAMS_v3, as far as it is used
 _CONDITION: Final = struct.Struct("<QiIQQ")  # CUDA_CONDITIONAL_NODE_PARAMS
 _ALLOCATION: Final = struct.Struct("<iiii72xQQQQ")  # CUDA_MEM_ALLOC_NODE_PARAMS_v2
@@ -91,7 +91,7 @@ class GraphNodeCalls(CallRules):
 
     @call
     def cuGraphDestroyNode(self, h_node: CUgraphNode, /) -> tuple[CUresult]:
-        """Take a node away, with its edges."""
+        """Remove a node, with its edges."""
         node = self._node(h_node)
         if node.kind in (NodeKind.ALLOC, NodeKind.FREE):
             raise CallError(
@@ -118,7 +118,7 @@ class GraphNodeCalls(CallRules):
         num_dependencies: int,
         /,
     ) -> tuple[CUresult]:
-        """Let nodes come after others; no edge twice. Instantiation refuses a circle."""
+        """Add edges, each once. Instantiation rejects a cycle."""
         graph = self._graph(h_graph)
         with self._lock:
             for first, then in self._edges(graph, from_, to, num_dependencies):
@@ -137,7 +137,7 @@ class GraphNodeCalls(CallRules):
         num_dependencies: int,
         /,
     ) -> tuple[CUresult]:
-        """Let nodes come after others no more."""
+        """Remove edges between nodes."""
         graph = self._graph(h_graph)
         with self._lock:
             for first, then in self._edges(graph, from_, to, num_dependencies):
@@ -153,7 +153,7 @@ class GraphNodeCalls(CallRules):
         to: Sequence[CUgraphNode] | None,
         count: int,
     ) -> Iterator[tuple[Node, Node]]:
-        """Yield both nodes of each edge; an edge before a wrong one has been used by then."""
+        """Yield both nodes of each edge; edges before an invalid one are processed first."""
         for number in range(count):
             if from_ is None or to is None or number >= min(len(from_), len(to)):
                 raise invalid_value("fewer edges are given than their number says")
@@ -171,7 +171,7 @@ class GraphNodeCalls(CallRules):
         list[CUgraphEdgeData] | None,
         int,
     ]:
-        """Up to `num_edges` edges, and how many; for 0, only how many."""
+        """Return up to `num_edges` edges, and how many exist; for 0, only how many."""
         graph = self._graph(h_graph)
         edges = [(first, then) for then in graph.nodes for first in then.after]
         if num_edges <= 0:
@@ -187,14 +187,14 @@ class GraphNodeCalls(CallRules):
 
     @call
     def cuGraphNodeGetType(self, h_node: CUgraphNode, /) -> tuple[CUresult, CUgraphNodeType]:
-        """The type of a node."""
+        """Return the type of a node."""
         return SUCCESS, TYPES[self._node(h_node).kind]
 
     @call
     def cuGraphNodeSetEnabled(
         self, h_graph_exec: CUgraphExec, h_node: CUgraphNode, is_enabled: int, /
     ) -> tuple[CUresult]:
-        """Let a kernel, copy or fill of an executable do nothing, or what it does, from now on."""
+        """Enable or disable a kernel, copy or fill of an executable."""
         step = self._executable(h_graph_exec).step_of(self._node(h_node))
         if step.kind not in _SWITCHED:
             raise invalid_value(f"a {step.kind.value} is not switched off")
@@ -205,7 +205,7 @@ class GraphNodeCalls(CallRules):
     def cuGraphNodeGetEnabled(
         self, h_graph_exec: CUgraphExec, h_node: CUgraphNode, /
     ) -> tuple[CUresult, int]:
-        """Whether a node of an executable does something."""
+        """Return whether a node of an executable is enabled."""
         step = self._executable(h_graph_exec).step_of(self._node(h_node))
         return SUCCESS, int(step.is_enabled)
 
@@ -219,7 +219,7 @@ class GraphNodeCalls(CallRules):
         node_params: CUgraphNodeParams | None,
         /,
     ) -> tuple[CUresult, CUgraphNode]:
-        """Add a node of any kind; what it allocates or runs comes back in the parameters."""
+        """Add a node of any kind; the parameters receive its allocation or body."""
         graph = self._graph(h_graph)
         after = self._several(graph, dependencies, num_dependencies)
         if node_params is None:
@@ -245,7 +245,7 @@ class GraphNodeCalls(CallRules):
     def cuGraphNodeSetParams(
         self, h_node: CUgraphNode, node_params: CUgraphNodeParams | None, /
     ) -> tuple[CUresult]:
-        """Let a node do the same kind of thing with other parameters."""
+        """Change the parameters of a node; its kind stays."""
         node = self._node(h_node)
         node.work = self._changed(node.work, node_params)
         return OK
@@ -258,7 +258,7 @@ class GraphNodeCalls(CallRules):
         node_params: CUgraphNodeParams | None,
         /,
     ) -> tuple[CUresult]:
-        """Likewise in an executable; what is queued keeps what it had."""
+        """Same in an executable; queued launches keep the former parameters."""
         executable = self._executable(h_graph_exec)
         step = executable.step_of(self._node(h_node))
         step.work = self._changed(step.work, node_params)
@@ -285,7 +285,7 @@ class GraphNodeCalls(CallRules):
     def cuGraphConditionalHandleCreate(
         self, h_graph: CUgraph, ctx: CUcontext, default_launch_value: int, flags: int, /
     ) -> tuple[CUresult, CUgraphConditionalHandle]:
-        """A condition for one conditional node of the graph."""
+        """Create a condition for one conditional node of the graph."""
         graph = self._graph(h_graph)
         if not int(ctx):
             raise CallError(CUresult.CUDA_ERROR_INVALID_CONTEXT, "a condition has a context")
@@ -300,7 +300,7 @@ class GraphNodeCalls(CallRules):
     def _several(
         self, graph: Graph, handles: Sequence[CUgraphNode] | None, count: int
     ) -> list[Node]:
-        """Nodes of a graph, which are different."""
+        """Return nodes of a graph, which must be different."""
         found = [self._node(handle) for handle in (handles or ())[:count]]
         if len(found) < count or len(set(found)) < count:
             raise invalid_value(f"{count} dependencies: {len(set(found))} different ones are given")
@@ -320,7 +320,7 @@ class GraphNodeCalls(CallRules):
         return self._work(kind, params)
 
     def _work(self, kind: NodeKind, params: CUgraphNodeParams) -> Work:
-        """Return the work of a node whose kind needs no place in the graph."""
+        """Return the work of a node whose kind does not depend on the graph."""
         if kind is NodeKind.KERNEL:
             self._current()  # without one, the driver of CUDA 13.0 ends the process
             return self._kernel_of_node(params)
@@ -343,7 +343,7 @@ class GraphNodeCalls(CallRules):
         return Work(NodeKind.EMPTY, nothing)
 
     def _given(self, handle: CUcontext) -> Context:
-        """The context of a node; null is the current one."""
+        """Return the context of a node; null is the current one."""
         return self._usable(self._context(handle)) if int(handle) else self._current()
 
     @staticmethod
@@ -360,7 +360,7 @@ class GraphNodeCalls(CallRules):
         kernel = params.kernel
         if int(kernel.func):
             function = function_of(self, kernel.func)
-        else:  # a kernel of a library, in a context that may be named
+        else:  # a kernel of a library, in the given context, if any
             function = function_of(self, CUfunction(int(kernel.kern)), self._given(kernel.ctx))
         shape = Shape(
             (kernel.gridDimX, kernel.gridDimY, kernel.gridDimZ),
@@ -371,7 +371,7 @@ class GraphNodeCalls(CallRules):
         return kernel_work(self, function, shape, parameters)
 
     def _set(self, params: CUDA_MEMSET_NODE_PARAMS_v2) -> Work:
-        """Rows of a fill; more than one lie `pitch` bytes apart."""
+        """Return a fill of rows; several rows lie `pitch` bytes apart."""
         start, width = int(params.dst), int(params.elementSize)
         if width not in (1, 2, 4):
             raise invalid_value(f"a memset of elements of {width} bytes: 1, 2 or 4 will do")
@@ -409,7 +409,7 @@ class GraphNodeCalls(CallRules):
         )
 
     def _conditional(self, params: CUDA_CONDITIONAL_NODE_PARAMS) -> Work:
-        """A node with empty bodies, whose handles are put where the parameters say."""
+        """Make a node with empty bodies, and write their handles to the parameters' address."""
         known = _CONDITIONS.get(params.type)
         if known is None or not 1 <= params.size <= known[1]:
             raise invalid_value(
@@ -432,7 +432,7 @@ class GraphNodeCalls(CallRules):
 
     @call
     def cuGraphNodeGetParams(self, h_node: CUgraphNode, /) -> tuple[CUresult, CUgraphNodeParams]:
-        """The parameters of a node; what they point to is the node's, until they are changed."""
+        """Return the parameters of a node; memory they point to is valid until they are changed."""
         node = self._node(h_node)
         found = CUgraphNodeParams()
         found.type = TYPES[node.kind]
@@ -444,14 +444,14 @@ class GraphNodeCalls(CallRules):
     def cuGraphNodeGetDependencies(
         self, h_node: CUgraphNode, num_dependencies: int = 0, /
     ) -> tuple[CUresult, list[CUgraphNode] | None, list[CUgraphEdgeData] | None, int]:
-        """Up to so many nodes that a node comes after, and how many; for 0, only how many."""
+        """Return nodes that a node depends on, and how many exist; for 0, only how many."""
         return self._listed(list(self._node(h_node).after), num_dependencies)
 
     @call
     def cuGraphNodeGetDependentNodes(
         self, h_node: CUgraphNode, num_dependent_nodes: int = 0, /
     ) -> tuple[CUresult, list[CUgraphNode] | None, list[CUgraphEdgeData] | None, int]:
-        """Likewise those that come after a node."""
+        """Same for the nodes that depend on a node."""
         node = self._node(h_node)
         return self._listed([n for n in node.graph.nodes if node in n.after], num_dependent_nodes)
 
@@ -459,7 +459,7 @@ class GraphNodeCalls(CallRules):
     def cuGraphGetRootNodes(
         self, h_graph: CUgraph, num_root_nodes: int = 0, /
     ) -> tuple[CUresult, list[CUgraphNode] | None, int]:
-        """Likewise the nodes that come after none."""
+        """Same for the nodes without dependencies."""
         roots = [node for node in self._graph(h_graph).nodes if not node.after]
         code, found, _, count = self._listed(roots, num_root_nodes)
         return code, found, count
@@ -474,7 +474,7 @@ class GraphNodeCalls(CallRules):
 
     @call
     def cuGraphChildGraphNodeGetGraph(self, h_node: CUgraphNode, /) -> tuple[CUresult, CUgraph]:
-        """The graph of a node that is a child graph; it goes with the node."""
+        """Return the graph of a child graph node; it is destroyed with the node."""
         child = self._node(h_node).work.child
         if child is None:
             raise invalid_value("the node is no child graph")
@@ -488,7 +488,7 @@ class GraphNodeCalls(CallRules):
     def cuGraphNodeFindInClone(
         self, h_original_node: CUgraphNode, h_cloned_graph: CUgraph, /
     ) -> tuple[CUresult, CUgraphNode]:
-        """The node of a clone that was made of a node of the original."""
+        """Return the node of a clone that was copied from a node of the original."""
         original, clone = self._node(h_original_node), self._graph(h_cloned_graph)
         for part in clone.parts():
             for node in part.nodes:
@@ -500,7 +500,7 @@ class GraphNodeCalls(CallRules):
     def cuGraphKernelNodeGetAttribute(
         self, h_node: CUgraphNode, attr: CUkernelNodeAttrID, /
     ) -> tuple[CUresult, CUkernelNodeAttrValue]:
-        """Whether a kernel's node launches cooperatively, or its clusters; of others zeros."""
+        """Return whether a kernel's node launches cooperatively, or its clusters; else zeros."""
         shape = self._launch_of(self._node(h_node)).shape
         found = CUkernelNodeAttrValue()
         if int(attr) == CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
@@ -515,7 +515,7 @@ class GraphNodeCalls(CallRules):
     def cuGraphKernelNodeCopyAttributes(
         self, dst: CUgraphNode, src: CUgraphNode, /
     ) -> tuple[CUresult]:
-        """Let a kernel's node launch as another one does."""
+        """Copy the launch attributes of one kernel's node to another."""
         target, given = self._node(dst), self._launch_of(self._node(src)).shape
         launch = self._launch_of(target)
         shape = replace(launch.shape, cooperative=given.cooperative, cluster=given.cluster)
@@ -529,10 +529,10 @@ class GraphNodeCalls(CallRules):
         return node.work.launch
 
     def _told_of(self, node: Node) -> bytes:
-        """The structure of its kind.
+        """Return the structure of the node's kind.
 
         Raises:
-            CallError: the emulator does not know it any more.
+            CallError: the emulator no longer has it.
         """
         work, kind = node.work, node.kind
         if work.launch is not None:
@@ -550,7 +550,7 @@ class GraphNodeCalls(CallRules):
         condition = work.condition
         if condition is not None:
             bodies = ctypes.addressof(condition.handles) if condition.handles is not None else 0
-            assert condition.kind is not None  # its node has said so
+            assert condition.kind is not None  # set when its node was made
             number = CONDITION_TYPES[condition.kind]
             return _CONDITION.pack(condition.handle, number, len(work.bodies), bodies, 0)
         if kind is not NodeKind.EMPTY and not work.told:
@@ -571,7 +571,7 @@ class GraphNodeCalls(CallRules):
         )  # fmt: skip
 
     def _kernel_of(self, function: KernelFunction) -> int:
-        """The kernel of a library that a function is in its context; 0 if of none."""
+        """Return the library's kernel of a function in its context; 0 if it has none."""
         module = function.module
         for kernel in list(self._kernels.values()):
             is_its = kernel.library.modules.get(module.context) is module
@@ -590,7 +590,7 @@ def _kind_of(params: CUgraphNodeParams) -> NodeKind:
 def _record(event: Event) -> None:
     """Record an event, as its node does.
 
-    Its operation has the time where work is queued.
+    With queued work its operation has the time.
     """
     event.capture, event.tip = None, frozenset()
     event.time_ns = time.perf_counter_ns()

@@ -1,8 +1,8 @@
 """Green contexts: contexts on a part of a device's multiprocessors.
 
-CUDA Driver API: "Green Contexts". Kernels run on the emulator as they run on all of it; what a
-context has is said, and bounds cooperative grids. Co-scheduling only affects the
-sizes of groups.
+CUDA Driver API: "Green Contexts". On the emulator their kernels run as on the whole device. The
+size of a context is reported, and limits cooperative grids. Co-scheduling only affects the sizes of
+groups.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _IGNORE: Final = 1  # CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING
 _DEFAULT_STREAM: Final = 1  # CU_GREEN_CTX_DEFAULT_STREAM
 _BACKFILL: Final = 1  # CU_DEV_SM_RESOURCE_GROUP_BACKFILL
 _EVEN: Final = 2  # the count of a group is a multiple of it
-_OF_GROUPS: Final = -1  # what one division into groups gave, instead of the size of equal parts
+_OF_GROUPS: Final = -1  # marks a division into groups, instead of the size of equal parts
 
 
 class GroupParams(Protocol):
-    """The fields of a CU_DEV_SM_RESOURCE_GROUP_PARAMS that are read and written."""
+    """The used fields of a CU_DEV_SM_RESOURCE_GROUP_PARAMS."""
 
     smCount: int  # noqa: N815  # the driver's name
     coscheduledSmCount: int  # noqa: N815  # the driver's name
@@ -47,13 +47,13 @@ class GroupParams(Protocol):
 
 
 class GreenContextCalls(CallRules):
-    """Green contexts, and the multiprocessors that they are made of."""
+    """Green contexts, and their multiprocessors."""
 
     @call
     def cuDeviceGetDevResource(
         self, device: CUdevice, kind: CUdevResourceType, /
     ) -> tuple[CUresult, CUdevResource]:
-        """All multiprocessors of a device."""
+        """Return all multiprocessors of a device."""
         state = self._device(device)
         _require_sm(kind)
         return SUCCESS, SmRange.of(state).native(state)
@@ -62,7 +62,7 @@ class GreenContextCalls(CallRules):
     def cuCtxGetDevResource(
         self, h_ctx: CUcontext, kind: CUdevResourceType, /
     ) -> tuple[CUresult, CUdevResource]:
-        """The multiprocessors of a context."""
+        """Return the multiprocessors of a context."""
         context = self._usable(self._context(h_ctx))
         _require_sm(kind)
         return SUCCESS, _of_context(context)
@@ -71,7 +71,7 @@ class GreenContextCalls(CallRules):
     def cuDevSmResourceSplitByCount(
         self, nb_groups: int, input: CUdevResource | None, flags: int, min_count: int, /
     ) -> tuple[CUresult, list[CUdevResource], int, CUdevResource]:
-        """Divide multiprocessors; for 0 groups only how many there can be."""
+        """Divide multiprocessors; for 0 groups only return how many are possible."""
         given = SmRange.read(input)
         device = self._device_at(given.ordinal)
         if flags & ~_IGNORE:
@@ -94,7 +94,7 @@ class GreenContextCalls(CallRules):
             )
         parts, rest = given.divided(size, nb_groups or None)
         found = [part.native(device) for part in parts] if nb_groups else []
-        # The bindings give as many as were asked for; those behind the last are empty.
+        # The bindings return as many as requested; those after the last are empty.
         found += [CUdevResource() for _ in range(nb_groups - len(found))]
         return SUCCESS, found, len(parts), rest.native(device)
 
@@ -102,9 +102,9 @@ class GreenContextCalls(CallRules):
     def cuDevResourceGenerateDesc(
         self, resources: Sequence[CUdevResource] | None, nb_resources: int, /
     ) -> tuple[CUresult, CUdevResourceDesc]:
-        """A description of the multiprocessors that a green context is to have."""
+        """Describe the multiprocessors of a green context."""
         found = together(SmRange.read(each) for each in (resources or ())[:nb_resources])
-        # No function gives a description up, so equal ones are one.
+        # No function releases a description, so equal ones are one object.
         with self._lock:
             for handle, known in self._descriptions.items():
                 if known == found:
@@ -117,7 +117,7 @@ class GreenContextCalls(CallRules):
     def cuGreenCtxCreate(
         self, desc: CUdevResourceDesc, dev: CUdevice, flags: int, /
     ) -> tuple[CUresult, CUgreenCtx]:
-        """A green context, which retains the device's primary one."""
+        """Create a green context, which retains the device's primary one."""
         device, ranges = self._device(dev), self._descriptions.get(int(desc))
         if ranges is None or ranges[0].ordinal != device.ordinal:
             raise invalid_value("the description is none, or of another device")
@@ -146,14 +146,14 @@ class GreenContextCalls(CallRules):
 
     @call
     def cuCtxFromGreenCtx(self, h_ctx: CUgreenCtx, /) -> tuple[CUresult, CUcontext]:
-        """The context that may be made current."""
+        """Return the context that may be made current."""
         return SUCCESS, CUcontext(self._green_context(h_ctx).handle)
 
     @call
     def cuGreenCtxGetDevResource(
         self, h_ctx: CUgreenCtx, kind: CUdevResourceType, /
     ) -> tuple[CUresult, CUdevResource]:
-        """The multiprocessors of a green context."""
+        """Return the multiprocessors of a green context."""
         context = self._green_context(h_ctx)
         _require_sm(kind)
         return SUCCESS, _of_context(context)
@@ -162,14 +162,14 @@ class GreenContextCalls(CallRules):
     def cuGreenCtxStreamCreate(
         self, green_ctx: CUgreenCtx, flags: int, priority: int, /
     ) -> tuple[CUresult, CUstream]:
-        """A stream, whose kernels run on the context's multiprocessors."""
+        """Create a stream, whose kernels run on the context's multiprocessors."""
         context = self._green_context(green_ctx)
         if flags != NON_BLOCKING:
             raise invalid_value("a stream of a green context is made with CU_STREAM_NON_BLOCKING")
         return SUCCESS, new_stream(self, context, flags, priority)
 
     def _regular_and_green(self, context: int) -> tuple[int, int]:
-        """The handles of a context's regular and of its green one, 0 where it is none.
+        """Return the handles of a context's regular and green one, 0 if it has none.
 
         The regular one of a green context is its device's primary one (CUDA Driver API,
         cuStreamGetCtx_v2).
@@ -196,7 +196,7 @@ class GreenContextCalls(CallRules):
     ) -> tuple[CUresult, list[CUdevResource], CUdevResource]:
         """Divide multiprocessors into groups, and a rest that may be divided again.
 
-        A group of which no count is given has as many as there are, and is told how many.
+        A group without a given count gets all that are left, and its count is written back.
         """
         groups, rest = self._groups(nb_groups, input, flags, group_params)
         if any(not group.count for group in groups):
@@ -213,7 +213,7 @@ class GreenContextCalls(CallRules):
         group_params: Sequence[GroupParams] | None,
         /,
     ) -> tuple[CUresult]:
-        """Only tell the counts, which may be 0, as where C gives no place for groups."""
+        """Only return the counts, which may be 0, as for C callers without memory for groups."""
         self._groups(nb_groups, input, flags, group_params)
         return (SUCCESS,)
 
@@ -241,7 +241,7 @@ class GreenContextCalls(CallRules):
 
 
 def _of_context(context: Context) -> CUdevResource:
-    """The multiprocessors of a context, which may be divided again."""
+    """Return the multiprocessors of a context, which may be divided again."""
     device = context.device
     ranges = context.sms or (SmRange.of(device),)
     count = sum(each.count for each in ranges)
@@ -257,7 +257,7 @@ def _require_sm(kind: CUdevResourceType) -> None:
 
 
 def _size_of(params: GroupParams, step: int, left: int) -> int:
-    """How many multiprocessors a group has."""
+    """Return how many multiprocessors a group has."""
     together, size = int(params.coscheduledSmCount) or step, int(params.smCount)
     if int(params.flags) & ~_BACKFILL:
         raise CallError(

@@ -1,9 +1,9 @@
 """Memory, pools and events of other processes of the host.
 
-CUDA Driver API: cuIpcGetMemHandle and those beside it; "Stream Ordered Memory Allocator",
-"Interprocess communication support". What several processes have lies in one file, so each sees
-what the others write. Atomic operations are atomic among the kernels of one process.
-A handle is 64 bytes that name memory or an event of an emulator for another process.
+CUDA Driver API: cuIpcGetMemHandle and related functions; "Stream Ordered Memory Allocator",
+"Interprocess communication support". Memory shared by several processes lies in one file, so each
+sees the others' writes. Atomic operations are atomic among the kernels of one process. A handle is
+64 bytes that identify memory or an event of an emulator for another process.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ _IN_POOL: Final = struct.Struct("<8s16sQQ24x")
 
 @dataclass(frozen=True, slots=True)
 class ProcessHandle:
-    """A file of a process that lives: CUipcMemHandle, CUipcEventHandle.
+    """A file of a running process: CUipcMemHandle, CUipcEventHandle.
 
     Attributes:
-        process: who made it.
+        process: the process that made it.
         number: the file's descriptor there.
-        token: that of the file's name.
+        token: the token of the file's name.
         device: the UUID of the device.
-        nbytes: of memory.
-        offset: where that is in the file.
+        nbytes: the size of the memory.
+        offset: the memory's offset in the file.
     """
 
     process: int
@@ -66,28 +66,28 @@ class ProcessHandle:
 
     @property
     def packed(self) -> bytes:
-        """The bytes."""
+        """Return the handle's bytes."""
         values = (self.process, self.number, self.token, self.device, self.nbytes, self.offset)
         return _OF_PROCESS.pack(_MAGIC, *values)
 
     @classmethod
     def read(cls, packed: bytes) -> Self | None:
-        """Read a handle; None where the bytes are none."""
+        """Read a handle; None if the bytes are none."""
         magic, *values = _OF_PROCESS.unpack(packed)
         return cls(*values) if magic == _MAGIC else None
 
     def opened(self, kind: str) -> SharedFile | None:
-        """The file; None if that process has ended or closed it."""
+        """Open the file; None if that process has ended or closed it."""
         return SharedFile.of_process(self.process, self.number, kind, self.token)
 
 
 @dataclass(frozen=True, slots=True)
 class PoolPointer:
-    """Memory of a pool whose file another process has: CUmemPoolPtrExportData.
+    """Memory of a pool whose file another process has opened: CUmemPoolPtrExportData.
 
     Attributes:
-        token: that of the name of the pool's file.
-        offset: where it lies in the file.
+        token: the token in the name of the pool's file.
+        offset: its offset in the file.
         nbytes: its size.
     """
 
@@ -97,12 +97,12 @@ class PoolPointer:
 
     @property
     def packed(self) -> bytes:
-        """The bytes."""
+        """Return the pointer's bytes."""
         return _IN_POOL.pack(_MAGIC, self.token, self.offset, self.nbytes)
 
     @classmethod
     def read(cls, packed: bytes) -> Self | None:
-        """Read a pointer; None where the bytes are none."""
+        """Read a pointer; None if the bytes are none."""
         magic, *values = _IN_POOL.unpack(packed)
         return cls(*values) if magic == _MAGIC else None
 
@@ -112,7 +112,7 @@ class InterprocessCalls(CallRules):
 
     @call
     def cuIpcGetMemHandle(self, dptr: CUdeviceptr, /) -> tuple[CUresult, CUipcMemHandle]:
-        """A handle of the allocation of cuMemAlloc that holds an address."""
+        """Return a handle of the allocation of cuMemAlloc that holds an address."""
         device, piece = self._piece_at(int(dptr))
         if piece.owner is not Owner.PLAIN:
             raise invalid_value(f"{int(dptr):#x} is no memory of cuMemAlloc")
@@ -137,7 +137,7 @@ class InterprocessCalls(CallRules):
     def cuIpcOpenMemHandle(
         self, handle: CUipcMemHandle, flags: int, /
     ) -> tuple[CUresult, CUdeviceptr]:
-        """The allocation of another process that a handle names; once more the same address."""
+        """Open the allocation of another process by its handle; again at the same address."""
         context = self._current()
         if flags != _LAZY_PEERS:
             raise invalid_value(f"cuIpcOpenMemHandle takes flags {_LAZY_PEERS}, not {flags}")
@@ -160,7 +160,7 @@ class InterprocessCalls(CallRules):
 
     @call
     def cuIpcCloseMemHandle(self, dptr: CUdeviceptr, /) -> tuple[CUresult]:
-        """Have memory of another process no more, once it was closed as often as opened."""
+        """Close memory of another process, after as many closes as opens."""
         device, piece = self._piece_at(int(dptr))
         if piece.owner is not Owner.OPENED or piece.address != int(dptr):
             raise invalid_value(f"{int(dptr):#x} was not given by cuIpcOpenMemHandle")
@@ -176,7 +176,7 @@ class InterprocessCalls(CallRules):
 
     @call
     def cuIpcGetEventHandle(self, event: CUevent, /) -> tuple[CUresult, CUipcEventHandle]:
-        """A handle of an event that was made for several processes."""
+        """Return a handle of an event that was made for several processes."""
         found = self._event(event)
         if not found.flags & INTERPROCESS:
             raise invalid_handle("the event was not made with CU_EVENT_INTERPROCESS")
@@ -196,7 +196,7 @@ class InterprocessCalls(CallRules):
 
     @call
     def cuIpcOpenEventHandle(self, handle: CUipcEventHandle, /) -> tuple[CUresult, CUevent]:
-        """An event of another process: what is before its records is done."""
+        """Open an event of another process: work before its records is done."""
         context = self._current()
         _, file = self._of_other_process(opaque_bytes(handle), "event", context)
         file.close()
@@ -208,7 +208,7 @@ class InterprocessCalls(CallRules):
     def cuMemPoolExportToShareableHandle(
         self, pool: CUmemoryPool, handle_type: CUmemAllocationHandleType, flags: int, /
     ) -> tuple[CUresult, int]:
-        """A descriptor of the pool's file, which is the caller's."""
+        """Return a descriptor of the pool's file, which the caller owns."""
         _, found = self._pool(pool)
         if flags or int(handle_type) != DESCRIPTORS or found.file is None or found.is_foreign:
             raise invalid_value("the pool was not made to be shared by file descriptors")
@@ -218,7 +218,7 @@ class InterprocessCalls(CallRules):
     def cuMemPoolImportFromShareableHandle(
         self, handle: int, handle_type: CUmemAllocationHandleType, flags: int, /
     ) -> tuple[CUresult, CUmemoryPool]:
-        """A pool of another process, by a descriptor, which stays the caller's."""
+        """Open a pool of another process by a descriptor, which the caller still owns."""
         if flags or int(handle_type) != DESCRIPTORS:
             raise invalid_value("a pool is imported by a POSIX file descriptor")
         file = SharedFile.of_descriptor(handle, "pool")
@@ -234,7 +234,7 @@ class InterprocessCalls(CallRules):
     def cuMemPoolExportPointer(
         self, ptr: CUdeviceptr, /
     ) -> tuple[CUresult, CUmemPoolPtrExportData]:
-        """Data that names memory of a pool to processes that imported the pool."""
+        """Return data that identify memory of a pool to processes that imported the pool."""
         device, piece = self._piece_at(int(ptr))
         file = None if piece.pool is None else piece.pool.file
         if file is None or piece.is_foreign or piece.address != int(ptr):
@@ -248,19 +248,19 @@ class InterprocessCalls(CallRules):
     def cuMemPoolImportPointer(
         self, pool: CUmemoryPool, share_data: CUmemPoolPtrExportData | None, /
     ) -> tuple[CUresult, CUdeviceptr]:
-        """Memory of a pool that was imported; it is given back as memory of any pool."""
+        """Open memory of an imported pool; it is freed like memory of any pool."""
         device, found = self._pool(pool)
         named = None if share_data is None else PoolPointer.read(opaque_bytes(share_data))
         file = found.file
         if named is None or file is None or not found.is_foreign or named.token != file.name.token:
             raise invalid_value("that names no memory of the pool, or the pool was not imported")
-        assert device is not None  # a pool of another process is of a device
+        assert device is not None  # another process's pool always has a device
         with device.lock:
             piece = device.open(file, named.offset, named.nbytes, Owner.POOL, pool=found)
         return SUCCESS, CUdeviceptr(piece.address)
 
     def _piece_at(self, address: int) -> tuple[DeviceState, Piece]:
-        """The allocation that holds an address.
+        """Return the allocation that holds an address.
 
         Raises:
             CallError: none does.
@@ -278,10 +278,10 @@ class InterprocessCalls(CallRules):
     def _of_other_process(
         packed: bytes, kind: str, context: Context
     ) -> tuple[ProcessHandle, SharedFile]:
-        """Read a handle of another process and open the file that it names.
+        """Read a handle of another process and open its file.
 
         Raises:
-            CallError: it is of this process, of another device, or of what is no more.
+            CallError: it is of this process, of another device, or of a destroyed object.
         """
         found = ProcessHandle.read(packed)
         if found is None:

@@ -1,7 +1,7 @@
 """Libraries, and kernels that no context owns.
 
-CUDA Driver API: "Library Management". A library is loaded in a context when something of it is
-needed there (CUDA_MODULE_LOADING=LAZY).
+CUDA Driver API: "Library Management". A library is loaded in a context when a part of it is needed
+there (CUDA_MODULE_LOADING=LAZY).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class LibraryCalls(CallRules):
         num_library_options: int,
         /,
     ) -> tuple[CUresult, int]:
-        """Read an image. Its errors show here, except those of a device that refuses it."""
+        """Read an image and report its errors, except those of a device that rejects it."""
         from ..module_loading import read_image  # as in `ModuleCalls`
 
         library = Library(next(self._handles), read_image(bytes(code)))
@@ -77,7 +77,7 @@ class LibraryCalls(CallRules):
 
     @call
     def cuLibraryGetKernel(self, library: int, name: bytes, /) -> tuple[CUresult, int]:
-        """The kernel of a name."""
+        """Return the kernel of a name."""
         text = bytes(name).decode(errors="replace")
         kernel = self._library(library).kernels.get(text)
         if kernel is None:
@@ -86,49 +86,49 @@ class LibraryCalls(CallRules):
 
     @call
     def cuLibraryGetKernelCount(self, library: int, /) -> tuple[CUresult, int]:
-        """How many kernels it has."""
+        """Return how many kernels it has."""
         return SUCCESS, len(self._library(library).kernels)
 
     @call
     def cuLibraryEnumerateKernels(
         self, num_kernels: int, library: int, /
     ) -> tuple[CUresult, list[int]]:
-        """Its first kernels, and a null for each that is asked for beyond them."""
+        """Return its first kernels; requested entries after the last are null."""
         kernels = self._library(library).kernels.values()
         found = [kernel.handle for kernel in kernels] + [0] * num_kernels
         return SUCCESS, found[:num_kernels]
 
     @call
     def cuLibraryGetModule(self, library: int, /) -> tuple[CUresult, CUmodule]:
-        """Its counterpart in the current context."""
+        """Return its counterpart in the current context."""
         module = _loaded(self, self._library(library), self._current())
         return SUCCESS, CUmodule(module.handle)
 
     @call
     def cuLibraryGetGlobal(self, library: int, name: bytes, /) -> tuple[CUresult, CUdeviceptr, int]:
-        """Address and size of a variable in the current context."""
+        """Return address and size of a variable in the current context."""
         module = _loaded(self, self._library(library), self._current())
         address, nbytes = module.variable(name)
         return SUCCESS, CUdeviceptr(address), nbytes
 
     @call
     def cuKernelGetLibrary(self, kernel: int, /) -> tuple[CUresult, int]:
-        """The library that it is of."""
+        """Return the kernel's library."""
         return SUCCESS, self._kernel(kernel).library.handle
 
     @call
     def cuKernelGetName(self, kernel: int, /) -> tuple[CUresult, bytes]:
-        """Its name in the PTX."""
+        """Return its name in the PTX."""
         return SUCCESS, self._kernel(kernel).name.encode()
 
     @call
     def cuKernelGetFunction(self, kernel: int, /) -> tuple[CUresult, CUfunction]:
-        """Its counterpart in the current context."""
+        """Return its counterpart in the current context."""
         return SUCCESS, CUfunction(_in_context(self, self._kernel(kernel), self._current()).handle)
 
     @call
     def cuKernelGetParamInfo(self, kernel: int, param_index: int, /) -> tuple[CUresult, int, int]:
-        """Offset and size of a parameter."""
+        """Return offset and size of a parameter."""
         function = _in_context(self, self._kernel(kernel), self._current())
         return SUCCESS, *parameter_of(function, param_index)
 
@@ -136,7 +136,7 @@ class LibraryCalls(CallRules):
     def cuKernelGetAttribute(
         self, attrib: CUfunction_attribute, kernel: int, dev: int, /
     ) -> tuple[CUresult, int]:
-        """An attribute on a device."""
+        """Return an attribute on a device."""
         found = self._kernel(kernel)
         function = _in_context(self, found, self._context_on(int(dev)))
         return SUCCESS, attribute_of(function, int(attrib))
@@ -160,7 +160,7 @@ class LibraryCalls(CallRules):
 
     @call
     def cuKernelSetCacheConfig(self, kernel: int, config: int, dev: int, /) -> tuple[CUresult]:
-        """Which memory a kernel prefers; without effect."""
+        """Set the memory that a kernel prefers; without effect."""
         self._kernel(kernel)
         self._device_at(int(dev))
         if not 0 <= int(config) <= 3:
@@ -182,7 +182,7 @@ class LibraryCalls(CallRules):
         return kernel
 
     def _context_on(self, ordinal: int) -> Context:
-        """A context of a device: the current one, if it is, else the primary one."""
+        """Return a context of a device: the current one if it fits, else the primary one."""
         device = self._device_at(ordinal)
         stack = self._thread.stack
         if stack and stack[-1].device is device:
@@ -198,7 +198,7 @@ class LibraryCalls(CallRules):
 def function_of(
     driver: CallRules, handle: CUfunction, context: Context | None = None
 ) -> KernelFunction:
-    """The function of a handle; a kernel of a library is one in the context of its stream."""
+    """Return the function of a handle; a library's kernel has one in the context of its stream."""
     kernel = driver._kernels.get(int(handle)) if driver._kernels else None
     if kernel is None:
         function = driver._functions.get(int(handle))
@@ -216,7 +216,7 @@ def _in_context(driver: CallRules, kernel: LibraryKernel, context: Context) -> K
 
 
 def _loaded(driver: CallRules, library: Library, context: Context) -> Module:
-    """The module of a library in a context, loaded there if it was not."""
+    """Return the module of a library in a context, loaded there if necessary."""
     module = library.modules.get(context)
     if module is None:
         with context.device.lock:

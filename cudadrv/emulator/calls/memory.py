@@ -1,7 +1,7 @@
 """Device memory, pinned and managed memory, and memory that is page-locked afterwards.
 
-CUDA Driver API: "Memory Management". Devices reach host memory at its own address (unified
-addressing). CUDA arrays are of the same chapter.
+CUDA Driver API: "Memory Management". Devices access host memory at its own address (unified
+addressing). CUDA arrays are in the same chapter.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class MemoryCalls(CallRules):
 
     @call
     def cuMemGetInfo(self) -> tuple[CUresult, int, int]:
-        """Free and total bytes; what a pool reserves is not free."""
+        """Return free and total bytes; a pool's reserved memory is not free."""
         device = self._current().device
         with device.lock:
             return SUCCESS, device.account.free_bytes, device.profile.total_memory
 
     @call
     def cuMemAlloc(self, bytesize: int, /) -> tuple[CUresult, CUdeviceptr]:
-        """Memory of the current context."""
+        """Allocate memory of the current context."""
         context = self._current()
         self._refuse_unsafe()
         if bytesize <= 0:
@@ -45,7 +45,7 @@ class MemoryCalls(CallRules):
 
     @call
     def cuMemFree(self, dptr: CUdeviceptr, /) -> tuple[CUresult]:
-        """Free what cuMemAlloc, cuMemAllocManaged or a pool gave; null is fine."""
+        """Free memory of cuMemAlloc, cuMemAllocManaged or a pool; null is allowed."""
         address = int(dptr)
         if address:
             self._free_anywhere(address)
@@ -67,7 +67,7 @@ class MemoryCalls(CallRules):
 
     @call
     def cuMemAllocManaged(self, bytesize: int, flags: int, /) -> tuple[CUresult, CUdeviceptr]:
-        """Memory of host and devices alike, at one address."""
+        """Allocate memory for host and devices, at one address."""
         if flags not in _ATTACH:
             raise invalid_value(f"invalid attachment flags of managed memory {flags:#x}")
         if bytesize <= 0:
@@ -76,7 +76,7 @@ class MemoryCalls(CallRules):
 
     @call
     def cuMemHostAlloc(self, bytesize: int, flags: int, /) -> tuple[CUresult, int]:
-        """Pinned host memory, which kernels reach at its address; no bytes give null."""
+        """Allocate pinned host memory, which kernels access at its address; 0 bytes give null."""
         if flags & ~_HOST_FLAGS:
             raise invalid_value(f"invalid flags of host memory {flags:#x}")
         return SUCCESS, self._allocate_host(bytesize, flags=flags) if bytesize > 0 else 0
@@ -100,7 +100,7 @@ class MemoryCalls(CallRules):
 
     @call
     def cuMemFreeHost(self, p: int, /) -> tuple[CUresult]:
-        """Free pinned host memory; null is fine."""
+        """Free pinned host memory; null is allowed."""
         if not p:
             return OK
         if self._thread.stack:
@@ -116,12 +116,12 @@ class MemoryCalls(CallRules):
 
     @call
     def cuMemAllocHost(self, bytesize: int, /) -> tuple[CUresult, int]:
-        """Pinned host memory."""
+        """Allocate pinned host memory."""
         return self.cuMemHostAlloc(bytesize, 0)
 
     @call
     def cuMemHostRegister(self, p: int, bytesize: int, flags: int, /) -> tuple[CUresult]:
-        """Page-lock memory of the caller's, which stays his."""
+        """Page-lock memory that the caller still owns."""
         context = self._current()
         self._refuse_unsafe()
         if flags & ~_REGISTER_FLAGS or not p or bytesize <= 0:
@@ -139,7 +139,7 @@ class MemoryCalls(CallRules):
 
     @call
     def cuMemHostUnregister(self, p: int, /) -> tuple[CUresult]:
-        """Undo that, when the work of its context is done."""
+        """Undo the registration, when the work of its context is done."""
         self._current()
         self._refuse_unsafe()
         piece = self._host.find(p)
@@ -159,7 +159,7 @@ class MemoryCalls(CallRules):
 
     @call
     def cuMemHostGetDevicePointer(self, p: int, flags: int, /) -> tuple[CUresult, CUdeviceptr]:
-        """The address of page-locked memory on a device: its own address."""
+        """Return the address of page-locked memory on a device: its own address."""
         self._current()
         if flags or self._host.find(p) is None:
             raise invalid_value(f"{p:#x} is no page-locked memory")
@@ -167,7 +167,7 @@ class MemoryCalls(CallRules):
 
     @call
     def cuMemHostGetFlags(self, p: int, /) -> tuple[CUresult, int]:
-        """The flags that it was allocated or registered with; all of it is mapped."""
+        """Return the flags of its allocation or registration; all of it is mapped."""
         self._current()
         piece = self._host.find(p)
         if piece is None or piece.managed:
@@ -176,7 +176,7 @@ class MemoryCalls(CallRules):
 
     @call
     def cuMemGetAddressRange(self, dptr: CUdeviceptr, /) -> tuple[CUresult, CUdeviceptr, int]:
-        """The start and the size of the allocation that holds an address."""
+        """Return start and size of the allocation that holds an address."""
         self._current()
         address = int(dptr)
         host = self._host.find(address)
@@ -200,7 +200,7 @@ class ArrayCalls(CallRules):
     def cuArray3DCreate(
         self, allocate_array: CUDA_ARRAY3D_DESCRIPTOR | None, /
     ) -> tuple[CUresult, CUarray]:
-        """An array of the current context; packed here, so smaller than a GPU's."""
+        """Create an array of the current context; packed here, so smaller than a GPU's."""
         context = self._current()
         layout = read_layout(allocate_array, context.device)
         self._refuse_unsafe()
@@ -212,7 +212,7 @@ class ArrayCalls(CallRules):
 
     @call
     def cuArrayDestroy(self, h_array: CUarray, /) -> tuple[CUresult]:
-        """Free an array, whichever context is current; a level of another is left as it is."""
+        """Free an array, whichever context is current; a level of another is left unchanged."""
         array = self._array(h_array)
         self._refuse_unsafe()
         if array.piece is not None:
@@ -228,14 +228,14 @@ class ArrayCalls(CallRules):
     def cuArray3DGetDescriptor(
         self, h_array: CUarray, /
     ) -> tuple[CUresult, CUDA_ARRAY3D_DESCRIPTOR]:
-        """The descriptor that the array was made of, or that of a level."""
+        """Return the creation descriptor of the array, or that of a level."""
         return SUCCESS, self._array(h_array).layout.descriptor()
 
     @call
     def cuMipmappedArrayCreate(
         self, mipmapped_array_desc: CUDA_ARRAY3D_DESCRIPTOR | None, num_mipmap_levels: int, /
     ) -> tuple[CUresult, CUmipmappedArray]:
-        """A mipmapped array of as many levels as asked for, as far as there are so many."""
+        """Create a mipmapped array of as many of the requested levels as possible."""
         context = self._current()
         layout = read_layout(mipmapped_array_desc, context.device)
         self._check_mipmaps(layout, context)
@@ -260,7 +260,7 @@ class ArrayCalls(CallRules):
 
     @staticmethod
     def _check_mipmaps(layout: ArrayLayout, context: Context) -> None:
-        """One- and two-dimensional mipmaps have limits of their own."""
+        """Check the separate limits of one- and two-dimensional mipmaps."""
         # CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH, 2D_MIPMAPPED_WIDTH, _HEIGHT
         attributes = context.device.attributes
         if layout.depth:
@@ -275,7 +275,7 @@ class ArrayCalls(CallRules):
     def cuMipmappedArrayGetLevel(
         self, h_mipmapped_array: CUmipmappedArray, level: int, /
     ) -> tuple[CUresult, CUarray]:
-        """A level, always with the same handle."""
+        """Return a level, always with the same handle."""
         levels = self._mipmapped_array(h_mipmapped_array).levels
         if level >= len(levels):
             raise invalid_value(f"level {level} of a mipmapped array of {len(levels)}")

@@ -57,7 +57,7 @@ class CopyCalls(CallRules):
     def cuMemcpyHtoDAsync(
         self, dst_device: CUdeviceptr, src_host: int, byte_count: int, h_stream: CUstream, /
     ) -> tuple[CUresult]:
-        """Host to device."""
+        """Copy from host to device."""
         self._refuse_by_context(byte_count, int(dst_device))
         copy_bytes(self, int(dst_device), src_host, byte_count, h_stream, from_host=True)
         return OK
@@ -66,7 +66,7 @@ class CopyCalls(CallRules):
     def cuMemcpyDtoHAsync(
         self, dst_host: int, src_device: CUdeviceptr, byte_count: int, h_stream: CUstream, /
     ) -> tuple[CUresult]:
-        """Device to host."""
+        """Copy from device to host."""
         self._refuse_by_context(byte_count, int(src_device))
         copy_bytes(self, dst_host, int(src_device), byte_count, h_stream, to_host=True)
         return OK
@@ -80,7 +80,7 @@ class CopyCalls(CallRules):
         h_stream: CUstream,
         /,
     ) -> tuple[CUresult]:
-        """Device to device, also between devices."""
+        """Copy from device to device, also between devices."""
         self._refuse_by_context(byte_count, int(dst_device), int(src_device))
         copy_bytes(self, int(dst_device), int(src_device), byte_count, h_stream)
         return OK
@@ -96,13 +96,13 @@ class CopyCalls(CallRules):
         h_stream: CUstream,
         /,
     ) -> tuple[CUresult]:
-        """Between contexts; the pointers say on which devices, null contexts are fine."""
+        """Copy between contexts; the pointers select the devices, null contexts are allowed."""
         self._refuse_dead(dst_context, src_context)
         copy_bytes(self, int(dst_device), int(src_device), byte_count, h_stream)
         return OK
 
     def _refuse_dead(self, *contexts: CUcontext) -> None:
-        """Refuse contexts that are destroyed or broken; null ones are fine."""
+        """Reject contexts that are destroyed or broken; null ones are allowed."""
         for context in contexts:
             if int(context):
                 self._usable(self._context(context))
@@ -117,7 +117,7 @@ class CopyCalls(CallRules):
     def cuMemcpy3DPeerAsync(
         self, copy: CUDA_MEMCPY3D_PEER | None, h_stream: CUstream, /
     ) -> tuple[CUresult]:
-        """The same between contexts; the pointers say on which devices, null contexts are fine."""
+        """Same between contexts; the pointers select the devices, null contexts are allowed."""
         if copy is not None:
             self._refuse_dead(copy.dstContext, copy.srcContext)
         self._submit_box(copy, h_stream)
@@ -129,11 +129,12 @@ class CopyCalls(CallRules):
         copy_boxes(self, copy, self._stream(h_stream))
 
     def _refuse_by_context(self, nbytes: int, *addresses: int) -> None:
-        """Refuse memory that the driver does not take with what is current.
+        """Reject memory that the driver does not accept in the current context.
 
-        The stream does not matter. Memory of a pool, and what is mapped into a range, must be
-        within reach of the current context's device. Without a context all is taken but for bytes
-        over the border of two mappings: measured with driver 580 on two devices and on one.
+        The stream does not matter. Memory of a pool, and memory mapped into a range, must be
+        accessible from the current context's device. Without a context everything is accepted,
+        except bytes across the border of two mappings: measured with driver 580 on two devices and
+        on one.
         """
         stack = self._thread.stack
         own = stack[-1].device if stack else None
@@ -162,7 +163,7 @@ class CopyCalls(CallRules):
     def cuMemcpyHtoD(
         self, dst_device: CUdeviceptr, src_host: int, byte_count: int, /
     ) -> tuple[CUresult]:
-        """Host to device."""
+        """Copy from host to device."""
         self._refuse_by_context(byte_count, int(dst_device))
         self._copy_and_wait(int(dst_device), src_host, byte_count, from_host=True)
         return OK
@@ -171,7 +172,7 @@ class CopyCalls(CallRules):
     def cuMemcpyDtoH(
         self, dst_host: int, src_device: CUdeviceptr, byte_count: int, /
     ) -> tuple[CUresult]:
-        """Device to host."""
+        """Copy from device to host."""
         self._refuse_by_context(byte_count, int(src_device))
         self._copy_and_wait(dst_host, int(src_device), byte_count, to_host=True)
         return OK
@@ -180,7 +181,7 @@ class CopyCalls(CallRules):
     def cuMemcpyDtoD(
         self, dst_device: CUdeviceptr, src_device: CUdeviceptr, byte_count: int, /
     ) -> tuple[CUresult]:
-        """Device to device; the host does not wait for it."""
+        """Copy from device to device; the host does not wait."""
         self._refuse_by_context(byte_count, int(dst_device), int(src_device))
         copy_bytes(self, int(dst_device), int(src_device), byte_count, LEGACY)
         return OK
@@ -195,14 +196,14 @@ class CopyCalls(CallRules):
         byte_count: int,
         /,
     ) -> tuple[CUresult]:
-        """Between contexts; the host does not wait for it."""
+        """Copy between contexts; the host does not wait."""
         self._refuse_dead(dst_context, src_context)
         copy_bytes(self, int(dst_device), int(src_device), byte_count, LEGACY)
         return OK
 
     @call
     def cuMemcpy3D(self, copy: CUDA_MEMCPY3D | None, /) -> tuple[CUresult]:
-        """A box of bytes."""
+        """Copy a box of bytes."""
         self._queued.refuse_to_wait(self._stream(LEGACY))
         self._submit_box(copy, LEGACY)
         self._wait_for_stream(self._stream(LEGACY))
@@ -212,20 +213,20 @@ class CopyCalls(CallRules):
     def cuMemcpyAsync(
         self, dst: CUdeviceptr, src: CUdeviceptr, byte_count: int, h_stream: CUstream, /
     ) -> tuple[CUresult]:
-        """From wherever the one address lies to wherever the other does."""
+        """Copy between any two addresses."""
         copy_bytes(self, int(dst), int(src), byte_count, h_stream, to_host=True, from_host=True)
         return OK
 
     @call
     def cuMemcpy(self, dst: CUdeviceptr, src: CUdeviceptr, byte_count: int, /) -> tuple[CUresult]:
-        """The same, and the host waits for it."""
+        """Same, and the host waits."""
         self._copy_and_wait(int(dst), int(src), byte_count, to_host=True, from_host=True)
         return OK
 
     def _copy_and_wait(
         self, dst: int, src: int, nbytes: int, *, to_host: bool = False, from_host: bool = False
     ) -> None:
-        """Copy in the legacy stream, and wait for that."""
+        """Copy in the legacy stream, and wait for the copy."""
         if nbytes > 0:
             self._queued.refuse_to_wait(self._stream(LEGACY))
         copy_bytes(self, dst, src, nbytes, LEGACY, to_host=to_host, from_host=from_host)
@@ -267,7 +268,7 @@ class CopyCalls(CallRules):
         self, dst: CUdeviceptr, src: CUdeviceptr, size: int, attr: CUmemcpyAttributes | None,
         h_stream: CUstream, /,
     ) -> tuple[CUresult]:  # fmt: skip
-        """Copy one range, whose attributes say when the source may be read."""
+        """Copy one range, with an attribute for when the source may be read."""
         stream = self._stream_of_batch(h_stream)
         if attr is None:
             raise invalid_value("the attributes of the copy are null")
@@ -298,7 +299,7 @@ class CopyCalls(CallRules):
     def cuMemcpy3DWithAttributesAsync(
         self, op: CUDA_MEMCPY3D_BATCH_OP | None, flags: int, h_stream: CUstream, /
     ) -> tuple[CUresult]:
-        """Copy one box, with what says when the source may be read."""
+        """Copy one box, with an attribute for when the source may be read."""
         stream = self._stream_of_batch(h_stream)
         if op is None or flags:
             raise invalid_value("the copy is null" if op is None else f"flags {flags:#x}")
@@ -324,10 +325,10 @@ class CopyCalls(CallRules):
             self._submit_ordered(stream, move, order)
 
     def _submit_ordered(self, stream: Stream, move: ReadyCopy, order: int) -> None:
-        """Queue a copy whose source may be read as `order` says, and wait for nothing.
+        """Queue a copy whose source may be read by `order`, and wait for nothing.
 
-        What may be read before its stream gets there is read at the call, so that a missing wait is
-        found; but of the host's memory that is promised to stay as it is, which is watched.
+        A source that may be read early is read at the call, so that a missing wait is found. Host
+        memory that must stay unchanged is watched instead.
         """
         if self._timeline is None:
             self._submit(stream, NodeKind.COPY, partial(move.run, False, None))
@@ -344,7 +345,7 @@ class CopyCalls(CallRules):
         self._submit(stream, NodeKind.COPY, partial(move.run, True, staged), used)
 
     def _box_of(self, op: CUDA_MEMCPY3D_BATCH_OP) -> ReadyCopy:
-        """A copy of a box, whose extents are elements: of an array's size, else bytes."""
+        """Return a copy of a box, whose extents are elements of an array's size, else bytes."""
         extent = int(op.extent.width), int(op.extent.height), int(op.extent.depth)
         if 0 in extent:
             raise invalid_value(f"a copy of {extent} (width, height, depth) elements")
@@ -357,7 +358,7 @@ class CopyCalls(CallRules):
         return move_of_box(self, source, target, box)
 
     def _element_bytes(self, side: CUmemcpy3DOperand) -> int:
-        """Of the array that it is; 0 of a pointer."""
+        """Return the element size of its array; 0 for a pointer."""
         if _kind_of(side) != _ARRAY:
             return 0
         array = self._arrays.get(int(side.op.array.array))
@@ -382,7 +383,7 @@ class CopyCalls(CallRules):
 
 
 def _mapping_at(device: DeviceState, address: int) -> tuple[int, int] | None:
-    """The address and size of what is mapped there into a reserved range."""
+    """Return the address and size of the memory mapped there into a reserved range."""
     for found in device.reservations.values():
         if found.holds(address, 1):
             return found.piece_at(address)
@@ -400,7 +401,7 @@ def _kind_of(side: CUmemcpy3DOperand) -> int:
 
 
 def _order_of(given: CUmemcpyAttributes | CUDA_MEMCPY3D_BATCH_OP) -> int:
-    """When the source may be read."""
+    """Return when the source may be read."""
     try:
         order = int(given.srcAccessOrder)
     except ValueError:
@@ -415,10 +416,10 @@ def _order_of(given: CUmemcpyAttributes | CUDA_MEMCPY3D_BATCH_OP) -> int:
 def first_ones(
     what: str, starts: Sequence[int], each: Sequence[object], number: int, count: int
 ) -> Sequence[int]:
-    """Where in a batch of `count` each of `number` attributes begins to apply.
+    """Return where in a batch of `count` each of `number` attributes begins to apply.
 
     Raises:
-        CallError: CUDA_ERROR_INVALID_VALUE, if they do not begin with 0 and grow.
+        CallError: CUDA_ERROR_INVALID_VALUE, if they do not begin with 0 and increase.
     """
     if not 0 < number <= min(len(each), len(starts), count):
         raise invalid_value(f"{number} attributes for a batch of {count}")

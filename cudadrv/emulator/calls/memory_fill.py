@@ -25,9 +25,9 @@ class Rows(NamedTuple):
     """The rows of a fill.
 
     Attributes:
-        elements: how many a row has.
-        height: how many rows there are.
-        pitch: bytes from a row to the next; of a single one it does not matter.
+        elements: the number per row.
+        height: the number of rows.
+        pitch: bytes from a row to the next; unused for a single row.
     """
 
     elements: int
@@ -108,7 +108,7 @@ class FillCalls(CallRules):
         h_stream: CUstream,
         /,
     ) -> tuple[CUresult]:
-        """The same of 16-bit values, at multiples of 2."""
+        """Same for 16-bit values, at multiples of 2."""
         fill_rows(
             self, int(dst_device), us, 2, Rows(width, height, dst_pitch), self._stream(h_stream)
         )
@@ -125,7 +125,7 @@ class FillCalls(CallRules):
         h_stream: CUstream,
         /,
     ) -> tuple[CUresult]:
-        """The same of 32-bit values, at multiples of 4."""
+        """Same for 32-bit values, at multiples of 4."""
         fill_rows(
             self, int(dst_device), ui, 4, Rows(width, height, dst_pitch), self._stream(h_stream)
         )
@@ -135,7 +135,7 @@ class FillCalls(CallRules):
 def _refuse_if_shut(
     driver: CallRules, device: DeviceState | None, address: int, stream: Stream
 ) -> None:
-    """Refuse memory of the host that the stream's device may not reach."""
+    """Reject host memory that the stream's device may not access."""
     piece = driver._host.find(address) if device is None else None
     ordinal = stream.context.device.ordinal
     if piece is not None and not piece.is_open_to(ordinal):
@@ -148,7 +148,7 @@ def _refuse_if_shut(
 def fill_rows(
     driver: CallRules, address: int, value: int, width: int, rows: Rows, stream: Stream
 ) -> None:
-    """Fill rows of memory in the order of a stream, or record that."""
+    """Fill rows of memory in the order of a stream, or record the fill."""
     if not 0 <= value < 1 << 8 * width:
         raise OverflowError(f"{value} does not fit in {width} unsigned bytes")
     count, height, pitch = rows

@@ -40,7 +40,7 @@ class ModuleCalls(CallRules):
 
     @call
     def cuModuleGetLoadingMode(self) -> tuple[CUresult, int]:
-        """Kernels are made ready when they are needed."""
+        """Return that kernels are prepared lazily."""
         return SUCCESS, _LAZY
 
     @call
@@ -57,7 +57,7 @@ class ModuleCalls(CallRules):
         option_values: Sequence[object],
         /,
     ) -> tuple[CUresult, CUmodule]:
-        """The same; of the options, the error log is filled, the others have no effect."""
+        """Same; of the options, the error log is filled, the others have no effect."""
         try:
             return SUCCESS, CUmodule(self._load(image).handle)
         except CallError as refusal:
@@ -87,10 +87,11 @@ class ModuleCalls(CallRules):
     def name_kernels(self, module: CUmodule, expressions: Mapping[str, str], /) -> None:
         """Let errors call the kernels of a module by name expressions, given by their symbols.
 
-        It is no function of the driver, which never hears of name expressions.
+        It is not a function of the driver, which does not receive name expressions.
 
         Raises:
-            ArgumentTypeError: the first is no module, or the second maps no text to text.
+            ArgumentTypeError: the first is not a module, or the second maps other types than text
+                to text.
         """
         handle = instance("Emulator.name_kernels: module", module, CUmodule)
         for names in instance("Emulator.name_kernels: expressions", expressions, Mapping).items():
@@ -102,7 +103,7 @@ class ModuleCalls(CallRules):
 
     @call
     def cuModuleGetFunction(self, hmod: CUmodule, name: bytes, /) -> tuple[CUresult, CUfunction]:
-        """The kernel of a name, always with the same handle; it is made ready to run here."""
+        """Return the kernel of a name, always with the same handle, and prepare it."""
         module = self._module(hmod)
         text = bytes(name).decode(errors="replace")
         if not text:
@@ -119,22 +120,22 @@ class ModuleCalls(CallRules):
     def cuModuleGetGlobal(
         self, hmod: CUmodule, name: bytes, /
     ) -> tuple[CUresult, CUdeviceptr, int]:
-        """Address and size of a variable."""
+        """Return address and size of a variable."""
         address, nbytes = self._module(hmod).variable(name)
         return SUCCESS, CUdeviceptr(address), nbytes
 
     @call
     def cuModuleGetFunctionCount(self, mod: CUmodule, /) -> tuple[CUresult, int]:
-        """How many kernels the module has."""
+        """Return how many kernels the module has."""
         return SUCCESS, len(self._module(mod).functions)
 
     @call
     def cuModuleEnumerateFunctions(
         self, num_functions: int, mod: CUmodule, /
     ) -> tuple[CUresult, list[CUfunction]]:
-        """The first kernels of the module, also those that the emulator cannot run.
+        """Return the first kernels of the module, also those that the emulator cannot run.
 
-        There is a null for each that is asked for beyond them.
+        Requested entries after the last kernel are null.
         """
         module = self._module(mod)
         if num_functions < 1:
@@ -157,7 +158,7 @@ class ModuleCalls(CallRules):
         option_values: Sequence[object],
         /,
     ) -> tuple[CUresult, CUlinkState]:
-        """Begin a link; of the options the log of errors and the limit of registers are known."""
+        """Begin a link; of the options the error log and the register limit are used."""
         self._current()
         handle = next(self._handles)
         given = zip(options[:num_options], option_values[:num_options], strict=True)
@@ -192,7 +193,7 @@ class ModuleCalls(CallRules):
 
     @call
     def cuLinkComplete(self, state: CUlinkState, /) -> tuple[CUresult, int, int]:
-        """Link; the image is there until the link is destroyed."""
+        """Link; the image is valid until the link is destroyed."""
         from ptx.isa.linked_text import link_texts, undefined_in  # 5 ms: few programs link
         from ptx.isa.module import with_register_limit
 
@@ -215,7 +216,7 @@ class ModuleCalls(CallRules):
     def _refused(
         link: PendingLink, code: CUresult, text: str, cause: PtxError | None = None
     ) -> CallError:
-        """The refusal of a link, which its log tells too."""
+        """Return the error of a link, and write it to the link's log."""
         write_log(link.options, text)
         return CallError(code, text, cause)
 
@@ -234,7 +235,7 @@ class ModuleCalls(CallRules):
 
 
 def forget_module(driver: CallRules, module: Module) -> None:
-    """Take a module and its functions out of the tables; `_lock` is held."""
+    """Remove a module and its functions from the tables; `_lock` is held."""
     del driver._modules[module.handle]
     for function in module.functions.values():
         del driver._functions[function.handle]

@@ -53,17 +53,17 @@ class StreamCalls(CallRules):
 
     @call
     def cuStreamCreate(self, flags: int, /) -> tuple[CUresult, CUstream]:
-        """A stream of the current context."""
+        """Create a stream of the current context."""
         return self.cuStreamCreateWithPriority(flags, 0)
 
     @call
     def cuStreamGetFlags(self, h_stream: CUstream, /) -> tuple[CUresult, int]:
-        """The flags that it was made with."""
+        """Return the flags of its creation."""
         return SUCCESS, self._stream(h_stream).flags
 
     @call
     def cuStreamGetId(self, h_stream: CUstream, /) -> tuple[CUresult, int]:
-        """A number that no other stream has."""
+        """Return a number unique among streams."""
         stream = self._stream(h_stream)
         with self._lock:
             stream.identity = stream.identity or next(self._handles)
@@ -71,14 +71,14 @@ class StreamCalls(CallRules):
 
     @call
     def cuStreamGetDevice(self, h_stream: CUstream, /) -> tuple[CUresult, CUdevice]:
-        """The device of its context."""
+        """Return the device of its context."""
         return SUCCESS, CUdevice(self._stream(h_stream).context.device.ordinal)
 
     @call
     def cuStreamAddCallback(
         self, h_stream: CUstream, callback: int, user_data: int, flags: int, /
     ) -> tuple[CUresult]:
-        """Call a function of the host, which is told of the stream and how its work went."""
+        """Call a host function with the stream and the result of its work."""
         stream = self._stream(h_stream)
         function, argument = int(callback), int(user_data)
         if not function or flags:
@@ -99,7 +99,7 @@ class StreamCalls(CallRules):
 
     @call
     def cuStreamCreateWithPriority(self, flags: int, priority: int, /) -> tuple[CUresult, CUstream]:
-        """A stream of the current context; a priority outside the range is clamped to it."""
+        """Create a stream of the current context; a priority outside the range is clamped."""
         context = self._current()
         if flags & ~NON_BLOCKING:
             raise invalid_value(f"invalid stream flags {flags:#x}")
@@ -107,7 +107,7 @@ class StreamCalls(CallRules):
 
     @call
     def cuStreamDestroy(self, h_stream: CUstream, /) -> tuple[CUresult]:
-        """Destroy a stream; its capture, if it is capturing, is given up."""
+        """Destroy a stream; if it is capturing, its capture is abandoned."""
         if int(h_stream) <= 2:
             raise invalid_handle("invalid resource handle: a default stream cannot be destroyed")
         stream = self._stream(h_stream)
@@ -121,7 +121,7 @@ class StreamCalls(CallRules):
 
     @call
     def cuStreamSynchronize(self, h_stream: CUstream, /) -> tuple[CUresult]:
-        """Let all that is queued end; unused memory above the pool's threshold goes back."""
+        """Run all queued work; unused memory above the pool's threshold is released."""
         stream = self._stream(h_stream)
         self._refuse_wait(stream)
         self._wait_for_stream(stream)
@@ -129,7 +129,7 @@ class StreamCalls(CallRules):
 
     @call
     def cuStreamQuery(self, h_stream: CUstream, /) -> tuple[CUresult]:
-        """Whether all that is queued is done."""
+        """Return whether all queued work is done."""
         stream = self._stream(h_stream)
         self._refuse_wait(stream)
         timeline = self._timeline
@@ -146,19 +146,19 @@ class StreamCalls(CallRules):
 
     @call
     def cuStreamGetPriority(self, h_stream: CUstream, /) -> tuple[CUresult, int]:
-        """The priority that the stream has."""
+        """Return the priority of the stream."""
         return SUCCESS, self._stream(h_stream).priority
 
     @call
     def cuStreamGetCtx(self, h_stream: CUstream, /) -> tuple[CUresult, CUcontext]:
-        """The context that the stream was made in."""
+        """Return the context that the stream was made in."""
         return SUCCESS, CUcontext(self._stream(h_stream).context.handle)
 
     @call
     def cuStreamWaitEvent(
         self, h_stream: CUstream, h_event: CUevent, flags: int, /
     ) -> tuple[CUresult]:
-        """Order a stream after an event; an event of a capture brings the stream into it."""
+        """Order a stream after an event; an event of a capture makes the stream join it."""
         stream = self._stream(h_stream)
         if flags & ~_WAIT_EXTERNAL:
             raise invalid_value(f"invalid wait flags {flags:#x}")
@@ -217,7 +217,7 @@ class StreamCalls(CallRules):
     def cuStreamBeginCapture(
         self, h_stream: CUstream, mode: CUstreamCaptureMode, /
     ) -> tuple[CUresult]:
-        """Record what follows in the stream; the legacy stream cannot."""
+        """Record later work of the stream; impossible for the legacy stream."""
         self._begin_capture(self._stream(h_stream), mode)
         return OK
 
@@ -232,7 +232,7 @@ class StreamCalls(CallRules):
         mode: CUstreamCaptureMode,
         /,
     ) -> tuple[CUresult]:
-        """Record what follows in the stream into a graph that is there, behind these nodes."""
+        """Record later work of the stream into an existing graph, after these nodes."""
         stream = self._stream(h_stream)
         graph = self._graph(h_graph)
         handles = [int(handle) for handle in (dependencies or ())[:num_dependencies]]
@@ -280,7 +280,7 @@ class StreamCalls(CallRules):
         list[CUgraphEdgeData] | None,
         int,
     ]:
-        """The capture that the stream takes part in, its graph, and after what the next comes."""
+        """Return the stream's capture, its graph, and the nodes that the next one comes after."""
         stream = self._stream(h_stream)
         if self._captures:
             self._refuse_if_implicit(stream, invalidates=False)
@@ -315,7 +315,7 @@ class StreamCalls(CallRules):
         flags: int,
         /,
     ) -> tuple[CUresult]:
-        """Say after which nodes the stream's next operation comes: as well, or alone (flag 1)."""
+        """Set, or add (flag 0), the nodes that the stream's next operation comes after."""
         stream = self._stream(h_stream)
         capture = stream.capture
         if capture is None:
@@ -332,7 +332,7 @@ class StreamCalls(CallRules):
 
     @call
     def cuStreamEndCapture(self, h_stream: CUstream, /) -> tuple[CUresult, CUgraph]:
-        """End a capture in the stream where it began, joined, and get its graph."""
+        """End a capture in the stream where it began, joined, and return its graph."""
         stream = self._stream(h_stream)
         with self._lock:
             capture = stream.capture
@@ -354,7 +354,7 @@ class StreamCalls(CallRules):
         return SUCCESS, self._handle_of_graph(capture.graph)
 
     def _refuse_end(self, capture: StreamCapture, joined: bool) -> None:
-        """Refuse the graph of a capture that did not end as it must."""
+        """Reject the graph of a capture that did not end correctly."""
         self._refuse_if_invalid(capture)
         relaxed = capture.mode == CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
         if not relaxed and capture.thread != threading.get_ident():
@@ -371,10 +371,10 @@ class StreamCalls(CallRules):
 
     @call
     def cuStreamIsCapturing(self, h_stream: CUstream, /) -> tuple[CUresult, CUstreamCaptureStatus]:
-        """Whether the stream takes part in a capture, and whether that is still valid.
+        """Return whether the stream takes part in a capture, and whether that is still valid.
 
-        Of the legacy stream beside a capture of a blocking one it is an error, and the capture goes
-        on (CUDA Driver API, cuStreamIsCapturing).
+        For the legacy stream, during a capture of a blocking one, it is an error, and the capture
+        continues (CUDA Driver API, cuStreamIsCapturing).
         """
         stream = self._stream(h_stream)
         if self._captures:
@@ -390,7 +390,7 @@ class StreamCalls(CallRules):
     def cuStreamGetAttribute(
         self, h_stream: CUstream, attr: int, /
     ) -> tuple[CUresult, AttributeValue]:
-        """The value that was set, or the initial one."""
+        """Return the value that was set, or the initial one."""
         stream = self._stream(h_stream)
         value = AttributeValue()
         told = self._attribute(stream, int(attr))
@@ -401,7 +401,7 @@ class StreamCalls(CallRules):
     def cuStreamSetAttribute(
         self, h_stream: CUstream, attr: int, value: AttributeValue | None, /
     ) -> tuple[CUresult]:
-        """Keep a value; a priority is brought into the range that there is."""
+        """Store a value; a priority is clamped to the range."""
         stream = self._stream(h_stream)
         if value is None or int(attr) not in _KNOWN:
             raise invalid_value(f"stream attribute {int(attr)} is none, or its value is null")
@@ -411,7 +411,7 @@ class StreamCalls(CallRules):
 
     @call
     def cuStreamCopyAttributes(self, dst: CUstream, src: CUstream, /) -> tuple[CUresult]:
-        """Let a stream have the attributes of another one of its context."""
+        """Copy the attributes of another stream of the context."""
         target, source = self._stream(dst), self._stream(src)
         if target.context is not source.context:
             raise invalid_value("the streams are of different contexts")
@@ -440,7 +440,7 @@ class StreamCalls(CallRules):
     def cuThreadExchangeStreamCaptureMode(
         self, mode: CUstreamCaptureMode, /
     ) -> tuple[CUresult, CUstreamCaptureMode]:
-        """Say which captures keep this thread from unsafe calls; gives what was said before."""
+        """Set which captures forbid unsafe calls in this thread; return the former value."""
         try:
             new = CUstreamCaptureMode(int(mode))
         except ValueError:
@@ -450,7 +450,7 @@ class StreamCalls(CallRules):
 
 
 def new_stream(driver: CallRules, context: Context, flags: int, priority: int) -> CUstream:
-    """A stream of a context; a priority outside the range is clamped to it."""
+    """Create a stream of a context; a priority outside the range is clamped."""
     clamped = min(max(priority, _GREATEST_PRIORITY), 0)
     stream = Stream(next(driver._handles), context, flags, clamped)
     driver._streams[stream.handle] = stream

@@ -49,7 +49,7 @@ _RESERVED: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
 _RESERVED_HIGH: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)
 _USED: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
 _USED_HIGH: Final = int(CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_HIGH)
-# What a pool was made with, which the bindings of CUDA 12 have no names for.
+# Creation parameters of a pool, for which the bindings of CUDA 12 have no names.
 _TYPE, _HANDLE_TYPES, _LOCATION, _LOCATION_TYPE, _MOST, _DECOMPRESSES = range(9, 15)
 _PINNED: Final = int(CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED)
 _MANAGED: Final = 2  # CU_MEM_ALLOCATION_TYPE_MANAGED
@@ -57,7 +57,7 @@ _NO_HANDLES: Final = int(CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_NONE)
 _NO_ACCESS: Final = int(CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE)
 _READ_AND_WRITE: Final = int(CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 _ANYWHERE: Final = 0  # CU_MEM_LOCATION_TYPE_NONE
-_THE_HOST: Final = -1  # among the ordinals of who may access a pool
+_THE_HOST: Final = -1  # among the ordinals that may access a pool
 
 
 class StreamOrderedMemoryCalls(CallRules):
@@ -65,9 +65,9 @@ class StreamOrderedMemoryCalls(CallRules):
 
     @call
     def cuMemAllocAsync(self, bytesize: int, h_stream: CUstream, /) -> tuple[CUresult, CUdeviceptr]:
-        """Memory of the pool in use on the stream's device; no bytes give null (measured).
+        """Allocate from the stream's device's current pool; 0 bytes give null (measured).
 
-        In a capture it becomes a node, and the memory is the graph's.
+        In a capture it becomes a node, and the graph owns the memory.
         """
         stream = self._stream(h_stream)
         device = stream.context.device
@@ -77,7 +77,7 @@ class StreamOrderedMemoryCalls(CallRules):
     def cuMemAllocFromPoolAsync(
         self, bytesize: int, pool: CUmemoryPool, h_stream: CUstream, /
     ) -> tuple[CUresult, CUdeviceptr]:
-        """The same of a pool."""
+        """Same for a pool."""
         stream = self._stream(h_stream)
         device, found = self._pool(pool)
         if found.is_foreign:
@@ -121,9 +121,9 @@ class StreamOrderedMemoryCalls(CallRules):
 
     @call
     def cuMemFreeAsync(self, dptr: CUdeviceptr, h_stream: CUstream, /) -> tuple[CUresult]:
-        """Free memory; in a capture, only what the same capture allocated.
+        """Free memory; in a capture, only memory that the same capture allocated.
 
-        The stream is any of the device; driver 580 takes another device's too, and then nothing
+        The stream is any of the device. Driver 580 also accepts another device's, and then nothing
         orders the free after the memory's uses.
         """
         stream = self._stream(h_stream)
@@ -170,10 +170,10 @@ class StreamOrderedMemoryCalls(CallRules):
     def cuMemPoolCreate(
         self, pool_props: PoolProperties | None, /
     ) -> tuple[CUresult, CUmemoryPool]:
-        """A pool, which takes `maxSize` bytes at most if that is not 0.
+        """Create a pool, limited to `maxSize` bytes if that is not 0.
 
-        It is of a device's memory, of page-locked memory of the host, or of managed memory, whose
-        place is where it would rather be.
+        It has a device's memory, page-locked memory of the host, or managed memory, whose location
+        is the preferred one.
         """
         if pool_props is None:
             raise invalid_value("the properties of the pool are null")
@@ -211,7 +211,7 @@ class StreamOrderedMemoryCalls(CallRules):
 
     @call
     def cuMemPoolDestroy(self, pool: CUmemoryPool, /) -> tuple[CUresult]:
-        """Destroy a pool; what it gave stays until it is freed. Those of the beginning stay."""
+        """Destroy a pool; its memory stays until it is freed. Default pools stay."""
         device, found = self._pool(pool)
         self._refuse_unsafe()
         if device is None:
@@ -232,10 +232,10 @@ class StreamOrderedMemoryCalls(CallRules):
     def cuMemPoolGetAccess(
         self, mem_pool: CUmemoryPool, location: Location | None, /
     ) -> tuple[CUresult, CUmemAccess_flags]:
-        """The access that a device has to a pool, or the host to one of its memory.
+        """Return the access that a device has to a pool, or the host to one of its memory.
 
-        To a pool of managed memory that is what cuMemPoolSetAccess said, though everybody reaches
-        its memory: measured with driver 580.
+        For a pool of managed memory that is the value of cuMemPoolSetAccess, though every device
+        can access its memory: measured with driver 580.
         """
         owner, pool = self._pool(mem_pool)
         if location is None:
@@ -251,7 +251,7 @@ class StreamOrderedMemoryCalls(CallRules):
 
     @call
     def cuMemPoolTrimTo(self, pool: CUmemoryPool, min_bytes_to_keep: int, /) -> tuple[CUresult]:
-        """Give unused memory back, down to `min_bytes_to_keep`."""
+        """Release unused memory, down to `min_bytes_to_keep`."""
         device, account = self._pool(pool)
         self._refuse_unsafe()
         with self._lock_of_pool(device):
@@ -262,7 +262,7 @@ class StreamOrderedMemoryCalls(CallRules):
     def cuMemPoolSetAttribute(
         self, pool: CUmemoryPool, attr: CUmemPool_attribute, value: cuuint64_t, /
     ) -> tuple[CUresult]:
-        """The threshold, a reuse policy, or 0 to reset a high-water mark."""
+        """Set the threshold, a reuse policy, or 0 to reset a high-water mark."""
         device, account = self._pool(pool)
         number, new = int(attr), int(value)
         with self._lock_of_pool(device):
@@ -282,7 +282,7 @@ class StreamOrderedMemoryCalls(CallRules):
     def cuMemPoolGetAttribute(
         self, pool: CUmemoryPool, attr: CUmemPool_attribute | int, /
     ) -> tuple[CUresult, cuuint64_t]:
-        """A policy, an account, or what the pool was made with."""
+        """Return a policy, a byte count, or a creation parameter of the pool."""
         device, account = self._pool(pool)
         place = self._place_of_pool(device, account)
         values = {
@@ -308,9 +308,9 @@ class StreamOrderedMemoryCalls(CallRules):
     def cuMemPoolSetAccess(
         self, pool: CUmemoryPool, map: Sequence[CUmemAccessDesc], count: int, /
     ) -> tuple[CUresult]:
-        """Let other devices access the pool's memory, or not; its own device always does.
+        """Set the access of other devices to the pool's memory; its own device always has it.
 
-        The codes were measured with driver 580 on two H200s, but for devices that are no peers.
+        The codes were measured with driver 580 on two H200s, except for devices that are no peers.
         """
         owner, opened = self._pool(pool)
         self._refuse_unsafe()
@@ -328,7 +328,7 @@ class StreamOrderedMemoryCalls(CallRules):
     def _access(
         self, owner: DeviceState | None, pool: Pool, asked: CUmemAccessDesc
     ) -> tuple[int, bool]:
-        """The ordinal of who shall have access, and whether."""
+        """Return the ordinal that the access is for, and whether it is granted."""
         flags, kind = int(asked.flags), int(asked.location.type)
         if flags not in (_NO_ACCESS, _READ_AND_WRITE):
             raise not_supported(f"access to a pool is none or to read and write, not {flags}")
@@ -351,16 +351,16 @@ class StreamOrderedMemoryCalls(CallRules):
         return device.ordinal, bool(flags)
 
     def _lock_of_pool(self, device: DeviceState | None) -> AbstractContextManager[object]:
-        """The lock that guards the account of a device's pool, or of one of the host."""
+        """Return the lock for the byte counts of a device's pool, or of one of the host."""
         return self._lock if device is None else device.lock
 
     def _place_of_pools(self, location: Location | None, typename: int) -> PoolPlace:
-        """The place that a location and a type of allocation mean.
+        """Return the place for a location and a type of allocation.
 
         The codes were measured with driver 580.
 
         Raises:
-            CallError: there are no pools of that.
+            CallError: there are no such pools.
         """
         if location is None:
             raise invalid_value("the location of the pool is null")
@@ -379,7 +379,7 @@ class StreamOrderedMemoryCalls(CallRules):
         raise invalid_value(f"there are no pools of memory at locations of type {kind}")
 
     def _place_of_chosen_pools(self, location: Location | None, typename: int) -> PoolPlace:
-        """The same, of a place that has a pool in use: that of a thread is not one."""
+        """Same, for a place that has a pool in use: that of a thread is not one."""
         if location is not None and int(location.type) == HOST_NUMA_CURRENT:
             raise not_supported("the NUMA node of a thread has no pool in use: name the node")
         return self._place_of_pools(location, typename)
@@ -397,17 +397,17 @@ class StreamOrderedMemoryCalls(CallRules):
 
     @call
     def cuDeviceGetDefaultMemPool(self, dev: CUdevice, /) -> tuple[CUresult, CUmemoryPool]:
-        """The pool that a device has from the beginning."""
+        """Return the default pool of a device."""
         return SUCCESS, CUmemoryPool(self._device(dev).pool.handle)
 
     @call
     def cuDeviceGetMemPool(self, dev: CUdevice, /) -> tuple[CUresult, CUmemoryPool]:
-        """The pool that cuMemAllocAsync takes from."""
+        """Return the pool that cuMemAllocAsync allocates from."""
         return SUCCESS, CUmemoryPool(self._device(dev).pool_in_use.handle)
 
     @call
     def cuDeviceSetMemPool(self, dev: CUdevice, pool: CUmemoryPool, /) -> tuple[CUresult]:
-        """Let cuMemAllocAsync take from another pool of the device."""
+        """Let cuMemAllocAsync allocate from another pool of the device."""
         self._use_pool(PoolPlace(DEVICE, self._device(dev).ordinal), pool)
         return OK
 
@@ -415,7 +415,7 @@ class StreamOrderedMemoryCalls(CallRules):
     def cuMemGetDefaultMemPool(
         self, location: Location | None, typename: int, /
     ) -> tuple[CUresult, CUmemoryPool]:
-        """The pool that a place has from the beginning for a kind of memory."""
+        """Return the default pool of a place for a kind of memory."""
         place = self._place_of_chosen_pools(location, typename)
         if self._is_of_device(place):
             return SUCCESS, CUmemoryPool(self._device_at(place.number).pool.handle)
@@ -426,7 +426,7 @@ class StreamOrderedMemoryCalls(CallRules):
     def cuMemGetMemPool(
         self, location: Location | None, typename: int, /
     ) -> tuple[CUresult, CUmemoryPool]:
-        """The pool in use for a place and a kind of memory."""
+        """Return the pool in use for a place and a kind of memory."""
         place = self._place_of_chosen_pools(location, typename)
         return SUCCESS, CUmemoryPool(self._pool_in_use(place).handle)
 
@@ -434,7 +434,7 @@ class StreamOrderedMemoryCalls(CallRules):
     def cuMemSetMemPool(
         self, location: Location | None, typename: int, pool: CUmemoryPool, /
     ) -> tuple[CUresult]:
-        """Choose a pool for the place and the kind of memory that it was made for."""
+        """Choose a pool for its place and kind of memory."""
         self._use_pool(self._place_of_chosen_pools(location, typename), pool)
         return OK
 
@@ -457,7 +457,7 @@ class StreamOrderedMemoryCalls(CallRules):
             self._host_pools.use(place, pool)
 
     def _allocate_of_host(self, pool: Pool, stream: Stream, nbytes: int) -> CUdeviceptr:
-        """An address at once; no bytes give null, as of a device's pool."""
+        """Allocate at once; 0 bytes give null, as for a device's pool."""
         if stream.capture is not None:
             raise CallError(
                 CUresult.CUDA_ERROR_NOT_SUPPORTED,
@@ -535,7 +535,7 @@ def free_device_memory(driver: CallRules, address: int, stream: Stream | None = 
 
 
 def _free_in_order(freed: FreedMemory, device: DeviceState, address: int, stream: Stream) -> None:
-    """Free memory when the stream gets there."""
+    """Free memory when the stream executes the free."""
     with device.lock:
         piece = _freeable(device, address)
         if piece.graph is not None:
@@ -549,7 +549,7 @@ def _free_in_order(freed: FreedMemory, device: DeviceState, address: int, stream
 
 
 def _freeable(device: DeviceState, address: int) -> Piece:
-    """The allocation to free; the lock is held.
+    """Return the allocation to free; the lock is held.
 
     Raises:
         CallError: CUDA_ERROR_INVALID_VALUE, if none begins there.
@@ -569,9 +569,9 @@ def _is_managed(pool: Pool) -> bool:
 
 
 def free_of_host_pool(driver: CallRules, address: int, stream: Stream | None = None) -> None:
-    """Free memory, in the order of a stream if one is given; without one nothing is waited for.
+    """Free memory, in the order of a stream if one is given, else without a wait.
 
-    So it is with memory of a device's pool: measured.
+    The same holds for memory of a device's pool: measured.
     """
     driver._refuse_unsafe()
     with driver._lock:

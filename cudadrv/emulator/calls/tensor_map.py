@@ -2,9 +2,7 @@
 
 CUDA Driver API: "Tensor Map Object Management", "Driver Entry Point Access".
 
-Tensor maps: what the driver refuses of them, and what one holds here.
-
-CUDA Driver API, "Tensor Map Object Management". The 128 bytes are the emulator's own
+Checks of tensor maps, and their contents here. The 128 bytes are the emulator's own
 (`ptx.emulate.model.tensor_map`), as a GPU's are not documented.
 """
 
@@ -40,15 +38,15 @@ if TYPE_CHECKING:
 _SINCE: Final = (9, 0)
 _WIDE_SINCE: Final = (10, 0)
 _ATOMS_SINCE: Final = (10, 0)
-# By CUtensorMapDataType, the number that PTX has for it. Its order differs behind FLOAT32.
+# PTX's number by CUtensorMapDataType. Its order differs after FLOAT32.
 _ELEMENTS: Final = dict(enumerate((0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 11, 12)))
 _TYPES: Final = 16
 _FLOATS: Final = range(6, 13)
 _SPANS: Final = {**SWIZZLE_SPANS, 4: 128, 5: 128, 6: 128}
-# By CUtensorMapSwizzle, the numbers that PTX has for it: mode and atomicity.
+# PTX's numbers by CUtensorMapSwizzle: mode and atomicity.
 _SWIZZLES: Final = {0: (0, 0), 1: (1, 0), 2: (2, 0), 3: (3, 0), 4: (3, 1), 6: (3, 3)}
 LARGER_ATOMS: Final = (4, 5, 6)
-"""By CUtensorMapSwizzle, the swizzles that devices of compute capability 10.0 have."""
+"""The swizzles of devices of compute capability 10.0, by CUtensorMapSwizzle."""
 _MOST_EXTENT: Final = 1 << 31
 _MOST_STRIDE: Final = 1 << 40
 _MOST_BOX: Final = 256
@@ -56,12 +54,12 @@ _MOST_STEP: Final = 8
 _MOST_PIXELS: Final = 1024
 _CORNERS: Final = {3: (-32768, 32767), 4: (-128, 127), 5: (-16, 15)}
 Numbers: TypeAlias = Sequence[Any] | None
-"""Whole numbers, as Python's or as the bindings have them."""
+"""Integers of Python's or the bindings' types."""
 assert set(_ELEMENTS.values()) == set(ELEMENT_TYPES)
 
 
 class Modes(NamedTuple):
-    """How a tensor is copied, as the driver numbers it."""
+    """How a tensor is copied, in the driver's numbers."""
 
     interleave: int
     swizzle: int
@@ -70,7 +68,7 @@ class Modes(NamedTuple):
 
     @classmethod
     def of(cls, *given: int) -> Modes:
-        """Of numbers, as Python's or as the bindings have them."""
+        """Convert integers of Python's or the bindings' types."""
         return cls(*map(int, given))
 
 
@@ -86,7 +84,7 @@ class TensorExtents(NamedTuple):
 
     @classmethod
     def of(cls, element: int, rank: int, address: int, *sequences: Numbers) -> TensorExtents:
-        """Of numbers, as Python's or as the bindings have them."""
+        """Convert integers of Python's or the bindings' types."""
         return cls(int(element), int(rank), int(address), *sequences)
 
 
@@ -99,7 +97,7 @@ class TensorMapCalls(CallRules):
         global_strides: Numbers, box_dim: Numbers, element_strides: Numbers, interleave: int,
         swizzle: int, l2_promotion: int, oob_fill: int, /,
     ) -> tuple[CUresult, CUtensorMap]:  # fmt: skip
-        """The map of a tensor that is copied by tiles."""
+        """Make the map of a tensor that is copied by tiles."""
         modes = self._modes(interleave, swizzle, l2_promotion, oob_fill)
         tensor = TensorExtents.of(
             tensor_data_type, tensor_rank, global_address, global_dim, global_strides,
@@ -114,7 +112,7 @@ class TensorMapCalls(CallRules):
         channels_per_pixel: int, pixels_per_column: int, element_strides: Numbers, interleave: int,
         swizzle: int, l2_promotion: int, oob_fill: int, /,
     ) -> tuple[CUresult, CUtensorMap]:  # fmt: skip
-        """The map of images that are copied by the pixels under a filter."""
+        """Make the map of images that are copied by the pixels under a filter."""
         modes = self._modes(interleave, swizzle, l2_promotion, oob_fill)
         tensor = TensorExtents.of(
             tensor_data_type, tensor_rank, global_address, global_dim, global_strides,
@@ -134,7 +132,7 @@ class TensorMapCalls(CallRules):
         element_strides: Numbers, interleave: int, mode: int, swizzle: int, l2_promotion: int,
         oob_fill: int, /,
     ) -> tuple[CUresult, CUtensorMap]:  # fmt: skip
-        """Refused: devices of compute capability 10.0 have it, and the emulator does not copy so.
+        """Reject the call: this copy of compute capability 10.0 is not emulated.
 
         Raises:
             CallError: always.
@@ -156,7 +154,7 @@ class TensorMapCalls(CallRules):
     def cuTensorMapReplaceAddress(
         self, tensor_map: CUtensorMap | None, global_address: int, /
     ) -> tuple[CUresult]:
-        """Let a map be of a tensor elsewhere, of the same layout."""
+        """Set another address in a map, with the same layout."""
         if tensor_map is None:
             raise invalid_value("the tensor map is null")
         address = tensor_map.getPtr()
@@ -172,7 +170,7 @@ class TensorMapCalls(CallRules):
     def cuGetProcAddress(
         self, symbol: bytes, cuda_version: int, flags: int, /
     ) -> tuple[CUresult, int, CUdriverProcAddressQueryResult]:
-        """The C functions that cuda.bindings cannot call, as its objects are not aligned."""
+        """Return a C function's address; cuda.bindings cannot call it, for lack of alignment."""
         found = self._tensor_map_functions.address(bytes(symbol).decode(errors="replace"))
         if not found:
             raise CallError(
@@ -187,7 +185,7 @@ class TensorMapCalls(CallRules):
         return TensorMapFunctions(self)
 
     def _modes(self, interleave: int, swizzle: int, promotion: int, fill: int) -> Modes:
-        """How a tensor is copied, if the device copies so."""
+        """Return how a tensor is copied, if the device supports it."""
         modes = Modes.of(interleave, swizzle, promotion, fill)
         self._refuse_older_than(_ATOMS_SINCE if modes.swizzle in LARGER_ATOMS else _SINCE)
         return modes
@@ -212,10 +210,10 @@ def _encoded(layout: TensorLayout) -> CUtensorMap:
 
 
 def tiled(tensor: TensorExtents, box: Numbers, modes: Modes) -> TensorLayout:
-    """The tensor map of `cuTensorMapEncodeTiled`.
+    """Return the tensor map of `cuTensorMapEncodeTiled`.
 
     Raises:
-        CallError: CUDA_ERROR_INVALID_VALUE, or CUDA_ERROR_NOT_SUPPORTED of what is not emulated.
+        CallError: CUDA_ERROR_INVALID_VALUE, or CUDA_ERROR_NOT_SUPPORTED if it is not emulated.
     """
     least = 3 if modes.interleave else 1
     layout = _layout(tensor, modes, least)
@@ -231,7 +229,7 @@ def im2col(
     tensor: TensorExtents, lower: Numbers, upper: Numbers, channels: int,
     pixels: int, modes: Modes,
 ) -> TensorLayout:  # fmt: skip
-    """The tensor map of `cuTensorMapEncodeIm2col`.
+    """Return the tensor map of `cuTensorMapEncodeIm2col`.
 
     Raises:
         CallError: likewise.
@@ -257,7 +255,7 @@ def refuse_im2col_wide(
     mode: int,
     modes: Modes,
 ) -> NoReturn:
-    """Refuse what `cuTensorMapEncodeIm2colWide` would make.
+    """Reject a call of `cuTensorMapEncodeIm2colWide`.
 
     Raises:
         CallError: CUDA_ERROR_INVALID_VALUE, else CUDA_ERROR_NOT_SUPPORTED.
@@ -279,7 +277,7 @@ def _check_pixels(
     layout: TensorLayout, corners: Sequence[tuple[int, ...]], allowed: tuple[int, int],
     channels: int, pixels: int, modes: Modes,
 ) -> None:  # fmt: skip
-    """Refuse corners and sizes; the corners are of some dimensions from the innermost pixel on."""
+    """Check corners and sizes; the corners are of some dimensions from the innermost pixel on."""
     least, most = allowed
     if not all(least <= each <= most for corner in corners for each in corner):
         raise invalid_value(f"the pixel box {corners}: each offset is {least} to {most}")
@@ -295,7 +293,7 @@ def _check_pixels(
 
 
 def check_address(address: int, interleave: int) -> None:
-    """Refuse an address that is not aligned.
+    """Reject an address that is not aligned.
 
     Raises:
         CallError: CUDA_ERROR_INVALID_VALUE.
@@ -306,7 +304,7 @@ def check_address(address: int, interleave: int) -> None:
 
 
 def _layout(tensor: TensorExtents, modes: Modes, least: int) -> TensorLayout:
-    """The tensor without what is copied of it."""
+    """Return the tensor without the copied parts."""
     element, rank, address, *sequences = tensor
     if not 0 <= element < _TYPES or modes.swizzle not in _SPANS:
         raise invalid_value(f"tensorDataType {element} or swizzle {modes.swizzle} is none")
@@ -337,9 +335,9 @@ def _layout(tensor: TensorExtents, modes: Modes, least: int) -> TensorLayout:
 
 
 def _check_row(layout: TensorLayout, count: int, modes: Modes) -> None:
-    """Refuse rows in shared memory that do not fit.
+    """Reject rows that do not fit shared memory.
 
-    CUDA has no rule for interleaved ones; the driver asks for multiples of 16 bytes all the same.
+    CUDA documents no rule for interleaved ones; the driver requires multiples of 16 bytes anyway.
     """
     row, span = count * layout.type.nbytes, _SPANS[modes.swizzle]
     if row % 16:
@@ -379,7 +377,7 @@ def encode_tiled(
     api: TensorMapCalls, result: int, element: int, rank: int, address: int, extents: int,
     strides: int, box: int, steps: int, *modes: int,
 ) -> int:  # fmt: skip
-    """`cuTensorMapEncodeTiled`."""
+    """Call `cuTensorMapEncodeTiled`."""
     count = min(rank, MOST_DIMENSIONS)
     code, found = api.cuTensorMapEncodeTiled(
         element, rank, address, _sizes(extents, count), _sizes(strides, count - 1),
@@ -392,7 +390,7 @@ def encode_im2col(
     api: TensorMapCalls, result: int, element: int, rank: int, address: int, extents: int,
     strides: int, lower: int, upper: int, channels: int, pixels: int, steps: int, *modes: int,
 ) -> int:  # fmt: skip
-    """`cuTensorMapEncodeIm2col`."""
+    """Call `cuTensorMapEncodeIm2col`."""
     count = min(rank, MOST_DIMENSIONS)
     code, found = api.cuTensorMapEncodeIm2col(
         element, rank, address, _sizes(extents, count), _sizes(strides, count - 1),
@@ -403,7 +401,7 @@ def encode_im2col(
 
 
 def replace_address(api: TensorMapCalls, tensor_map: int, address: int) -> int:
-    """`cuTensorMapReplaceAddress`."""
+    """Call `cuTensorMapReplaceAddress`."""
     if not tensor_map:
         return _INVALID_VALUE
     (code,) = api.cuTensorMapReplaceAddress(CUtensorMap(_ptr=tensor_map), address)
@@ -414,7 +412,7 @@ def encode_im2col_wide(
     api: TensorMapCalls, result: int, element: int, rank: int, address: int, extents: int,
     strides: int, lower: int, upper: int, channels: int, pixels: int, steps: int, *modes: int,
 ) -> int:  # fmt: skip
-    """`cuTensorMapEncodeIm2colWide`."""
+    """Call `cuTensorMapEncodeIm2colWide`."""
     count = min(rank, MOST_DIMENSIONS)
     code, found = api.cuTensorMapEncodeIm2colWide(
         element, rank, address, _sizes(extents, count), _sizes(strides, count - 1), lower, upper,
@@ -451,7 +449,7 @@ class TensorMapFunctions:
         return ctypes.cast(made, ctypes.c_void_p).value or 0
 
     def _answering(self, function: Callable[..., int]) -> Callable[..., int]:
-        # Not the emulator itself, which would keep itself alive.
+        # Weakly: a reference to the emulator itself would keep it alive.
         api_of = self._api
 
         def answer(*given: int) -> int:
@@ -459,7 +457,7 @@ class TensorMapFunctions:
             try:
                 return _GONE if api is None else function(api, *given)
             except Exception:
-                return _UNKNOWN  # an exception cannot leave a function of C
+                return _UNKNOWN  # an exception cannot leave a C function
 
         return answer
 

@@ -1,10 +1,10 @@
 """Texture and surface objects.
 
 CUDA Driver API: "Texture Object Management", "Surface Object Management". An object belongs to the
-context that is current when it is made. Driver 580 says nothing when another object is destroyed
-than a live one of the current context; the emulator refuses it. The driver takes most combinations
-in a descriptor and gives them some meaning (measured with driver 580 on an H100); memory, alignment
-and pitch it checks, and so does this.
+context that is current when it is made. Destroying any other object than an existing one of the
+current context has no effect on driver 580; the emulator rejects it. The driver accepts most
+combinations in a descriptor with some meaning (measured with driver 580 on an H100). It checks
+memory, alignment and pitch, and so does this file.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NORMALIZED: Final = 0x02
 _SRGB: Final = 0x10
 _SEAMLESS: Final = 0x40
 _TEXTURE_FLAGS: Final = 0x7F
-_MOST_LINEAR_BYTES: Final = 1 << 36  # more no texture unit counts
+_MOST_LINEAR_BYTES: Final = 1 << 36  # the limit of a texture unit
 
 
 class TextureCalls(CallRules):
@@ -55,7 +55,7 @@ class TextureCalls(CallRules):
         res_view_desc: CUDA_RESOURCE_VIEW_DESC | None,
         /,
     ) -> tuple[CUresult, CUtexObject]:
-        """A texture of the current context; views of another format are not supported."""
+        """Create a texture of the current context; views of another format are not supported."""
         context = self._current()
         kind, levels = self._resource(res_desc, context)
         texture = read_texture(tex_desc, levels, kind)
@@ -79,9 +79,9 @@ class TextureCalls(CallRules):
     def cuSurfObjectCreate(
         self, res_desc: CUDA_RESOURCE_DESC | None, /
     ) -> tuple[CUresult, CUsurfObject]:
-        """A surface of the current context, over an array that was made for it.
+        """Create a surface of the current context, over an array that was made for it.
 
-        The manual requires CUDA_ARRAY3D_SURFACE_LDST; driver 580 takes any array on an H100.
+        The manual requires CUDA_ARRAY3D_SURFACE_LDST; driver 580 accepts any array on an H100.
         """
         context = self._current()
         if res_desc is None or res_desc.resType != CUresourcetype.CU_RESOURCE_TYPE_ARRAY:
@@ -122,13 +122,13 @@ class TextureCalls(CallRules):
         timeline = self._timeline
         if timeline is None:
             del objects[handle]
-        else:  # what was launched with it still reads it
+        else:  # launched work still reads it
             timeline.submit_after_all(context, partial(objects.__delitem__, handle))
 
     def _resource(
         self, resource: CUDA_RESOURCE_DESC | None, context: Context
     ) -> tuple[CUresourcetype, tuple[TexelImage, ...]]:
-        """The kind of a resource, and its images.
+        """Return the kind of a resource, and its images.
 
         Raises:
             CallError: CUDA_ERROR_INVALID_VALUE, if a texture cannot read it.
@@ -170,7 +170,7 @@ class TextureCalls(CallRules):
 
 
 def linear_image(resource: CUDA_RESOURCE_DESC, device: DeviceState) -> TexelImage:
-    """Texels in a row, in plain memory.
+    """Return texels in a row, in plain memory.
 
     Raises:
         CallError: they are not aligned, not in one allocation, or of no format.
@@ -185,7 +185,7 @@ def linear_image(resource: CUDA_RESOURCE_DESC, device: DeviceState) -> TexelImag
 
 
 def pitched_image(resource: CUDA_RESOURCE_DESC, device: DeviceState) -> TexelImage:
-    """Texels in rows, in plain memory.
+    """Return texels in rows, in plain memory.
 
     Raises:
         CallError: they or the rows are not aligned, too many, not in one allocation, or of no
@@ -224,7 +224,7 @@ def _channels(channels: int) -> int:
 
 
 def _placed(address: int, nbytes: int, device: DeviceState) -> int:
-    """The address, if a texture may lie there; the driver looks at no more than its alignment."""
+    """Return the address, if a texture may lie there; the driver checks only its alignment."""
     if not address:
         raise invalid_value("the texture's memory is null")
     if not device.holds(address):
@@ -244,7 +244,7 @@ def _placed(address: int, nbytes: int, device: DeviceState) -> int:
 def read_texture(
     descriptor: CUDA_TEXTURE_DESC | None, levels: tuple[TexelImage, ...], kind: CUresourcetype
 ) -> TextureObject:
-    """How images are read.
+    """Return the addressing and filtering of images.
 
     Raises:
         CallError: CUDA_ERROR_INVALID_VALUE, if a number or a flag is invalid.

@@ -1,7 +1,7 @@
 """Attributes of pointers, and managed memory: advice, prefetches, attachment to streams.
 
 CUDA Driver API: "Unified Addressing", cuStreamAttachMemAsync. Managed memory is everywhere at once,
-so that a prefetch moves nothing; what is discarded has any content until it is written.
+so a prefetch copies nothing. Discarded memory has undefined content until it is written.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ..streams import LEGACY_HANDLE, Stream
 from .call import call
 from .memory_copy import first_ones
 
-# The attributes that cuPointerGetAttributes gives, for what is no memory of the driver's.
+# The attributes that cuPointerGetAttributes returns for memory unknown to the driver.
 _NULLS: Final[dict[int, object]] = {
     int(getattr(CUpointer_attribute, f"CU_POINTER_ATTRIBUTE_{name}")): null
     for name, null in {
@@ -64,7 +64,7 @@ _PREFER_NOTHING: Final = int(CUmem_advise.CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION
 _ACCESSED: Final = int(CUmem_advise.CU_MEM_ADVISE_SET_ACCESSED_BY)
 _NOT_ACCESSED: Final = int(CUmem_advise.CU_MEM_ADVISE_UNSET_ACCESSED_BY)
 _Range = tuple[HostPiece, int, int]
-"""Managed memory, and a part of it: the first byte and how many."""
+"""A part of managed memory: its allocation, the first byte and the count."""
 _NOWHERE: Final = -2  # CU_DEVICE_INVALID
 _READ_MOSTLY, _PREFERRED, _ACCESSED_BY, _PREFETCHED = 1, 2, 3, 4  # CUmem_range_attribute
 # The bindings of CUDA 12 have no names for some of these.
@@ -73,16 +73,16 @@ _INT_BYTES: Final = 4
 
 
 class UnifiedAddressingCalls(CallRules):
-    """Attributes of pointers; moving managed memory, and advice for it."""
+    """Attributes of pointers; prefetching managed memory, and advice for it."""
 
     @call
     def cuPointerGetAttributes(
         self, num_attributes: int, attributes: Sequence[CUpointer_attribute], ptr: int, /
     ) -> tuple[CUresult, list[object]]:
-        """Attributes of the memory at an address, in the Python types of cuda.bindings.
+        """Return attributes of the memory at an address, in the Python types of cuda.bindings.
 
-        By the manual it does not fail for what is no memory of the driver's: nulls are given then,
-        and for what the memory has no value of.
+        By the manual it does not fail for memory unknown to the driver. Then it returns nulls, and
+        for attributes that the memory does not have.
         """
         if not 0 < num_attributes <= len(attributes):
             raise invalid_value(f"{num_attributes} of {len(attributes)} attributes were asked for")
@@ -111,7 +111,7 @@ class UnifiedAddressingCalls(CallRules):
             return None
         pooled = piece is not None and piece.owner is Owner.POOL
         return {
-            # Of pool memory driver 580 says ordinal 0, wherever it lies.
+            # For pool memory driver 580 returns ordinal 0, wherever it lies.
             **_common_attributes(
                 address, found.address, found.nbytes, 0 if pooled else device.ordinal
             ),
@@ -133,7 +133,7 @@ class UnifiedAddressingCalls(CallRules):
         }
 
     def _owner_of_variable(self, address: int) -> int:
-        """The context of the module whose variable starts at an address."""
+        """Return the context of the module whose variable starts at an address."""
         for module in list(self._modules.values()):
             if module.holds(address):
                 return module.context.handle
@@ -144,7 +144,7 @@ class UnifiedAddressingCalls(CallRules):
         self, dev_ptr: CUdeviceptr, count: int, location: Location, flags: int, h_stream: CUstream,
         /,
     ) -> tuple[CUresult]:  # fmt: skip
-        """Say where managed memory is used next; here it is everywhere at once."""
+        """Set where managed memory is used next; here it is everywhere at once."""
         self._refuse_to_record(self._stream(h_stream))
         found = self._managed(int(dev_ptr), count)
         place = self._place_of(location)
@@ -159,7 +159,7 @@ class UnifiedAddressingCalls(CallRules):
         prefetch_locs: Sequence[Location] | None, prefetch_loc_idxs: Sequence[int],
         num_prefetch_locs: int, flags: int, h_stream: CUstream, /,
     ) -> tuple[CUresult]:  # fmt: skip
-        """The same of several ranges; from `prefetch_loc_idxs[k]` on to `prefetch_locs[k]`."""
+        """Same for several ranges; from `prefetch_loc_idxs[k]` on to `prefetch_locs[k]`."""
         _, ranges = self._batch(dptrs, sizes, count, flags, h_stream)
         places = self._places(prefetch_locs, prefetch_loc_idxs, num_prefetch_locs, count)
         self._tell_of_places(ranges, places)
@@ -170,7 +170,7 @@ class UnifiedAddressingCalls(CallRules):
         self, dptrs: Sequence[CUdeviceptr] | None, sizes: Sequence[int], count: int, flags: int,
         h_stream: CUstream, /,
     ) -> tuple[CUresult]:  # fmt: skip
-        """Let several ranges have any content from here on in a stream, until they are written."""
+        """Let several ranges have undefined content in a stream, until they are written."""
         stream, ranges = self._batch(dptrs, sizes, count, flags, h_stream)
         self._discard(stream, ranges)
         return OK
@@ -181,7 +181,7 @@ class UnifiedAddressingCalls(CallRules):
         prefetch_locs: Sequence[Location] | None, prefetch_loc_idxs: Sequence[int],
         num_prefetch_locs: int, flags: int, h_stream: CUstream, /,
     ) -> tuple[CUresult]:  # fmt: skip
-        """Both."""
+        """Discard and prefetch."""
         stream, ranges = self._batch(dptrs, sizes, count, flags, h_stream)
         places = self._places(prefetch_locs, prefetch_loc_idxs, num_prefetch_locs, count)
         self._discard(stream, ranges)
@@ -192,7 +192,7 @@ class UnifiedAddressingCalls(CallRules):
     def cuMemAdvise(
         self, dev_ptr: CUdeviceptr, count: int, advice: CUmem_advise | int, location: Location, /
     ) -> tuple[CUresult]:
-        """Say how managed memory is used; here that changes nothing but what is told of it."""
+        """Set how managed memory is used; here that changes only the reported advice."""
         self._current()
         found, number = self._managed(int(dev_ptr), count), int(advice)
         change = self._advice(number, location)
@@ -206,7 +206,7 @@ class UnifiedAddressingCalls(CallRules):
             return lambda told: replace(told, preferred=None)
         place = self._place_of(location)
         if number == _PREFER:
-            # On a host of one NUMA node that is the host: measured with driver 580.
+            # On a host with one NUMA node that is the host: measured with driver 580.
             preferred = place if place.kind == DEVICE else MemoryLocation(HOST, 0)
             return lambda told: replace(told, preferred=preferred)
         if number not in (_ACCESSED, _NOT_ACCESSED):
@@ -222,7 +222,7 @@ class UnifiedAddressingCalls(CallRules):
     def cuStreamAttachMemAsync(
         self, h_stream: CUstream, dptr: CUdeviceptr, length: int, flags: int, /
     ) -> tuple[CUresult]:
-        """Say which stream uses managed memory; here every stream may at all times."""
+        """Set the stream that uses managed memory; here every stream may at all times."""
         self._stream(h_stream)
         piece, _, _ = self._managed(int(dptr), length or 1)
         if flags not in _ATTACH_TO or length not in (0, piece.nbytes):
@@ -260,7 +260,7 @@ class UnifiedAddressingCalls(CallRules):
     def _places(
         self, given: Sequence[Location] | None, starts: Sequence[int], number: int, count: int
     ) -> list[MemoryLocation]:
-        """A place for each range of a batch."""
+        """Return a location for each range of a batch."""
         starts = first_ones("prefetchLocIdxs", starts, given or (), number, count)
         found: list[MemoryLocation] = []
         for (start, end), each in zip(pairwise((*starts, count)), given or (), strict=False):
@@ -290,7 +290,7 @@ class UnifiedAddressingCalls(CallRules):
             self._accesses.moved((), [(piece.address + offset, nbytes)])
 
     def _managed(self, address: int, count: int) -> _Range:
-        """The managed memory that some bytes are of."""
+        """Return the managed memory that contains some bytes."""
         piece = self._host.find(address)
         if piece is None or not piece.managed or count <= 0:
             raise invalid_value(f"{count} bytes at {address:#x} are no managed memory")
@@ -318,7 +318,7 @@ class UnifiedAddressingCalls(CallRules):
     def cuMemRangeGetAttribute(
         self, data_size: int, attribute: int, dev_ptr: CUdeviceptr, count: int, /
     ) -> tuple[CUresult, int | list[int]]:
-        """The advice for a range, as far as all of the range has it."""
+        """Return the advice for a range, as far as all of the range has it."""
         return SUCCESS, self._attribute_of_range(data_size, int(attribute), dev_ptr, count)
 
     @call
@@ -326,7 +326,7 @@ class UnifiedAddressingCalls(CallRules):
         self, data_sizes: Sequence[int], attributes: Sequence[int] | None, num_attributes: int,
         dev_ptr: CUdeviceptr, count: int, /,
     ) -> tuple[CUresult, list[int | list[int]]]:  # fmt: skip
-        """Several attributes of a range."""
+        """Return several attributes of a range."""
         if not attributes or not 0 < num_attributes <= min(len(attributes), len(data_sizes)):
             raise invalid_value(f"{num_attributes} attributes of a range were asked for")
         given = zip(data_sizes[:num_attributes], attributes, strict=False)

@@ -1,7 +1,7 @@
 """Reserved ranges of addresses, and memory that is mapped into them.
 
-CUDA Driver API: "Virtual Memory Management". On the emulator a range is of one device, that of the
-current context; memory is mapped there, once, and for that device alone.
+CUDA Driver API: "Virtual Memory Management". On the emulator a range belongs to one device, that of
+the current context. Memory can be mapped there once, and for that device alone.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class VirtualMemoryCalls(CallRules):
     def cuMemGetAllocationGranularity(
         self, prop: CUmemAllocationProp | None, option: CUmemAllocationGranularity_flags, /
     ) -> tuple[CUresult, int]:
-        """The granularity of sizes and addresses."""
+        """Return the granularity of sizes and addresses."""
         self._device_of_properties(prop)
         return SUCCESS, _GRANULARITY
 
@@ -52,7 +52,7 @@ class VirtualMemoryCalls(CallRules):
     def cuMemAddressReserve(
         self, size: int, alignment: int, addr: int, flags: int, /
     ) -> tuple[CUresult, CUdeviceptr]:
-        """A range of addresses; where it shall be is not heeded."""
+        """Reserve a range of addresses; a requested address is ignored."""
         if size <= 0 or size % _GRANULARITY or flags or alignment & (alignment - 1):
             raise invalid_value(f"a range of {size} bytes aligned to {alignment}, flags {flags:#x}")
         device = self._current().device
@@ -69,7 +69,7 @@ class VirtualMemoryCalls(CallRules):
 
     @call
     def cuMemAddressFree(self, ptr: CUdeviceptr, size: int, /) -> tuple[CUresult]:
-        """Give a range back, in which nothing is mapped any more."""
+        """Free a range without mappings."""
         device, found = self._reservation(int(ptr), size)
         if found.address != int(ptr) or found.nbytes != size or found.pieces:
             raise invalid_value(f"{size} bytes at {int(ptr):#x} are no range that is unmapped")
@@ -82,7 +82,7 @@ class VirtualMemoryCalls(CallRules):
     def cuMemCreate(
         self, size: int, prop: CUmemAllocationProp | None, flags: int, /
     ) -> tuple[CUresult, CUmemGenericAllocationHandle]:
-        """Memory without an address."""
+        """Allocate memory without an address."""
         device = self._device_of_properties(prop)
         if size <= 0 or size % _GRANULARITY or flags:
             raise invalid_value(f"memory of {size} bytes, no multiple of {_GRANULARITY}")
@@ -108,7 +108,7 @@ class VirtualMemoryCalls(CallRules):
         flags: int,
         /,
     ) -> tuple[CUresult, int]:
-        """A descriptor of the memory's file, which is the caller's."""
+        """Return a descriptor of the memory's file, which the caller owns."""
         _, found = self._physical(handle)
         if flags or int(handle_type) != DESCRIPTORS or found.file is None:
             raise invalid_value("the memory was not made to be shared by file descriptors")
@@ -118,7 +118,7 @@ class VirtualMemoryCalls(CallRules):
     def cuMemImportFromShareableHandle(
         self, os_handle: int, sh_handle_type: CUmemAllocationHandleType, /
     ) -> tuple[CUresult, CUmemGenericAllocationHandle]:
-        """Memory of another process, by a descriptor, which stays the caller's."""
+        """Open memory of another process by a descriptor, which the caller still owns."""
         file = None
         if int(sh_handle_type) == DESCRIPTORS:
             file = SharedFile.of_descriptor(os_handle, "mapped")
@@ -132,7 +132,7 @@ class VirtualMemoryCalls(CallRules):
 
     @call
     def cuMemRelease(self, handle: CUmemGenericAllocationHandle, /) -> tuple[CUresult]:
-        """Give a handle back; the memory stays as long as it is mapped."""
+        """Release a handle; the memory stays as long as it is mapped."""
         device, found = self._physical(handle)
         with device.lock:
             found.references -= 1
@@ -144,7 +144,7 @@ class VirtualMemoryCalls(CallRules):
     def cuMemRetainAllocationHandle(
         self, addr: CUdeviceptr, /
     ) -> tuple[CUresult, CUmemGenericAllocationHandle]:
-        """The handle of what is mapped at an address, to be given back once more."""
+        """Return the handle of the memory mapped at an address, with one more reference."""
         for device in self._devices:
             with device.lock:
                 for handle, found in device.physical.items():
@@ -164,7 +164,7 @@ class VirtualMemoryCalls(CallRules):
         flags: int,
         /,
     ) -> tuple[CUresult]:
-        """Map memory into a reserved range; it can be accessed once cuMemSetAccess says so."""
+        """Map memory into a reserved range; cuMemSetAccess then permits accesses."""
         device, memory = self._physical(handle)
         owner, found = self._reservation(int(ptr), size)
         if offset or flags or size != memory.nbytes:
@@ -179,7 +179,7 @@ class VirtualMemoryCalls(CallRules):
                 raise invalid_value(f"something is mapped at {int(ptr):#x} already")
             if memory.file is not None:
                 device.shared.show(int(ptr), size, memory.file, 0)
-                device.memory.mark_written(int(ptr), size)  # by others, perhaps
+                device.memory.mark_written(int(ptr), size)  # possibly written by others
             memory.map(device.memory, int(ptr))
         return OK
 
@@ -187,7 +187,7 @@ class VirtualMemoryCalls(CallRules):
     def cuMemSetAccess(
         self, ptr: CUdeviceptr, size: int, desc: Sequence[CUmemAccessDesc], count: int, /
     ) -> tuple[CUresult]:
-        """Let a device read and write mapped memory, or not."""
+        """Set whether a device may read and write mapped memory."""
         device, found = self._reservation(int(ptr), size)
         if not 0 < count <= len(desc):
             raise invalid_value(f"{count} descriptors of access, of which {len(desc)} were given")
@@ -211,7 +211,7 @@ class VirtualMemoryCalls(CallRules):
 
     @call
     def cuMemUnmap(self, ptr: CUdeviceptr, size: int, /) -> tuple[CUresult]:
-        """Take whole mappings away; who does it has waited for their uses."""
+        """Remove whole mappings; the caller has waited for their uses."""
         device, found = self._reservation(int(ptr), size)
         with device.lock:
             pieces = found.within(int(ptr), size)

@@ -1,1 +1,1 @@
-"""The emulator as a shared library, for whoever calls the driver by its C functions."""
+"""The emulator as shared libraries, for callers of the driver's C functions."""

@@ -1,4 +1,4 @@
-"""Graphs: their nodes, and what they are made of."""
+"""Graphs: their nodes, and the nodes' parameters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _UNION: Final = 16
 
 @GRAPHS("cuGraphAddNode")
 def add_node(api: Emulator, result: int, graph: int, after: int, count: int, params: int) -> int:
-    """Add a node of any kind; what it allocates or runs is put into the parameters."""
+    """Add a node of any kind; the parameters receive its allocation or body."""
     seen = CUgraphNodeParams(_ptr=params) if params else None
     given = (graph, sizes_at(after, count), None, count, seen)
     return passed_on(api, "cuGraphAddNode", given, result)
@@ -41,20 +41,20 @@ def add_node(api: Emulator, result: int, graph: int, after: int, count: int, par
 def add_node_with_edges(
     api: Emulator, result: int, graph: int, after: int, edges: int, count: int, params: int
 ) -> int:
-    """The same; edges are ordinary ones."""
+    """Same; edges are ordinary ones."""
     return add_node(api, result, graph, after, count, params)
 
 
 @GRAPHS("cuGraphNodeSetParams")
 def change_node(api: Emulator, node: int, params: int) -> int:
-    """Let a node do the same kind of thing with other parameters."""
+    """Change the parameters of a node; its kind stays."""
     seen = CUgraphNodeParams(_ptr=params) if params else None
     return int(call(api, "cuGraphNodeSetParams", node, seen)[0])
 
 
 @GRAPHS("cuGraphExecNodeSetParams")
 def change_step(api: Emulator, executable: int, node: int, params: int) -> int:
-    """The same in an executable."""
+    """Same in an executable."""
     seen = CUgraphNodeParams(_ptr=params) if params else None
     return int(call(api, "cuGraphExecNodeSetParams", executable, node, seen)[0])
 
@@ -84,7 +84,7 @@ class _Kind:
 
     Args:
         number: of the kind, a CUgraphNodeType.
-        read: makes what the caller gave the bytes of the union in CUgraphNodeParams.
+        read: converts the caller's structure to the bytes of the union in CUgraphNodeParams.
     """
 
     def __init__(self, number: int, read: Callable[..., bytes]) -> None:
@@ -105,7 +105,7 @@ class _Kind:
         return add_node(api, result, graph, after, count, ctypes.addressof(memory))
 
     def change(self, api: Emulator, node: int, *given: int) -> int:
-        """Change one; of a copy or a fill in the current context."""
+        """Change a node; a copy or a fill belongs to the current context."""
         if not given[0]:
             return INVALID_VALUE
         needs_context = self._read in (_copy, _fill)
@@ -113,7 +113,7 @@ class _Kind:
         return change_node(api, node, ctypes.addressof(memory))
 
     def change_step(self, api: Emulator, executable: int, node: int, *given: int) -> int:
-        """Change one of an executable."""
+        """Change a node of an executable."""
         if not given[0]:
             return INVALID_VALUE
         memory = self._params(given)
@@ -161,7 +161,7 @@ def add_empty_node(api: Emulator, result: int, graph: int, after: int, count: in
 def add_allocation(
     api: Emulator, result: int, graph: int, after: int, count: int, params: int
 ) -> int:
-    """Add a node that allocates; the address is put into the parameters."""
+    """Add a node that allocates; the parameters receive the address."""
     memory = ctypes.create_string_buffer(
         struct.pack("<i12x", int(_Type.CU_GRAPH_NODE_TYPE_MEM_ALLOC))
         + ctypes.string_at(params, _ALLOC_BYTES),
@@ -174,7 +174,7 @@ def add_allocation(
 
 @GRAPHS("cuGraphAddDependencies")
 def add_edges(api: Emulator, graph: int, first: int, then: int, count: int) -> int:
-    """Let nodes come after others."""
+    """Add edges between nodes."""
     pairs = sizes_at(first, count), sizes_at(then, count)
     return int(call(api, "cuGraphAddDependencies", graph, *pairs, None, count)[0])
 
@@ -183,13 +183,13 @@ def add_edges(api: Emulator, graph: int, first: int, then: int, count: int) -> i
 def add_ordinary_edges(
     api: Emulator, graph: int, first: int, then: int, edges: int, count: int
 ) -> int:
-    """The same; edges are ordinary ones."""
+    """Same; edges are ordinary ones."""
     return add_edges(api, graph, first, then, count)
 
 
 @GRAPHS("cuGraphRemoveDependencies")
 def remove_edges(api: Emulator, graph: int, first: int, then: int, count: int) -> int:
-    """Let nodes come after others no more."""
+    """Remove edges between nodes."""
     pairs = sizes_at(first, count), sizes_at(then, count)
     return int(call(api, "cuGraphRemoveDependencies", graph, *pairs, None, count)[0])
 
@@ -198,19 +198,19 @@ def remove_edges(api: Emulator, graph: int, first: int, then: int, count: int) -
 def remove_ordinary_edges(
     api: Emulator, graph: int, first: int, then: int, edges: int, count: int
 ) -> int:
-    """The same; edges are ordinary ones."""
+    """Same; edges are ordinary ones."""
     return remove_edges(api, graph, first, then, count)
 
 
 @GRAPHS("cuGraphGetEdges")
 def edges(api: Emulator, graph: int, first: int, then: int, count: int) -> int:
-    """The edges of a graph as far as there is room for them, or how many there are."""
+    """Return the edges of a graph, as many as fit, or how many there are."""
     return edges_with_data(api, graph, first, then, 0, count)
 
 
 @GRAPHS("cuGraphGetEdges_v2")
 def edges_with_data(api: Emulator, graph: int, first: int, then: int, data: int, count: int) -> int:
-    """The same; what lies behind the last edge becomes zeros (manual)."""
+    """Same; the entries after the last edge become zeros (manual)."""
     room = ctypes.c_size_t.from_address(count).value if first or then else 0
     code, befores, afters, _, found = call(api, "cuGraphGetEdges", graph, room)
     if not code:
@@ -226,7 +226,7 @@ def edges_with_data(api: Emulator, graph: int, first: int, then: int, data: int,
 def capture_to_graph(
     api: Emulator, stream: int, graph: int, after: int, edges: int, count: int, mode: int
 ) -> int:
-    """Record what follows in a stream into a graph that is there."""
+    """Record later work of a stream into an existing graph."""
     nodes = sizes_at(after, count)
     given = (stream, graph, nodes, None, count, mode)
     return int(call(api, "cuStreamBeginCaptureToGraph", *given)[0])
@@ -234,7 +234,7 @@ def capture_to_graph(
 
 @GRAPHS("cuStreamUpdateCaptureDependencies")
 def change_tip(api: Emulator, stream: int, after: int, count: int, flags: int) -> int:
-    """Say after which nodes the next operation of a capture comes."""
+    """Set the nodes that the next operation of a capture comes after."""
     given = (stream, sizes_at(after, count), None, count, flags)
     return int(call(api, "cuStreamUpdateCaptureDependencies", *given)[0])
 
@@ -243,12 +243,12 @@ def change_tip(api: Emulator, stream: int, after: int, count: int, flags: int) -
 def change_tip_with_edges(
     api: Emulator, stream: int, after: int, edges: int, count: int, flags: int
 ) -> int:
-    """The same; edges are ordinary ones."""
+    """Same; edges are ordinary ones."""
     return change_tip(api, stream, after, count, flags)
 
 
 def _put_params(api: Emulator, node: int, result: int, first: int, nbytes: int) -> int:
-    """Some of the bytes of a CUgraphNodeParams."""
+    """Write some of the bytes of a CUgraphNodeParams."""
     code, params = call(api, "cuGraphNodeGetParams", node)
     if not code:
         put_bytes(result, ctypes.string_at(int(params.getPtr()) + first, nbytes))
@@ -256,7 +256,7 @@ def _put_params(api: Emulator, node: int, result: int, first: int, nbytes: int) 
 
 
 def _of_kind(kind: CUgraphNodeType, first: int, nbytes: int) -> Handler:
-    """Return a handler that gives parameters of nodes of one kind and rejects others."""
+    """Return a handler that returns parameters of nodes of one kind and rejects others."""
 
     def answer(api: Emulator, node: int, result: int) -> int:
         code, found = call(api, "cuGraphNodeGetType", node)
@@ -284,7 +284,7 @@ for _symbol, _kind, _first, _nbytes in (
 def _list(
     ask: Callable[[int], tuple[int, int, list[object] | None]], result: int, count: int
 ) -> int:
-    """Put nodes where the caller wants them; what lies behind the last becomes null (manual)."""
+    """Write nodes to the caller's array; entries after the last become null (manual)."""
     room = ctypes.c_size_t.from_address(count).value if result else 0
     code, number, nodes = ask(room)
     if not code:
@@ -304,25 +304,25 @@ def _neighbours(name: str, api: Emulator, node: int, result: int, count: int) ->
 
 @GRAPHS("cuGraphNodeGetDependencies")
 def dependencies(api: Emulator, node: int, result: int, count: int) -> int:
-    """The nodes that one comes after."""
+    """Return the nodes that a node depends on."""
     return _neighbours("cuGraphNodeGetDependencies", api, node, result, count)
 
 
 @GRAPHS("cuGraphNodeGetDependencies_v2")
 def dependencies_with_edges(api: Emulator, node: int, result: int, edges: int, count: int) -> int:
-    """The same; edges are ordinary ones."""
+    """Same; edges are ordinary ones."""
     return _with_edges(dependencies(api, node, result, count), edges, count)
 
 
 @GRAPHS("cuGraphNodeGetDependentNodes")
 def dependents(api: Emulator, node: int, result: int, count: int) -> int:
-    """The nodes that come after one."""
+    """Return the nodes that depend on a node."""
     return _neighbours("cuGraphNodeGetDependentNodes", api, node, result, count)
 
 
 @GRAPHS("cuGraphNodeGetDependentNodes_v2")
 def dependents_with_edges(api: Emulator, node: int, result: int, edges: int, count: int) -> int:
-    """The same; edges are ordinary ones."""
+    """Same; edges are ordinary ones."""
     return _with_edges(dependents(api, node, result, count), edges, count)
 
 
@@ -334,7 +334,7 @@ def _with_edges(code: int, edges: int, count: int) -> int:
 
 @GRAPHS("cuGraphGetRootNodes")
 def roots(api: Emulator, graph: int, result: int, count: int) -> int:
-    """The nodes of a graph that come after none."""
+    """Return the nodes of a graph without dependencies."""
 
     def ask(room: int) -> tuple[int, int, list[object] | None]:
         code, nodes, number = call(api, "cuGraphGetRootNodes", graph, room)

@@ -1,4 +1,4 @@
-"""Green contexts and the multiprocessors that they are made of, which C has in structures."""
+"""Green contexts and their multiprocessors, which C has in structures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Group(ctypes.Structure):
 
 
 def _resource(address: int) -> CUdevResource:
-    """The bindings' view of what a caller has; of what is no resource, an invalid one."""
+    """Return the bindings' view of a caller's structure; an invalid one if it is no resource."""
     kind = ctypes.c_int.from_address(address).value
     return CUdevResource(_ptr=address) if kind in _KINDS else CUdevResource()
 
@@ -40,7 +40,7 @@ def _put(address: int, resource: CUdevResource) -> None:
 def split(
     api: Emulator, result: int, count: int, given: int, remainder: int, flags: int, least: int
 ) -> int:
-    """Divide multiprocessors; without a place for the parts only how many there can be."""
+    """Divide multiprocessors; without memory for the parts only return how many are possible."""
     name, given_here = "cuDevSmResourceSplitByCount", (_resource(given), flags, least)
     asked = ctypes.c_uint.from_address(count).value if result else 0
     code, parts, made, rest = call(api, name, 0, *given_here)
@@ -59,7 +59,7 @@ def split(
 def split_into_groups(
     api: Emulator, result: int, count: int, given: int, remainder: int, flags: int, params: int
 ) -> int:
-    """Divide multiprocessors into groups; without a place for them only tell their counts."""
+    """Divide multiprocessors into groups; without memory for them only return their counts."""
     seen = [_Group.from_address(params + ctypes.sizeof(_Group) * at) for at in range(count)]
     asked = (count, _resource(given), flags, seen)
     if not result:
@@ -75,7 +75,7 @@ def split_into_groups(
 
 @GREEN_CONTEXTS("cuDevResourceGenerateDesc")
 def describe(api: Emulator, result: int, resources: int, count: int) -> int:
-    """A description of the multiprocessors that a green context is to have."""
+    """Describe the multiprocessors of a green context."""
     if count and not resources:
         return INVALID_VALUE
     given = [_resource(resources + _BYTES * at) for at in range(count)]
@@ -84,7 +84,7 @@ def describe(api: Emulator, result: int, resources: int, count: int) -> int:
 
 @GREEN_CONTEXTS("cuStreamGetCtx_v2")
 def contexts_of_stream(api: Emulator, stream: int, result: int, green: int) -> int:
-    """The regular context of a stream, and the green one, if it is of one."""
+    """Return a stream's regular context, and its green one, if it has one."""
     code, context = call(api, "cuStreamGetCtx", stream)
     if not code:
         regular, of_green = api._regular_and_green(int(context))

@@ -1,4 +1,4 @@
-"""Functions whose arguments need more than being passed on: a handler each, with raw arguments."""
+"""Functions that need more than forwarding of arguments: one handler each, with raw arguments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..emulator import Emulator
 
 _ArrayT = TypeVar("_ArrayT", bound=ctypes.Array[Any])
 Handler = Callable[..., int]
-"""Takes the emulator and what ctypes passed on; answers the CUresult."""
+"""Takes the emulator and ctypes' arguments; returns the CUresult."""
 INVALID_VALUE: Final = int(CUresult.CUDA_ERROR_INVALID_VALUE)
 
 
@@ -20,13 +20,13 @@ class NullArrayError(Exception):
 
 
 class Handlers:
-    """The handlers of a file, by the symbols that they answer."""
+    """The handlers of a file, by the symbols that they serve."""
 
     def __init__(self) -> None:
         self.by_symbol: dict[str, Handler] = {}
 
     def __call__(self, symbol: str) -> Callable[[Handler], Handler]:
-        """Let a handler answer a symbol of the table."""
+        """Let a handler serve a symbol of the table."""
 
         def add(handler: Handler) -> Handler:
             self.by_symbol[symbol] = handler
@@ -36,13 +36,13 @@ class Handlers:
 
 
 def call(api: Emulator, name: str, *given: object) -> tuple[Any, ...]:
-    """Call a function of the emulator, whatever it takes."""
+    """Call a function of the emulator with any arguments."""
     function: Callable[..., tuple[Any, ...]] = getattr(api, name)
     return function(*given)
 
 
 def passed_on(api: Emulator, name: str, given: Sequence[object], result: int) -> int:
-    """Call it, and put its one result, of 8 bytes, where the caller wants it."""
+    """Call it, and write its one result, of 8 bytes, to the caller's address."""
     code, *values = call(api, name, *given)
     if not code:
         put_size(result, values[0])
@@ -50,25 +50,25 @@ def passed_on(api: Emulator, name: str, given: Sequence[object], result: int) ->
 
 
 def put_size(address: int, value: Any) -> None:  # a number, or a handle of the bindings
-    """Write 8 bytes; nowhere for null."""
+    """Write 8 bytes, unless the address is null."""
     if address:
         ctypes.c_size_t.from_address(address).value = int(value)
 
 
 def put_uint(address: int, value: int) -> None:
-    """Write 4 bytes; nowhere for null."""
+    """Write 4 bytes, unless the address is null."""
     if address:
         ctypes.c_uint.from_address(address).value = value
 
 
 def put_bytes(address: int, data: bytes) -> None:
-    """Write bytes; nowhere for null."""
+    """Write bytes, unless the address is null."""
     if address:
         ctypes.memmove(address, data, len(data))
 
 
 def sizes_at(address: int, count: int) -> list[int]:
-    """An array of numbers of 8 bytes.
+    """Return an array of 8-byte integers.
 
     Raises:
         NullArrayError: it is null and has elements.
@@ -77,7 +77,7 @@ def sizes_at(address: int, count: int) -> list[int]:
 
 
 def ints_at(address: int, count: int) -> list[int]:
-    """An array of numbers of 4 bytes, such as options and attributes.
+    """Return an array of 4-byte integers, such as options and attributes.
 
     Raises:
         NullArrayError: it is null and has elements.
@@ -92,12 +92,12 @@ def _array_at(address: int, kind: type[_ArrayT]) -> _ArrayT:
 
 
 class Texts:
-    """Texts whose address a caller was given: they stay, as nobody says when it is done."""
+    """Texts whose address a caller received: they stay, as no call ends their use."""
 
     def __init__(self) -> None:
         self._kept: dict[bytes, ctypes.Array[ctypes.c_char]] = {}
 
     def address(self, text: bytes) -> int:
-        """Where the text stands, with a NUL behind it; one place for equal texts."""
+        """Return the address of the text, ended by a NUL; equal texts have one address."""
         kept = self._kept.setdefault(text, ctypes.create_string_buffer(text))
         return ctypes.addressof(kept)

@@ -1,4 +1,4 @@
-"""Launches and contexts: what takes structures that hold more."""
+"""Launches and contexts: functions with nested structures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..emulator import Emulator
 from .handlers import Handlers, call, passed_on, put_size, put_uint
 
 LAUNCHING: Final = Handlers()
-# The nodes and edges that cuStreamGetCaptureInfo told of, by stream.
+# The nodes and edges that cuStreamGetCaptureInfo returned, by stream.
 _NODES: Final[dict[int, ctypes.Array[ctypes.c_size_t]]] = {}
 _EDGES: Final[dict[int, ctypes.Array[ctypes.c_size_t]]] = {}
 _ATTRIBUTE_BYTES: Final = 72  # sizeof(CUlaunchAttribute)
@@ -31,7 +31,7 @@ class _LaunchConfig(ctypes.Structure):
 
 
 def _configuration(address: int) -> SimpleNamespace:
-    """A CUlaunchConfig; the bindings' one over it would not know how many attributes there are."""
+    """Return a CUlaunchConfig; the bindings' view of it would have an unknown attribute count."""
     given = _LaunchConfig.from_address(address)
     return SimpleNamespace(
         gridDimX=given.grid[0], gridDimY=given.grid[1], gridDimZ=given.grid[2],
@@ -53,13 +53,13 @@ def launch_with_config(api: Emulator, config: int, function: int, params: int, e
 
 @LAUNCHING("cuOccupancyMaxActiveClusters")
 def active_clusters(api: Emulator, result: int, function: int, config: int) -> int:
-    """How many clusters of a configuration fit on the device."""
+    """Return how many clusters of a configuration fit on the device."""
     return _of_clusters(api, "cuOccupancyMaxActiveClusters", result, function, config)
 
 
 @LAUNCHING("cuOccupancyMaxPotentialClusterSize")
 def largest_cluster(api: Emulator, result: int, function: int, config: int) -> int:
-    """The most blocks of a cluster."""
+    """Return the most blocks of a cluster."""
     return _of_clusters(api, "cuOccupancyMaxPotentialClusterSize", result, function, config)
 
 
@@ -74,14 +74,14 @@ def _of_clusters(api: Emulator, name: str, result: int, function: int, config: i
 def launch_host_function(
     api: Emulator, stream: int, function: int, argument: int, mode: int
 ) -> int:
-    """Call a function of the host; how the driver waits does not matter."""
+    """Call a function of the host; the driver's way of waiting does not matter."""
     return int(call(api, "cuLaunchHostFunc", stream, function, argument)[0])
 
 
 @LAUNCHING("cuCtxCreate")
 @LAUNCHING("cuCtxCreate_v2")
 def create_context(api: Emulator, result: int, flags: int, device: int) -> int:
-    """A context."""
+    """Create a context."""
     return passed_on(api, "cuCtxCreate", (None, flags, device), result)
 
 
@@ -89,7 +89,7 @@ def create_context(api: Emulator, result: int, flags: int, device: int) -> int:
 def create_context_with_affinity(
     api: Emulator, result: int, params: int, count: int, flags: int, device: int
 ) -> int:
-    """A context; the emulator refuses parameters."""
+    """Create a context; the emulator rejects parameters."""
     return passed_on(api, "cuCtxCreate", (object() if count else None, flags, device), result)
 
 
@@ -97,13 +97,13 @@ def create_context_with_affinity(
 def create_context_with_parameters(
     api: Emulator, result: int, params: int, flags: int, device: int
 ) -> int:
-    """A context; the emulator refuses parameters."""
+    """Create a context; the emulator rejects parameters."""
     return passed_on(api, "cuCtxCreate", (object() if params else None, flags, device), result)
 
 
 @LAUNCHING("cuCtxSynchronize_v2")
 def synchronize_context(api: Emulator, context: int) -> int:
-    """Wait for a context; for null the current one."""
+    """Wait for a context; null is the current one."""
     if not context:
         return int(api.cuCtxSynchronize()[0])
     code = int(call(api, "cuCtxPushCurrent", context)[0])
@@ -119,7 +119,7 @@ def synchronize_context(api: Emulator, context: int) -> int:
 def capture_info(
     api: Emulator, stream: int, status: int, identity: int, graph: int, after: int, count: int
 ) -> int:
-    """The capture of a stream, and after which nodes the next one comes."""
+    """Return the capture of a stream, and the nodes that the next one comes after."""
     code, is_capturing, number, owner, nodes, _, found = call(api, "cuStreamGetCaptureInfo", stream)
     if not code:
         put_uint(status, int(is_capturing))
@@ -127,7 +127,7 @@ def capture_info(
         put_size(graph, owner)
         put_size(count, found)
         kept = (ctypes.c_size_t * max(1, found))(*map(int, nodes or ()))
-        _NODES[stream] = kept  # by the manual they stand until the stream's next call
+        _NODES[stream] = kept  # by the manual they are valid until the stream's next call
         put_size(after, ctypes.addressof(kept))
     return int(code)
 
@@ -137,7 +137,7 @@ def capture_info_with_edges(
     api: Emulator, stream: int, status: int, identity: int, graph: int, after: int, edges: int,
     count: int,
 ) -> int:  # fmt: skip
-    """The same; all edges are ordinary ones, whose data are zeros."""
+    """Same; all edges are ordinary ones, whose data are zeros."""
     code = capture_info(api, stream, status, identity, graph, after, count)
     if not code:  # CUgraphEdgeData has 8 bytes, as a node's handle has
         kept = _EDGES[stream] = (ctypes.c_size_t * len(_NODES[stream]))()
@@ -147,7 +147,7 @@ def capture_info_with_edges(
 
 @LAUNCHING("cuThreadExchangeStreamCaptureMode")
 def exchange_capture_mode(api: Emulator, mode: int) -> int:
-    """Say which captures a thread minds, and be told what was said before."""
+    """Set which captures restrict a thread, and return the former value."""
     place = ctypes.c_int.from_address(mode)
     code, former = call(api, "cuThreadExchangeStreamCaptureMode", place.value)
     if not code:
@@ -157,7 +157,7 @@ def exchange_capture_mode(api: Emulator, mode: int) -> int:
 
 @LAUNCHING("cuGraphExecUpdate_v2")
 def update_executable(api: Emulator, executable: int, graph: int, result: int) -> int:
-    """Put a graph into an executable; CUgraphExecUpdateResultInfo begins with how it went."""
+    """Update an executable from a graph; CUgraphExecUpdateResultInfo begins with the outcome."""
     code, info = call(api, "cuGraphExecUpdate", executable, graph)
     if result and info is not None:
         put_uint(result, int(info.result))

@@ -1,4 +1,4 @@
-"""The emulator behind the C functions of the CUDA driver, as `libcuda.so.1` has them."""
+"""The emulator as the C functions of the CUDA driver, those of `libcuda.so.1`."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _GONE: Final = int(CUresult.CUDA_ERROR_DEINITIALIZED)
 _PER_THREAD_FLAG: Final = 2  # CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
 _FOUND, _NO_SYMBOL, _TOO_OLD = 0, 1, 2  # CUdriverProcAddressQueryResult
 HANDLERS: Final[dict[str, Handler]] = {**FUNCTIONS}
-"""By symbol; the other functions of the table need nothing but their arguments passed on."""
+"""By symbol; the other functions of the table only pass their arguments on."""
 for _table in (QUERIES, LOADING, LAUNCHING, MEMORY, GRAPHS, GREEN_CONTEXTS):
     HANDLERS.update(_table.by_symbol)
 
 
 class Libcuda:
-    """The C functions of the driver; one a process, as libraries keep their addresses.
+    """The C functions of the driver; one object per process, as libraries keep their addresses.
 
     Attributes:
-        api: the emulator that they call; without one they answer CUDA_ERROR_DEINITIALIZED.
+        api: the emulator that they call; None makes them return CUDA_ERROR_DEINITIALIZED.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Libcuda:
                 functions[each.symbol + "_ptsz"] = each, self._function(each, per_thread=True)
         self._forms = _by_base_name(each for each, _ in functions.values())
         self._library = SharedObject(SONAME, list(functions))
-        # ctypes frees a callback with its object, and callers may be in it at any time.
+        # ctypes frees a callback with its object, and callers may run it at any time.
         self._callbacks: Final = {
             name: each.c_function(self._answering(each, function))
             for name, (each, function) in functions.items()
@@ -64,12 +64,12 @@ class Libcuda:
             self._library.point(name, callback)
 
     def leave(self) -> None:
-        """Let the functions call nobody."""
+        """Let the functions call no emulator."""
         self._library.clear()
         self.api = None
 
     def _answering(self, form: Signature, function: Callable[..., int]) -> Callable[..., int]:
-        """The function, as long as there is an emulator; what a kernel did wrong is told."""
+        """Return the function, valid while there is an emulator; it reports a kernel's errors."""
 
         def answer(*given: Argument) -> int:
             api = self.api
@@ -88,7 +88,7 @@ class Libcuda:
         return guarded(answer, _UNKNOWN)
 
     def _tell(self, fault: Exception | None) -> None:
-        """Say once what no CUresult can: which thread went where, what cannot be executed.
+        """Print once details that no CUresult has: a fault's thread, an unsupported feature.
 
         Libraries show a code and its name at most.
         """
@@ -121,7 +121,7 @@ class Libcuda:
         return answer
 
     def _special(self, form: Signature, handler: Handler, *, per_thread: bool) -> Handler:
-        """The handler, with the default stream that its variant means."""
+        """Return the handler, with the default stream of its variant."""
         if not per_thread:
             return lambda *given: handler(self.api, *given)
         streams = [p.word == "stream" for p in form.parameters]
@@ -138,7 +138,7 @@ class Libcuda:
     def _proc_address(
         self, name: bytes, result: int, version: int, flags: int, status: int = 0
     ) -> int:
-        """The function of a name, in the newest form that a version of CUDA has."""
+        """Return the function of a name, in the newest form that a version of CUDA has."""
         put_size(result, 0)
         known = self._forms.get(name.decode(errors="replace"), [])
         found = [form for form in known if form.since <= version]
@@ -154,7 +154,7 @@ class Libcuda:
 
 
 def _by_base_name(forms: Iterable[Signature]) -> dict[str, list[Signature]]:
-    """The forms of each function, oldest first."""
+    """Return the forms of each function, oldest first."""
     found: dict[str, list[Signature]] = {}
     for form in sorted(set(forms), key=lambda form: form.since):
         found.setdefault(without_version(form.symbol), []).append(form)

@@ -1,7 +1,7 @@
-"""nvJitLink for an emulated device: what it links stays PTX, as that is what is executed.
+"""nvJitLink for an emulated device: linked code stays PTX, as PTX is executed.
 
-PTX is linked as text, and a text stands for `libcudadevrt`. LTO-IR goes to the real nvJitLink,
-which makes PTX of it. A linked "cubin" is the PTX text then, which the emulated driver loads like a
+PTX is linked as text, and a text replaces `libcudadevrt`. LTO-IR is passed to the real nvJitLink,
+which makes PTX of it. Then a linked "cubin" is the PTX text, which the emulated driver loads like a
 cubin.
 """
 
@@ -30,9 +30,9 @@ from .handlers import put_bytes, put_size, put_uint, sizes_at
 from .shared_object import SharedObject, guarded
 from .signature import Signature, signature
 
-# What `libcudadevrt` brings to a link, as far as kernels of Numba need it: a grid's barrier. It is
-# NVRTC's own of cooperative groups (`cooperative_groups/details/sync.h`): a word of the launch's
-# workspace, whose highest bit each barrier turns over.
+# The part of `libcudadevrt` that kernels of Numba need: a grid's barrier. It is NVRTC's own from
+# cooperative groups (`cooperative_groups/details/sync.h`): a word of the launch's workspace, whose
+# highest bit each barrier inverts.
 NAME: Final = "cudadevrt"
 DEVICE_RUNTIME: Final = """.version 7.0
 .target sm_70
@@ -66,7 +66,7 @@ DONE:
 
 
 # nvJitLink makes PTX of the LTO-IR alone here, and would optimise away functions that only other
-# PTX calls: a kernel that takes their addresses keeps them.
+# PTX calls. A kernel that reads their addresses keeps them.
 _KEEPER: Final = "cudadrv_keeps_functions"
 _ENTRY: Final = re.compile(rf"^\.visible \.entry {_KEEPER}\(.*?^}}$", re.MULTILINE | re.DOTALL)
 _OF_THE_SYSTEM: Final = frozenset({"vprintf", "malloc", "free", "__assertfail"})
@@ -96,7 +96,7 @@ nvJitLinkGetInfoLog 12000 size >?byte
 
 
 def wanted_of(linked: str, texts: Sequence[str]) -> tuple[str, ...]:
-    """The functions that texts of PTX declare, and neither they nor the linked text define."""
+    """Return the functions that the PTX texts declare, and neither they nor `linked` define."""
     modules = [ptx.parse(each) for each in (linked, *texts)]
     defined = {
         name
@@ -109,9 +109,9 @@ def wanted_of(linked: str, texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def keeper_of(names: Sequence[str], arch: str) -> tuple[bytes, str]:
-    """LTO-IR of a kernel that takes the functions' addresses, and its name.
+    """Return LTO-IR of a kernel that reads the functions' addresses, and its name.
 
-    What it says of their parameters does not matter: the linker takes their definitions.
+    The types of their parameters do not matter there: the linker uses their definitions.
     """
     lines = [f'extern "C" __device__ void {name}();' for name in names]
     lines.append(f'extern "C" __global__ void {_KEEPER}(void** kept) {{')
@@ -121,17 +121,17 @@ def keeper_of(names: Sequence[str], arch: str) -> tuple[bytes, str]:
 
 
 def without_keeper(text: str) -> str:
-    """The linked text without that kernel."""
+    """Return the linked text without that kernel."""
     return _ENTRY.sub("", text)
 
 
 @dataclass(eq=False, slots=True)
 class Link:
-    """A link under way, and what came of it.
+    """A link under way, and its results.
 
     Attributes:
         image: the linked text, with its NUL.
-        lto_text: what LTO-IR became.
+        lto_text: the PTX of the LTO-IR.
         errors, info: the logs.
     """
 
@@ -143,7 +143,7 @@ class Link:
     info: str = ""
 
     def add(self, kind: int, data: bytes, name: str) -> int:
-        """Take an input that can be linked here."""
+        """Add an input that can be linked here."""
         if kind == _ANY:
             kind = _LTOIR if data.startswith(_LTO_MAGIC) else _PTX
         if kind == _LIBRARY and NAME in name:
@@ -198,7 +198,7 @@ def _value_of(options: Sequence[str], name: str) -> str | None:
 
 @cache
 def _real_path() -> str | None:
-    """Where the real nvJitLink lies; asked of a process in which nothing stands in for it."""
+    """Return the path of the real nvJitLink, from a process without a replacement."""
     program = "from cuda.pathfinder import load_nvidia_dynamic_lib as load\n"
     program += "print(load('nvJitLink').abs_path)"
     answer = subprocess.run(
@@ -217,10 +217,10 @@ def _real() -> ctypes.CDLL | None:
 def optimised(
     inputs: Sequence[tuple[bytes, str]], options: Sequence[str]
 ) -> tuple[int, str, str, str]:
-    """PTX of LTO-IR by the real nvJitLink: its result, the text and both logs.
+    """Return PTX of LTO-IR by the real nvJitLink: its result, the text and both logs.
 
-    Kernels of LTO-IR may call functions of PTX. What only PTX calls is optimised away, unless a
-    keeper is among the inputs.
+    Kernels of LTO-IR may call functions of PTX. Functions that only PTX calls are optimised away,
+    unless a keeper is among the inputs.
     """
     library = _real()
     if library is None:
@@ -252,9 +252,9 @@ def _read(library: ctypes.CDLL, what: str, handle: ctypes.c_void_p) -> str:
 
 
 class LibnvJitLink:
-    """The C functions of nvJitLink; one a process.
+    """The C functions of nvJitLink; one object per process.
 
-    Outside of a stand-in they answer NVJITLINK_ERROR_INTERNAL, as nothing tells cubins apart then.
+    Outside of a stand-in they return NVJITLINK_ERROR_INTERNAL, as cubins are unknown then.
     """
 
     def __init__(self) -> None:
@@ -279,11 +279,11 @@ class LibnvJitLink:
             self._library.point(name, callback)
 
     def leave(self) -> None:
-        """Let them link no more."""
+        """Disable linking."""
         self._library.clear()
 
     def Version(self, major: int, minor: int) -> int:
-        """That of the installed one."""
+        """Return the version of the installed nvJitLink."""
         found = _installed_version()
         put_uint(major, found[0])
         put_uint(minor, found[1])
@@ -303,7 +303,7 @@ class LibnvJitLink:
         return 0
 
     def Destroy(self, handle: int) -> int:
-        """Forget a link, whose handle is pointed to."""
+        """Forget a link, given the address of its handle."""
         place = ctypes.c_size_t.from_address(handle)
         self._links.pop(place.value, None)
         place.value = 0
@@ -329,38 +329,38 @@ class LibnvJitLink:
         return self._links[handle].complete()
 
     def GetLinkedCubinSize(self, handle: int, result: int) -> int:
-        """Bytes of the image."""
+        """Return the size of the image."""
         return _put_length(result, self._links[handle].image)
 
     def GetLinkedCubin(self, handle: int, result: int) -> int:
-        """The image."""
+        """Return the image."""
         put_bytes(result, self._links[handle].image)
         return 0
 
     def GetLinkedPtxSize(self, handle: int, result: int) -> int:
-        """Bytes of what LTO-IR became."""
+        """Return the size of the LTO-IR's PTX."""
         return _put_length(result, self._links[handle].lto_text)
 
     def GetLinkedPtx(self, handle: int, result: int) -> int:
-        """The PTX that LTO-IR was linked to."""
+        """Return the PTX of the LTO-IR."""
         put_bytes(result, self._links[handle].lto_text)
         return 0
 
     def GetErrorLogSize(self, handle: int, result: int) -> int:
-        """Bytes of the log of errors."""
+        """Return the size of the error log."""
         return _put_length(result, _log(self._links[handle].errors))
 
     def GetErrorLog(self, handle: int, result: int) -> int:
-        """The log of errors."""
+        """Return the error log."""
         put_bytes(result, _log(self._links[handle].errors))
         return 0
 
     def GetInfoLogSize(self, handle: int, result: int) -> int:
-        """Bytes of the other log."""
+        """Return the size of the info log."""
         return _put_length(result, _log(self._links[handle].info))
 
     def GetInfoLog(self, handle: int, result: int) -> int:
-        """The other log."""
+        """Return the info log."""
         put_bytes(result, _log(self._links[handle].info))
         return 0
 
@@ -376,13 +376,13 @@ def _put_length(result: int, data: bytes) -> int:
 
 @cache
 def _major() -> int:
-    """The version of CUDA that the bindings are for."""
+    """Return the major version of CUDA that the bindings are for."""
     return int(metadata.version("cuda-bindings").partition(".")[0])
 
 
 @cache
 def _installed_version() -> tuple[int, int]:
-    """What a package says, as loading the library takes long; else what the library says."""
+    """Return the version from an installed package, as loading is slow; else from the library."""
     for package in ("nvidia-nvjitlink", f"nvidia-nvjitlink-cu{_major()}"):
         try:
             major, minor, *_ = metadata.version(package).split(".")

@@ -19,7 +19,7 @@ _UPLOAD: Final = 2  # CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD
 
 
 def image_at(address: int) -> bytes:
-    """The image that a caller points to; of a binary as much as tells what it is."""
+    """Return the image at a caller's address; of a binary only enough to identify it."""
     head = ctypes.string_at(address, 4)
     if head == _WRAPPED:
         return image_at(ctypes.c_size_t.from_address(address + 8).value)
@@ -37,7 +37,7 @@ def load_data(api: Emulator, result: int, image: int) -> int:
 def load_data_with_options(
     api: Emulator, result: int, image: int, count: int, options: int, values: int
 ) -> int:
-    """Load a module, and fill the logs that were asked for."""
+    """Load a module, and fill the requested logs."""
     given = (image_at(image), count, ints_at(options, count), sizes_at(values, count))
     return passed_on(api, "cuModuleLoadDataEx", given, result)
 
@@ -54,7 +54,7 @@ def load_file(api: Emulator, result: int, path: bytes) -> int:
 
 @LOADING("cuModuleEnumerateFunctions")
 def enumerate_functions(api: Emulator, results: int, count: int, module: int) -> int:
-    """The first functions of a module."""
+    """Return the first functions of a module."""
     return _put_handles(api, "cuModuleEnumerateFunctions", results, count, module)
 
 
@@ -83,7 +83,7 @@ def load_library_file(api: Emulator, result: int, path: bytes, *given: int) -> i
 
 @LOADING("cuLibraryEnumerateKernels")
 def enumerate_kernels(api: Emulator, results: int, count: int, library: int) -> int:
-    """The first kernels of a library."""
+    """Return the first kernels of a library."""
     return _put_handles(api, "cuLibraryEnumerateKernels", results, count, library)
 
 
@@ -97,13 +97,13 @@ def _put_handles(api: Emulator, name: str, results: int, count: int, owner: int)
 
 @LOADING("cuFuncGetName")
 def function_name(api: Emulator, result: int, function: int) -> int:
-    """The name of a kernel, which stays."""
+    """Return the name of a kernel, which stays valid."""
     return _put_name(api, "cuFuncGetName", result, function)
 
 
 @LOADING("cuKernelGetName")
 def kernel_name(api: Emulator, result: int, kernel: int) -> int:
-    """The name of a kernel, which stays."""
+    """Return the name of a kernel, which stays valid."""
     return _put_name(api, "cuKernelGetName", result, kernel)
 
 
@@ -142,7 +142,7 @@ def link_add_file(api: Emulator, link: int, kind: int, path: bytes, *rest: int) 
 
 @LOADING("cuLinkComplete")
 def link_complete(api: Emulator, link: int, image: int, nbytes: int) -> int:
-    """End a link; the image is there until the link is destroyed."""
+    """End a link; the image is valid until the link is destroyed."""
     code, address, size = call(api, "cuLinkComplete", link)
     if not code:
         put_size(image, address)
@@ -152,7 +152,7 @@ def link_complete(api: Emulator, link: int, image: int, nbytes: int) -> int:
 
 @LOADING("cuGraphGetNodes")
 def graph_nodes(api: Emulator, graph: int, results: int, count: int) -> int:
-    """The nodes of a graph, or how many there are."""
+    """Return the nodes of a graph, or how many there are."""
     room = ctypes.c_size_t.from_address(count).value if results else 0
     code, nodes, found = call(api, "cuGraphGetNodes", graph, room)
     if not code:
@@ -164,7 +164,7 @@ def graph_nodes(api: Emulator, graph: int, results: int, count: int) -> int:
 
 @LOADING("cuGraphInstantiateWithParams")
 def instantiate_with_parameters(api: Emulator, result: int, graph: int, params: int) -> int:
-    """CUDA_GRAPH_INSTANTIATE_PARAMS: flags, the stream of an upload, the node of an error, how."""
+    """Read CUDA_GRAPH_INSTANTIATE_PARAMS (flags, upload stream), and write the outcome there."""
     flags, stream = sizes_at(params, 2)
     put_size(params + 16, 0)
     code = passed_on(api, "cuGraphInstantiate", (graph, flags & ~_UPLOAD), result)

@@ -44,7 +44,7 @@ _SIZES: Final = frozenset((
 _ATTRIBUTE_BYTES: Final = 24  # sizeof(CUmemcpyAttributes)
 _BOX_BYTES: Final = 112  # sizeof(CUDA_MEMCPY3D_BATCH_OP)
 _LOCATION_BYTES: Final = 8  # sizeof(CUmemLocation)
-_NO_COPY: Final = (1 << 64) - 1  # SIZE_MAX: by the manual the error is of no copy
+_NO_COPY: Final = (1 << 64) - 1  # SIZE_MAX: by the manual the error concerns no copy
 
 
 @MEMORY("cuMemcpy2D_v2")
@@ -56,12 +56,12 @@ def copy_rows(api: Emulator, copy: int) -> int:
 
 @MEMORY("cuMemcpy2DAsync_v2")
 def queue_copy_of_rows(api: Emulator, copy: int, stream: int) -> int:
-    """The same in the order of a stream."""
+    """Same, in the order of a stream."""
     return _copied(api, "cuMemcpy3DAsync", copy, stream)
 
 
 def _copied(api: Emulator, name: str, copy: int, *stream: int) -> int:
-    """A CUDA_MEMCPY2D as a copy of one slice."""
+    """Run a CUDA_MEMCPY2D as a copy of one slice."""
     if not copy:
         return INVALID_VALUE
     given = _COPY_2D.unpack(ctypes.string_at(copy, _COPY_2D.size))
@@ -75,7 +75,7 @@ def _copied(api: Emulator, name: str, copy: int, *stream: int) -> int:
 
 @MEMORY("cuArray3DGetDescriptor_v2")
 def array_descriptor(api: Emulator, result: int, array: int) -> int:
-    """The descriptor of an array."""
+    """Return the descriptor of an array."""
     code, found = call(api, "cuArray3DGetDescriptor", array)
     if not code:
         put_bytes(result, _described(found, found.Depth, flags=(found.Flags, 0)))
@@ -84,7 +84,7 @@ def array_descriptor(api: Emulator, result: int, array: int) -> int:
 
 @MEMORY("cuArrayGetDescriptor_v2")
 def flat_array_descriptor(api: Emulator, result: int, array: int) -> int:
-    """The same of an array of two dimensions."""
+    """Return the descriptor of an array of two dimensions."""
     code, found = call(api, "cuArray3DGetDescriptor", array)
     if not code:
         put_bytes(result, _described(found))
@@ -96,7 +96,7 @@ def _described(
     *depth: int,
     flags: tuple[int, ...] = (),
 ) -> bytes:
-    """CUDA_ARRAY_DESCRIPTOR; with depth and flags CUDA_ARRAY3D_DESCRIPTOR."""
+    """Write a CUDA_ARRAY_DESCRIPTOR; with depth and flags a CUDA_ARRAY3D_DESCRIPTOR."""
     extents = (found.Width, found.Height, *depth)
     words = (int(found.Format), found.NumChannels, *flags)
     return struct.pack(f"<{len(extents)}Q{len(words)}I", *map(int, (*extents, *words)))
@@ -104,19 +104,19 @@ def _described(
 
 @MEMORY("cuMemAdvise")
 def advise_device(api: Emulator, address: int, nbytes: int, advice: int, device: int) -> int:
-    """Say how managed memory is used, by a device or by the host."""
+    """Set how managed memory is used, by a device or by the host."""
     return int(call(api, "cuMemAdvise", address, nbytes, advice, _place(device))[0])
 
 
 @MEMORY("cuMemAdvise_v2")
 def advise_place(api: Emulator, address: int, nbytes: int, advice: int, place: int) -> int:
-    """The same with a CUmemLocation, which is passed as one number of 8 bytes."""
+    """Same, with a CUmemLocation, which is passed as one number of 8 bytes."""
     return int(call(api, "cuMemAdvise", address, nbytes, advice, _location(place))[0])
 
 
 @MEMORY("cuMemPrefetchAsync")
 def prefetch_to_device(api: Emulator, address: int, nbytes: int, device: int, stream: int) -> int:
-    """Say where managed memory is used next: on a device or on the host."""
+    """Set where managed memory is used next: on a device or on the host."""
     return int(call(api, "cuMemPrefetchAsync", address, nbytes, _place(device), 0, stream)[0])
 
 
@@ -124,7 +124,7 @@ def prefetch_to_device(api: Emulator, address: int, nbytes: int, device: int, st
 def prefetch_to_place(
     api: Emulator, address: int, nbytes: int, place: int, flags: int, stream: int
 ) -> int:
-    """The same with a CUmemLocation."""
+    """Same, with a CUmemLocation."""
     seen = _location(place)
     return int(call(api, "cuMemPrefetchAsync", address, nbytes, seen, flags, stream)[0])
 
@@ -142,14 +142,14 @@ def _location(passed: int) -> SimpleNamespace:
 def set_memory_access(
     api: Emulator, address: int, nbytes: int, descriptions: int, count: int
 ) -> int:
-    """Set which devices reach a range of addresses."""
+    """Set which devices can access a range of addresses."""
     seen = _descriptions(descriptions, count)
     return int(call(api, "cuMemSetAccess", address, nbytes, seen, count)[0])
 
 
 @MEMORY("cuMemPoolGetAttribute")
 def pool_attribute(api: Emulator, pool: int, attribute: int, result: int) -> int:
-    """A switch of 4 bytes, or a number of 8."""
+    """Return a switch of 4 bytes, or a number of 8."""
     code, value = call(api, "cuMemPoolGetAttribute", pool, attribute)
     if not code:
         (put_uint if _is_switch(attribute) else put_size)(result, int(value))
@@ -158,26 +158,26 @@ def pool_attribute(api: Emulator, pool: int, attribute: int, result: int) -> int
 
 @MEMORY("cuMemPoolSetAttribute")
 def set_pool_attribute(api: Emulator, pool: int, attribute: int, value: int) -> int:
-    """A switch of 4 bytes, or a number of 8."""
+    """Set a switch of 4 bytes, or a number of 8."""
     c_type = ctypes.c_uint if _is_switch(attribute) else ctypes.c_size_t
     number = c_type.from_address(value).value
     return int(call(api, "cuMemPoolSetAttribute", pool, attribute, cuuint64_t(number))[0])
 
 
 def _is_switch(attribute: int) -> bool:
-    """Whether it has 4 bytes; the others are sizes."""
+    """Return whether it has 4 bytes; the others are sizes."""
     return attribute not in _SIZES
 
 
 @MEMORY("cuMemPoolSetAccess")
 def set_pool_access(api: Emulator, pool: int, descriptions: int, count: int) -> int:
-    """Set which devices reach a pool; CUmemAccessDesc is three numbers."""
+    """Set which devices can access a pool; CUmemAccessDesc is three numbers."""
     seen = _descriptions(descriptions, count)
     return int(call(api, "cuMemPoolSetAccess", pool, seen, count)[0])
 
 
 def _descriptions(address: int, count: int) -> list[SimpleNamespace]:
-    """An array of CUmemAccessDesc, as the emulator reads it."""
+    """Return an array of CUmemAccessDesc, as the emulator reads it."""
     seen = []
     for at in range(count):
         kind, number, flags = (ctypes.c_int * 3).from_address(address + 12 * at)
@@ -188,7 +188,7 @@ def _descriptions(address: int, count: int) -> list[SimpleNamespace]:
 
 @MEMORY("cuMemPoolGetAccess")
 def pool_access(api: Emulator, result: int, pool: int, location: int) -> int:
-    """The access to a pool, as cuMemPoolSetAccess set it."""
+    """Return the access to a pool, as cuMemPoolSetAccess set it."""
     code, flags = call(api, "cuMemPoolGetAccess", pool, location_at(location))
     if not code:
         put_uint(result, int(flags))
@@ -197,24 +197,24 @@ def pool_access(api: Emulator, result: int, pool: int, location: int) -> int:
 
 @MEMORY("cuMemGetMemPool")
 def pool_in_use(api: Emulator, result: int, location: int, kind: int) -> int:
-    """The pool in use for a place."""
+    """Return the pool in use for a location."""
     return passed_on(api, "cuMemGetMemPool", (location_at(location), kind), result)
 
 
 @MEMORY("cuMemGetDefaultMemPool")
 def default_pool(api: Emulator, result: int, location: int, kind: int) -> int:
-    """The pool that a place has from the beginning."""
+    """Return the default pool of a location."""
     return passed_on(api, "cuMemGetDefaultMemPool", (location_at(location), kind), result)
 
 
 @MEMORY("cuMemSetMemPool")
 def use_pool(api: Emulator, location: int, kind: int, pool: int) -> int:
-    """Choose a pool for a place."""
+    """Choose a pool for a location."""
     return int(call(api, "cuMemSetMemPool", location_at(location), kind, pool)[0])
 
 
 def location_at(address: int) -> SimpleNamespace | None:
-    """A CUmemLocation, which is two numbers; None for null."""
+    """Return a CUmemLocation, which is two numbers; None for null."""
     if not address:
         return None
     kind, number = (ctypes.c_int * 2).from_address(address)
@@ -243,7 +243,7 @@ def copy_batch_of_old(
     api: Emulator, targets: int, sources: int, sizes: int, count: int, attributes: int,
     starts: int, attribute_count: int, failed: int, stream: int,
 ) -> int:  # fmt: skip
-    """The same of CUDA 12, which is told where it failed: the emulator says nothing of one copy."""
+    """Same for CUDA 12, whose caller receives the failed index: the emulator reports none."""
     given = (targets, sources, sizes, count, attributes, starts, attribute_count, stream)
     code = copy_batch(api, *given)
     if code:
@@ -262,7 +262,7 @@ def copy_boxes(api: Emulator, count: int, boxes: int, flags: int, stream: int) -
 def copy_boxes_of_old(
     api: Emulator, count: int, boxes: int, failed: int, flags: int, stream: int
 ) -> int:
-    """The same of CUDA 12."""
+    """Same for CUDA 12."""
     code = copy_boxes(api, count, boxes, flags, stream)
     if code:
         put_size(failed, _NO_COPY)
@@ -274,7 +274,7 @@ def prefetch_batch(
     api: Emulator, addresses: int, sizes: int, count: int, places: int, starts: int,
     place_count: int, flags: int, stream: int,
 ) -> int:  # fmt: skip
-    """Say where several ranges are used next."""
+    """Set where several ranges are used next."""
     given = addresses, sizes, count, places, starts, place_count, flags, stream
     return _moved(api, "cuMemPrefetchBatchAsync", *given)
 
@@ -284,7 +284,7 @@ def discard_and_prefetch_batch(
     api: Emulator, addresses: int, sizes: int, count: int, places: int, starts: int,
     place_count: int, flags: int, stream: int,
 ) -> int:  # fmt: skip
-    """The same, where the content does not matter any more."""
+    """Same, if the content does not matter any more."""
     given = addresses, sizes, count, places, starts, place_count, flags, stream
     return _moved(api, "cuMemDiscardAndPrefetchBatchAsync", *given)
 
@@ -307,7 +307,7 @@ def _moved(
 def discard_batch(
     api: Emulator, addresses: int, sizes: int, count: int, flags: int, stream: int
 ) -> int:
-    """Let several ranges have any content."""
+    """Let several ranges have undefined content."""
     if not (addresses and sizes):
         return INVALID_VALUE
     given = (sizes_at(addresses, count), sizes_at(sizes, count), count, flags, stream)
@@ -318,7 +318,7 @@ def discard_batch(
 def range_attribute(
     api: Emulator, result: int, nbytes: int, attribute: int, address: int, count: int
 ) -> int:
-    """The advice for a range: a number of 4 bytes, or several."""
+    """Return the advice for a range: a number of 4 bytes, or several."""
     code, value = call(api, "cuMemRangeGetAttribute", nbytes, attribute, address, count)
     if not code:
         _put_numbers(result, value)
@@ -329,7 +329,7 @@ def range_attribute(
 def range_attributes(
     api: Emulator, results: int, sizes: int, attributes: int, number: int, address: int, count: int
 ) -> int:
-    """Several attributes of a range."""
+    """Return several attributes of a range."""
     asked = (sizes_at(sizes, number), ints_at(attributes, number), number)
     code, values = call(api, "cuMemRangeGetAttributes", *asked, address, count)
     if not code:

@@ -36,7 +36,7 @@ _NO_RUNTIME: Final = (
 )
 
 _Narrow = type[ctypes.c_uint] | type[ctypes.c_int] | type[ctypes.c_ubyte]
-# What each pointer attribute is in C, where that is no address or size.
+# The C type of each pointer attribute, if it is not an address or size.
 _NARROW_BY_NAME: Final[dict[str, _Narrow]] = {
     "MEMORY_TYPE": ctypes.c_uint,
     "SYNC_MEMOPS": ctypes.c_ubyte,
@@ -54,7 +54,7 @@ _NARROW: Final = {
 
 @QUERIES("cuGetErrorName")
 def error_name(api: Emulator, code: int, result: int) -> int:
-    """The name of a result, null for none."""
+    """Return the name of a result, null for an unknown one."""
     name = _NAMES.get(code)
     put_size(result, _TEXTS.address(name.encode()) if name else 0)
     return 0 if name else INVALID_VALUE
@@ -62,7 +62,7 @@ def error_name(api: Emulator, code: int, result: int) -> int:
 
 @QUERIES("cuGetErrorString")
 def error_string(api: Emulator, code: int, result: int) -> int:
-    """What the emulator says of a result: of this thread's last failed call, all it knows."""
+    """Return the text of a result: for this thread's last failed call, all known details."""
     if code not in _NAMES:
         put_size(result, 0)
         return INVALID_VALUE
@@ -73,10 +73,11 @@ def error_string(api: Emulator, code: int, result: int) -> int:
 
 @QUERIES("cuGetExportTable")
 def export_table(api: Emulator, result: int, uuid: int) -> int:
-    """NVRTC asks for tables of functions that have no names, and goes on without.
+    """Reject a table of functions that have no names.
 
-    The CUDA runtime does not: its own one is in no manual, and is to tell it that the driver is
-    NVIDIA's. So it is told what to do instead, once for each time that it begins.
+    NVRTC requests such tables and works without them. The CUDA runtime does not: its own table is
+    undocumented, and proves that the driver is NVIDIA's. So the runtime's user receives advice
+    instead, once each time that the runtime begins.
     """
     put_size(result, 0)
     if ctypes.string_at(uuid, len(_OF_RUNTIME)) == _OF_RUNTIME:
@@ -86,13 +87,13 @@ def export_table(api: Emulator, result: int, uuid: int) -> int:
 
 @QUERIES("cuDeviceGetName")
 def device_name(api: Emulator, result: int, length: int, device: int) -> int:
-    """The device's name."""
+    """Return the device's name."""
     return _put_text(api, "cuDeviceGetName", result, length, device)
 
 
 @QUERIES("cuDeviceGetPCIBusId")
 def device_bus_id(api: Emulator, result: int, length: int, device: int) -> int:
-    """The device's PCI address."""
+    """Return the device's PCI address."""
     return _put_text(api, "cuDeviceGetPCIBusId", result, length, device)
 
 
@@ -105,7 +106,7 @@ def _put_text(api: Emulator, name: str, result: int, length: int, device: int) -
 
 @QUERIES("cuPointerGetAttribute")
 def pointer_attribute(api: Emulator, result: int, attribute: int, address: int) -> int:
-    """One attribute; of what is no memory of the driver's an error (measured)."""
+    """Return one attribute; memory unknown to the driver is an error (measured)."""
     kind = CUpointer_attribute.CU_POINTER_ATTRIBUTE_RANGE_SIZE
     known, values = call(api, "cuPointerGetAttributes", 1, (kind,), address)
     if known or not values[0]:
@@ -120,7 +121,7 @@ def pointer_attribute(api: Emulator, result: int, attribute: int, address: int) 
 def pointer_attributes(
     api: Emulator, count: int, attributes: int, results: int, address: int
 ) -> int:
-    """Several attributes of an address."""
+    """Return several attributes of an address."""
     asked = ints_at(attributes, count)
     code, values = call(api, "cuPointerGetAttributes", count, asked, address)
     if not code:
@@ -141,7 +142,7 @@ def _put_attribute(result: int, attribute: int, value: Any) -> None:  # a number
 
 @QUERIES("cuCtxGetDevice_v2")
 def context_device(api: Emulator, result: int, context: int) -> int:
-    """The device of a context."""
+    """Return the device of a context."""
     code, device = call(api, "cuCtxGetDevice", context) if context else api.cuCtxGetDevice()
     if not code:
         ctypes.c_int.from_address(result).value = int(device)
@@ -152,7 +153,7 @@ def context_device(api: Emulator, result: int, context: int) -> int:
 def block_of_most_threads(
     api: Emulator, grid: int, block: int, function: int, shared_of: int, shared: int, limit: int
 ) -> int:
-    """The block size that brings most threads to a device, and how many blocks fill it."""
+    """Return the block size that fills a device with most threads, and the number of blocks."""
     code, device = call(api, "cuCtxGetDevice")
     if code:
         return int(code)
@@ -188,5 +189,5 @@ def flagged_block_of_most_threads(
     limit: int,
     flags: int,
 ) -> int:
-    """The same; the flags are about caches, which the emulator has not."""
+    """Same; the flags are about caches, which the emulator does not have."""
     return block_of_most_threads(api, grid, block, function, shared_of, shared, limit)

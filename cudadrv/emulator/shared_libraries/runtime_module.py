@@ -1,9 +1,9 @@
 """The functions of the CUDA runtime that cuda.core calls, in `cuda.bindings.runtime`.
 
 The runtime itself does not run on the emulator (`queries.py`), and is linked into that module. So
-the module's own functions are replaced, where it is loaded or when it will be. They take the
-primary context of device 0 where a thread has none, as the runtime does, whose codes are the
-driver's (CUDA Runtime API, "Interactions with the CUDA Driver API", cudaError_t).
+the module's own functions are replaced, either now or when it is loaded. If a thread has no context
+they use the primary one of device 0, as the runtime does. Their codes are the driver's (CUDA
+Runtime API, "Interactions with the CUDA Driver API", cudaError_t).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _set_device(api: Emulator, device: int) -> _Answer:
 
 
 def _in_context(api: Emulator) -> _Answer:
-    """Let the thread have a context."""
+    """Make sure that the thread has a context."""
     code, current = api.cuCtxGetCurrent()
     return (code,) if code or int(current) else _set_device(api, 0)
 
@@ -63,11 +63,11 @@ _FUNCTIONS: Final[dict[str, tuple[int, Callable[..., _Answer]]]] = {
     "cudaGetDeviceCount": (1, _device_count),
     "cudaSetDevice": (0, _set_device),
 }
-"""How many values each gives beside the code, and what it does."""
+"""How many values each returns besides the code, and its function."""
 
 
 class RuntimeModule(MetaPathFinder):
-    """The replaced functions; one a process, as libraries keep the module."""
+    """The replaced functions; one object per process, as libraries keep the module."""
 
     def __init__(self) -> None:
         self.api: Emulator | None = None
@@ -83,13 +83,13 @@ class RuntimeModule(MetaPathFinder):
             sys.meta_path.insert(0, self)
 
     def leave(self) -> None:
-        """Let the functions call nobody."""
+        """Let the functions call no emulator."""
         self.api = None
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The module as it is found anyway, with a loader that replaces the functions."""
+        """Return the module's usual spec, with a loader that replaces the functions."""
         if fullname != NAME:
             return None
         spec = PathFinder.find_spec(fullname, path, target)
@@ -98,7 +98,7 @@ class RuntimeModule(MetaPathFinder):
         return spec
 
     def replace(self, module: ModuleType) -> None:
-        """Put the functions into the module, once."""
+        """Replace the functions of the module, once."""
         if self._module is module:
             return
         self._module = module
@@ -125,17 +125,17 @@ class RuntimeModule(MetaPathFinder):
 
 
 class _ReplacingLoader(Loader):
-    """A loader that replaces the functions of what another one loads."""
+    """A loader that replaces the functions of another loader's module."""
 
     def __init__(self, loader: Loader, runtime: RuntimeModule) -> None:
         self._loader = loader
         self._runtime = runtime
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """As the other one does."""
+        """Create the module with the other loader."""
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        """As the other one does, and then replace."""
+        """Execute the module with the other loader, then replace its functions."""
         self._loader.exec_module(module)
         self._runtime.replace(module)

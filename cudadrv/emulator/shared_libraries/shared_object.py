@@ -1,8 +1,8 @@
-"""A library of this process's own in the place of one that others load by its name.
+"""A library of this process, found under the name of another library that programs load.
 
-Its file is written here (System V ABI, "Object Files", "Program Loading and Dynamic Linking"): its
-functions are jumps to where a table of addresses says. A process that has loaded it under the name
-of another library finds it wherever that name is asked for.
+This file writes the library (System V ABI, "Object Files", "Program Loading and Dynamic Linking"):
+its functions are jumps to the addresses in a table. A process that has loaded it under the name of
+another library finds it wherever that name is requested.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 SLOTS: Final = "cudadrv_slots"
-"""The name of the table: an address for each function, and one more for what answers alone."""
+"""The name of the table: an address for each function, and one more for the fallback."""
 ANSWER: Final = "cudadrv_answer"
-"""The name of a function that answers CUDA_ERROR_DEINITIALIZED without any Python."""
+"""The name of a function that returns CUDA_ERROR_DEINITIALIZED without any Python."""
 
 _HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT: Final = struct.Struct("<IIQQQQQQ")
@@ -42,7 +42,7 @@ _HASH, _STRTAB, _SYMTAB, _STRSZ, _SYMENT, _SONAME = 4, 5, 6, 10, 11, 14
 _GLOBAL_OBJECT, _GLOBAL_FUNCTION = 0x11, 0x12
 _PAGE: Final = 0x10000  # the largest page that Linux has on either machine
 _CODE: Final = 16  # bytes of a function
-# As every call of Python's own functions by ctypes, it raises an exception that passes already.
+# Like every call of Python's own functions by ctypes, it raises a pending exception.
 _raise_what_passes = ctypes.pythonapi.PyErr_Occurred
 
 
@@ -75,11 +75,11 @@ MACHINES: Final = {
     "x86_64": Machine(62, _jump_x86, b"\xb8\x04\x00\x00\x00\xc3"),  # mov $4, %eax; ret
     "aarch64": Machine(183, _jump_arm, struct.pack("<II", 0x52800080, 0xD65F03C0)),
 }
-"""By the name that `os.uname()` has."""
+"""By the name that `os.uname()` returns."""
 
 
 def elf_image(soname: str, names: Sequence[str], machine: Machine) -> bytes:
-    """The file of a shared library with these functions."""
+    """Return the file of a shared library with these functions."""
     functions = [*names, ANSWER]
     strings, places = _strings((soname, SLOTS, *functions))
     count = len(functions) + 2  # and the null symbol, and the table
@@ -97,7 +97,7 @@ def elf_image(soname: str, names: Sequence[str], machine: Machine) -> bytes:
         place = code + _CODE * at
         _put(image, place, machine.jump(place, slots + 8 * at))
     _put(image, code + _CODE * len(names), machine.answer)
-    # One bucket, whose chain goes through all symbols.
+    # One bucket, whose chain contains all symbols.
     chain = [0, *range(2, count), 0]
     _put(image, hashes, struct.pack(f"<{3 + count}I", 1, count, 1, *chain))
     table = [bytes(_SYMBOL.size)]
@@ -116,7 +116,7 @@ def elf_image(soname: str, names: Sequence[str], machine: Machine) -> bytes:
 
 
 def _headers(machine: Machine, read_only: int, dynamic: int, slots: int, end: int) -> bytes:
-    """The header, and the segments: code and names, what is written, `dynamic`, no stack."""
+    """Return the header, and the segments: code and names, writable data, `dynamic`, no stack."""
     header = _HEADER.pack(
         _IDENT, _SHARED_OBJECT, machine.number, 1, 0, _HEADER.size, 0, 0, _HEADER.size,
         _SEGMENT.size, 4, 64, 0, 0,
@@ -135,7 +135,7 @@ def _headers(machine: Machine, read_only: int, dynamic: int, slots: int, end: in
 
 
 def _strings(texts: Sequence[str]) -> tuple[bytes, list[int]]:
-    """A table of strings, and where each begins."""
+    """Return a table of strings, and the beginning of each."""
     table, places = bytearray(1), []
     for text in texts:
         places.append(len(table))
@@ -152,11 +152,11 @@ def _put(image: bytearray, at: int, part: bytes) -> None:
 
 
 def guarded(function: Callable[..., int], failed: int) -> Callable[..., int]:
-    """The function, which answers `failed` instead of raising.
+    """Return the function, which returns `failed` instead of raising.
 
-    An interrupt is raised again in the main thread, where the C code has returned. Anything else is
-    told as an error without a caller, as C has no other place for it. So is an exception that
-    passes through C code which tidies up: the function would find it as its own.
+    An interrupt is raised again in the main thread, after the C code has returned. Any other error
+    is reported as an error without a caller, as C has no other place for it. So is an exception
+    that propagates through C code which cleans up: the function would treat it as its own.
     """
 
     def answer(*given: Argument) -> int:
@@ -167,7 +167,7 @@ def guarded(function: Callable[..., int], failed: int) -> Callable[..., int]:
         try:
             return function(*given)
         except KeyboardInterrupt:
-            # Within an unpacking, as after a call the interpreter would look for it here already.
+            # Within an unpacking: after a call the interpreter would check for it here already.
             (_,) = map(_thread.interrupt_main, (signal.SIGINT,))
         except BaseException:
             sys.excepthook(*sys.exc_info())
@@ -177,14 +177,14 @@ def guarded(function: Callable[..., int], failed: int) -> Callable[..., int]:
 
 
 class SharedObject:
-    """A library whose functions go where `point` says, loaded for as long as the process lives.
+    """A library whose functions jump where `point` directs, loaded until the process ends.
 
-    It is never unloaded, as others keep the addresses of its functions. A function that points
-    nowhere answers CUDA_ERROR_DEINITIALIZED, also when there is no interpreter any more.
+    It is never unloaded, as others keep the addresses of its functions. A function without a target
+    returns CUDA_ERROR_DEINITIALIZED, also after the interpreter has ended.
 
     Raises:
-        DriverSelectionError: a library of that name is loaded already, or the system loads none of
-            this kind.
+        DriverSelectionError: a library of that name is already loaded, or the system cannot load
+            this one.
     """
 
     def __init__(self, soname: str, names: Sequence[str]) -> None:
@@ -206,21 +206,21 @@ class SharedObject:
         self.clear()
 
     def address(self, name: str) -> int | None:
-        """Where callers find a function, whatever it points to; None if it is not there."""
+        """Return the address of a function for callers; None if there is none."""
         return _address_in(self._library, name) if name in self._places else None
 
     def point(self, name: str, callback: CFuncPtr) -> None:
-        """Let a function go to a callback from now on; the caller keeps that alive."""
+        """Let a function jump to a callback from now on; the caller keeps that alive."""
         self._slots[self._places[name]] = ctypes.cast(callback, ctypes.c_void_p).value
 
     def clear(self) -> None:
-        """Let all functions answer that there is nothing behind them."""
+        """Let all functions report that there is no driver."""
         for at in range(len(self._places)):
             self._slots[at] = self._answer
 
 
 def is_loaded(soname: str) -> bool:
-    """Whether a library of this name is in the process."""
+    """Return whether a library of this name is in the process."""
     try:
         ctypes.CDLL(soname, mode=os.RTLD_NOLOAD)
     except OSError:
@@ -229,10 +229,10 @@ def is_loaded(soname: str) -> bool:
 
 
 def _load(soname: str, image: bytes) -> ctypes.CDLL:
-    """Load a library that is in no file; others find it by the name within it.
+    """Load a library without a file; others find it by its own name.
 
-    Its descriptor stays open: the loader remembers the path, and would take another library of the
-    same path for this one.
+    Its descriptor stays open: the loader stores the path, and would confuse another library of the
+    same path with this one.
     """
     file = os.memfd_create(soname)
     with os.fdopen(file, "wb", closefd=False) as opened:

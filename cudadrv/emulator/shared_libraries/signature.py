@@ -45,7 +45,7 @@ class _Opaque(ctypes.Structure):
 
 _PER_THREAD: Final = 2  # CU_STREAM_PER_THREAD
 Argument = int | bytes | None
-"""What ctypes hands on: a number, a text, or nothing for the null text."""
+"""An argument from ctypes: an integer, a text, or None for the null text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class CParameter:
 
     Attributes:
         word: its type, without the marks before it.
-        mark: `>` for an address of a result, `&` for one of what is read, or nothing.
+        mark: `>` for the address of a result, `&` for one of memory that is read, or nothing.
         is_optional: whether an address or a text may be null.
     """
 
@@ -64,12 +64,12 @@ class CParameter:
 
     @property
     def is_result(self) -> bool:
-        """Whether it says where a result goes."""
+        """Whether it is the address of a result."""
         return self.mark == ">"
 
     @property
     def is_needed(self) -> bool:
-        """Whether it is an address that may not be null."""
+        """Whether it is an address that must not be null."""
         return not self.is_optional and (self.mark != "" or self.word == "text")
 
     @property
@@ -80,18 +80,18 @@ class CParameter:
         return _Opaque if self.word.startswith("@") else _TYPES[self.word]
 
     def read(self, given: Argument | ctypes.Structure, per_thread: bool) -> object:
-        """The value that the emulator takes for the argument."""
+        """Return the value that the emulator expects for the argument."""
         if isinstance(given, ctypes.Structure):
             return of_opaque_bytes(getattr(driver, self.word[1:]), bytes(given))
         if self.word.startswith("*"):
-            # The bindings' own view of the structure that the caller has.
+            # The bindings' own view of the caller's structure.
             return getattr(driver, self.word[1:])(_ptr=given) if given else None
         if self.word == "stream" and per_thread and not given:
             return _PER_THREAD
         return given
 
     def write(self, address: int, value: Any) -> None:  # a number, or a handle of the bindings
-        """Put a result where the caller wants it; nowhere, if it does not."""
+        """Write a result to the caller's address, unless that is null."""
         if address and self.word.startswith("="):
             ctypes.memmove(address, value.getPtr(), int(self.word[1:]))
         elif address:
@@ -107,8 +107,8 @@ class Signature:
     Attributes:
         symbol: its name in the library, with its suffix.
         name: its name on the emulator.
-        since: the version of CUDA that brought it, as cuGetProcAddress counts.
-        parameters: in their order.
+        since: the version of CUDA that introduced it, as cuGetProcAddress counts.
+        parameters: the parameters in order.
     """
 
     symbol: str
@@ -123,11 +123,11 @@ class Signature:
 
     @cached_property
     def needed(self) -> tuple[int, ...]:
-        """The positions of the addresses that may not be null."""
+        """The positions of the addresses that must not be null."""
         return tuple(at for at, parameter in enumerate(self.parameters) if parameter.is_needed)
 
     def has_null(self, given: Sequence[Argument]) -> bool:
-        """Whether an address is null that may not be; an empty text is not null."""
+        """Return whether an address is null that must not be; an empty text is not null."""
         return any(given[at] in (None, 0) for at in self.needed)
 
     @property

@@ -1,1 +1,1 @@
-"""Time on the emulator: queued operations, what each waits for, and in which order they run."""
+"""Time on the emulator: queued operations, their dependencies, and their order of execution."""

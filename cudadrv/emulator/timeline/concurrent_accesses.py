@@ -1,11 +1,11 @@
-"""Accesses of launches, copies, fills, allocations and frees that nothing orders, and of the host.
+"""Unordered accesses of launches, copies, fills, allocations and frees, and of the host.
 
 Each access is compared with the accesses of other tracks of the logical time that do not come
 before it. Accesses that the host has waited for are dropped, as everything later comes after them.
 
 Two kinds of accesses of the host are known: its changes of pinned and managed memory, and reads
-that the library makes there for its user. Both count as strong accesses, which kernels may meet
-with atomic or volatile ones.
+that the library makes there for its user. Both count as strong accesses, which may overlap with
+atomic or volatile ones of kernels.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ if TYPE_CHECKING:
     from ..host_memory import HostMemory, HostPiece, HostRange
 
 Bytes = NDArray[np.uint8]
-# Of one range: to compare this much takes some milliseconds, at every call.
+# Of one range: comparing this much takes some milliseconds, at every call.
 _MOST_BYTES: Final = 64 << 20
-_MOST_RANGES: Final = 64  # before an allocation is watched as a whole
+_MOST_RANGES: Final = 64  # above it an allocation is watched as a whole
 _NOTHING: Final[Numbers] = np.empty((0, 2), np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class _WatchedPart:
-    """A part of an allocation, as it is and as it was."""
+    """A part of an allocation, with its present and its earlier contents."""
 
     piece: HostPiece
     start: int
@@ -73,7 +73,7 @@ class _WatchedPart:
         return self.start + len(self.now)
 
     def changed(self) -> Numbers:
-        """(n, 2) addresses and sizes of what has changed, which is taken over."""
+        """Return (n, 2) addresses and sizes of changed bytes, and accept the changes."""
         if _are_equal(self.now, self.before):
             return _NOTHING
         places = np.flatnonzero(self.now != self.before)
@@ -84,17 +84,17 @@ class _WatchedPart:
 
 
 def _are_equal(one: Bytes, other: Bytes) -> bool:
-    """Whether two parts are; eight bytes at a time."""
+    """Return whether two parts are equal; compares eight bytes at a time."""
     whole = len(one) // 8 * 8
     words = one[:whole].view(np.uint64) == other[:whole].view(np.uint64)
     return bool(words.all()) and bool((one[whole:] == other[whole:]).all())
 
 
 class HostWrites:
-    """The memory that operations use. Its owner's lock is held.
+    """Watches the memory that operations use. Its owner's lock is held.
 
     Args:
-        memory: all allocations that there are.
+        memory: all allocations of host memory.
     """
 
     def __init__(self, memory: HostMemory) -> None:
@@ -107,9 +107,9 @@ class HostWrites:
         self._spare: Bytes = np.empty(0, np.uint8)
 
     def watch(self, start: int, end: int) -> None:
-        """Watch the bytes from one address to another, of one allocation, from now on."""
+        """Watch the bytes between two addresses of one allocation from now on."""
         piece = self._memory.find(start)
-        # Memory of the caller's own may be gone by the time of the next look.
+        # The caller's own memory may be freed before the next check.
         if piece is None or piece.pages is None or end - start > _MOST_BYTES:
             return
         if any(each.start <= start and end <= each.end for each in self._watched):
@@ -127,7 +127,7 @@ class HostWrites:
         self._watched.append(_WatchedPart(piece, start, now, before))
 
     def _buffer(self, nbytes: int) -> Bytes:
-        """A used one where there is one: fresh pages take as long as several copies."""
+        """Return a used buffer if there is one: fresh pages take as long as several copies."""
         spare = self._spare
         if nbytes <= len(spare) <= 2 * nbytes:
             self._spare = spare[:0]
@@ -135,7 +135,7 @@ class HostWrites:
         return np.empty(nbytes, np.uint8)
 
     def watch_used(self, part: AccessedBytes) -> None:
-        """Watch what an operation has accessed: in each allocation from the first byte on."""
+        """Watch bytes that an operation accessed: in each allocation from the first one on."""
         for piece in list(self._memory.pieces.values()):
             end = piece.address + piece.nbytes
             first = int(np.searchsorted(part.ends, piece.address, side="right"))
@@ -145,7 +145,7 @@ class HostWrites:
                 self.watch(start, min(int(part.ends[behind - 1]), end))
 
     def keep(self, is_used: Callable[[int, int], bool]) -> None:
-        """Watch no more what is not used, of which the start and the end are given."""
+        """Watch unused ranges no more; `is_used` receives a range's start and end."""
         if self._watched:
             former = self._watched
             self._watched = [each for each in former if is_used(each.start, each.end)]
@@ -153,10 +153,10 @@ class HostWrites:
                 self._spare = former[-1].before
 
     def look(self) -> tuple[Numbers, str]:
-        """Find writes of the host since the last call, and between which calls they were.
+        """Find writes of the host since the last call, and the calls they were between.
 
-        While other threads run operations, nobody knows who writes, nor afterwards when it was:
-        what comes in that time is left out.
+        While other threads run operations, neither writer nor time of a write can be determined:
+        such writes are ignored.
         """
         if self._running:
             self._has_missed = True
@@ -170,28 +170,28 @@ class HostWrites:
         return found, f"after {since or 'an unknown place'}, before {now or 'an unknown place'}"
 
     def begin(self) -> None:
-        """An operation begins, or goes on."""
+        """Record that an operation begins, or continues."""
         self._is_alone = not self._running
         self._running += 1
 
     def end(self) -> None:
-        """It has ended, or pauses."""
+        """Record that it has ended, or pauses."""
         self._running -= 1
 
     def take_over(self, start: int = 0, end: int = sys.maxsize) -> None:
-        """An operation has written from one address to another."""
+        """Accept the writes of an operation between two addresses."""
         for each in self._watched:
             if each.start < end and start < each.end:
                 part = slice(max(start - each.start, 0), min(end, each.end) - each.start)
                 each.before[part] = each.now[part]
 
     def written_alone(self) -> Numbers:
-        """Return the writes of an operation that runs alone, taken over; nothing beside others."""
+        """Return the writes of an operation that runs alone, and accept them; else none."""
         found = self._changed()
         return found if self._is_alone else _NOTHING
 
     def _changed(self) -> Numbers:
-        """(n, 2) addresses and sizes of what has changed since the last look, in any order."""
+        """Return (n, 2) addresses and sizes of the changes since the last check, in any order."""
         if not self._watched:
             return _NOTHING
         pieces = self._memory.pieces
@@ -211,11 +211,11 @@ class LogicalTime:
         self._host_track = Track(next(self._track_numbers))
 
     def next_number(self) -> int:
-        """A number for something that is no moment, in the same order."""
+        """Return a number, in the same order, for an event without a moment."""
         return next(self._moments)
 
     def moment(self, stream: Stream, kind: NodeKind, place: str) -> Timestamp:
-        """An operation is put into a stream."""
+        """Return the moment of an operation that is queued in a stream."""
         after = self.now(stream)
         track = self._tracks.get(stream)
         if track is None:
@@ -223,7 +223,7 @@ class LogicalTime:
         return self._add(track, after, kind, place)
 
     def moment_of_host(self, place: str, kind: NodeKind) -> Timestamp:
-        """The host itself does something."""
+        """Return the moment of an action of the host."""
         found = self._add(self._host_track, dict(self._host), kind, place)
         self._host = self._host_track.clock
         return found
@@ -231,11 +231,11 @@ class LogicalTime:
     def moments_of_graph(
         self, executable: Executable, stream: Stream, place: str, events: Mapping[int, Event]
     ) -> list[Timestamp]:
-        """A graph is launched: one for each of its nodes."""
+        """Return a moment for each node of a graph that is launched."""
         start = self.now(stream)
         _join(start, executable.clock)
         end, clocks, found = dict(start), list[Clock](), list[Timestamp]()
-        ends_of_chains: dict[int, Track] = {}  # by the node that is the last of its chain
+        ends_of_chains: dict[int, Track] = {}  # by the last node of each chain
         free = list(executable.tracks)
         for number, node in enumerate(executable.steps):
             after = dict(start)
@@ -265,7 +265,7 @@ class LogicalTime:
         return Timestamp(next(self._moments), track.number, track.last, after, kind, place)
 
     def now(self, stream: Stream) -> Clock:
-        """Return the clock at the end of everything that a stream has, or would wait for, now."""
+        """Return the clock at the present end of a stream and of the work it would wait for."""
         found = dict(self._host)
         for other, track in self._tracks.items():
             if other is stream or wait_for_each_other(stream, other):
@@ -289,16 +289,16 @@ class LogicalTime:
         return found
 
     def all(self) -> Clock:
-        """Return the clock at the end of everything that was called."""
+        """Return the clock at the end of all calls."""
         found: Clock = {}
         for track in self._tracks.values():
             _join(found, track.clock)
         return found
 
     def host_waits(self, clock: Clock, *, forgets: bool) -> Clock:
-        """The host has waited for this; gives all that is over for it, and so for what comes.
+        """Record a wait of the host; return the clock of all work that is over for it.
 
-        `forgets`: nothing of it is compared any more, so that no clock has to tell of it.
+        `forgets`: no completed access is compared any more, so no clock has to include it.
         """
         over = dict(self._host)
         _join(over, clock)
@@ -316,11 +316,11 @@ def _join(into: Clock, more: Clock) -> None:
             into[track] = index
 
 
-_MOST: Final = 64  # allocations at one address that are told apart
+_MOST: Final = 64  # allocations at one address that are distinguished
 Named = tuple[int, str]
-"""Where an allocation begins, and what it is in words."""
+"""The start of an allocation, and its description."""
 _T = TypeVar("_T")
-_MOST_PARTS: Final = 24  # of a track in one way, before they are made one
+_MOST_PARTS: Final = 24  # parts of a track of one kind, before they are merged
 Ways = tuple[bool, bool]
 """Whether an access writes, and whether it is strong."""
 
@@ -328,7 +328,7 @@ Ways = tuple[bool, bool]
 class AllocationTimes:
     """The numbers of the moments in which allocations were made, by their addresses.
 
-    It takes no lock: an allocation is noted under its device's.
+    It takes no lock: an allocation is recorded under its device's.
 
     Args:
         allocation_at: finds the allocation that holds an address.
@@ -339,14 +339,14 @@ class AllocationTimes:
         self._numbers: dict[int, list[int]] = {}
 
     def note(self, address: int, number: int) -> None:
-        """An allocation begins at an address."""
+        """Record an allocation that begins at an address."""
         born = self._numbers.setdefault(address, [])
         born.append(number)
         if len(born) > _MOST:
             del born[: _MOST // 2]
 
     def separates(self, address: int, *numbers: int) -> bool:
-        """Whether these moments are of two allocations, one after the other at an address."""
+        """Return whether these moments belong to different allocations at an address."""
         allocation = self._allocation_at(address)
         born = [] if allocation is None else self._numbers.get(allocation[0], [])
         return len({bisect_right(born, number) for number in numbers}) > 1
@@ -356,7 +356,7 @@ class ConcurrentAccesses:
     """Accesses of an emulator's operations since the host last waited for them.
 
     Args:
-        findings: where races are put.
+        findings: the list that receives races.
         allocation_at: finds the allocation that holds an address.
         host: pinned and managed memory.
         is_late: whether operations may run later than they are called.
@@ -381,14 +381,14 @@ class ConcurrentAccesses:
         self._pending: dict[int, Timestamp] = {}
         self._current = threading.local()
 
-    # When something happens.
+    # The times of operations.
 
     def timed(
         self, stream: Stream, kind: NodeKind, run: Run, host: Iterable[HostRange] = ()
     ) -> Run:
-        """An operation is put into a stream: what is to be run in its place.
+        """Wrap the function of an operation that is queued in a stream.
 
-        `host` is the host memory that it may use, where it is not run at once.
+        `host` is the host memory that it may use, unless it runs at once.
         """
         with self._lock:
             self._look_at_host(host)
@@ -403,7 +403,7 @@ class ConcurrentAccesses:
         runs: list[Run],
         events: Mapping[int, Event],
     ) -> list[Run]:
-        """A graph is launched: what is to be run in the place of each node's function."""
+        """Wrap the functions of a launched graph's nodes."""
         with self._lock:
             self._look_at_host(each for step in executable.steps for each in step.work.host)
             moments = self._time.moments_of_graph(executable, stream, user_call_site(), events)
@@ -418,7 +418,7 @@ class ConcurrentAccesses:
             finally:
                 if turns is None:
                     self._pending.pop(moment.number, None)
-            if moment.kind is NodeKind.HOST:  # what it tells the host, nobody sees
+            if moment.kind is NodeKind.HOST:  # it reports nothing to the race check
                 self.host_waits({**moment.after, moment.track: moment.index})
             return None if turns is None else self._in_turns(moment, turns)
 
@@ -433,7 +433,7 @@ class ConcurrentAccesses:
             turns.close()
 
     def _within(self, moment: Timestamp, work: Callable[[], _T]) -> _T:
-        """Do an operation, or a part of it."""
+        """Run an operation, or a part of it."""
         former = getattr(self._current, "moment", None)
         with self._lock:
             if self._is_late:
@@ -449,7 +449,7 @@ class ConcurrentAccesses:
                 self._host_writes.end()
 
     def _take_over(self, moment: Timestamp) -> None:
-        """Take over the writes of a kernel, which does not say where: they are not the host's."""
+        """Accept the writes of a kernel, whose addresses are unknown: they are not the host's."""
         if moment.kind is NodeKind.KERNEL:
             self._host_writes.take_over()
         elif moment.kind is NodeKind.HOST:
@@ -458,21 +458,21 @@ class ConcurrentAccesses:
                 self._add(Doer(moment), [merged([in_order(written, writes=True)])])
 
     def now(self, stream: Stream) -> Clock:
-        """The clock of an event that is recorded in a stream now."""
+        """Return the clock of an event that is recorded in a stream now."""
         with self._lock:
             return self._time.now(stream)
 
     def wait(self, stream: Stream, clock: Clock) -> None:
-        """A stream waits for an event."""
+        """Record that a stream waits for an event."""
         with self._lock:
             self._time.wait(stream, clock)
 
     def host_waits(self, clock: Clock) -> None:
-        """The host has waited for what an event says."""
+        """Record that the host has waited for an event."""
         with self._lock:
             self._look_at_host()
-            # An earlier call that runs later, or in another thread now, may still meet accesses
-            # that the host has waited for, or be one of them.
+            # An earlier call that runs later, or in another thread now, may still conflict with
+            # accesses that the host has waited for, or be one of them.
             forgets = not self._pending
             over = self._time.host_waits(clock, forgets=forgets)
             if not forgets:
@@ -487,7 +487,7 @@ class ConcurrentAccesses:
             self._host_writes.keep(self._is_used)
 
     def host_waits_for(self, waited: Stream | Context | DeviceState | None) -> None:
-        """The host has waited for a stream, a context, a device, or for everything."""
+        """Record that the host has waited for a stream, a context, a device, or for everything."""
         with self._lock:
             if waited is None:
                 self.host_waits(self._time.all())
@@ -499,7 +499,7 @@ class ConcurrentAccesses:
     # Accesses of the host.
 
     def host_reads(self, array: NDArray[Any], /) -> None:
-        """The library reads an array of the host for its user now."""
+        """Record that the library reads a host array for its user."""
         address = array.ctypes.data
         if self._allocation_at(address) is not None:  # pinned or managed
             with self._lock:
@@ -508,7 +508,7 @@ class ConcurrentAccesses:
                 self._host_accesses(elements_of(array), when, writes=False)
 
     def _look_at_host(self, ranges: Iterable[HostRange] = ()) -> None:
-        """Look what the host has written; watch these ranges from now on. The lock is held."""
+        """Find writes of the host; watch these ranges from now on. The lock is held."""
         written, when = self._host_writes.look()
         if len(written):
             self._host_accesses(written, when, writes=True)
@@ -521,7 +521,7 @@ class ConcurrentAccesses:
         self._add(doer, [merged([in_order(ranges, writes=writes, strong=True)])])
 
     def _is_used(self, start: int, end: int) -> bool:
-        """Whether an operation has accessed bytes there that the host has not waited for."""
+        """Return whether an operation has accessed bytes there that the host has not waited for."""
         return any(
             touches(each.part, start, end)
             for ways in self._past.values() for past in ways.values() for each in past
@@ -530,21 +530,21 @@ class ConcurrentAccesses:
     # Accesses of operations.
 
     def born(self, address: int) -> None:
-        """An allocation begins here; what was done to its place before is of another one.
+        """Record the start of an allocation; earlier accesses at its address belong to another one.
 
         It takes no lock: the device's is held.
         """
         self._allocation_times.note(address, self._time.next_number())
 
     def allocated(self, stream: Stream, address: int, nbytes: int) -> None:
-        """Memory is there from here on in a stream."""
+        """Record that memory exists from here on in a stream."""
         with self._lock:
             moment = self._time.moment(stream, NodeKind.ALLOC, user_call_site())
             self._allocation_times.note(address, moment.number)
         self._add(Doer(moment), [ranges_of([(address, nbytes)], writes=True)])
 
     def freed(self, stream: Stream | None, address: int, nbytes: int) -> None:
-        """Memory is there no more from here on in a stream, or for the host."""
+        """Record that memory is freed from here on in a stream, or for the host."""
         with self._lock:
             if stream is None:
                 moment = self._time.moment_of_host(user_call_site(), NodeKind.FREE)
@@ -553,7 +553,7 @@ class ConcurrentAccesses:
         self._add(Doer(moment), [ranges_of([(address, nbytes)], writes=True)])
 
     def in_graph(self, address: int, nbytes: int, *, allocates: bool) -> None:
-        """The operation that runs now allocates or frees memory of its graph."""
+        """Record that the running operation allocates or frees memory of its graph."""
         moment = getattr(self._current, "moment", None)
         if moment is not None:
             if allocates:
@@ -561,7 +561,7 @@ class ConcurrentAccesses:
             self._add(Doer(moment), [ranges_of([(address, nbytes)], writes=True)])
 
     def moved(self, read: Iterable[Range], written: Iterable[Range]) -> None:
-        """The operation that runs now reads and writes these ranges, such as a copy does."""
+        """Record that the running operation reads and writes these ranges, as a copy does."""
         moment = getattr(self._current, "moment", None)
         if moment is not None:
             written = list(written)
@@ -572,14 +572,14 @@ class ConcurrentAccesses:
             self._add(Doer(moment), parts)
 
     def launched(self, launch: LaunchAccesses) -> None:
-        """The operation that runs now is a launch that accessed this."""
+        """Record the accesses of the launch that is running now."""
         launch.let_go()
         moment = getattr(self._current, "moment", None)
         if moment is not None:
             self._add(Doer(moment, launch), launch.parts)
 
     def _add(self, doer: Doer, parts: Iterable[AccessedBytes]) -> None:
-        """Compare with what is known, keep it, and report; the lock is not held."""
+        """Compare with the known accesses, store and report; the lock is not held."""
         parts = [each for each in parts if len(each.starts)]
         with self._lock:
             pairs = list(self._pairs(doer, parts))

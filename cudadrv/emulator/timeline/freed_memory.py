@@ -1,8 +1,8 @@
-"""Memory that was freed in the order of a stream, and what may have it before the stream is there.
+"""Memory freed in the order of a stream, and its reuse before the stream executes the free.
 
-CUDA Programming Guide, "Memory Reuse Policies": the driver gives an allocation what was freed
-before it in the same stream; what its stream comes after by events; and what a stream still works
-on, if the allocation then waits for that.
+CUDA Programming Guide, "Memory Reuse Policies": the driver reuses memory that was freed before the
+allocation in the same stream, or in a stream that it comes after by events. It may also reuse
+memory that a stream still works on, if the allocation then waits for that.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from .queues import QueuedOperation
     from .timeline import Timeline
 
-# CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES and _ALLOW_INTERNAL_DEPENDENCIES. Memory
-# whose free has run by now (_ALLOW_OPPORTUNISTIC) is free for all.
+# CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES and _ALLOW_INTERNAL_DEPENDENCIES. Memory whose
+# free has executed (_ALLOW_OPPORTUNISTIC) is free for all.
 _FOLLOW_EVENTS: Final = 1
 _INTERNAL: Final = 3
 
@@ -35,7 +35,7 @@ class FreedPiece:
 
     Attributes:
         operation: the free; None while it is being queued.
-        is_taken: whether an allocation has it already, that comes after the free.
+        is_taken: whether an allocation that comes after the free reuses it already.
     """
 
     device: DeviceState
@@ -52,7 +52,7 @@ class FreedMemory:
         self._freed: list[FreedPiece] = []
 
     def free(self, device: DeviceState, piece: Piece, stream: Stream) -> None:
-        """Let memory go when a stream gets there; the lock is not held."""
+        """Free memory when a stream executes the free; the lock is not held."""
         freed = FreedPiece(device, piece)
         self._freed.append(freed)
         freed.operation = self._timeline.submit(
@@ -60,7 +60,7 @@ class FreedMemory:
         )
 
     def free_of_graph(self, memory: GraphAllocation, stream: Stream) -> None:
-        """The same of a graph's memory."""
+        """Same for a graph's memory."""
         self._timeline.submit(stream, NodeKind.FREE, memory.freed, always=True)
 
     def _free_now(self, freed: FreedPiece) -> None:
@@ -72,7 +72,7 @@ class FreedMemory:
                 freed.device.give_back(freed.piece)
 
     def allocate(self, device: DeviceState, stream: Stream, nbytes: int, pool: Pool) -> Piece:
-        """An address at once; the memory is there when the stream gets to the allocation.
+        """Return an address at once; the memory exists when the stream executes the allocation.
 
         Raises:
             CallError: CUDA_ERROR_OUT_OF_MEMORY.
@@ -91,7 +91,7 @@ class FreedMemory:
         return piece
 
     def _allocate_new(self, device: DeviceState, nbytes: int, pool: Pool) -> Piece:
-        """Memory that nothing is to be done with; for it the driver waits before it gives up."""
+        """Return memory without pending work; waits for pending frees before it fails."""
         try:
             with device.lock:
                 return device.allocate(nbytes, Owner.POOL, pool=pool)

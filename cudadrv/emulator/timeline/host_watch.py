@@ -1,7 +1,7 @@
-"""The watch over host memory that queued operations use: the host must not touch it meanwhile.
+"""The watch over host memory that queued operations use: the host must not access it meanwhile.
 
 Memory that an operation will read or write is compared, when the operation runs, with its contents
-at the call. Writes of other operations in between are no fault, so they are taken over.
+at the call. Writes of other operations in between are correct, so they are accepted.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from ..host_memory import HostRange
     from .queues import QueuedOperation
 
-# More than this is not watched: a checksum of it costs tens of milliseconds.
+# Larger ranges are not watched: their checksum costs tens of milliseconds.
 _MOST_BYTES: Final = 64 << 20
-# Up to so many bytes of all ranges, every call that queues something looks at them.
+# Up to this total size, every call that queues an operation checks all ranges.
 _OFTEN_BYTES: Final = 256 << 10
 _WRITERS: Final = (NodeKind.KERNEL, NodeKind.HOST)
 
 
 class OrderWarning(UserWarning):
-    """A program that is right only in some orders of its operations."""
+    """A program that is correct only in some orders of its operations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +40,12 @@ class HostChange:
     """The host changed memory that a queued operation was still to read or to write.
 
     Attributes:
-        address: where the memory begins, and `nbytes` its size.
+        address: the start of the memory, and `nbytes` its size.
         queued_at: the call that queued the operation.
-        unchanged_at: the last call of the driver at which the memory was still as it had been.
-        found_at: the call at which it was not.
+        unchanged_at: the last call of the driver at which the memory was still unchanged.
+        found_at: the call at which it was changed.
         is_read: whether the operation reads the memory; else it writes there.
-        repeated_by: what makes the program run in this order again.
+        repeated_by: how to run the program in this order again.
     """
 
     address: int
@@ -86,12 +86,13 @@ class EarlyRead:
     """Host memory was read before a queued copy had written it.
 
     Attributes:
-        address: where the bytes begin that were read and are to be written, and `nbytes` how many.
+        address: the start of the bytes that were read and are to be written, and `nbytes` their
+            number.
         queued_at: the call that queued the copy.
-        read_at: the call that read, or that queued a copy which reads.
-        is_queued: whether such a copy reads: nothing orders the two copies.
-        contents: what the memory held at that call, where it is page-locked or managed.
-        repeated_by: what makes the program run in this order again.
+        read_at: the call that read, or that queued a reading copy.
+        is_queued: whether such a copy reads: the two copies are unordered.
+        contents: the contents of the memory at that call, if it is page-locked or managed.
+        repeated_by: how to run the program in this order again.
     """
 
     address: int
@@ -129,13 +130,13 @@ class EarlyRead:
 
 
 OrderFinding: TypeAlias = HostChange | EarlyRead
-"""What is wrong with how the host and queued copies share memory."""
+"""A finding about memory that the host and queued copies share."""
 
 
 def early_read(
     copy: QueuedOperation, ranges: Numbers, place: str, repeated_by: str, *, is_queued: bool
 ) -> EarlyRead | None:
-    """Return the finding where bytes are read that a copy will write; None if there are none.
+    """Return the finding if bytes are read that a copy will write; None if there are none.
 
     `ranges` are (n, 2) addresses and sizes.
     """
@@ -154,7 +155,7 @@ def early_read(
 
 @dataclass(slots=True)
 class _WatchedRange:
-    """A range, with the checksum that it had, and the call at which it was last seen so."""
+    """A range, with its former checksum, and the call at which it last matched."""
 
     range: HostRange
     checksum: int
@@ -172,7 +173,7 @@ class HostWatch:
     """The ranges of queued operations. Its owner's lock is held.
 
     Args:
-        repeated_by: said in each finding.
+        repeated_by: a sentence for each finding.
     """
 
     def __init__(self, repeated_by: str) -> None:
@@ -187,11 +188,11 @@ class HostWatch:
         return bool(self._watched)
 
     def is_needed(self, operation: QueuedOperation) -> bool:
-        """Whether `run` has anything to do."""
+        """Return whether `run` has any work."""
         return bool(self._watched) or _writes_host(operation)
 
     def begin(self, operation: QueuedOperation) -> None:
-        """Watch what a new operation uses."""
+        """Watch the memory of a new operation."""
         ranges = [e for e in operation.host if e.is_watched and e.nbytes <= _MOST_BYTES]
         if ranges:
             place = operation.place
@@ -201,11 +202,11 @@ class HostWatch:
             self._nbytes += sum(each.nbytes for each in ranges)
 
     def look_often(self, place: str) -> list[HostChange]:
-        """Look at all ranges, if they are few, so that a finding names a short time."""
+        """Check all ranges, if they are small, so that a finding gives a short interval."""
         return list(self._look(place)) if 0 < self._nbytes <= _OFTEN_BYTES else []
 
     def run(self, operation: QueuedOperation, place: str) -> list[HostChange]:
-        """An operation runs now: what changed of its ranges; of all, if it may write to them."""
+        """Return the changes of a running operation's ranges; of all that it may write to."""
         writes = _writes_host(operation)
         found: list[HostChange] = []
         if self._watched:
@@ -217,8 +218,8 @@ class HostWatch:
         return found
 
     def end(self, operation: QueuedOperation) -> None:
-        """It has ended: take over what it wrote."""
-        watched = self._watched.pop(operation, ())  # where it did not run at all
+        """Record that it has ended, and accept its writes."""
+        watched = self._watched.pop(operation, ())  # if it did not run at all
         self._nbytes -= sum(each.range.nbytes for each in watched)
         if operation in self._writers:
             self._writers.remove(operation)
@@ -236,7 +237,7 @@ class HostWatch:
         for operation in list(self._watched) if operations is None else operations:
             for each in self._watched.get(operation, ()):
                 if any(_may_write(writer, each.range) for writer in self._writers):
-                    continue  # another thread runs it; what it writes is taken over at its end
+                    continue  # another thread runs it; its writes are accepted at its end
                 if _checksum(each.range) != each.checksum:
                     yield HostChange(
                         each.range.address, each.range.nbytes, operation.place, each.seen_at,

@@ -15,7 +15,7 @@ from ptx.emulate.model.errors import Where
 
 from .timestamp import Timestamp
 
-_MOST_LOOKED_AT: Final = 64  # ranges of two parts that meet
+_MOST_LOOKED_AT: Final = 64  # overlapping ranges of two parts
 _MISSING: Final = (
     "an event that the later one's stream waits for, a stream for both, or a wait of the host"
 )
@@ -31,8 +31,8 @@ class Doer:
     """One operation that accessed memory.
 
     Attributes:
-        launch: of a kernel, what it accessed.
-        by_host: of the host itself, when it did; else "".
+        launch: the accesses of a kernel's launch.
+        by_host: when the host itself accessed, in words; else "".
     """
 
     def __init__(
@@ -43,9 +43,9 @@ class Doer:
         self.by_host = by_host
 
     def may_know_of(self, other: Doer) -> bool:
-        """Whether one of the two is the host and a flag may order them, as the other looks at one.
+        """Return whether one is the host and the other reads a flag that may order them.
 
-        The host's side of that is not seen.
+        The host's accesses of that flag are not seen.
         """
         return any(
             host.by_host and kernel.launch is not None and kernel.launch.signals
@@ -53,7 +53,7 @@ class Doer:
         )
 
     def access(self, part: AccessedBytes, at: int) -> Access:
-        """One side of a race."""
+        """Return one side of a race."""
         place = self.moment.place
         if self.launch is not None:
             return self.launch.access(part, at, place)
@@ -65,10 +65,10 @@ class Doer:
 
 @dataclass(frozen=True, slots=True)
 class PastAccesses:
-    """Ranges that operations of one track accessed in one way.
+    """Ranges with one kind of access by the operations of one track.
 
     Attributes:
-        whose: for each range, which of `doers` was the last.
+        whose: for each range, the index in `doers` of the last one.
         last: the index of the last moment.
     """
 
@@ -95,7 +95,7 @@ class PastAccesses:
 
 
 def ranges_of(ranges: Iterable[Range], *, writes: bool) -> AccessedBytes:
-    """Ranges that were accessed in one way, in any order."""
+    """Return ranges with one kind of access, given in any order."""
     return in_order(np.array(sorted(ranges), dtype=np.int64).reshape(-1, 2), writes=writes)
 
 
@@ -112,7 +112,7 @@ def elements_of(array: NDArray[Any]) -> Numbers:
 
 
 def dense_parts_of(array: NDArray[Any]) -> Numbers:
-    """The same, where elements that follow each other are one part."""
+    """Same, with adjacent elements merged into one part."""
     found = elements_of(array)
     starts, ends = found[:, 0], found.sum(axis=1)
     apart = np.flatnonzero(starts[1:] != ends[:-1])
@@ -121,14 +121,14 @@ def dense_parts_of(array: NDArray[Any]) -> Numbers:
 
 
 def in_order(found: Numbers, *, writes: bool, strong: bool = False) -> AccessedBytes:
-    """The same of (n, 2) addresses and sizes in their order; of others to be merged then."""
+    """Same for (n, 2) addresses and sizes in order; unordered ones must be merged then."""
     starts, sizes = found[:, 0], found[:, 1]
     sites = np.zeros(len(starts), np.int64)
     return AccessedBytes(starts, starts + sizes, sites, writes, strong=strong)
 
 
 def touches(part: AccessedBytes, start: int, end: int) -> bool:
-    """Whether a range of the part has bytes there."""
+    """Return whether a range of the part has bytes there."""
     at = int(np.searchsorted(part.ends, start, side="right"))
     return at < len(part.starts) and int(part.starts[at]) < end
 
@@ -140,7 +140,7 @@ def _chosen(part: AccessedBytes, which: NDArray[np.bool_]) -> AccessedBytes:
 
 
 def meeting(one: AccessedBytes, other: AccessedBytes) -> list[tuple[int, int]]:
-    """Pairs of ranges that have bytes in common, some of them where they are many."""
+    """Return pairs of ranges that overlap, only some if there are many."""
     first = np.searchsorted(one.ends, other.starts, side="right")
     behind = np.searchsorted(one.starts, other.ends, side="left")
     found: list[tuple[int, int]] = []
@@ -161,13 +161,13 @@ def as_one(past: list[PastAccesses]) -> PastAccesses:
     for each in past:
         first = np.searchsorted(bounds, each.part.starts)
         counts = np.searchsorted(bounds, each.part.ends) - first
-        # The parts that a range consists of follow each other.
+        # The parts of a range follow each other.
         there = np.arange(counts.sum()) + np.repeat(first - np.cumsum(counts) + counts, counts)
         whose[there] = np.repeat(each.whose + len(doers), counts)
         sites[there] = np.repeat(each.part.sites, counts)
         doers += each.doers
     known = whose >= 0
-    begins = known.copy()  # a range: its neighbour is of another one, or not accessed
+    begins = known.copy()  # one per range: its neighbour is of another one, or not accessed
     begins[1:] &= (whose[1:] != whose[:-1]) | (sites[1:] != sites[:-1])
     starts = np.flatnonzero(begins)
     last = known.copy()
@@ -187,7 +187,7 @@ def as_one(past: list[PastAccesses]) -> PastAccesses:
 def race_between(
     first: Access, second: Access, where: Range, doers: tuple[Doer, Doer], memory: str
 ) -> Finding:
-    """Two accesses that nothing orders, in the words of a finding; `memory` is what lies there."""
+    """Return the finding for two unordered accesses; `memory` describes the allocation there."""
     names = [doer.launch.kernel for doer in doers if doer.launch is not None]
     return Finding(
         check="race",

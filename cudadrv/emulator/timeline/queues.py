@@ -26,7 +26,7 @@ _MANY_TURNS: Final = 8
 
 
 class State(Enum):
-    """How far an operation is."""
+    """The progress of an operation."""
 
     QUEUED = 0
     RUNNING = 1
@@ -40,19 +40,20 @@ class QueuedOperation:
     Attributes:
         number: counts the operations of an emulator in their order; 0 before it is in its queue.
         place: file and line of the call.
-        before: what it waits for; empty once it is done, so that no chain of the past stays.
-        after: what waits for it.
+        before: the operations it waits for; empty once it is done, so that no chain of the past
+            stays.
+        after: the operations that wait for it.
         missing: how many of `before` are not done.
-        is_marker: it only says that others are done, and so runs as soon as they are.
-        always: it runs on a broken device too.
+        is_marker: whether it only marks that others are done, and so runs as soon as they are.
+        always: whether it runs on a broken device too.
         host: the host memory that it reads and writes, as far as that is known.
-        thread: who runs it.
-        turns: what is left of it, where it is done turn by turn.
-        depth: of how many calls of its thread it was begun in.
-        waits: how many of its turns have left blocks that may wait for what others write.
+        thread: the thread that runs it.
+        turns: its remaining turns, if it runs turn by turn.
+        depth: the nesting depth of the calls of its thread that began it.
+        waits: how many of its turns have left blocks that may wait for others' writes.
         ended_ns: host clock when it was done.
-        dependency: of a kernel: what it and the launches beside it tell each other.
-        early_behind: the kernel that it may begin before the end of, once that lets it go.
+        dependency: how a kernel and adjacent launches synchronise.
+        early_behind: the kernel before whose end it may begin, with that kernel's permission.
     """
 
     kind: NodeKind
@@ -81,7 +82,7 @@ class QueuedOperation:
 
     @property
     def text(self) -> str:
-        """The same, and what the host's memory holds that it is still to write."""
+        """The text of `str`, and the present contents of host memory that it is still to write."""
         lines = [str(self)]
         lines += [
             f"  its destination, {each.nbytes} bytes of host memory at {each.address:#x}, still "
@@ -93,12 +94,12 @@ class QueuedOperation:
 
     @property
     def seems_to_wait(self) -> bool:
-        """Whether it has had many turns and still has blocks that may wait for others."""
+        """Return whether it has had many turns and still has blocks that may wait for others."""
         return self.waits >= _MANY_TURNS
 
     @property
     def is_done(self) -> bool:
-        """Whether it ran, or was given up on a broken device."""
+        """Whether it ran, or was abandoned on a broken device."""
         return self.state is State.DONE
 
 
@@ -106,16 +107,16 @@ def nothing() -> None:
     """Do nothing: the function of a marker, and of an operation that is done."""
 
 
-# A queue that is full makes the call wait that puts more into it, as the driver's do.
+# A call that adds to a full queue waits, as the driver's do.
 QUEUE_LENGTH: Final = 1024
 
 
 class Queues:
-    """The operations that are not done, by stream; the timeline's lock is held over each call.
+    """The unfinished operations, by stream; the timeline's lock is held over each call.
 
     Attributes:
-        ready: what waits for nothing, and is not running.
-        markers: the same of those that only say that others are done.
+        ready: operations that wait for nothing, and are not running.
+        markers: the same for markers.
     """
 
     def __init__(self) -> None:
@@ -150,7 +151,7 @@ class Queues:
     def depend(
         self, operation: QueuedOperation, dependency: GridDependency, *, is_early: bool
     ) -> None:
-        """A kernel that was added; `is_early`: it may begin before the end of the one ahead."""
+        """Record an added kernel; `is_early`: it may begin before the end of the previous one."""
         operation.dependency = dependency
         queue = self._of[operation.stream]
         ahead = queue[-2] if len(queue) > 1 else None
@@ -159,7 +160,7 @@ class Queues:
             dependency.ahead = ahead.dependency
 
     def let_go(self, operation: QueuedOperation) -> bool:
-        """Let the launches begin that wait for a kernel's permission; return whether any did."""
+        """Let launches begin that wait for a kernel's permission; return whether any did."""
         early = [each for each in operation.after if each.early_behind is operation]
         for each in early:
             operation.after.remove(each)
@@ -169,7 +170,7 @@ class Queues:
         return bool(early)
 
     def retire(self, operation: QueuedOperation) -> None:
-        """Take out an operation that is done; what waited for it alone is ready."""
+        """Remove a finished operation; operations that waited for it alone are ready."""
         for each in operation.after:
             each.missing -= 1
             if not each.missing:
@@ -180,16 +181,16 @@ class Queues:
         queue = self._of.get(operation.stream)
         while queue and queue[0].is_done:
             queue.popleft()
-        if not queue:  # it is None for what ran at its call
+        if not queue:  # it is None for an operation that ran at its call
             self._of.pop(operation.stream, None)
 
     def first_if_full(self, stream: Stream) -> list[QueuedOperation]:
-        """The operation that must be done before a full stream takes more; needs no lock."""
+        """Return the operation to finish before a full stream accepts more; needs no lock."""
         queue = self._of.get(stream)
         return [queue[0]] if queue is not None and len(queue) > QUEUE_LENGTH else []
 
     def pending(self) -> list[QueuedOperation]:
-        """Operations that are not done, in their order, without markers."""
+        """Return unfinished operations, in their order, without markers."""
         found = [each for queue in list(self._of.values()) for each in queue]
         found = [each for each in found if not (each.is_marker or each.is_done)]
         return sorted(found, key=attrgetter("number"))
@@ -201,24 +202,27 @@ class Queues:
         ]
 
     def tails_of(self, owner: Context | DeviceState) -> list[QueuedOperation]:
-        """The last operation of each queue of a context or a device."""
+        """Return the last operation of each queue of a context or a device."""
         return [
             queue[-1] for stream, queue in self._of.copy().items() if queue and is_of(stream, owner)
         ]
 
 
 def orders(stream: Stream, other: Stream) -> bool:
-    """Whether what a stream does next comes after what another, or the same one, does now."""
+    """Return whether later work of a stream comes after present work of another, or the same."""
     return other is stream or wait_for_each_other(stream, other)
 
 
 def is_of(stream: Stream, owner: Context | DeviceState) -> bool:
-    """Whether a stream is of a context or a device."""
+    """Return whether a stream belongs to a context or a device."""
     return owner in (stream.context, stream.context.device)
 
 
 def wait_for_each_other(one: Stream, other: Stream) -> bool:
-    """CUDA Driver API, "Stream synchronization behavior", of the legacy default stream."""
+    """Return whether two streams wait for each other, as legacy and blocking ones do.
+
+    Source: CUDA Driver API, "Stream synchronization behavior".
+    """
     return (
         one.context is other.context
         and (one.is_legacy or other.is_legacy)

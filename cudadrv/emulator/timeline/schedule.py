@@ -1,7 +1,7 @@
 """The schedules of queued operations, and which operation runs next under each.
 
-A scheduler uses nothing but numbers of operations and `random.Random.random`, whose results Python
-promises to keep. So one seed gives one run on every machine.
+A scheduler uses only numbers of operations and `random.Random.random`, whose results Python
+guarantees. So one seed gives one run on every machine.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ _LAUNCH_BITS: Final = 24
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When queued operations run; the public option `order` names it.
+    """When queued operations run; the public option `order` selects it.
 
     Attributes:
-        seed: of "random".
-        held: of "held", which only the environment can ask for: all runs as soon as it may, but for
-            these operations, which run late. Each is "T.N", the Nth of the Tth timeline.
+        seed: the seed of "random".
+        held: the operations of "held", which only the environment can select: everything runs as
+            soon as possible, except these operations, which run late. Each is "T.N", the Nth of the
+            Tth timeline.
     """
 
     name: OrderName | Literal["held"]
@@ -50,14 +51,14 @@ class Schedule:
         return f"random:{self.seed}" if self.name == "random" else self.name
 
     def of_launch(self, launches: Iterator[int]) -> LaunchOrder | None:
-        """The order inside the next of these launches; None where its threads run together."""
+        """Return the order inside the next of these launches; None if its threads run together."""
         if self.name == "random":
             return LaunchOrder("random", self.seed << _LAUNCH_BITS | next(launches))
         return LaunchOrder("late") if self.name == "late" else None
 
     @property
     def repeated_by(self) -> str:
-        """How to run a program in this order again."""
+        """Return a sentence on how to run a program in this order again."""
         if self.name == "held":
             return f"repeat with {VARIABLE}={self}"
         if self.name == "random":
@@ -69,10 +70,10 @@ class Schedule:
 
 
 def read_schedule(text: str) -> Schedule:
-    """The order that a text such as "late" or "random:7" names.
+    """Parse a text such as "late" or "random:7".
 
     Raises:
-        ArgumentValueError: it names none.
+        ArgumentValueError: the text is no order.
     """
     name, colon, seed = text.strip().partition(":")
     if name == "random" and (seed.isdecimal() or not colon):
@@ -88,7 +89,7 @@ def read_schedule(text: str) -> Schedule:
 
 
 def chosen_schedule(order: str | None, seed: int | None) -> Schedule:
-    """The order asked for; without one, what the environment says, else "immediate".
+    """Return the order that was requested; else the environment's, else "immediate".
 
     Raises:
         ArgumentValueError: there is no such order, or it takes no seed.
@@ -120,7 +121,7 @@ class LateScheduler:
     def pick(
         self, ready: Sequence[QueuedOperation], needed: Set[QueuedOperation]
     ) -> QueuedOperation:
-        """Return what leads to the newest needed operation, or another where threads run that."""
+        """Return an operation that leads to the newest needed one, or if that runs, another."""
         newest = self._newest
         if newest is None or newest.is_done or newest not in needed:
             pending = [each for each in needed if not each.is_done]
@@ -139,14 +140,14 @@ class LateScheduler:
         return None
 
     def may_preempt(self, operation: QueuedOperation, others: Sequence[QueuedOperation]) -> bool:
-        """Whether an operation that has had a turn, and has more, is chosen anew with others.
+        """Return whether an operation that had a turn competes with others for the next turn.
 
-        Only where it may wait for one of the others.
+        Only if it may wait for one of the others.
         """
         return operation.seems_to_wait and bool(others)
 
     def widens(self) -> bool:
-        """Whether a call that needs some operations may run others as well: never."""
+        """Return whether a call that needs some operations may run others as well: never."""
         return False
 
     def flips(self) -> bool:
@@ -154,7 +155,7 @@ class LateScheduler:
         return True
 
     def queries(self) -> bool:
-        """Whether a query runs something before it looks: no, it first reports pending work."""
+        """Return whether a query runs work before it checks: no, it first reports it pending."""
         return False
 
 
@@ -174,9 +175,10 @@ class HeldScheduler(LateScheduler):
 class SeededScheduler:
     """Runs what a seed chooses; the seed also decides how eagerly unneeded work runs.
 
-    Half of the seeds choose among all that is ready. The others give each stream a rank that seldom
-    changes, so that one stream runs far ahead of another: few choices in a row lead there by chance
-    (Burckhardt and others, "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs").
+    Half of the seeds choose among all ready operations. The others give each stream a rank that
+    seldom changes, so that one stream runs far before another. Few independent choices lead there
+    by chance (Burckhardt and others, "A Randomized Scheduler with Probabilistic Guarantees of
+    Finding Bugs").
     """
 
     def __init__(self, seed: int) -> None:
@@ -190,7 +192,7 @@ class SeededScheduler:
     def pick(
         self, ready: Sequence[QueuedOperation], needed: Set[QueuedOperation]
     ) -> QueuedOperation:
-        """Any, or any of the stream that is first."""
+        """Return any operation, or any of the first-ranked stream."""
         return self._any(ready)
 
     def _any(self, ready: Sequence[QueuedOperation]) -> QueuedOperation:
@@ -206,23 +208,23 @@ class SeededScheduler:
         return self._among([each for each in ready if each.stream.number == first])
 
     def pick_unneeded(self, ready: Sequence[QueuedOperation]) -> QueuedOperation | None:
-        """Some, seldom many."""
+        """Return an operation, seldom many in a row."""
         return self._any(ready) if self._random.random() < self._eagerness else None
 
     def may_preempt(self, operation: QueuedOperation, others: Sequence[QueuedOperation]) -> bool:
-        """As often as not."""
+        """Return True for half of the choices."""
         return self.flips()
 
     def widens(self) -> bool:
-        """As often as not."""
+        """Return True for half of the choices."""
         return self.flips()
 
     def flips(self) -> bool:
-        """As often as not."""
+        """Return True for half of the choices."""
         return self._random.random() < 0.5
 
     def queries(self) -> bool:
-        """As often as not."""
+        """Return True for half of the choices."""
         return self.flips()
 
 
@@ -231,7 +233,7 @@ def _number(operation: QueuedOperation) -> int:
 
 
 def with_what_it_waits_for(wanted: Iterable[QueuedOperation]) -> set[QueuedOperation]:
-    """Operations that are not done, and all that they wait for; the timeline's lock is held."""
+    """Return unfinished operations, and all that they wait for; the timeline's lock is held."""
     found: set[QueuedOperation] = set()
     waiting = list(wanted)
     while waiting:

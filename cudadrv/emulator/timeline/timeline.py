@@ -1,17 +1,17 @@
 """The timeline: it runs the operations that are queued in an emulator's streams.
 
-An operation waits for the one before it in its stream, for what its stream waits for, and, by the
-rules of the legacy stream, for other streams of its context. It runs when a call needs it, or when
-the seed of a random order says so, in the thread of that call. No lock is held while it runs, so
-that other threads may queue more meanwhile.
+An operation waits for the one before it in its stream, for its stream's waits, and, by the rules of
+the legacy stream, for other streams of its context. It runs when a call needs it, or when the seed
+of a random order selects it, in the thread of that call. No lock is held while it runs, so other
+threads may queue more meanwhile.
 
-No collection comes while the queues are changed, as the finalizers that it calls may queue more in
-the same thread.
+No collection runs while the queues are changed, as its finalizers may queue operations in the same
+thread.
 
 A signal handler or a finalizer may call in the middle of another call of its thread. Such a nested
-call runs only what it has to wait for. The wait is refused if its own thread executes some of that
-below, as it could never end. Operations that a nested call queues in the middle of a change of the
-queues arrive, and the end of that change admits them.
+call runs only the operations that it waits for. The wait is rejected if an outer call of its own
+thread executes one of them, as it could never end. Operations that a nested call queues in the
+middle of a change of the queues are admitted at the end of that change.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from ..device_state import DeviceState
     from ..host_memory import HostRange
 
-# The emulator could not do it; the device is as good as before.
+# The emulator could not do it; the device still works.
 _HARMLESS: Final = (CUresult.CUDA_ERROR_NOT_SUPPORTED, CUresult.CUDA_ERROR_OUT_OF_MEMORY)
 _QUEUED: Final = "\n  it was queued at "
 _CALLS: Final = {
@@ -61,7 +61,7 @@ _CALLS: Final = {
 
 
 class LateErrors:
-    """Faults that break a device, as on a GPU, and refusals for the next call that waits."""
+    """Faults that break a device, as on a GPU, and errors for the next call that waits."""
 
     def __init__(self, order: Schedule) -> None:
         self._order = order
@@ -69,14 +69,14 @@ class LateErrors:
 
     @staticmethod
     def lets_run(operation: QueuedOperation) -> bool:
-        """Whether the device still runs anything."""
+        """Return whether the device still executes operations."""
         return operation.stream.context.device.fault is None
 
     def keep(self, operation: QueuedOperation, refusal: CallError) -> None:
-        """Let a later call say what went wrong, and where it was queued."""
+        """Store an error, and where it was queued, for a later call."""
         context = operation.stream.context
         if _QUEUED in refusal.text:
-            return  # another operation's, told already
+            return  # an error of another operation, reported before
         text = f"{refusal.text}{_QUEUED}{operation.place or 'an unknown place'}"
         if self._order.name == "random":
             text += f"\n  {self._order.repeated_by}"
@@ -85,7 +85,7 @@ class LateErrors:
             return
         code = refusal.code
         if refusal.cause is None:
-            # A call would be refused; queued, it is an access to memory that is gone by now.
+            # A call would be rejected; queued, it is an access to freed memory.
             code = CUresult.CUDA_ERROR_ILLEGAL_ADDRESS
         call = _CALLS.get(operation.kind, "a queued operation")
         context.device.fault = Failure(call, code, text, refusal.cause)
@@ -103,21 +103,21 @@ class LateErrors:
 
 _REMEMBERED: Final = 4096
 TRACE_VARIABLE: Final = "CUDADRV_EMULATOR_TRACE"
-"""The environment variable that names a file, to which each operation that ran adds a line."""
+"""The environment variable with a file's name; each executed operation adds a line there."""
 # The end of an operation may come before the wait for it begins.
 _LOOK_AGAIN_S: Final = 0.02
 Arrivals: TypeAlias = deque[tuple[QueuedOperation, Callable[[], None]]]
-"""What nested calls queue in the middle of a change, with what puts it into its queue."""
+"""Operations that nested calls queue in the middle of a change, with functions that insert them."""
 
 
 class RunRecord:
-    """The operations that ran on one emulator, kept and written to a file.
+    """The operations that ran on one emulator, stored and written to a file.
 
     Args:
         index: the number of the timeline in this process, which each line begins with.
 
     Attributes:
-        last: the last ones: number, kind, stream.
+        last: the latest operations: number, kind, stream.
     """
 
     def __init__(self, index: int) -> None:
@@ -126,7 +126,7 @@ class RunRecord:
         self.last: deque[str] = deque(maxlen=_REMEMBERED)
 
     def add(self, operation: QueuedOperation) -> None:
-        """An operation has run."""
+        """Record an operation that has run."""
         what = f"{operation.number} {operation.kind.value} on stream {operation.stream.number}"
         self.last.append(what)
         if self._trace:
@@ -138,8 +138,8 @@ class UnderWay:
     """The operations that run now; callers hold the timeline's lock.
 
     Args:
-        lock: that of the timeline.
-        thread: what the driver keeps for the calling thread.
+        lock: the timeline's lock.
+        thread: the driver's state of the calling thread.
     """
 
     def __init__(self, lock: threading.RLock, thread: CallingThread) -> None:
@@ -148,20 +148,20 @@ class UnderWay:
         self._operations: list[QueuedOperation] = []
 
     def begin(self, operation: QueuedOperation, depth: int = 0) -> QueuedOperation:
-        """The calling thread runs an operation from now on, or has begun it at a `depth`."""
+        """Record that the calling thread runs an operation, or has begun it at a `depth`."""
         operation.state, operation.thread = State.RUNNING, threading.get_ident()
         operation.depth = depth or self._thread.depth
         self._operations.append(operation)
         return operation
 
     def end(self, operation: QueuedOperation, state: State) -> None:
-        """It is done, or waits for its next turn."""
+        """Record that it is done, or waits for its next turn."""
         operation.state = state
         self._operations.remove(operation)
         self._changed.notify_all()
 
     def wait(self) -> bool:
-        """Wait until another thread may have ended one; False where this one must wait for nobody.
+        """Wait until another thread may have ended one; False if this thread must not wait.
 
         A nested call may hold what the others need.
         """
@@ -171,18 +171,18 @@ class UnderWay:
         return True
 
     def interrupted(self) -> list[QueuedOperation]:
-        """Operations of this thread that an interrupt ended; not those still running below."""
+        """Return operations of this thread that an interrupt ended; not those of outer calls."""
         depth = self._thread.depth
         return [each for each in self.of_this_thread() if depth <= each.depth]
 
     def of_this_thread(self) -> list[QueuedOperation]:
-        """Operations that the calling thread runs, or was to run when an interrupt came."""
+        """Return operations that the calling thread runs, or was to run when an interrupt came."""
         own = threading.get_ident()
         return [each for each in self._operations if each.thread == own]
 
 
 class _Changes:
-    """Changes of the queues, one in the other. The end of the outermost admits what has arrived."""
+    """Nested changes of the queues. The end of the outermost admits arrivals."""
 
     def __init__(self, arrivals: Arrivals) -> None:
         self._arrivals = arrivals
@@ -190,11 +190,11 @@ class _Changes:
 
     @property
     def are_under_way(self) -> bool:
-        """Whether there is one; of this thread, as its lock is held."""
+        """Return whether there is one; of this thread, as its lock is held."""
         return self._depth > 0
 
     def forget(self) -> None:
-        """An interrupt has left those that seem to be under way."""
+        """Forget changes that an interrupt has left unfinished."""
         self._depth = 0
 
     def __enter__(self) -> None:
@@ -209,7 +209,7 @@ class _Changes:
                 while self._arrivals:
                     self._admit(*self._arrivals.popleft())
                 self._depth = 0
-                self._depth = int(bool(self._arrivals))  # more may come until the line before
+                self._depth = int(bool(self._arrivals))  # more may come until the previous line
         finally:
             self._depth = 0
 
@@ -226,15 +226,15 @@ class Timeline:
     """The queued operations of an emulator.
 
     Args:
-        order: when they run. Under "immediate" only what nested calls queue comes here, and what
-            others queue before that is done.
-        errors: what becomes of an operation that fails.
-        thread: what the driver keeps for the calling thread.
+        order: when they run. Under "immediate" only operations of nested calls are queued, and
+            those of others until these are done.
+        errors: stores the errors of failed operations.
+        thread: the driver's state of the calling thread.
 
     Attributes:
-        scheduler: picks the operation that runs next.
-        findings: what the host did to memory in use.
-        executed: the last operations that ran, in their order: number, kind, stream.
+        scheduler: selects the operation that runs next.
+        findings: the host's changes of memory in use.
+        executed: the latest executed operations, in order: number, kind, stream.
     """
 
     _indices: ClassVar[Iterator[int]] = itertools.count()
@@ -258,12 +258,12 @@ class Timeline:
 
     @property
     def is_unused(self) -> bool:
-        """Whether nothing is queued, and the call is not nested."""
+        """Return whether nothing is queued, and the call is not nested."""
         return self._queues.is_empty and not self._arrivals and self._thread.depth < 2
 
     @property
     def is_nested(self) -> bool:
-        """Whether the call is in the middle of another one of its thread."""
+        """Return whether the call is in the middle of another one of its thread."""
         return self._thread.is_nested
 
     # Putting operations into the queues.
@@ -281,10 +281,10 @@ class Timeline:
         dependency: GridDependency | None = None,
         is_early: bool = False,
     ) -> QueuedOperation:
-        """Queue an operation; `after` is what it waits for beside what its stream says.
+        """Queue an operation; it waits for `after` in addition to its stream's order.
 
-        A kernel has a `dependency`, and `is_early` where it may begin before the end of the kernel
-        ahead of it.
+        A kernel has a `dependency`, and `is_early` if it may begin before the end of the previous
+        kernel.
         """
         new = QueuedOperation(kind, stream, run, user_call_site(), is_marker, always, host)
         findings: list[OrderFinding] = []
@@ -313,9 +313,9 @@ class Timeline:
     ) -> QueuedOperation:
         """Queue operations with an order of their own, such as a graph's, as one of the stream.
 
-        `parts` calls what it is given for each: kind, function, what it waits for, host memory.
-        `begin` runs before all of them; `end` after them, on a broken device too. Gives what is the
-        stream's last.
+        `parts` calls its argument for each: kind, function, dependencies, host memory. `begin` runs
+        before all of them; `end` after them, on a broken device too. Returns the stream's last
+        operation.
         """
         place = user_call_site()
         start, last = (
@@ -357,19 +357,19 @@ class Timeline:
             return self._queued_last(stream) + arrived
 
     def tails_of(self, owner: Context | DeviceState) -> list[QueuedOperation]:
-        """The last operation of each queue of a context or a device."""
+        """Return the last operation of each queue of a context or a device."""
         with self._lock:
             below = self._below()
             others = [each for each, _ in list(self._arrivals)] + ([] if below is None else [below])
             return self._queues.tails_of(owner) + [e for e in others if is_of(e.stream, owner)]
 
     def comes_after(self, stream: Stream, operation: QueuedOperation) -> bool:
-        """Whether all that a stream does from now on waits for an operation."""
+        """Return whether all later work of a stream waits for an operation."""
         with self._lock:
             return operation.is_done or operation in with_what_it_waits_for(self.tails(stream))
 
     def submit_after_all(self, context: Context, run: Run) -> None:
-        """Do something for a device once all that is queued on it now is done."""
+        """Call a function for a device once all its present work is done."""
         apart = Stream(0, context, NON_BLOCKING, 0)
         new = QueuedOperation(NodeKind.LAUNCH, apart, run, "", is_marker=True, always=True)
         self._admit(new, lambda: self._add(new, self._queues.tails_of(context.device)))
@@ -378,12 +378,12 @@ class Timeline:
     # Queued operations.
 
     def pending(self) -> list[QueuedOperation]:
-        """The operations that have not run, in the order of their calls; no markers."""
+        """Return operations that have not run, in the order of their calls; no markers."""
         with self._lock:
             return self._queues.pending()
 
     def host_reads(self, array: NDArray[Any], /) -> None:
-        """The library reads an array of the host for its user now."""
+        """Record that the library reads a host array for its user."""
         if self._queues.is_empty or not array.size:
             return
         place, ranges = user_call_site(), dense_parts_of(array)
@@ -410,7 +410,7 @@ class Timeline:
     # Calls in the middle of another one.
 
     def _admit(self, new: QueuedOperation, add: Callable[[], None]) -> None:
-        """Let `add` put something new into its queue, after what has arrived."""
+        """Let `add` insert a new operation, after the arrivals."""
         with self._lock:
             self._forget_interrupted_change()
             self._arrivals.append((new, add))
@@ -421,7 +421,7 @@ class Timeline:
             self._thread.after_this_call(partial(self._thread.within_a_call, self.proceed))
 
     def _forget_interrupted_change(self) -> None:
-        """A call that is not nested comes in no change of its own thread; the lock is held."""
+        """Forget a change: an unnested call is in no change of its own thread; the lock is held."""
         if not self.is_nested:
             self._changes.forget()
 
@@ -442,7 +442,7 @@ class Timeline:
         return thread.below
 
     def execute(self, stream: Stream, run: Callable[[], object]) -> None:
-        """Run an operation at its call, before all that nested calls queue meanwhile."""
+        """Run an operation at its call, before operations that nested calls queue meanwhile."""
         thread = self._thread
         try:
             thread.executing = stream
@@ -467,10 +467,10 @@ class Timeline:
             self.need(self._queues.first_if_full(stream))
 
     def need(self, wanted: Iterable[QueuedOperation]) -> None:
-        """Run what these need, and them; wait for what another thread is running.
+        """Run these and their dependencies; wait for those that another thread runs.
 
         Raises:
-            CallError: the call is nested, and waits for what it is in the middle of.
+            CallError: the call is nested, and waits for an operation of its outer call.
         """
         pending = [each for each in wanted if not each.is_done]
         if not pending:
@@ -485,16 +485,16 @@ class Timeline:
             raise _nested_wait()
 
     def refuse_to_wait(self, stream: Stream) -> None:
-        """Refuse a call that is going to queue something in a stream, and to wait for it.
+        """Reject a call that would queue an operation in a stream, and wait for it.
 
         Raises:
-            CallError: the call is nested, and the stream has what it is in the middle of.
+            CallError: the call is nested, and its outer call executes an operation of the stream.
         """
         if self.is_nested and self._needed(self.tails(stream)) is None:
             raise _nested_wait()
 
     def _needed(self, pending: list[QueuedOperation]) -> set[QueuedOperation] | None:
-        """Return the operations to run for these; None if a nested call is in the middle of one."""
+        """Return the operations to run for these; None if a nested call interrupted one of them."""
         with self._lock:
             self._forget_interrupted_change()
             if self._changes.are_under_way:
@@ -505,9 +505,9 @@ class Timeline:
             return None if self.is_nested and needed.intersection(own) else needed
 
     def query(self, wanted: Iterable[QueuedOperation]) -> bool:
-        """Whether these are done; something that they need runs before or after the look.
+        """Return whether these are done; a needed operation runs before or after the check.
 
-        So a query of pending work may say no, and a loop of queries ends.
+        So a query of pending work may return False, and a loop of queries ends.
         """
         pending = [each for each in wanted if not each.is_done]
         if not pending:
@@ -524,7 +524,7 @@ class Timeline:
     def _next(
         self, pending: list[QueuedOperation], needed: set[QueuedOperation], widens: bool
     ) -> QueuedOperation | None:
-        """Take the next operation to run; None once pending ones are done, or cannot be here."""
+        """Return the next operation to run; None once pending ones are done, or cannot run here."""
         while not all(each.is_done for each in pending):
             operation = self._take(needed, widens)
             if operation is not None:
@@ -535,9 +535,9 @@ class Timeline:
         return None
 
     def _take(self, needed: set[QueuedOperation], widens: bool) -> QueuedOperation | None:
-        """An operation that may run now, among those needed unless it `widens`.
+        """Return an operation that may run now, among the needed ones unless it `widens`.
 
-        Kernels that seem to wait for what others write let all others run as well.
+        Kernels that seem to wait for others' writes let all others run as well.
         """
         with collection_paused(), self._lock, self._changes:
             marker = self._take_marker()
@@ -555,7 +555,7 @@ class Timeline:
             return self._under_way.begin(operation)
 
     def _take_unneeded(self) -> QueuedOperation | None:
-        """Take an operation that nothing needs, if the scheduler picks one."""
+        """Return an operation that nothing needs, if the scheduler selects one."""
         with collection_paused(), self._lock, self._changes:
             marker = self._take_marker()
             if marker is not None:
@@ -573,10 +573,10 @@ class Timeline:
             markers = self._queues.markers
             return self._under_way.begin(markers.popleft()) if markers else None
 
-    # How one runs.
+    # The execution of an operation.
 
     def _run(self, operation: QueuedOperation) -> None:
-        """Run an operation to its end, or turns of it until others may go on."""
+        """Run an operation to its end, or turns of it until others may continue."""
         findings: list[OrderFinding] = []
         is_over = True
         try:
@@ -598,7 +598,7 @@ class Timeline:
             self._tell(findings)
 
     def _goes_on_to_its_end(self, operation: QueuedOperation) -> bool:
-        """Run the turns that are left, unless others are to go on before the last one."""
+        """Run the remaining turns, unless others are to continue before the last one."""
         for waits in operation.turns or ():
             operation.waits += waits
             if self._gives_way_to_dependents(operation):
@@ -609,7 +609,7 @@ class Timeline:
         return True
 
     def _gives_way_to_dependents(self, operation: QueuedOperation) -> bool:
-        """Whether it has let the next launch begin, which is to go on instead."""
+        """Return whether it has let the next launch begin, which is to continue instead."""
         dependency = operation.dependency
         if dependency is None or not dependency.lets_go:
             return False
@@ -617,13 +617,13 @@ class Timeline:
             return self._queues.let_go(operation) and self.scheduler.flips()
 
     def _pause(self, operation: QueuedOperation) -> None:
-        """Its next turn comes when it is chosen again."""
+        """Pause until it is selected for its next turn."""
         with collection_paused(), self._lock, self._changes:
             self._under_way.end(operation, State.QUEUED)
             self._queues.ready.append(operation)
 
     def _end(self, operation: QueuedOperation) -> None:
-        """An operation is done, and what waited for it alone is ready."""
+        """Record that an operation is done; operations that waited for it alone are ready."""
         with collection_paused(), self._lock, self._changes:
             if operation.is_done:
                 return
@@ -640,19 +640,19 @@ class Timeline:
             turns.close()
 
     def _end_interrupted(self) -> None:
-        """End what an interrupt broke off in this thread, unless it is still under way below."""
+        """End operations that an interrupt ended in this thread, except those of outer calls."""
         for operation in self._under_way.interrupted():
             self._end(operation)
 
     def _tell(self, findings: list[OrderFinding]) -> None:
-        """Keep findings, and warn of them: the call itself has not failed."""
+        """Store findings, and warn of them: the call itself has not failed."""
         self.findings += findings
         for finding in findings:
             warnings.warn(str(finding), OrderWarning, stacklevel=2)
 
 
 def _nested_wait() -> CallError:
-    """A wait of a nested call is refused: its thread cannot go on with what it waits for."""
+    """Return the error of a nested call's wait: its own thread would have to continue first."""
     return CallError(
         CUresult.CUDA_ERROR_NOT_PERMITTED,
         "a signal handler cannot wait for what its own thread is in the middle of on the emulator\n"

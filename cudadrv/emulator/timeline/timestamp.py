@@ -1,4 +1,4 @@
-"""Timestamps of the logical time, the tracks that they stand on, and what is over at them."""
+"""Timestamps of the logical time, their tracks, and the work that is over at them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from ..node_kind import NodeKind
 
 Clock = dict[int, int]
-"""By track, the index up to which everything is over; a missing track is not known."""
+"""By track, the index up to which everything is over; a missing track is unknown."""
 
 
 @dataclass(eq=False, slots=True)
 class Timestamp:
-    """When one operation runs.
+    """The logical time of one operation.
 
     Attributes:
         number: counts the moments of an emulator in the order of the calls.
-        track, index: where it stands.
-        after: what is over before it.
+        track, index: its position.
+        after: the clock of the work that is over before it.
         place: file and line of the call.
     """
 
@@ -29,7 +29,7 @@ class Timestamp:
     place: str
 
     def comes_after(self, other: Timestamp) -> bool:
-        """Whether another operation is over before this one begins."""
+        """Return whether another operation is over before this one begins."""
         if other.track == self.track:
             return other.index < self.index
         return self.after.get(other.track, 0) >= other.index
@@ -37,11 +37,11 @@ class Timestamp:
 
 @dataclass(eq=False, slots=True)
 class Track:
-    """A stream, or a chain in a graph: its moments follow each other.
+    """A stream, or a chain in a graph, with ordered moments.
 
     Attributes:
         last: the index of the last one.
-        clock: what is over once that is.
+        clock: the work that is over after that one.
     """
 
     number: int

@@ -1,1 +1,1 @@
-"""Memory that is used again without asking the driver."""
+"""Allocators that reuse memory without calling the driver."""

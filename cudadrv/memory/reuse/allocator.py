@@ -21,18 +21,18 @@ from ..driver_pool import out_of_memory, trim_pool
 from .bounds_hooks import WatchedBlocks
 from .free_lists import FreeLists
 
-ALIGNMENT: Final = 256  # what cuMemAllocAsync gives, and what every vector access is content with
+ALIGNMENT: Final = 256  # cuMemAllocAsync's alignment, enough for every vector access
 
 
 class BumpArena:
-    """A pointer that only moves up, over `nbytes` bytes at `base`.
+    """An allocator that only moves a pointer up, over `nbytes` bytes at `base`.
 
     Args:
         base: the first address; addresses handed out are multiples of 256.
-        nbytes: how many bytes there are.
+        nbytes: the size of the range.
 
     Attributes:
-        given: how many addresses were given back.
+        given: how many addresses were freed.
     """
 
     __slots__ = ("_lock", "_next", "base", "given", "nbytes")
@@ -51,7 +51,7 @@ class BumpArena:
 
     @property
     def used_bytes(self) -> int:
-        """Bytes that are gone, alignment included."""
+        """Bytes already handed out, with alignment."""
         return min(self._next - self.base, self.nbytes)
 
     @property
@@ -60,17 +60,17 @@ class BumpArena:
         return max(self.base + self.nbytes - self._next, 0)
 
     def take(self, nbytes: int) -> int:
-        """The address of `nbytes` bytes that nobody had before and nobody gets again.
+        """Return the address of `nbytes` bytes, each handed out only once.
 
         Raises:
-            OutOfMemoryError: they do not fit what is left.
+            OutOfMemoryError: they do not fit the rest.
         """
         end = self.base + self.nbytes
-        size = _aligned(max(nbytes, 1))  # a request of no bytes moves on too: no two are equal
+        size = _aligned(max(nbytes, 1))  # A request of no bytes advances too: all addresses differ.
         with self._lock:
             fits = self._next + nbytes <= end
             if fits:
-                # In one step, as a finalizer may take some between two.
+                # In one step, as a finalizer may allocate between two.
                 address, self._next = self._next, self._next + size
                 fits = address + nbytes <= end
             if not fits:
@@ -81,7 +81,7 @@ class BumpArena:
         return address
 
     def give(self, address: int) -> None:
-        """Note that an address is no longer used; it is not handed out again.
+        """Record that an address is no longer used; it is not handed out again.
 
         Raises:
             InvalidValueError: it was never handed out.
@@ -92,7 +92,7 @@ class BumpArena:
             self.given += 1
 
     def overlaps(self, other: BumpArena) -> bool:
-        """Whether the two share an address."""
+        """Return whether the two share an address."""
         return self.base < other.base + other.nbytes and other.base < self.base + self.nbytes
 
 
@@ -100,27 +100,27 @@ def _aligned(address: int) -> int:
     return -(-address // ALIGNMENT) * ALIGNMENT
 
 
-# Captures whose addresses may still be given back when their arenas are taken out.
+# Captures whose addresses may still be freed after their arenas are removed.
 _MOST_ARENAS: Final = 8
 
 
 class FrozenAllocatorError(CudadrvError):
-    """The allocator is frozen where it must not be, or its capture's addresses got loose."""
+    """The allocator is frozen at a wrong time, or a capture's address is in a free list."""
 
 
 class CaptureMemory:
-    """What the captures of one allocator took; the allocator's lock guards what is installed.
+    """The memory of one allocator's captures; the allocator's lock guards the installed arena.
 
     Attributes:
-        arena: the arena that is installed.
-        addresses: what the capture under way has allocated.
+        arena: the installed arena.
+        addresses: allocations of the capture under way.
     """
 
     __slots__ = ("_arenas", "_graph_memory", "addresses", "arena")
 
     def __init__(self) -> None:
         self.arena: BumpArena | None = None
-        # Of this and the last captures: what is given back late lies in one of them.
+        # Of this and the last captures: addresses freed late lie in one of them.
         self._arenas: list[BumpArena] = []
         self.addresses: set[int] = set()
         # By size: the driver's graph memory in use.
@@ -142,34 +142,34 @@ class CaptureMemory:
         self.arena = arena
 
     def is_of_an_arena(self, address: int) -> bool:
-        """Whether an address lies in the arena of this or of one of the last captures."""
+        """Return whether an address lies in the arena of this or of one of the last captures."""
         return any(address in arena for arena in self._arenas)
 
     def forget_arenas_at(self, address: int) -> None:
-        """An address is the driver's again: what lay around it is no arena any more."""
+        """Forget the arenas around an address that the driver has handed out again."""
         if self._arenas:
             self._arenas = [arena for arena in self._arenas if address not in arena]
 
     def allocated(self, address: int, nbytes: int) -> None:
-        """The capture under way has allocated graph memory."""
+        """Record graph memory that the capture under way allocated."""
         self.addresses.add(address)
         self._graph_memory[address] = nbytes
 
     def freed(self, address: int, nbytes: int) -> bool:
-        """Whether it was graph memory of this size in use; it is to be freed then."""
+        """Return whether it was graph memory of this size in use, which is to be freed then."""
         if self._graph_memory.get(address) != nbytes:
             return False
-        # Of two threads that free it at once, one gets it.
+        # Of two threads that free it at once, one succeeds.
         return self._graph_memory.pop(address, None) is not None
 
     def unfreed(self) -> Iterator[int]:
-        """The graph memory that the capture under way has not freed; it is to be freed then."""
+        """Yield the graph memory that the capture under way has not freed, for freeing it."""
         for address in self.addresses.copy():
             if self._graph_memory.pop(address, None) is not None:
                 yield address
 
     def forget_unfreed(self) -> None:
-        """The graph of the capture under way is given up."""
+        """Forget the graph memory of the capture under way, whose graph is discarded."""
         for address in self.addresses.copy():
             self._graph_memory.pop(address, None)
 
@@ -179,12 +179,12 @@ MOST_BLOCKS_OF_A_SIZE: Final = 64
 
 
 class DeallocationError(CudadrvError):
-    """An address was given back twice, with another size, or was never allocated here."""
+    """An address was freed twice, with another size, or was never allocated here."""
 
 
 @dataclass(frozen=True, slots=True)
 class AllocatorStatistics:
-    """What an allocator holds; sizes in bytes."""
+    """Sizes and counts of an allocator; sizes in bytes."""
 
     in_use_bytes: int
     in_use_blocks: int
@@ -193,22 +193,22 @@ class AllocatorStatistics:
 
 
 allocators: Final[Registry[CudaAllocator]] = Registry()
-"""The allocators that live, for a reset of their context."""
+"""The existing allocators, for a reset of their context."""
 
 
 class CudaAllocator(NotCopyable):
     """A stream-ordered allocator with free lists by exact size, safe to use from any thread.
 
-    Blocks are reused oldest first, at most 64 are kept a size (the oldest makes way), and over the
-    cap the largest are given back first. All of it is in the order of one stream: work on another
-    must be ordered after it by events. Nothing is locked on the way of a hit.
+    Blocks are reused oldest first. At most 64 are cached per size; then the oldest is freed. Above
+    the cap the largest are freed first. All work is in the order of one stream: order work on
+    another stream after it by events. A hit takes no lock.
 
     While frozen, for a capture, the free lists are bypassed: addresses come from the installed
     capture arena, or from the driver as graph memory.
 
     Args:
         stream: the stream whose order everything follows.
-        cap_bytes: the most that free blocks may take.
+        cap_bytes: the most bytes that free blocks may take.
     """
 
     def __init__(self, stream: BaseStream, *, cap_bytes: int = DEFAULT_CAP_BYTES) -> None:
@@ -219,14 +219,14 @@ class CudaAllocator(NotCopyable):
         self.stream = stream
         self._lists: FreeLists[int] = FreeLists(cap_bytes, MOST_BLOCKS_OF_A_SIZE)
         self._free = self._lists.by_size
-        # Address to size of what is in callers' hands; dict assignment and pop are atomic.
+        # Address to size of blocks in use; dict assignment and pop are atomic.
         watch = stream.context.device.driver.memory_watch
         self._live: dict[int, int] = {} if watch is None else WatchedBlocks(watch)
-        # Who froze it, if it is frozen.
+        # The object that froze it, if it is frozen.
         self._frozen: object = None
         self._captures = CaptureMemory()
         self._lock = threading.RLock()
-        # What it has cached is freed on the stream, closed or not.
+        # Its cached blocks are freed on the stream, closed or not.
         self._queue: StreamHandle = stream._handle
         allocators.add(self)
         weakref.finalize(self, _abandon, self._queue, self._lists).atexit = False
@@ -240,23 +240,23 @@ class CudaAllocator(NotCopyable):
         )
 
     def allocate(self, nbytes: int) -> int:
-        """The address of `nbytes` bytes, not initialised; 0, the null pointer, for 0 bytes.
+        """Return the address of `nbytes` bytes, not initialised; 0, the null pointer, for 0 bytes.
 
         Raises:
-            OutOfMemoryError: the driver has no such block even after every cached one was given
-                back and its pool was trimmed; or the capture arena is full.
+            OutOfMemoryError: the driver has no such block even after every cached one was freed and
+                its pool was trimmed; or the capture arena is full.
         """
         if self._frozen:
             return self._allocate_captured(nbytes)
         try:
             address = self._free[nbytes].popleft()
-        except (LookupError, TypeError):  # no such block; or no number, which has no hash
+        except (LookupError, TypeError):  # no such block, or an unhashable value that is no number
             return self._allocate_fresh(nbytes)
         self._live[address] = nbytes
         return address
 
     def deallocate(self, ptr: int, nbytes: int) -> None:
-        """Give a block back, for reuse in the order of the stream. The null pointer is ignored.
+        """Free a block, for reuse in the order of the stream. The null pointer is ignored.
 
         Raises:
             DeallocationError: the block is not in use, or has another size.
@@ -269,7 +269,7 @@ class CudaAllocator(NotCopyable):
             size = self._live.pop(ptr, None)
             if size is None or size != nbytes or ptr.__class__ is not int:
                 raise LookupError
-        except (LookupError, TypeError, ValueError):  # what is no number may have no hash or order
+        except (LookupError, TypeError, ValueError):  # such values may have no hash or order
             self._deallocate_unknown(ptr, nbytes, size)
             return
         try:
@@ -281,7 +281,7 @@ class CudaAllocator(NotCopyable):
             self._release_all(self._lists.overflowed(blocks))
 
     def reset(self) -> None:
-        """Give every cached block back to the driver; blocks in use stay.
+        """Free every cached block; blocks in use stay.
 
         Raises:
             FrozenAllocatorError: a capture is under way.
@@ -293,7 +293,7 @@ class CudaAllocator(NotCopyable):
         self._release_all(self._lists.drain())
 
     def _lose(self) -> None:
-        """Give everything back, also what is in use, as the context is about to be reset."""
+        """Drop all blocks, also those in use, as the context is about to be reset."""
         given = list(self._lists.drain())
         while self._live:
             live = self._live.copy()
@@ -302,7 +302,7 @@ class CudaAllocator(NotCopyable):
             _give_back(self._queue, address)
 
     def statistics(self) -> AllocatorStatistics:
-        """What the allocator holds as of now; memory of captures is not counted."""
+        """Return the current sizes and counts; memory of captures is not counted."""
         live = self._live.copy()
         return AllocatorStatistics(
             in_use_bytes=sum(live.values()),
@@ -325,8 +325,11 @@ class CudaAllocator(NotCopyable):
         self._freeze(object())
 
     def _freeze(self, by: object) -> None:
-        """As `freeze`. Where `_frozen` is `by`, `_frozen` and `_captures.arena` set to None end it
-        at once, for who cannot be sure that an interrupt lets `unfreeze` begin."""
+        """As `freeze`, on behalf of `by`.
+
+        Setting `_frozen` (where it is `by`) and `_captures.arena` to None ends the freeze at once.
+        Callers do that where an interrupt could prevent the start of `unfreeze`.
+        """
         with self._lock:
             if self._frozen:
                 raise FrozenAllocatorError("freeze of an allocator that is frozen already")
@@ -334,11 +337,11 @@ class CudaAllocator(NotCopyable):
             self._frozen = by
 
     def unfreeze(self) -> None:
-        """Use the free lists again, and take the capture arena out. Idempotent.
+        """Use the free lists again, and remove the capture arena. Idempotent.
 
         Raises:
-            FrozenAllocatorError: an address of the capture has got into a free list; the block is
-                taken out of it.
+            FrozenAllocatorError: an address of the capture is in a free list; the block is removed
+                from it.
         """
         with self._lock:
             self._frozen = self._captures.arena = None
@@ -360,7 +363,7 @@ class CudaAllocator(NotCopyable):
             self._free_now(address)
 
     def forget_captured(self) -> None:
-        """Forget the graph memory of the capture under way: its graph is given up."""
+        """Forget the graph memory of the capture under way, whose graph is discarded."""
         self._captures.forget_unfreed()
 
     @property
@@ -381,7 +384,7 @@ class CudaAllocator(NotCopyable):
             self._captures.install(arena)
 
     def clear_arena(self) -> None:
-        """Take the capture arena out; its memory is its owner's. Idempotent."""
+        """Remove the capture arena; its owner still owns its memory. Idempotent."""
         self._captures.arena = None
 
     def _allocate_fresh(self, nbytes: int) -> int:
@@ -443,13 +446,13 @@ class CudaAllocator(NotCopyable):
                 _give_back(self._queue, ptr)
 
     def _deallocate_unknown(self, ptr: int, nbytes: int, size: int | None) -> None:
-        """What is not in use: the null pointer, memory of a former capture, or a mistake."""
+        """Free an address that is not in use: null, memory of a former capture, or a mistake."""
         if size is not None:
             self._live[ptr] = size
         ptr = border.integer("deallocate: ptr", ptr)
         nbytes = border.integer("deallocate: nbytes", nbytes)
         if size == nbytes:
-            self.deallocate(ptr, nbytes)  # whole numbers of another type
+            self.deallocate(ptr, nbytes)  # integers of another type
         elif size is not None:
             raise DeallocationError(
                 f"the block at {ptr:#x} has {size} bytes, not {nbytes}; it is still in use"
@@ -472,7 +475,7 @@ class CudaAllocator(NotCopyable):
                 continue
             try:
                 self._free_now(address)
-            except CudadrvError as fault:  # the others are given back all the same
+            except CudadrvError as fault:  # the others are freed all the same
                 faults.append(fault)
         if faults:
             raise faults[0]
@@ -485,11 +488,11 @@ class CudaAllocator(NotCopyable):
 
 
 def _give_back(stream: StreamHandle, address: int) -> None:
-    """Free a block as any memory of the stream, which is after a capture that is under way."""
-    PoolMemory(stream.context, CUdeviceptr(address), stream)  # goes at once
+    """Free a block as any memory of the stream, so after a capture that is under way."""
+    PoolMemory(stream.context, CUdeviceptr(address), stream)  # freed at once
 
 
 def _abandon(stream: StreamHandle, lists: FreeLists[int]) -> None:
-    """Give back what a dropped allocator has cached, whether its stream was closed or not."""
+    """Free the cached blocks of a dropped allocator, whether its stream was closed or not."""
     for address in lists.drain():
         _give_back(stream, address)

@@ -34,16 +34,16 @@ from .free_lists import FreeList, FreeLists
 
 
 class SlabReleaseError(CudadrvError):
-    """A slab was released twice, to another arena, with another bucket, or is no slab."""
+    """A slab was released twice or with another bucket, or is no slab of this arena."""
 
 
 class Lease:
-    """What an arena knows of one slab; the slab may be gone before it.
+    """An arena's record of one slab; it may outlive the slab.
 
     Attributes:
-        held: not empty while the slab is in a caller's hands; popping it is the atomic test that
-            only one of two releases passes.
-        uses: how often it was handed out; only its holder counts, so no count is lost.
+        held: not empty while a caller holds the slab; popping it is the atomic test that only one
+            of two releases passes.
+        uses: how often the slab was handed out; only its holder counts, so no count is lost.
         nbytes: its size.
     """
 
@@ -56,27 +56,27 @@ class Lease:
         self._ended = ended
 
     def take(self) -> None:
-        """Put the slab into a caller's hands, who counts the use."""
+        """Hand the slab to a caller, and count the use."""
         self.held.append(True)
         self.uses += 1
 
     def end(self) -> None:
-        """Note that the memory is given back. Idempotent, and safe in a finalizer."""
+        """Record that the memory is freed. Idempotent, and safe in a finalizer."""
         self._ended.append(self)
 
 
 @dataclass(frozen=True, slots=True)
 class ArenaStatistics:
-    """What an arena holds and how it was used; sizes in bytes.
+    """Sizes and usage counts of an arena; sizes in bytes.
 
     Attributes:
-        held_bytes: in hand and cached.
-        in_use_bytes: in callers' hands.
-        cached_bytes: free, kept for the next request.
+        held_bytes: in use and cached.
+        in_use_bytes: held by callers.
+        cached_bytes: free, cached for the next request.
         high_water_bytes: the most that was held at once.
-        slabs: how many are in hand or cached.
-        allocations: how often `alloc` answered.
-        hits: how often it did with a slab that was there.
+        slabs: how many are in use or cached.
+        allocations: the number of successful calls of `alloc`.
+        hits: how many of them reused a cached slab.
     """
 
     held_bytes: int
@@ -89,12 +89,12 @@ class ArenaStatistics:
 
     @property
     def hit_rate(self) -> float:
-        """Hits an allocation, 0.0 before the first."""
+        """Hits per allocation, 0.0 before the first."""
         return self.hits / self.allocations if self.allocations else 0.0
 
 
 def bucket_of(elements: int) -> int:
-    """The bucket of a request: the next power of two of max(elements, 1).
+    """Return the bucket of a request: the next power of two of max(elements, 1).
 
     Raises:
         InvalidValueError: `elements` is negative.
@@ -105,12 +105,12 @@ def bucket_of(elements: int) -> int:
     return 1 << (max(elements, 1) - 1).bit_length()
 
 
-# The dtype is the arena's, which is known when it is made.
+# The arena chooses the dtype when it is made.
 class ArenaSlab(DeviceArray[Any]):
-    """A device array of `(bucket,)` elements that an arena lends.
+    """A device array of `(bucket,)` elements, handed out by an arena.
 
-    Closing it, or one of its views, gives the memory back to the driver while it is in hand; once
-    released it is the arena's, and closing does nothing. Dropping it without a release frees it.
+    While a caller holds it, closing it or one of its views frees the memory. After a release the
+    arena owns it, and closing does nothing. Dropping it without a release frees it.
     """
 
     __slots__ = ("arena", "bucket", "lease", "shelf")
@@ -121,7 +121,7 @@ class ArenaSlab(DeviceArray[Any]):
     lease: Lease
 
     def close(self) -> None:
-        """Give the memory to the driver, unless the slab was released to its arena. Idempotent."""
+        """Free the memory, unless the slab was released to its arena. Idempotent."""
         try:
             self.lease.held.pop()
         except IndexError:
@@ -131,21 +131,23 @@ class ArenaSlab(DeviceArray[Any]):
 
 
 arenas: Final[Registry[DeviceArena]] = Registry()
-"""The arenas that live, for a reset of a context."""
+"""The existing arenas, for a reset of a context."""
 
 
 class DeviceArena(NotCopyable):
     """Free device slabs in power-of-two buckets counted in elements, safe to use from any thread.
 
-    A slab is zeroed when it is fresh and not when it is reused. It is reused first on the stream
-    that it was last used on; on another one that stream first waits for what the former holds.
-    Streams of several devices may use one arena, which keeps them alive until they are closed.
-    Nothing is locked on the way of a hit.
+    A slab is zeroed when it is fresh and not when it is reused. A slab is reused first on the
+    stream that it was last used on. Another stream that reuses it first waits for the work queued
+    on the former stream.
+
+    Streams of several devices may use one arena, which keeps them alive until they are closed. A
+    hit takes no lock.
 
     Args:
         dtype: the elements' type.
-        max_cached_bytes: the most that free slabs may take; None is no cap. Over it the largest
-            are freed first.
+        max_cached_bytes: the most bytes that free slabs may take; None is no limit. Above it the
+            largest are freed first.
     """
 
     def __init__(
@@ -159,7 +161,7 @@ class DeviceArena(NotCopyable):
         self._lists: FreeLists[ArenaSlab] = FreeLists(max_cached_bytes)
         # Free slabs by stream, then by bit length of elements - 1.
         self._shelves: dict[BaseStream, dict[int, FreeList[ArenaSlab]]] = {}
-        # Reentrant: a finalizer may come back here while it is held.
+        # Reentrant: a finalizer may call this arena while the lock is held.
         self._lock = threading.RLock()
         self._leases: set[Lease] = set()
         self._ended: deque[Lease] = deque()
@@ -184,16 +186,16 @@ class DeviceArena(NotCopyable):
 
     @staticmethod
     def bucket_of(elements: int) -> int:
-        """The elements of the bucket that a request of `elements` is served from."""
+        """Return the size of the bucket, in elements, that serves a request of `elements`."""
         return bucket_of(elements)
 
     def alloc(self, stream: BaseStream, elements: int, label: str = "") -> tuple[int, ArenaSlab]:
-        """A slab of at least `elements` elements for use on `stream`, with its bucket.
+        """Return a slab of at least `elements` elements for use on `stream`, with its bucket.
 
         Args:
-            stream: where it will be used; a slab last used on another stream waits for that.
-            elements: how many are needed; the slab has the next power of two.
-            label: who asks, for error messages.
+            stream: where the slab will be used; it waits for work on the slab's last stream.
+            elements: the number needed; the slab has the next power of two.
+            label: the caller's name, for error messages.
         """
         try:
             slab = (
@@ -201,7 +203,7 @@ class DeviceArena(NotCopyable):
                 if elements < 1 or stream.capturing
                 else self._shelves[stream][(elements - 1).bit_length()].pop()
             )
-        # No such slab, an integer of NumPy's, or what is no stream or number.
+        # No such slab, an integer of NumPy's, or an invalid stream or number.
         except (LookupError, AttributeError, TypeError, ValueError):
             slab = None
         if slab is None:
@@ -212,10 +214,10 @@ class DeviceArena(NotCopyable):
         return slab.bucket, slab
 
     def release(self, bucket: int, slab: ArenaSlab) -> None:
-        """Give a slab back for reuse, in the order of the stream it was allocated for.
+        """Return a slab for reuse, in the order of the stream it was allocated for.
 
         Raises:
-            SlabReleaseError: it was released already, or is not of this arena or bucket.
+            SlabReleaseError: it was released already, or belongs to another arena or bucket.
         """
         try:
             if slab.arena is not self or slab.bucket != bucket:
@@ -229,7 +231,7 @@ class DeviceArena(NotCopyable):
             self._give_back(self._lists.overflowed(shelf))
 
     def statistics(self) -> ArenaStatistics:
-        """What the arena holds and how it was used, as of now."""
+        """Current sizes and usage counts of the arena."""
         with self._lock:
             self._count_ended()
             cached = self._lists.cached_bytes
@@ -245,7 +247,7 @@ class DeviceArena(NotCopyable):
             )
 
     def trim(self, keep_bytes: int = 0) -> int:
-        """Give free slabs back, the largest first, until `keep_bytes` are left; the bytes given."""
+        """Free cached slabs, the largest first, down to `keep_bytes`; return the bytes freed."""
         slabs = self._lists.drain(border.integer("trim: keep_bytes", keep_bytes))
         nbytes = sum(slab.lease.nbytes for slab in slabs)
         self._give_back(slabs)
@@ -253,7 +255,7 @@ class DeviceArena(NotCopyable):
         return nbytes
 
     def close(self) -> None:
-        """Give every free slab back; slabs in hand stay usable. Idempotent."""
+        """Free every cached slab; slabs in use stay usable. Idempotent."""
         self.trim()
 
     def _alloc_slowly(self, stream: BaseStream, elements: int, label: str) -> tuple[int, ArenaSlab]:
@@ -304,7 +306,7 @@ class DeviceArena(NotCopyable):
         return None
 
     def _enter(self, slab: ArenaSlab) -> None:
-        """Take a fresh slab into the accounts."""
+        """Add a fresh slab to the arena's records."""
         lease = slab.lease
         with self._lock:
             self._count_ended()
@@ -312,7 +314,7 @@ class DeviceArena(NotCopyable):
             self._fresh_count += 1
             self._held_bytes += lease.nbytes
             self._high_water_bytes = max(self._high_water_bytes, self._held_bytes)
-        # A slab that is dropped instead of released.
+        # Handles a slab that is dropped instead of released.
         weakref.finalize(slab, lease.end).atexit = False
 
     def _shelf(self, stream: BaseStream, bucket: int) -> FreeList[ArenaSlab]:
@@ -327,7 +329,7 @@ class DeviceArena(NotCopyable):
             return shelves[bits]
 
     def _forget_closed_streams(self) -> None:
-        """Let go of closed streams without free slabs; their slabs in hand will not be kept."""
+        """Drop closed streams without free slabs; their slabs in use will not be cached."""
         with self._lock:
             for stream, shelves in self._shelves.copy().items():
                 if stream.closed:
@@ -340,12 +342,12 @@ class DeviceArena(NotCopyable):
 
     def _give_back(self, slabs: list[ArenaSlab]) -> None:
         for slab in slabs:
-            slab.lease.held.append(True)  # off its shelf it is in our hands, and can be closed
+            slab.lease.held.append(True)  # outside its list it counts as in use, and can be closed
             self._discard(slab)
             slab.lease.end()
 
     def _count_ended(self) -> None:
-        """Take what is gone out of the accounts; `_lock` is held."""
+        """Remove freed slabs from the records; `_lock` is held."""
         while self._ended:
             lease = self._ended.popleft()
             if lease in self._leases:
@@ -374,7 +376,7 @@ class DeviceArena(NotCopyable):
         try:
             return self._zeroed(stream, bucket, lease)
         except OutOfMemoryError:
-            # What is cached may be what is missing; the driver waits for its streams.
+            # Cached memory may be the missing memory; the driver waits for its streams.
             self.trim()
         except ClosedError:
             raise  # another thread closed the stream meanwhile
@@ -390,7 +392,7 @@ class DeviceArena(NotCopyable):
     def _zeroed(self, stream: BaseStream, bucket: int, lease: Lease) -> ArenaSlab:
         slab: ArenaSlab = object.__new__(ArenaSlab)
         slab.shape, slab.dtype, slab.lease = (bucket,), self.dtype, lease
-        with without_choices():  # the arena may be what was chosen
+        with without_choices():  # The arena may be the chosen resource.
             slab._allocate(stream, bucket * self.dtype.itemsize)
         watch = stream.context.device.driver.memory_watch
         if watch is not None:
@@ -410,12 +412,12 @@ class DeviceArena(NotCopyable):
 
 
 class ArenaMemory(NotCopyable):
-    """Slabs of an arena of bytes as what new memory comes from: see `using_memory`.
+    """A memory resource that serves allocations from an arena of bytes: see `using_memory`.
 
-    Each size is rounded up to a power of two; what is given back is kept for the next request.
+    Each size is rounded up to a power of two; freed memory is cached for the next request.
 
     Args:
-        max_cached_bytes: the most that free slabs may take; None is no cap.
+        max_cached_bytes: the most bytes that free slabs may take; None is no limit.
 
     Attributes:
         arena: the arena, with its statistics.
@@ -423,11 +425,11 @@ class ArenaMemory(NotCopyable):
 
     def __init__(self, max_cached_bytes: int | None = None) -> None:
         self.arena: DeviceArena = DeviceArena(np.uint8, max_cached_bytes=max_cached_bytes)
-        # With the box, which a context that closes takes from the slab too early.
+        # With the handle, which a closing context would take from the slab too early.
         self._lent: dict[int, tuple[int, ArenaSlab, AnyMemory]] = {}
 
     def allocate(self, nbytes: int, stream: MemoryStream) -> int:
-        """A slab of at least `nbytes` bytes, not zeroed where it is used again."""
+        """Return the address of a slab of at least `nbytes` bytes; a reused slab is not zeroed."""
         owner = given_stream("ArenaMemory.allocate", stream, nbytes).owner
         bucket, slab = self.arena.alloc(owner, nbytes, "ArenaMemory")
         address, memory = slab.ptr, slab._memory
@@ -435,10 +437,10 @@ class ArenaMemory(NotCopyable):
         return address
 
     def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
-        """Give a slab back to the arena.
+        """Return a slab to the arena.
 
         Raises:
-            ArgumentValueError: it is none of the arena's.
+            ArgumentValueError: the address is not one of the arena's slabs.
         """
         given_stream("ArenaMemory.deallocate", stream, nbytes, address)
         lent = self._lent.pop(address, None)

@@ -1,7 +1,7 @@
-"""What an emulator that checks bounds is told of memory that is reused, in place of nothing.
+"""Hooks that report reused memory to an emulator that checks bounds.
 
-The accounts of allocators are plain dicts and lists, which these stand in for; so an allocator that
-nobody watches does nothing more for it.
+They replace the plain dicts and lists of an allocator's records; so an allocator without an
+observer does no extra work.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ...driver._api import MemoryWatch
 
 
 class WatchedBlocks(dict[int, int]):
-    """The blocks in callers' hands, address to size."""
+    """The blocks in use, address to size."""
 
     def __init__(self, watch: MemoryWatch) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class WatchedBlocks(dict[int, int]):
         self._watch.lend(address, nbytes)
 
     def pop(self, address: int, default: object = None) -> int | None:  # type: ignore[override]  # as it is called here
-        """The size of a block that is in use no more; None if it was not."""
+        """Remove a block and return its size; None if it was not in use."""
         size = super().pop(address, None)
         if size is not None:
             self._watch.take_back(address)
@@ -32,7 +32,7 @@ class WatchedBlocks(dict[int, int]):
 
 
 class WatchedHold(list[bool]):
-    """Whether a slab is in a caller's hands: not empty while it is."""
+    """Whether a caller holds a slab: not empty while one does."""
 
     def __init__(self, held: Iterable[bool], watch: MemoryWatch, address: int, nbytes: int) -> None:
         super().__init__(held)
@@ -41,15 +41,15 @@ class WatchedHold(list[bool]):
         self._nbytes = nbytes
 
     def append(self, held: bool) -> None:
-        """It is in a caller's hands."""
+        """Record that a caller holds it."""
         super().append(held)
         self._watch.lend(self._address, self._nbytes)
 
     def pop(self, at: SupportsIndex = -1, /) -> bool:
-        """It is nobody's any more.
+        """Record that no caller holds it.
 
         Raises:
-            IndexError: it was nobody's before.
+            IndexError: no caller held it before.
         """
         held = super().pop(at)
         self._watch.take_back(self._address)

@@ -1,9 +1,9 @@
-"""Free lists under one cap: whole-number accounts that need no lock while a list stays in its room.
+"""Free lists under one cap: integer counts that need no lock while a list stays in its room.
 
 `collections.deque` appends and pops atomically, with and without the GIL, so blocks come and go
 without a lock. The cap holds all the same, because every list has *room*: a number of blocks that
-is set aside for it, and the room of all lists together stays within the cap. Only an append that
-goes past its list's room takes the lock, to ask for more or to choose what makes way.
+is reserved for it. The room of all lists together stays within the cap. Only an append past its
+list's room takes the lock, to reserve more room or to choose a block to evict.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ _T = TypeVar("_T")
 
 NO_LIMIT: Final = sys.maxsize
 MOST_SIZES: Final = 4096
-"""Beyond so many sizes, the lists of those that have no free block are dropped."""
+"""Above this number of sizes, the lists without a free block are dropped."""
 
 
 class FreeList(deque[_T]):
     """Free blocks of one size, oldest first.
 
-    Whoever appends calls `FreeLists.overflowed` if there are more than `room` then.
+    The caller of an append calls `FreeLists.overflowed` if there are more than `room` then.
 
     Attributes:
         nbytes: the size of one block.
-        room: how many blocks may stay without asking; -1 while it is being changed.
-        retired: no longer part of its `FreeLists`; what is appended comes back at once.
+        room: how many blocks may stay without a check; -1 while it is being changed.
+        retired: no longer part of its `FreeLists`; appended blocks are returned at once.
     """
 
     __slots__ = ("nbytes", "retired", "room")
@@ -43,11 +43,11 @@ class FreeList(deque[_T]):
 
 
 class FreeLists(Generic[_T]):
-    """The free lists of one cache, and what they may hold together.
+    """The free lists of one cache, and their common cap.
 
     Args:
-        cap_bytes: the most that may be cached; None is no cap.
-        limit: the most blocks a list may have; its oldest makes way.
+        cap_bytes: the most bytes that may be cached; None is no limit.
+        limit: the most blocks of a list; above it the oldest is evicted.
 
     Attributes:
         by_size: the lists of `of_size`; for reading.
@@ -57,7 +57,7 @@ class FreeLists(Generic[_T]):
         self._cap_bytes = cap_bytes
         self._limit = limit
         self._unbounded = cap_bytes is None and limit == NO_LIMIT
-        # Reentrant: a finalizer that gives a block back may run while it is held.
+        # Reentrant: a finalizer that frees a block may run while it is held.
         self._lock = threading.RLock()
         self._lists: list[FreeList[_T]] = []  # in the order of sizes
         self.by_size: dict[int, FreeList[_T]] = {}
@@ -68,23 +68,23 @@ class FreeLists(Generic[_T]):
 
     @property
     def cap_bytes(self) -> int | None:
-        """The most that may be cached, or None."""
+        """The most bytes that may be cached, or None."""
         return self._cap_bytes
 
     @property
     def cached_bytes(self) -> int:
-        """Bytes in free lists as of now."""
+        """Current bytes in free lists."""
         return sum(len(blocks) * blocks.nbytes for blocks in self._lists.copy())
 
     def new_list(self, nbytes: int) -> FreeList[_T]:
-        """An empty list for blocks of `nbytes`, under the cap."""
+        """Return an empty list for blocks of `nbytes`, under the cap."""
         blocks: FreeList[_T] = FreeList(nbytes, NO_LIMIT if self._unbounded else 0)
         with self._lock:
             insort(self._lists, blocks, key=_block_bytes)
         return blocks
 
     def of_size(self, nbytes: int) -> FreeList[_T]:
-        """The one list for blocks of `nbytes`, made at the first call."""
+        """Return the one list for blocks of `nbytes`, made at the first call."""
         blocks = self.by_size.get(nbytes)
         if blocks is not None:
             return blocks
@@ -99,10 +99,10 @@ class FreeLists(Generic[_T]):
             return self.by_size[nbytes]
 
     def overflowed(self, blocks: FreeList[_T]) -> list[_T]:
-        """Make room for a list with more blocks than room; gives what must be freed instead.
+        """Make room for a list with more blocks than room; return the blocks to free instead.
 
-        The oldest block makes way in a list at its limit. Over the cap the largest blocks go
-        first, whichever list they are in.
+        In a list at its limit the oldest block is evicted. Over the cap the largest blocks are
+        evicted first, whichever list they are in.
         """
         evicted: list[_T] = []
         with self._lock:
@@ -128,11 +128,11 @@ class FreeLists(Generic[_T]):
         return taken
 
     def take_out(self, wanted: set[_T]) -> list[_T]:
-        """Take out which of these blocks are in a list."""
+        """Remove and return the blocks of `wanted` that are in a list."""
         found: list[_T] = []
         with self._lock:
-            # Each block comes off its list and goes back: other threads change a list meanwhile,
-            # so that it cannot be iterated.
+            # Each block is popped and appended again: other threads change a list meanwhile, so
+            # that it cannot be iterated.
             for blocks in self._lists.copy():
                 for _ in range(len(blocks)):
                     taken: list[_T] = []
@@ -145,7 +145,7 @@ class FreeLists(Generic[_T]):
         return found
 
     def retire_empty(self, among: Iterable[FreeList[_T]] | None = None) -> None:
-        """Take lists that are empty out of the accounts, and mark them `retired`.
+        """Remove empty lists from the records, and mark them `retired`.
 
         Args:
             among: the lists to look at; None is all.
@@ -161,7 +161,7 @@ class FreeLists(Generic[_T]):
             self._lists = [blocks for blocks in self._lists if not blocks.retired]
 
     def _has_room(self, nbytes: int) -> bool:
-        """Whether `nbytes` more may be set aside; takes back unused room until they may."""
+        """Return whether `nbytes` more may be reserved, after reclaiming unused room if need be."""
         if self._cap_bytes is None:
             return True
         for blocks in reversed(self._lists):
@@ -171,10 +171,10 @@ class FreeLists(Generic[_T]):
         return self._room_bytes + nbytes <= self._cap_bytes
 
     def _shrink(self, blocks: FreeList[_T]) -> None:
-        """Take back the room that a list does not use; `_lock` is held.
+        """Reclaim the room that a list does not use; `_lock` is held.
 
-        Room goes to -1 before the length is read: an append that this reading misses comes after
-        it, so its own look at the room finds too little and waits for the lock.
+        Room becomes -1 before the length is read. An append that this reading misses comes after
+        it; so its own check finds too little room and waits for the lock.
         """
         if self._unbounded:
             return
@@ -184,7 +184,7 @@ class FreeLists(Generic[_T]):
         blocks.room = kept
 
     def _evict_largest(self, evicted: list[_T]) -> None:
-        """Take one of the largest blocks, with its room; `_lock` is held."""
+        """Evict one of the largest blocks, with its room; `_lock` is held."""
         for blocks in reversed(self._lists):
             if _take(blocks, evicted):
                 self._shrink(blocks)
@@ -192,7 +192,7 @@ class FreeLists(Generic[_T]):
 
 
 def _take(blocks: FreeList[_T], taken: list[_T]) -> bool:
-    """Move the oldest block over; whether there was one."""
+    """Move the oldest block to `taken`; return whether there was one."""
     try:
         taken.append(blocks.popleft())
     except IndexError:

@@ -1,8 +1,8 @@
 """Host memory of large results, cached for the next result of that size.
 
-The system gives new memory page by page as it is first touched, and takes it back when an array
-goes. Together that takes as long as the copy itself. So the memory of a result is cached when the
-last array over it goes, and the next result of that size has it.
+The system provides new memory page by page at first touch, and reclaims it when an array is freed.
+Together that takes as long as the copy itself. So the memory of a result is cached when the last
+array over it is freed, and the next result of that size reuses it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Result:
 
     __slots__ = ("_memory",)
 
-    # The names of this file are gone when the interpreter drops the last results.
+    # Module globals are gone when the interpreter drops the last results.
     _cached: ClassVar = _cached
     _most_bytes: ClassVar = _MOST_BYTES
 
@@ -34,7 +34,7 @@ class _Result:
 
     @property
     def __array_interface__(self) -> dict[str, object]:
-        """The bytes, as NumPy takes them: the array made from it keeps this object."""
+        """The bytes in NumPy's protocol: the array made from it keeps this object."""
         return self._memory.__array_interface__
 
     def __del__(self) -> None:

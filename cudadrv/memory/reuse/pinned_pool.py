@@ -1,4 +1,4 @@
-"""`PinnedPool`: pinned memory that is used again, as pinning takes milliseconds."""
+"""`PinnedPool`: pinned memory that is reused, as pinning takes milliseconds."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _MIB = 1 << 20
 
 
 class PinnedStatistics(NamedTuple):
-    """What a pool of pinned memory holds; sizes in bytes.
+    """Sizes and counts of a pool of pinned memory; sizes in bytes.
 
     Attributes:
         cached: pinned, and not in use.
         pinned: how often memory was pinned.
-        reused: how often memory was used again instead.
+        reused: how often memory was reused instead.
     """
 
     cached: int
@@ -38,10 +38,10 @@ class PinnedStatistics(NamedTuple):
 
 
 class _Blocks:
-    """The free blocks of a pool on one driver, each with the time when it came back.
+    """The free blocks of a pool on one driver, each with the time when it was freed.
 
-    Work on any device may still use a block that came back. So a request that takes one waits for
-    all contexts, unless they were waited for since.
+    Work on any device may still use a freed block. So a request that reuses one waits for all
+    contexts, unless they were waited for since.
     """
 
     def __init__(self, driver: Driver, cap_bytes: int | None) -> None:
@@ -50,7 +50,7 @@ class _Blocks:
         self._waited = 0
 
     def give(self, block: AnyArray, now: Callable[[], int] = time.monotonic_ns) -> None:
-        """Cache a block, unless that is too much; a step of a finalizer."""
+        """Cache a block, unless that exceeds the limit; a step of a finalizer."""
         blocks = self.lists.of_size(block.nbytes)
         blocks.append((block, now()))
         if len(blocks) > blocks.room:
@@ -70,7 +70,7 @@ class _Blocks:
 
 
 class _Lease:
-    """Holds a block for the arrays over it, and gives it back with the last of them."""
+    """Holds a block for the arrays over it, and returns it to the pool with the last of them."""
 
     __slots__ = ("_block", "_blocks")
 
@@ -80,7 +80,7 @@ class _Lease:
 
     @property
     def __array_interface__(self) -> dict[str, object]:
-        """The bytes, as NumPy takes them: the array made from it keeps this object."""
+        """The bytes in NumPy's protocol: the array made from it keeps this object."""
         return self._block.__array_interface__
 
     def __del__(self) -> None:
@@ -88,15 +88,15 @@ class _Lease:
 
 
 class PinnedPool(NotCopyable):
-    """Pinned host memory that is used again when the arrays over it have gone.
+    """Pinned host memory that is reused when the arrays over it have been freed.
 
-    Sizes are rounded up to powers of two, and from 1 MiB on to whole MiB. Memory is used again only
-    after the work of every context that was queued when it came back: the first request that finds
-    such memory waits for that.
+    Sizes are rounded up to powers of two, and from 1 MiB on to whole MiB. Memory is reused only
+    after all work that any context had queued when it was freed. The first request that finds such
+    memory waits for that work.
 
     Args:
-        max_cached_bytes: the most that may lie unused; None is no limit. Over it the largest blocks
-            are freed first.
+        max_cached_bytes: the most bytes that may be cached; None is no limit. Above it the largest
+            blocks are freed first.
     """
 
     def __init__(self, max_cached_bytes: int | None = None) -> None:
@@ -109,11 +109,12 @@ class PinnedPool(NotCopyable):
 
     @overload
     def empty(self, shape: Shape, dtype: TypedDType[_ScalarT]) -> npt.NDArray[_ScalarT]: ...
-    # A dtype given as text says nothing to a type checker.
+    # A dtype given as text has no static type.
     @overload
     def empty(self, shape: Shape, dtype: npt.DTypeLike) -> AnyArray: ...
     def empty(self, shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
-        """A C-contiguous host array in pinned memory, not initialised: as of `pinned_empty`.
+        """Return a C-contiguous host array in pinned memory, not initialised, as `pinned_empty`
+        does.
 
         Raises:
             OutOfMemoryError: the system cannot pin so much.
@@ -123,9 +124,9 @@ class PinnedPool(NotCopyable):
 
     def _memory(self, nbytes: int) -> npt.NDArray[np.uint8]:
         if nbytes > border.LARGEST:
-            return pinned_empty(nbytes, np.uint8)  # which refuses it
+            return pinned_empty(nbytes, np.uint8)  # raises for it
         blocks, driver = self._blocks, current()
-        if blocks is None or blocks.driver is not driver:  # such as of an emulator that ended
+        if blocks is None or blocks.driver is not driver:  # such as after an emulator has ended
             blocks = self._blocks = _Blocks(driver, self._most)
         size = _rounded(nbytes)
         block = blocks.take(size)
@@ -144,15 +145,15 @@ class PinnedPool(NotCopyable):
         return f"<PinnedPool {cached} bytes cached, pinned {pinned} times, reused {reused} times>"
 
     def statistics(self) -> PinnedStatistics:
-        """What lies unused, and how often memory was pinned or lent again."""
+        """The cached bytes, and how often memory was pinned or reused."""
         blocks = self._blocks
         cached = 0 if blocks is None else blocks.lists.cached_bytes
         return PinnedStatistics(cached, self._pinned, self._reused)
 
     def trim(self) -> None:
-        """Give all that lies unused back to the system, which waits for the work of all contexts.
+        """Free all cached memory, which waits for the work of all contexts.
 
-        What is in use goes on; the pool may be used again.
+        Arrays in use are unaffected; the pool may be used again.
         """
         self._blocks = None
 
