@@ -37,12 +37,12 @@ class Diagnostic:
 
     @property
     def is_error(self) -> bool:
-        """Whether the message stops the compilation."""
+        """True if the message stops the compilation."""
         return self.severity.endswith("error")
 
     @property
     def is_of_host_code(self) -> bool:
-        """Whether NVRTC rejects code that is not marked as the device's."""
+        """True if NVRTC rejects code that is not marked as the device's."""
         return self.is_error and "in JIT mode" in self.message
 
     @property

@@ -321,7 +321,7 @@ class LinkRequest(NamedTuple):
 
     @property
     def uses_nvjitlink(self) -> bool:
-        """Whether nvJitLink takes part."""
+        """True if nvJitLink takes part."""
         return self.other is None and _uses_nvjitlink(self.inputs, self.target)
 
     def parts(self, nvjitlink: Build | None) -> Mapping[str, str]:

@@ -197,7 +197,7 @@ class KernelFacts:
 
     @property
     def may_fence_narrowly(self) -> bool:
-        """Whether it, or what it calls by address, may have a fence of less than all blocks."""
+        """True if it, or what it calls by address, may have a fence of less than all blocks."""
         return self.fences_narrowly or self.calls_by_address
 
     def dtypes(self, function: int) -> list[np.dtype[Any]]:
@@ -224,12 +224,12 @@ class KernelFacts:
 
     @property
     def loads_own_memory(self) -> bool:
-        """Whether it loads from shared or local memory, or may."""
+        """True if it loads from shared or local memory, or may."""
         return any(
             site.facts.kind is InstructionKind.LOAD and site.space != "global"
             for site in self.sites
         )
 
     def comes_again(self, block: int) -> bool:
-        """Whether a block is part of a loop."""
+        """Return whether a block is part of a loop."""
         return block in self.reachable(block)

@@ -154,22 +154,22 @@ class InstructionFacts:
 
     @property
     def is_atomic(self) -> bool:
-        """Whether it is `atom` or `red`."""
+        """True if it is `atom` or `red`."""
         return self.kind is InstructionKind.ATOMIC or self.kind is InstructionKind.REDUCTION
 
     @property
     def is_move(self) -> bool:
-        """Whether it is `mov` or `selp`: it gives one of its operands, bit for bit."""
+        """True if it is `mov` or `selp`: it gives one of its operands, bit for bit."""
         return self.kind is InstructionKind.MOVE and self.copies_value
 
     @property
     def is_volatile(self) -> bool:
-        """Whether it is a volatile load or store."""
+        """True if it is a volatile load or store."""
         return "volatile" in self.words
 
 
 def is_known(opcode: str) -> bool:
-    """Whether the table has an opcode."""
+    """Return whether the table has an opcode."""
     return opcode in _OPCODES
 
 

@@ -127,7 +127,7 @@ class Cursor:
         return word
 
     def accept(self, word: str) -> bool:
-        """Whether the current token is `word`, which is then passed."""
+        """Return whether the current token is `word`, which is then passed."""
         if self.words[self.index] == word:
             self.index += 1
             return True

@@ -1,4 +1,4 @@
-"""What saves time and memory in the race check, and changes no verdict.
+"""Optimisations of the race check, which change none of its results.
 
 The rules stand in `memory_model.py` and the files that it names. They hold without everything here:
 each switch of `Accelerations` takes the direct way instead, and
@@ -142,7 +142,7 @@ class LazyClock:
         more._told = tuple([each for each in told if each is not EMPTY])
         more._size = self._size if self._known is None else len(self._known)
         most = max(_MOST_LATE, more._size)
-        # What a thread knows of others takes more memory than what it publishes of itself.
+        # A thread's knowledge of others takes more memory than its knowledge of itself.
         more._late = self._late + (most // _MOST_PUBLISHING if more._told else 1)
         if more._late >= most:
             more.known()

@@ -107,7 +107,7 @@ class AccessStep:
 
     @cached_property
     def is_apart(self) -> bool:
-        """Whether each thread has a place of its own."""
+        """True if each thread accesses a location of its own."""
         if self.first_of_run >= 0:
             return True
         varying, starts, nbytes = self._addresses.varying, self._starts, self._nbytes
@@ -225,7 +225,7 @@ class AccessStep:
 
     @property
     def unit_count(self) -> int:
-        """How many units there are; one that several threads access counts for each."""
+        """Number of units; a unit that several threads access counts once for each."""
         return self.count * self._each
 
     @cached_property

@@ -2,9 +2,9 @@
 
 PTX ISA, "Memory Synchronization": a barrier synchronizes with all threads that take part in it.
 
-Each thread has an epoch. At a barrier all threads of it advance to the same later epoch. So one
-number for a block, and one for a warp, says up to where its threads know each other: accesses of an
-epoch below that number are over for all of them. Parts of warps that meet have one for each lane.
+Each thread has an epoch. At a barrier all threads of it advance to the same later epoch. One number
+for each block and each warp is therefore enough. Accesses of an epoch below that number are
+complete for all of its threads. Parts of warps that meet have one number for each lane.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FULL = np.uint32(0xFFFFFFFF)
 
 
 class FenceClocks:
-    """What each thread of a chunk may release since its last fence.
+    """The epochs that each thread of a chunk may release since its last fence.
 
     Attributes:
         ended: (threads,) the epoch that the fence ended, -1 without one.
@@ -121,7 +121,7 @@ class BarrierClocks:
 
     @property
     def tells_lanes(self) -> bool:
-        """Whether parts of warps have met."""
+        """True if parts of warps have met."""
         return self._lane_known is not None
 
     @property

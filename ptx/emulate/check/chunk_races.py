@@ -55,16 +55,16 @@ class ChunkRaces:
         self._copies = AsyncCopies(geometry.threads)
         self._bulk = AsyncCopies(geometry.threads)
 
-    # What kernels with tensor cores need, made when it is first used.
+    # Only kernels with tensor cores need these, so they are made on first use.
 
     @cached_property
     def workers(self) -> TensorWorkers:
-        """What tensor cores do for the threads."""
+        """The asynchronous work of tensor cores for the threads."""
         return TensorWorkers(self._launch, self._geometry, self.first, self._clocks)
 
     @cached_property
     def registers(self) -> PendingRegisters:
-        """The registers that wait for results of that."""
+        """The registers that wait for results of tensor cores."""
         return PendingRegisters(self._launch, self.workers, self._geometry.threads)
 
     @cached_property

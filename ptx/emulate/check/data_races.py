@@ -284,10 +284,10 @@ def _value_of(access: MemoryAccess, lane: int) -> bytes:
 class VolatileAccesses:
     """Volatile and relaxed accesses of a chunk's `threads` that lose an update, or lack an order.
 
-    PTX calls two such accesses no race. An update is lost in this very run if a thread stores what
-    it made of a value that it had loaded before another thread wrote, and nothing orders that write
-    before the store. It may be intentional, as in an algorithm that repeats until nothing changes.
-    Threads that poll a flag and take turns lose none.
+    PTX calls two such accesses no race. A thread loads a value, another thread writes it, and the
+    first thread stores a result of the old value. If nothing orders the write before that store,
+    this run has lost an update. It may be intentional, as in an algorithm that repeats until
+    nothing changes. Threads that poll a flag and take turns lose none.
     """
 
     def __init__(

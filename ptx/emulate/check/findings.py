@@ -37,14 +37,14 @@ class Place:
 
 
 class Found(Protocol):
-    """What any check finds; its text is of several short lines."""
+    """The interface of all findings; the text of a finding has several short lines."""
 
     # It is a dataclass, so that a report can have all of its fields.
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def check(self) -> str:
-        """Which check found it."""
+        """The check that found it."""
 
     @property
     def kernel(self) -> str:
@@ -52,7 +52,7 @@ class Found(Protocol):
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """Where, the first one first."""
+        """The access sites, in the order in which they ran."""
 
     @property
     def variable(self) -> str:
@@ -60,11 +60,11 @@ class Found(Protocol):
 
     @property
     def benign(self) -> str:
-        """Why it may be meant so, or ""."""
+        """The reason why it is likely intentional, or ""."""
 
     @property
     def is_told(self) -> bool:
-        """Whether a call failed with it."""
+        """True if a call has already failed with this finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ class KernelFault:
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """Where it stopped."""
+        """The instruction at which the kernel stopped."""
         return (Place("stopped", self.where.source_file, self.where.source_line, self.where),)
 
     def __str__(self) -> str:
@@ -227,8 +227,8 @@ def of_fault(fault: EmulationFault) -> KernelFault | None:
     return None
 
 
-# Itanium C++ ABI, "Mangling": names have their lengths before them. That of a variable in a
-# function follows an E, and may have a number behind it; those of namespaces stand between N and E.
+# Itanium C++ ABI, "Mangling": names have their lengths before them. The name of a variable in a
+# function follows an E, and a number may follow it. Names of namespaces stand between N and E.
 _LOCAL = re.compile(r"E(?=(\d+))")
 _BEHIND_LOCAL = re.compile(r"(_\d+|__\d+_)?")
 
@@ -263,7 +263,7 @@ def _name_at(symbol: str, at: int) -> tuple[str, int]:
 
 @dataclass
 class Findings:
-    """What the launches of a device found.
+    """The findings of all launches on a device.
 
     Attributes:
         found: each once.

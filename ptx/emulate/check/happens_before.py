@@ -8,7 +8,8 @@ PTX ISA, "Memory Consistency Model", "Causality Order": an access happens before
   (`synchronizes_with.py`), or that has met such a thread;
 - a reader through another proxy, if a proxy fence comes between, too (`proxy_fences.py`).
 
-The epochs of threads advance at once. What memory orders is deferred until a query needs it.
+The epochs of threads advance at once. Synchronisation through memory is evaluated only when a query
+needs it.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class HappensBefore:
 
     @property
     def is_uneven(self) -> bool:
-        """Whether some threads of a step may know less than its first and last thread.
+        """True if some threads of a step may know less than its first and last thread.
 
         That is not so where barriers of whole blocks and warps alone order them.
         """
@@ -347,7 +348,7 @@ class HappensBefore:
 
     @property
     def _may_synchronise(self) -> bool:
-        """Whether there was a release, or may have been one."""
+        """True if there was a release, or may have been one."""
         return bool(self._deferred) or self._known.has_releases
 
     def _do(self, work: Callable[[], None], numbers: int) -> None:
@@ -366,7 +367,7 @@ class HappensBefore:
         return last[1]
 
     def _new_numbers(self) -> int:
-        """How much memory the next work retains that the last one did not."""
+        """Return how much more memory the next work retains than the last one."""
         known, count = (self.clocks.block_known, self.clocks.warp_known), self._uncounted
         last, self._last_known, self._uncounted = self._last_known, known, 0
         each = zip(known, last, strict=True)
@@ -452,7 +453,7 @@ class HappensBefore:
     def _released(
         self, fences: FenceClocks, lanes: Small, threads: list[int], epochs: Small
     ) -> list[_Own]:
-        """What each of these threads publishes by a write in these epochs, if it had a fence.
+        """Return what a write in these epochs publishes for each thread that had a fence.
 
         Epoch -1 is of a thread that does not write.
         """
@@ -478,7 +479,7 @@ class HappensBefore:
         ]
 
     def _own(self, fences: FenceClocks, lane: int) -> _Own:
-        """What a thread publishes of itself: the epochs below which it, its warp and block are."""
+        """Return the epochs that a thread publishes for itself, its warp and its block."""
         thread = int(self.clocks.threads[lane])
         return (
             (key_of_thread(thread), int(fences.ended[lane]) + 1),

@@ -106,7 +106,7 @@ class SoleUsers:
 
     @property
     def is_worthwhile(self) -> bool:
-        """Whether most attempts have succeeded; else another one wastes time."""
+        """True if most attempts have succeeded; else another one wastes time."""
         return self._credit > 0
 
     def read(self, step: AccessStep) -> bool:

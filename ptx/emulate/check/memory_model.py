@@ -29,7 +29,7 @@ from ptx.isa.model import Instruction
 
 @dataclass(frozen=True, slots=True)
 class AccessRole:
-    """What an instruction that accesses memory is for the memory model.
+    """The role of a memory access in the PTX memory model.
 
     Attributes:
         reads, writes: what it does; an atomic operation does both.
@@ -57,7 +57,7 @@ class AccessRole:
 
     @property
     def is_atomic(self) -> bool:
-        """Whether it reads and writes in one operation."""
+        """True if it reads and writes in one operation."""
         return self.reads and self.writes
 
 

@@ -58,7 +58,7 @@ WITHOUT_RELEASE = (
 )
 LOST = "an update is lost, but each access is volatile or relaxed, which PTX calls no race"
 VOLATILE = "volatile, but nothing orders these lanes since compute capability 7.0"
-# What would order an access after an asynchronous operation in flight.
+# Synchronisation that would order an access after an asynchronous operation in flight.
 _COPY = "a wait for the asynchronous copy, and a barrier behind it for other threads"
 _WORKERS = {
     "wgmma": "wgmma.wait_group for the product, and behind it a barrier or arrival for others",
@@ -74,7 +74,7 @@ _ATOMIC = (
 )
 PENDING = "result not waited for"
 PROXY_FENCE = "proxy fence missing"
-# What makes a write visible to a proxy.
+# The fence that makes a write visible to a proxy.
 _FENCES_OF = {
     ASYNC: "fence.proxy.async, such as cuda::ptx::fence_proxy_async(), by each thread that wrote,"
     " before the barrier or arrival by which the reading thread knows of it",
@@ -218,7 +218,7 @@ class RaceCheck:
 
     @property
     def site_count(self) -> int:
-        """How many sites have accessed memory."""
+        """Number of sites that have accessed memory."""
         return len(self._sites)
 
     def number_of(self, site: Site) -> int:

@@ -1,9 +1,9 @@
 """Stamps: which thread accessed memory, when, and by which instruction, in one number.
 
-A stamp holds a thread's number in the launch plus one, its epoch, and the number of the site (an
-instruction that accesses memory); 0 stands for no access. Each block's threads have numbers from a
-power of two on, so that shifts give the warp and the block. Vector clocks have entries for threads,
-warps and blocks; `key_of_thread` and the functions after it name them.
+A stamp holds a thread's number in the launch plus one, its epoch, and the number of the site. A
+site is an instruction that accesses memory. 0 stands for no access. Each block's threads have
+numbers from a power of two on, so that shifts give the warp and the block. Vector clocks have
+entries for threads, warps and blocks; `key_of_thread` and the functions after it name them.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ PTX ISA, "Memory Consistency Model", "Release and Acquire Patterns", "Memory Syn
 - A fence and a later strong write are a release pattern, as is a write with `.release`. It
   publishes everything that the thread knew before the fence.
 - A strong read and a later fence are an acquire pattern, as is a read with `.acquire`.
-- A release synchronizes with an acquire that reads its value, or the value of a later write in the
-  release sequence of the location.
+- A release synchronizes with an acquire that reads its value. It also does if the acquire reads a
+  later write in the location's release sequence.
 
 Each location has one release sequence. A read there acquires all releases so far, because it reads
 the last value.
@@ -68,11 +68,11 @@ class ReleaseSequence:
         self.acquired_by: set[int] = set()
         # For a thread, warp or block: positions, each with the epoch that is published from there.
         self._own: dict[int, list[int]] = {}
-        # What all of a block knew at its last release.
+        # The common knowledge of a block's threads at its last release.
         self._of_blocks: dict[int, VectorClock] = {}
 
     def add(self, own: SparseClock, block: int, clocks: ThreadClocks) -> None:
-        """Add a release by a thread of a block: what it publishes of itself, and what it knows."""
+        """Add a release by a thread of a block: its own epochs, and its knowledge of others."""
         if self.acquired_by:
             self.acquired_by = set()
         at = self.length << _BITS
@@ -91,7 +91,7 @@ class ReleaseSequence:
         self.length += 1
 
     def publishes(self, number: int, epoch: int, length: int) -> bool:
-        """Return whether one of the first `length` releases is itself behind an epoch."""
+        """Return whether one of the first `length` releases itself publishes more than an epoch."""
         epochs = self._own.get(number)
         if epochs is None:
             return False
@@ -103,7 +103,7 @@ _Read = dict[ReleaseSequence, tuple[int, LazyClock]]  # how much of each was rea
 
 
 class MemoryOrder(IntEnum):
-    """How memory orders what one thread did before what another one does."""
+    """The order that memory establishes between two operations of two threads."""
 
     NONE = 0
     WITHOUT_ACQUIRE = 1
@@ -114,7 +114,7 @@ class MemoryOrder(IntEnum):
 
 
 class Synchronization:
-    """What the threads of a launch know through memory.
+    """The knowledge that the threads of a launch have of each other through memory.
 
     Threads are named by their numbers in the launch; `shift` turns one into that of its block. A
     scope is one of `levels`, from 0, the block, to the last one, all blocks. Fences and accesses
@@ -142,15 +142,15 @@ class Synchronization:
         self._fenced: list[dict[int, ThreadClocks]] = [{} for _ in range(levels)]
         # Of each level, the threads whose next fence publishes more than their last one.
         self._unfenced: list[set[int]] = [set() for _ in range(levels)]
-        # What a thread that waits at a location acquires, where that is less than all.
+        # The part of a sequence that a thread waiting at a location acquires, if not all of it.
         self._complete: dict[Location, tuple[int, LazyClock]] = {}
 
     @property
     def has_releases(self) -> bool:
-        """Whether there was any release."""
+        """True if there was any release."""
         return bool(self._numbers)
 
-    # What threads do.
+    # Actions of threads.
 
     def fence(self, thread: int, level: int) -> None:
         """Acquire what the thread read before, and let its later writes release what it knows."""
@@ -341,7 +341,7 @@ class Synchronization:
                     return True
         return False
 
-    # How clocks change.
+    # Changes of clocks.
 
     def _release(
         self, location: Location, own: SparseClock, block: int, clocks: ThreadClocks
@@ -411,7 +411,7 @@ def _clock_of(read: _Read) -> VectorClock:
 
 
 def _publish(read: list[_Read], numbers: list[int], epoch: int) -> bool:
-    """Return whether a release that was read is itself behind an epoch."""
+    """Return whether a release that was read itself publishes more than an epoch."""
     for each in read:
         for sequence, (length, _) in each.items():
             if any(sequence.publishes(number, epoch, length) for number in numbers):

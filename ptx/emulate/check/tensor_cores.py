@@ -3,11 +3,11 @@
 PTX ISA, "Asynchronous Warpgroup Level Matrix", "TensorCore 5th Generation Family Instructions":
 such work is done as if by another thread. Workers stand for these threads:
 
-- A warp group has one for its `wgmma` products. Its threads that wait for a group know that all
-  groups up to that one are over.
-- A thread has one for its `tcgen05.mma` and `tcgen05.cp`, which are done in order. A thread that
-  waits for an mbarrier object to which it commits knows that all work before is over.
-- A warp has one for its `tcgen05.ld` and one for its `tcgen05.st`, for which its threads wait.
+- A warp group has one for its `wgmma` products. After a wait for a group, all groups up to that one
+  are complete for the waiting threads.
+- A thread has one for its `tcgen05.mma` and `tcgen05.cp`, which are done in order. All earlier work
+  is complete for a thread that waits on the mbarrier object of a commit.
+- A warp has one for its `tcgen05.ld` and one for its `tcgen05.st`. Its threads wait for each.
 
 A worker is a virtual thread (`async_copies.py`), whose epoch is the group that its work belongs to.
 """

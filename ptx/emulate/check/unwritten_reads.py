@@ -1,8 +1,8 @@
 """Reads of global memory that nothing has written.
 
-What nothing has written may be copied: a load whose value is only stored again takes the flags
-along, unless none of what it loads was written. So the padding of structures is no fault. Nor is
-an element of a vector that nothing uses.
+Copying an unwritten value is not reported, unless every byte of the copy is unwritten: a load whose
+value is only stored copies the flags as well. So the padding of structures is not reported. An
+unused element of a vector is not reported either.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class UnwrittenReads:
         )
 
     def _used(self, site: Site) -> tuple[Use, ...] | None:
-        """What becomes of each element; None where all of it is copied to memory at once."""
+        """Return how each element is used; None if the instruction only copies all of it."""
         instruction, facts = site.instruction, site.facts
         if facts.kind is InstructionKind.COPY and "reduce" not in facts.words:
             return None
@@ -217,11 +217,11 @@ class _Elements:
         return part[self._index]
 
     def lack(self) -> bool:
-        """Whether some byte that is read was not written."""
+        """Return whether some byte that is read was not written."""
         return any((self._of(k) != self._whole).any() for k in self.site.parts)
 
     def lack_after_a_look(self) -> bool:
-        """The same, where the host may have written meanwhile."""
+        """Return the same, if the host may have written in the meantime."""
         if not self.lack():
             return False
         self._written.settle()
@@ -247,7 +247,7 @@ class _Elements:
             self._written.version += 1
 
     def byte(self, position: int) -> int:
-        """Where the access of a thread begins."""
+        """Return the byte at which the access of a thread begins."""
         if isinstance(self._index, slice):
             at = int(self._index.start) + int(self._index.step or 1) * position
         else:

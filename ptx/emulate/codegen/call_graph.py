@@ -44,7 +44,7 @@ class CallGraph:
         return list(found)
 
     def calls_by_address(self, name: str) -> bool:
-        """Whether a function calls what a register holds."""
+        """Return whether a function calls what a register holds."""
         return any(isinstance(call_target(each), Register) for each in self._calls(name))
 
     def reaches_addresses(self, name: str) -> bool:

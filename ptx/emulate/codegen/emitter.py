@@ -131,7 +131,7 @@ class Emitter:
         return [self.value(operand, ptx_type)]
 
     def is_used(self, operand: Operand) -> bool:
-        """Whether a destination is read later; a sink never is."""
+        """Return whether a destination is read later; a sink never is."""
         if isinstance(operand, Register):
             return self._numbers[operand.name] in self.live_results
         if isinstance(operand, Vector):

@@ -51,7 +51,7 @@ def may_be_late(blocks: list[Block], others: LateWork) -> LateWork:
 
 
 def _sees_others(step: BlockStep, read: set[int]) -> bool:
-    """Whether an instruction reads what other blocks may write in the same launch."""
+    """Return whether an instruction reads what other blocks may write in the same launch."""
     facts = step.instruction.facts
     if facts.space not in _OF_ALL_BLOCKS:
         return False

@@ -164,7 +164,7 @@ class FunctionScope:
         return UnsupportedInstruction(self.kernel, instruction.text, instruction.line, reason)
 
     def is_parameter(self, name: str) -> bool:
-        """Whether a symbol is a formal parameter or result of this function."""
+        """Return whether a symbol is a formal parameter or result of this function."""
         return name in self._parameters
 
     def symbol(self, name: str, user: Instruction) -> tuple[str, str]:

@@ -148,7 +148,7 @@ def external(name: str, count: int, emit: EmitExternal) -> None:
 
 
 def find_external(name: str) -> tuple[int, EmitExternal] | None:
-    """How many arguments a declared function takes, and its meaning."""
+    """Return how many arguments a declared function takes, and its meaning."""
     return _EXTERNALS.get(name)
 
 

@@ -149,7 +149,7 @@ class ChunkCounts:
 
 
 def _partings(warps: Index, choices: NDArray[Any]) -> int:
-    """How many ways more than one the threads of each warp go, added up.
+    """Return how many ways more than one the threads of each warp go, added up.
 
     A warp that calls three functions by their addresses parts twice, as measured on an H200.
     """

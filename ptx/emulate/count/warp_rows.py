@@ -94,7 +94,7 @@ def _turns(groups: Rows, words: int) -> Places:
 
 
 def _fullest_bank(words: Rows, chosen: Bools) -> Places:
-    """How many of the chosen words the fullest bank of each row has."""
+    """Return how many of the chosen words the fullest bank of each row has."""
     row, column = chosen.nonzero()
     banks = words[row, column] & (_BANKS - 1)
     counted = np.bincount(row * _BANKS + banks, minlength=len(words) * _BANKS)
@@ -113,7 +113,7 @@ def _runs(ordered: Rows) -> Places:
 
 
 def most_alike(rows: Rows) -> Places:
-    """How many places of each row have the value that most of them have."""
+    """Return how many places of each row have the value that most of them have."""
     return np.asarray(_runs(_ordered(rows)).max(axis=1))
 
 

@@ -61,7 +61,7 @@ def _merge_rows(fibres: list[Fibre]) -> Fibre | None:
 
 
 def _take_back(base: Fibre, part: Fibre, live: tuple[int, ...]) -> bool:
-    """Whether all of the part's threads have a place in the base; they are put there."""
+    """Return whether all of the part's threads have a place in the base; they are put there."""
     if part.present is not None:
         part.compact(live)
     where = _positions(base, part)

@@ -447,7 +447,7 @@ class Reservation:
         self._shown: dict[int, int] = {}
 
     def holds(self, address: int, nbytes: int) -> bool:
-        """Whether some bytes are all in the range."""
+        """Return whether some bytes are all in the range."""
         return self.address <= address and address + nbytes <= self.address + self.nbytes
 
     def map(self, address: int, nbytes: int) -> bool:

@@ -44,14 +44,14 @@ def in_window(addresses: Addresses, offset: int) -> tuple[str, Addresses]:
 
 
 def is_global(addresses: Addresses, offset: int, site: Site) -> bool:
-    """Whether addresses that lie in one space are in global memory."""
+    """Return whether addresses that lie in one space are in global memory."""
     return site.space == "global" or (
         site.space == "generic" and in_window(addresses, offset)[0] == "global"
     )
 
 
 def is_mixed(addresses: Addresses, offset: int) -> bool:
-    """Whether generic addresses lie in several spaces."""
+    """Return whether generic addresses lie in several spaces."""
     if addresses.varying is None:
         return False
     low, high = addresses.lowest() + offset, addresses.highest() + offset
@@ -108,7 +108,7 @@ def owners(
 
 
 def _reaches_others(site: Site) -> bool:
-    """Whether an instruction may name another block's memory; an mbarrier's says itself."""
+    """Return whether an instruction may name another block's memory; an mbarrier's says itself."""
     facts = site.facts
     if facts.reaches_cluster or facts.kind is InstructionKind.MBARRIER:
         return True

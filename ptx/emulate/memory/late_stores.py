@@ -110,6 +110,6 @@ def words_of(elements: NDArray[Any], index: Index) -> Words:
 
 
 def _lies_in(elements: NDArray[Any], index: Index, words: Words) -> NDArray[np.bool_]:
-    """Whether each element has a part in one of the words."""
+    """Return whether each element has a part in one of the words."""
     own = words_of(elements, index).reshape(len(index), -1)
     return np.asarray(np.isin(own, words).any(axis=1), dtype=np.bool_)

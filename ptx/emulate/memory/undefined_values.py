@@ -414,7 +414,7 @@ class Shadow:
         self, threads: Threads, wrong: NDArray[np.bool_], first: Index, site: Site,
         space: str,
     ) -> bool:  # fmt: skip
-        """Whether the values go on as undefined ones."""
+        """Return whether the values go on as undefined ones."""
         if self._undefined is None:
             return False
         known = self._passed_on.get(space)

@@ -87,7 +87,7 @@ class Varying:
         return found
 
     def is_apart(self, nbytes: int, start: Index | None) -> bool:
-        """Whether any two values are at least so far apart, from each lane's own start."""
+        """Return whether any two values are at least so far apart, from each lane's own start."""
         key = nbytes, start is not None
         found = self._apart.get(key)
         if found is None:

@@ -22,7 +22,7 @@ class GridDependency:
 
     @property
     def may_go_on(self) -> bool:
-        """Whether `griddepcontrol.wait` waits no longer."""
+        """True if `griddepcontrol.wait` waits no longer."""
         if self.ahead is not None and self.ahead.is_done:
             self.ahead = None
         return self.ahead is None

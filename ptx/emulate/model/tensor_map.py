@@ -44,7 +44,7 @@ class ElementType(NamedTuple):
 
     @property
     def is_rounded(self) -> bool:
-        """Whether loads round to the bits that tensor cores read; stores and sums do not."""
+        """True if loads round to the bits that tensor cores read; stores and sums do not."""
         return self.name.startswith("tf32")
 
     @property
@@ -54,7 +54,7 @@ class ElementType(NamedTuple):
 
     @property
     def flushes(self) -> bool:
-        """Whether sums make subnormals zero; loads and stores do not, on an H200."""
+        """True if sums make subnormals zero; loads and stores do not, on an H200."""
         return self.name.endswith(".ftz")
 
 

@@ -57,7 +57,7 @@ class AtomicRule:
     flushes: bool = False
 
     def is_plain(self, elements: Elements, value: Value) -> bool:
-        """Whether NumPy's addition gives the right bits: no NaN, and nothing to flush."""
+        """Return whether NumPy's addition gives the right bits: no NaN, and nothing to flush."""
         if not self.floating:
             return True
         for array in (elements, np.asarray(value)):
@@ -84,7 +84,7 @@ def _exchange(old: Elements, value: Value, _: Value) -> Elements:
 
 
 def same_bits(a: Value, b: Value) -> Value:
-    """Whether values are equal bit for bit; 16-byte values are compared by halves."""
+    """Return whether values are equal bit for bit; 16-byte values are compared by halves."""
     if a.dtype != np.complex128:
         return a == b
     left, right = (np.ascontiguousarray(x).reshape(-1).view(np.uint64) for x in (a, b))
@@ -207,7 +207,7 @@ class Groups:
         return int(self.lengths[0])
 
     def longer_than(self, length: int) -> int:
-        """How many groups are longer; they are the first ones."""
+        """Return how many groups are longer; they are the first ones."""
         return int(np.searchsorted(-self.lengths, -length, side="left"))
 
     def ranks(self) -> Index:
@@ -425,7 +425,7 @@ def atomic(
 
 
 def _is_free(how: AtomicRule, elements: Value, value: Value, index: Value) -> bool:
-    """Whether NumPy may combine: no old values are read, and it gives the right result."""
+    """Return whether NumPy may combine: no old values are read, and it gives the right result."""
     if how.ufunc is None:
         return False
     return not how.floating or how.is_plain(elements[index], value)

@@ -125,7 +125,7 @@ def _convert_address(e: Emitter, i: Instruction) -> None:
 
 
 def within(addresses: Value, low: int, high: int) -> Value:
-    """Whether 64-bit addresses lie in low <= a < high."""
+    """Return whether 64-bit addresses lie in low <= a < high."""
     values = addresses.astype(np.uint64)
     inside: Value = (values >= np.uint64(low)) & (values < np.uint64(high))
     return inside
@@ -363,7 +363,7 @@ def space_of(i: Instruction) -> str:
 
 
 def _count(e: Emitter, i: Instruction, operand: Operand) -> int:
-    """How many elements a load or store moves."""
+    """Return how many elements a load or store moves."""
     wanted = i.facts.vector
     count = len(operand.items) if isinstance(operand, Vector) else 1
     if count != wanted:

@@ -142,7 +142,7 @@ def finish(e: Emitter, i: Instruction, kind: str, expression: str) -> None:
 
 
 def _is_plain(i: Instruction) -> bool:
-    """Whether NumPy's operators do it."""
+    """Return whether NumPy's operators do it."""
     return rounding_of(i) in (None, Rounding.RN) and "ftz" not in i.modifiers
 
 

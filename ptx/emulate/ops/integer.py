@@ -380,7 +380,7 @@ def highest_bit(a: Value, shift_amount: bool) -> Value:
 
 
 def count_by_halves(a: Value) -> Value:
-    """How many bits are one, summed in ever wider fields."""
+    """Return how many bits are one, summed in ever wider fields."""
     kind = a.dtype.type
     width = bits_of(a.dtype)
     ones = (1 << width) - 1

@@ -258,7 +258,7 @@ def multiply_sparse(
 
 
 def lanes_of(k: int, width: int) -> int:
-    """How many of four lanes bring metadata."""
+    """Return how many of four lanes bring metadata."""
     return k // _CHUNK[width] // 4
 
 

@@ -376,7 +376,7 @@ def _movement(e: Emitter, i: Instruction, split: int) -> str:
 
 
 def _split(e: Emitter, i: Instruction) -> int:
-    """How far the columns of the second half of a warp lie from the first one's."""
+    """Return how far the columns of the second half of a warp lie from the first one's."""
     if "16x32bx2" not in i.modifiers:
         return 0
     given = i.operands[2 if i.modifiers[0] == "ld" else 1]

@@ -174,7 +174,7 @@ def _scaled(word: int, kind: str, chunks: int) -> ProductDescriptor:
 
 
 def _flags(word: int) -> tuple[tuple[bool, bool], tuple[bool, bool]]:
-    """Whether A and B are negated, and whether they are transposed."""
+    """Return whether A and B are negated, and whether they are transposed."""
     bits = [bool(word >> at & 1) for at in (13, 14, 15, 16)]
     return (bits[0], bits[1]), (bits[2], bits[3])
 
@@ -490,7 +490,7 @@ def _emit(e: Emitter, i: Instruction) -> None:
 
 
 def _chunks(e: Emitter, i: Instruction, kind: str) -> int:
-    """How many factors a row has."""
+    """Return how many factors a row has."""
     words = {"block16", "block32", *_CHUNKS} & {*i.modifiers}
     default = {"mxf8f6f4": 1, "mxf4": 2}.get(kind, 0)
     if len(words) > 1 or (not words and not default):

@@ -197,7 +197,7 @@ def _sites(e: Emitter, space: str, *, writes: bool) -> str:
 
 
 def dimensions(i: Instruction) -> int:
-    """How many dimensions an instruction names."""
+    """Return how many dimensions an instruction names."""
     return next(int(word[0]) for word in i.modifiers if word in DIMENSIONS)
 
 

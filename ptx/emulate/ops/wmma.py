@@ -79,7 +79,7 @@ class FragmentMove:
 
 
 def _side_by_side(line: Index, along: Index) -> bool:
-    """Whether the elements of each register are neighbours in memory."""
+    """Return whether the elements of each register are neighbours in memory."""
     first = along[:, :, :1] + np.arange(along.shape[2])
     return bool((line == line[:, :, :1]).all() and (along == first).all())
 

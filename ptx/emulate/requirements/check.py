@@ -221,7 +221,7 @@ def _has(modifiers: tuple[str, ...], word: str) -> bool:
 
 
 def _condition(words: str) -> Condition:
-    """Whether modifiers have all words."""
+    """Return whether modifiers have all words."""
     wanted = [word.split("/") for word in words.split()]
 
     def holds(modifiers: tuple[str, ...]) -> bool:

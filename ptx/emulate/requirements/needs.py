@@ -27,7 +27,7 @@ class TargetArchitecture(NamedTuple):
         return self.number // 10
 
     def has(self, needed: TargetArchitecture) -> bool:
-        """Whether what `needed` brought is in this target, too."""
+        """Return whether what `needed` brought is in this target, too."""
         if needed.suffix == "a":
             return self == needed
         if needed.suffix == "f":
@@ -79,5 +79,5 @@ def needs_of(text: str) -> Needs:
 
 
 def are_met(needs: Needs, target: TargetArchitecture, version: Version) -> bool:
-    """Whether a module of this target and version has it."""
+    """Return whether a module of this target and version has it."""
     return any(target.has(each.target) and version >= each.version for each in needs)

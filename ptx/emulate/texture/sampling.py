@@ -188,7 +188,7 @@ def neighbour(
 
 
 def is_outside(number: Integers, extent: int) -> Bools:
-    """Whether a column or row is not on the face."""
+    """Return whether a column or row is not on the face."""
     return (number < 0) | (number >= extent)
 
 

@@ -268,7 +268,7 @@ def stored(image: TexelImage, x: Integers, y: Integers | None, z: Integers | Non
 
 
 def is_normalized(texture: TextureObject, dtype: np.dtype[Any]) -> bool:
-    """Whether integers of a type are read as numbers from 0 or -1 to 1."""
+    """Return whether integers of a type are read as numbers from 0 or -1 to 1."""
     return not texture.as_integer and dtype.kind in "iu" and dtype.itemsize <= 2
 
 
@@ -340,7 +340,7 @@ def as_read(texture: TextureObject, texels: Texels) -> Words:
 
 
 def can_filter(texture: TextureObject, dtype: np.dtype[Any]) -> bool:
-    """Whether texels of a type can be combined at all."""
+    """Return whether texels of a type can be combined at all."""
     return dtype.kind == "f" or is_normalized(texture, dtype)
 
 

@@ -94,7 +94,7 @@ class RunQueue:
 
     @property
     def has_runnable(self) -> bool:
-        """Whether a fibre is ready to run."""
+        """True if a fibre is ready to run."""
         return bool(self._heap or self.released)
 
     @property

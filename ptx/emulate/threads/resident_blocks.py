@@ -103,7 +103,7 @@ class ResidentBlocks(ThreadBlocks):
         return found
 
     def is_fixed(self, name: str) -> bool:
-        """Whether a special register that was read stays as it is: a clock does not."""
+        """Return whether a special register that was read stays as it is: a clock does not."""
         return name in self._special
 
     def _new_shadow(self) -> Shadow:

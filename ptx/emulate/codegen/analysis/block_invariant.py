@@ -129,7 +129,7 @@ class _Search:
         )
 
     def _is_invariant(self, at: Definition, step: BlockStep) -> bool | None:
-        """Whether threads differ in the result; None where it is not block-invariant."""
+        """Return whether threads differ in the result; None where it is not block-invariant."""
         varies = any(map(_is_place, step.instruction.operands))
         for number in step.reads:
             source = self._source(number, at)

@@ -172,7 +172,7 @@ def _use(
 
 
 def _begins(step: BlockStep) -> bool:
-    """Whether it gives registers results that are there later."""
+    """Return whether it gives registers results that are there later."""
     return step.instruction.facts.name in ("wgmma.mma_async", "tcgen05.ld")
 
 
@@ -184,5 +184,5 @@ def _factors(step: BlockStep) -> Iterator[int]:
 
 
 def _passes_on(step: BlockStep) -> bool:
-    """Whether its results are as late as what it takes."""
+    """Return whether its results are as late as what it takes."""
     return step.operation.effect is Effect.PURE

@@ -120,7 +120,7 @@ class _Swaps:
         self._place = place
 
     def any_of(self, steps: Iterable[BlockStep]) -> bool:
-        """Whether one of these is one."""
+        """Return whether one of these is one."""
         return any(
             _is_swap(each) and self._places.of(each.instruction) == self._place for each in steps
         )

@@ -62,7 +62,7 @@ def _readers(body: Body, name: str) -> Iterator[Instruction]:
 
 
 def _has_result(instruction: Instruction) -> bool:
-    """Whether its first operand is a destination."""
+    """Return whether its first operand is a destination."""
     operation = find_operation(in_table_order(instruction))
     return operation is not None and operation.writes > 0
 

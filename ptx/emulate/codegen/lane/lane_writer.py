@@ -277,7 +277,7 @@ _IN_NO_ORDER = frozenset({
 
 
 def _shows_order(step: BlockStep, unit: Unit) -> bool:
-    """Whether an instruction meets other threads, but for barriers, or the world outside."""
+    """Return whether an instruction meets other threads, but for barriers, or the world outside."""
     instruction = step.instruction
     if step.operation.effect is Effect.PURE:
         return any("clock" in repr(each) or "timer" in repr(each) for each in instruction.operands)

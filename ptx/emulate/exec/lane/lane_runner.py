@@ -92,7 +92,7 @@ class LaneRunner:
         )
 
     def _is_free(self, fibre: Fibre, loop: Loop) -> bool:
-        """Whether no fibre waits for its turn before the end of a loop."""
+        """Return whether no fibre waits for its turn before the end of a loop."""
         place = self._queue.next_place
         return place is None or place > (*fibre.prefix, loop.last)
 

@@ -309,7 +309,7 @@ class OrderedLaunch(Launch):
         return self.decisions.below(unfinished + more) - more
 
     def _turn(self) -> int:
-        """How many basic blocks a chunk executes before another one may go on."""
+        """Return how many basic blocks a chunk executes before another one may go on."""
         if not self.code.may_be_late.stores:
             return _LONG_TURN
         if self.decisions.late:

@@ -218,7 +218,7 @@ class BlockBarriers:
         return any(released)
 
     def missing(self, number: int) -> Counts:
-        """How many threads of each block a barrier still waits for."""
+        """Return how many threads of each block a barrier still waits for."""
         barrier = self._barriers[number]
         left = self._wanted(barrier) - barrier.arrived
         # A last thread that is missing does not miss the lanes that its warp does not have.
@@ -228,7 +228,7 @@ class BlockBarriers:
         return np.where(barrier.arrived > 0, np.clip(left, 0, most), 0)
 
     def _passes(self, fibre: Fibre, number: int, count: int | None) -> bool:
-        """Whether the barrier, in every block, waits for no thread outside this fibre."""
+        """Return whether the barrier, in every block, waits for no thread outside this fibre."""
         blocks = self._blocks
         queue = self._queue
         everyone = fibre.count == queue.alive and number not in self._barriers

@@ -51,7 +51,7 @@ def _phase_of(words: Words) -> Words:
 
 
 def _is_state(words: Words) -> Bools:
-    """Whether bits may be a state that an arrival gave."""
+    """Return whether bits may be a state that an arrival gave."""
     found: Bools = (words >> _BYTES & _BYTES_MASK) != 0
     return found
 

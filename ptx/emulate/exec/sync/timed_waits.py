@@ -98,7 +98,7 @@ class TimedWaits:
 
     @property
     def counts(self) -> bool:
-        """Whether waits have ended in vain, and are counted here."""
+        """True if waits have ended in vain, and are counted here."""
         return self._rounds > 0
 
     def resolve(self) -> bool:
@@ -135,7 +135,7 @@ class TimedWaits:
         return self.resolve()
 
     def _is_hopeless(self) -> bool:
-        """Whether only waits for phases are left, and they have ended in vain too often."""
+        """Return whether only waits for phases are left, and they have ended in vain too often."""
         seen = (mbarriers_of(self._blocks).version, self._queue.alive)
         if seen != self._seen:
             self._seen, self._rounds = seen, 0

@@ -43,7 +43,7 @@ class WaitingFibres:
 
     @property
     def anyone(self) -> bool:
-        """Whether a fibre waits."""
+        """True if a fibre waits."""
         for_others = self.warp_sync.waiting or self.block_barriers.waiting or self._at_clusters
         return bool(for_others or self.timed_waits.waits)
 
@@ -109,7 +109,7 @@ class WaitingFibres:
         )
 
     def _whereabouts(self) -> str:
-        """How many threads wait where."""
+        """Return how many threads wait where."""
         counts: dict[str, int] = {}
         for place, count in self._places():
             counts[place] = counts.get(place, 0) + count

@@ -56,7 +56,7 @@ class WarpSync:
         self, fibre: Fibre, mask: Value, block: int, key: str, values: dict[str, Value],
         warps: int = 1,
     ) -> bool:  # fmt: skip
-        """Whether all lanes that `mask` names are here; otherwise the fibre waits.
+        """Return whether all lanes that `mask` names are here; otherwise the fibre waits.
 
         They are those of `warps` warps together, from a multiple of that number on. Lanes that
         execute `key` at another place count as well; after the release, what they brought is in
@@ -197,7 +197,7 @@ class WarpSync:
         return np.broadcast_to(np.asarray(fibre.place("warp_slot"), dtype=np.intp), (fibre.n,))
 
     def _is_complete(self, fibre: Fibre, mask: Value) -> bool:
-        """Whether every thread finds all lanes that its mask names in this fibre."""
+        """Return whether every thread finds all lanes that its mask names in this fibre."""
         slots = self._slots(fibre)
         warps = slots // WARP
         here = self._bits([slots])
@@ -250,7 +250,7 @@ class WarpSync:
         ]
 
     def _lacking_warps(self, here: Index, warps: int) -> Bools:
-        """Whether each of these warps lacks one of its group that has not exited."""
+        """Return whether each of these warps lacks one of its group that has not exited."""
         of_block = self._blocks.geometry.warps_per_block
         there = self._lanes_gone() == _FULL
         there[here] = True
