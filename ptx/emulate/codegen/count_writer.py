@@ -1,4 +1,4 @@
-"""What code that counts has beside an instruction's own: nothing in any other code."""
+"""Code that counts executed instructions; it is generated only for launches that count."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def count_access(e: Emitter, where: str, offset: int, site: str) -> None:
 
 
 def _choice(e: Emitter, i: Instruction) -> str | None:
-    """What chooses among many places: the index of `brx.idx`, the address of a call."""
+    """Return the value that chooses a target: the index of `brx.idx`, a call's address."""
     if i.opcode == "brx":
         return e.value(i.operands[0], "u32")
     if i.opcode == "call":

@@ -1,4 +1,4 @@
-"""What an operation's emitter writes with: operands as Python expressions, results as assignments.
+"""The interface of operations' emitters: operands as Python expressions, results as assignments.
 
 One `Emitter` serves one function; the generator starts each block and hands it the instructions.
 """
@@ -74,7 +74,7 @@ class Emitter:
 
     @property
     def late(self) -> LateWork:
-        """What is not done at once."""
+        """The kinds of work that are deferred."""
         return self.scope.late
 
     # For the generator.
@@ -206,7 +206,7 @@ class Emitter:
         return self._registers.write_sum(self._numbers[operand.name], left, right)
 
     def leave(self, expression: str) -> None:
-        """Store what is live behind this block and return the number of the next block, or GONE."""
+        """Store the registers that are live after this block; return the next block, or GONE."""
         self.flush(self.live_out)
         self.line(f"return {expression}")
 
@@ -223,7 +223,7 @@ class Emitter:
     def address(self, operand: Operand, space: str) -> tuple[str, int, str]:
         """A memory operand: the name of its `Addresses`, a constant offset, and the space it is in.
 
-        The space differs from the asked one where a symbol says better.
+        The space differs from the given one if a symbol determines it more exactly.
         """
         if not isinstance(operand, Address):
             raise self.refuse(f"it needs an address, not {operand}")

@@ -74,8 +74,8 @@ def generate(
 
     Errors call the kernel `shown`, if that is given.
 
-    What is `late` is not done at once. Code that is `counted` tells what it executes, and code that
-    `follows_undefined` where values go that come from shared or local memory which nothing wrote.
+    Work in `late` is deferred. With `counted` the code counts what it executes. With
+    `follows_undefined` it follows values that come from unwritten shared or local memory.
 
     Raises:
         UnsupportedInstruction: it, or a function that it calls by name, uses what is not executed.
@@ -177,7 +177,7 @@ class _KernelWriter:
         return self._numbers[place]
 
     def _add(self, place: CodePlace) -> None:
-        """Generate a function and all that it calls by name, behind what there is."""
+        """Generate a function and all that it calls by name, after the existing code."""
         code, layout = self._code, place.layout
         graph = self._graphs.setdefault(layout, CallGraph(layout.module))
         units: dict[CodePlace, Unit] = {}
@@ -195,7 +195,7 @@ class _KernelWriter:
             first += len(unit.blocks)
         functions = {each.name: number for each, number in known.items() if each.layout is layout}
         written = [self._written(unit, functions) for unit in units.values()]
-        # Only now, as any of them may be refused.
+        # Append them last, because any of them may be rejected.
         for unit, lines in zip(units.values(), written, strict=True):
             self._append(unit, lines)
         self._numbers = known

@@ -216,7 +216,7 @@ class FunctionScope:
         return self.aliases.get(name, name)
 
     def const_ranges(self) -> list[tuple[int, int]]:
-        """Where the module's constant variables lie."""
+        """The address ranges of the module's constant variables."""
         return list(self.layout.const_ranges)
 
     def zeros(self) -> list[Value]:

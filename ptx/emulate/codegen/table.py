@@ -23,7 +23,7 @@ EmitFunction = Callable[[Emitter, Instruction], None]
 
 
 class Effect(Enum):
-    """What an operation does beside writing its registers.
+    """The effect of an operation apart from writing its registers.
 
     PURE: nothing; under a guard its result is selected lane by lane, and it may be executed for
         lanes that do not need it.

@@ -29,7 +29,7 @@ class Launch(LaunchPlan):
     def run(self, *, cooperative: bool = False) -> None:
         """Execute the grid, chunk by chunk; all blocks in one chunk if `cooperative`.
 
-        Where a GPU would hold the whole grid at once, chunks take turns.
+        If a GPU would hold the whole grid at once, chunks take turns.
 
         Raises:
             EmulationFault: what the kernel did wrong.

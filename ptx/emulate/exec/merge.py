@@ -87,7 +87,7 @@ def _same_calls(base: Fibre, part: Fibre) -> bool:
 
 
 def _positions(base: Fibre, part: Fibre) -> Index | None:
-    """Where the part's lanes are in the base's arrays; None if some are not."""
+    """Return the positions of the part's lanes in the base's arrays; None if some are missing."""
     if base.lanes is None:
         return part.lanes
     if part.lanes is None:

@@ -68,10 +68,11 @@ class Livelock:
 
     def _is_memory_same(self) -> bool:
         """Return whether memory is as it was with these registers; store it the first time."""
-        # Who has not run since may be the one that the others wait for.
+        # A fibre that has not run since may be the one that the others wait for.
         if any(each.tick <= self._since for _, each in self._queue.runnable):
             return False
-        # Others write what is elsewhere. It is asked late, as code may have thousands of sites.
+        # Memory elsewhere has other writers. Checked late, because code may have thousands of
+        # sites.
         if any(site.is_elsewhere for site in self._queue.blocks.code.sites):
             return False
         before, self._memory = self._memory, self._sums()
@@ -304,7 +305,7 @@ class Scheduler(RunQueue):
             self._few = self.lanes.most
         self._counted, self._changes = self.steps, 0
         limit = self.blocks.launch.limits.max_steps
-        # Where a turn ends, other threads may change what these wait for.
+        # At the end of a turn other threads may change what these wait for.
         if self.work > _LONG and self._turn_end >= ENDLESS and self._endless.is_here(fibre, block):
             raise EndlessLoop(
                 f"{self.alive} threads go round for ever: no register and no memory of theirs"

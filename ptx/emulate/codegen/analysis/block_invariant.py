@@ -35,7 +35,7 @@ Definition = tuple[int, int]  # block, and position in it
 def invariant_definitions(
     blocks: list[Block], parameters: Collection[str]
 ) -> frozenset[Definition]:
-    """Where a kernel's function writes block-invariant values that differ from thread to thread.
+    """Return the definitions of block-invariant values that differ from thread to thread.
 
     Each source of such an instruction has one definition that reaches it, on every way to it, so
     that all threads which are there have executed that one. `parameters` are the symbols of the

@@ -1,8 +1,8 @@
 """Which float32 registers need work on their bits: canonical NaNs, and subnormal numbers.
 
 A float32 result that is a NaN has canonical bits on the hardware (PTX ISA, "Floating Point
-Instructions"), NumPy's has others. Arithmetic and comparisons never tell one NaN from another, so
-that a result needs the canonical bits only where something else reads its register: a store, a
+Instructions"), NumPy's has others. Arithmetic and comparisons never distinguish one NaN from
+another. A result needs the canonical bits only if something else reads its register: a store, a
 reinterpretation, an exchange among lanes.
 
 On registers that never hold a subnormal number `.ftz` has nothing to do.

@@ -1,7 +1,8 @@
 """Registers that an instruction reads although nothing on any way to it has written them.
 
 NVRTC leaves such reads where inline assembly takes a variable that has no value, in loops, and
-without optimisation. What only copies a value is not told of: half of a vector may have none.
+without optimisation. Instructions that only copy a value are not reported: half of a vector may
+have no value.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def _unwritten(blocks: Sequence[Block], doubtful: _Numbers) -> list[_Numbers]:
 
 
 def _behind(step: BlockStep, unwritten: _Numbers) -> _Numbers:
-    """What is still unwritten behind an instruction; a copy of nothing gives nothing."""
+    """Return the unwritten registers after an instruction; a copy of one is unwritten, too."""
     if not unwritten or (_is_copy(step) and unwritten.issuperset(step.reads)):
         return unwritten
     return unwritten.difference(step.writes)

@@ -1,4 +1,4 @@
-"""What the code of an instruction for a single thread is written with.
+"""The emitter for an instruction's code for a single thread.
 
 Expressions are of Python numbers, as `threads/rows.py` has them: an integer's bits, unsigned and
 within its width; a float; a bool. An operation without such code is left to NumPy: `NoLaneCode`.
@@ -53,7 +53,7 @@ class LaneEmitter(LaneRegisters):
 
     @property
     def prelude(self) -> list[str]:
-        """What is set before all."""
+        """The assignments at the start of the function."""
         return [f"{each} = {value}" for each, value in self._prelude.items()]
 
     def function(self, name: str, result: int | None) -> str:
@@ -166,10 +166,10 @@ class LaneEmitter(LaneRegisters):
         return name
 
     def target(self, operand: Operand, ptx_type: str) -> str:
-        """The variable that is to be set to a result of a type, by lines that follow.
+        """Return the variable that the following lines set to a result of a type.
 
-        Where the type has the destination's width and there is no guard; else a temporary that
-        `assign` is then given.
+        It is the destination's own variable if the widths are equal and there is no guard.
+        Otherwise it is a temporary, which the caller then passes to `assign`.
         """
         if (
             isinstance(operand, Register)

@@ -1,8 +1,8 @@
 """Writes a kernel's code for few threads: parts of basic blocks, and loops.
 
 A basic block is cut into parts, each for single threads or for NumPy. Code for one thread goes on
-as long as every operation has it. Several threads take turns, so that theirs also ends before each
-store and behind it: what a thread loads is then the same as if all had done each instruction
+as long as every operation has it. Several threads take turns, so that their parts also end before
+and after each store. Each thread then loads the same values as if all had executed each instruction
 together.
 
 A loop is one Python function, with a thread's registers in its variables. Several threads go
@@ -80,7 +80,7 @@ def vector_part(code: KernelCode, unit: Unit, block: Block, first: int, end: int
 
 
 def may_be_called(step: BlockStep) -> bool:
-    """Whether the code for one thread may call NumPy's for a step, with just its registers."""
+    """Return whether one thread's code may call NumPy's for a step, with its registers alone."""
     return step.operation.effect in (Effect.PURE, Effect.MEMORY)
 
 
@@ -96,7 +96,7 @@ def call_vector(e: LaneEmitter, code: KernelCode, unit: Unit, block: Block, at: 
 
 
 def _called(part: VectorPart, unit: Unit) -> Callable[..., tuple[Any, ...]]:
-    """A part as a function of what rows hold; it gives the same, and None behind all."""
+    """Return a part as a function from row values to row values, with None as the last result."""
     scalars = [(number, np.dtype(NUMPY[unit.scope.home[number]])) for number in part.reads]
 
     def call(fibre: Fibre, *values: Any) -> tuple[Any, ...]:
@@ -119,8 +119,8 @@ def loops_of(
 ) -> dict[int, tuple[int, ...]]:
     """For each block of a function the largest loop around it that may become one function.
 
-    `leave_out`: without the blocks that have no code for single threads, which a thread then
-    leaves the loop for; else a loop that has such blocks stays as it is.
+    With `leave_out` a loop omits blocks that have no code for single threads, and threads leave the
+    loop for them. Otherwise a loop that has such blocks stays as it is.
     """
     found: dict[int, tuple[int, ...]] = {}
     waiting = [set(range(len(blocks)))]
@@ -315,7 +315,7 @@ class LaneWriter:
         return None if inside is None else write_loop(self._code, unit, inside, alone)
 
     def shows_order(self) -> bool:
-        """Whether what the kernel gives may tell which of two threads ran first, without a race."""
+        """Return whether results may depend on which of two threads ran first, without a race."""
         if self._code.calls_by_address:
             return True
         for unit in self._units:

@@ -38,8 +38,8 @@ class VectorPart:
 class LanePart:
     """Instructions that are executed thread by thread.
 
-    What several threads do instruction by instruction is the same as what they do one after
-    another: a part has one store at most, and no load beside it.
+    A part has one store at most, and no load beside it. Threads therefore get the same results one
+    after another as together, instruction by instruction.
 
     Attributes:
         function: of a fibre and one row, giving the next block; or of the rows of several threads,
@@ -99,7 +99,7 @@ class LaneCode:
     held: dict[int, bool] = field(default_factory=dict)
 
     def loop(self, block: int, *, alone: bool, apart: bool) -> Loop | None:
-        """The loop around a block, for one thread or for several, made when first asked for.
+        """The loop around a block, for one thread or for several, made on first use.
 
         `apart`: of all blocks that can be in one, so that threads leave it for the others.
         """
@@ -112,7 +112,7 @@ class LaneCode:
         return self.loops[key]
 
     def parts(self, block: int, *, alone: bool) -> tuple[Part, ...]:
-        """The parts of a block, made when first asked for."""
+        """The parts of a block, made on first use."""
         table = self.alone if alone else self.together
         found = table.get(block)
         if found is None:

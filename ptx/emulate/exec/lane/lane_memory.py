@@ -25,7 +25,7 @@ _ADDRESS = {4: np.uint32, 8: np.uint64}
 
 
 class LaneParameters(dict[tuple[str, int], Any]):
-    """Kernel parameters by kind and offset, as a row holds them; read when first asked for."""
+    """Kernel parameters by kind and offset, as a row holds them; read on first use."""
 
     def __init__(self, launch: LaunchPlan) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class LaneMemory:
         self._blocks = blocks
 
     def __getattr__(self, name: str) -> memoryview:
-        """A memory as elements of a kind, made when first asked for."""
+        """A memory as elements of a kind, made on first use."""
         space, _, kind = name.partition("_")
         if space not in ("shared", "local") or kind not in NUMPY:
             raise AttributeError(name)
@@ -67,7 +67,7 @@ class LaneMemory:
         return found
 
     def special(self, name: str, row: Row) -> int:
-        """A special register of one thread, but for those that tell a time."""
+        """A special register of one thread, except those that read a clock."""
         value = self._blocks.special(name)
         return int(value.item(row[LANE]) if value.ndim else value)
 

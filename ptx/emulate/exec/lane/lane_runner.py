@@ -1,8 +1,7 @@
 """Runs basic blocks for fibres of few threads, each with its own row of registers.
 
-A fibre changes to rows where it comes to code that few threads executed often; it changes back
-where it comes to other code, where it meets others and becomes wide, and where an operation needs
-all of its registers.
+A fibre changes to rows at code that few threads executed often. It changes back at other code, when
+it meets others and becomes wide, and when an operation needs all of its registers.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class LaneRunner:
     def are_apart(self) -> None:
         """The threads go their own ways: more of them at one place are few.
 
-        Where nothing tells which of them runs first, each goes as far as it may by itself.
+        If results cannot depend on which of them runs first, each runs alone as far as it can.
         """
         if self._are_apart or self._lanes.shows_order():
             return
@@ -154,7 +153,7 @@ class LaneRunner:
         return found
 
     def _is_hot(self, block: int, *, alone: bool) -> bool:
-        """Whether few threads came here so often that code of their own is worth its making."""
+        """Return whether few threads came here often enough to justify code of their own."""
         heat = self._lanes.heat
         key = (block, alone)
         found = heat[key] = heat.get(key, 0) + 1

@@ -55,7 +55,7 @@ class Pointer:
 
 
 class Amounts:
-    """How many bytes each thread copies; pieces of `unit` bytes are like threads of their own.
+    """Numbers of bytes that threads copy; pieces of `unit` bytes count as threads of their own.
 
     Attributes:
         thread: (pieces,) the thread of each; start: (pieces,) its offset in that thread's bytes.
@@ -168,7 +168,7 @@ def copy_to_blocks(
 
 
 class BlockCopy(NamedTuple):
-    """What some threads copy to one block of their cluster."""
+    """The copies of some threads to one block of their cluster."""
 
     fibre: Fibre
     target: Pointer

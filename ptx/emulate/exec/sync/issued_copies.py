@@ -1,6 +1,6 @@
-"""Asynchronous operations, told to what looks for races when they are issued.
+"""Reports of asynchronous operations to the race check when they are issued.
 
-What happens of them later, in an ordered launch, is told by the waits for them alone.
+In an ordered launch they run later; the race check then relies on the waits for them alone.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def note_counted(fibre: Fibre, where: Addresses, offset: int, site: Site) -> Non
 
 
 def note_commit(fibre: Fibre, *, bulk: bool = False) -> None:
-    """What these threads began to copy is a group."""
+    """Report that the copies which these threads began form a group."""
     if fibre.blocks.races is not None:
         fibre.blocks.races.commit_copies(fibre.lane_numbers(), bulk=bulk)
 
@@ -166,7 +166,7 @@ def note_wait(fibre: Fibre, pending: int, *, bulk: bool = False, reads_alone: bo
 
 
 def _begin(races: ChunkRaces, fibre: Fibre, barrier: Pointer) -> Index:
-    """The objects that count; who waits for them knows what their threads have done until now."""
+    """Return the objects that count a copy; waits for them acquire the threads' earlier work."""
     objects = mbarriers_of(fibre.blocks).places(fibre, barrier.where, barrier.offset, barrier.site)
     races.order.arrive(fibre.lane_numbers(), "mbarrier", objects)
     return objects

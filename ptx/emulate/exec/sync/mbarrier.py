@@ -1,12 +1,13 @@
 """The mbarrier objects in the shared memory of a chunk. PTX ISA, "mbarrier".
 
-An object holds its phase, how many arrivals are pending in it, how many each later phase expects,
-and the bytes of asynchronous copies that it still waits for, the tx-count. A phase is complete when
-both counts are zero. What memory holds is compared with what was put there, so that an object that
-was never initialised, was invalidated or was overwritten is found.
+An object holds its phase, the pending arrivals of that phase, and the expected arrivals of each
+later phase. It also holds the tx-count, the bytes of asynchronous copies that it still waits for. A
+phase is complete when both counts are zero. Each use compares memory with the last contents
+written, and so finds objects that were never initialised, were invalidated, or were overwritten.
 
-The bits of an object, which PTX leaves open ("Contents of the mbarrier object"): 20 of expected and
-20 of pending arrivals, 21 of the tx-count plus 2**20, two of the phase's number. None is all zeros.
+PTX leaves the bits of an object open ("Contents of the mbarrier object"). The emulator uses 20 for
+expected arrivals, 20 for pending ones, 21 for the tx-count plus 2**20, and two for the phase's
+number. None is all zeros.
 """
 
 from __future__ import annotations
@@ -243,7 +244,7 @@ class Mbarriers:
     def awaited(
         self, fibre: Fibre, where: Addresses, offset: int, site: Site, wanted: Value, parity: bool
     ) -> Awaited:
-        """What each thread waits for: the phase of a state, or the one of a parity.
+        """Return the phase that each thread waits for, given by a state or a parity.
 
         Raises:
             SynchronisationFault: there is no object, it is in another block, or the state is
@@ -333,7 +334,7 @@ class Mbarriers:
         return at, words
 
     def _note(self, fibre: Fibre, at: Index, site: Site) -> None:
-        """Tell what looks for races of a use of objects."""
+        """Report a use of objects to the race check."""
         if self._blocks.races is not None and site.facts.kind is InstructionKind.MBARRIER:
             self._blocks.races.use_objects(fibre, at, site)
 

@@ -1,7 +1,7 @@
 """Fibres that wait for a time: in `nanosleep`, or at most so long for an mbarrier object's phase.
 
-PTX ISA, "nanosleep", "mbarrier.try_wait". A wait also ends when its phase is over. Where every
-thread of a chunk sleeps, the device's clock skips to the first one's time.
+PTX ISA, "nanosleep", "mbarrier.try_wait". A wait also ends when its phase is over. If every thread
+of a chunk sleeps, the device's clock skips to the earliest wake-up time.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class TimedWaits:
 
     @property
     def _test_limit(self) -> int:
-        """How long `test_wait` may take, in nanoseconds: longer, the longer nothing has changed."""
+        """The time limit of `test_wait` in nanoseconds, which grows while nothing changes."""
         return min(_TEST_NS << min(self._rounds, 20), _SLOWEST_TEST_NS)
 
     def _wake_passed(self, wait: TimedWait) -> TimedWait | None:

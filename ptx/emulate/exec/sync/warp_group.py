@@ -64,7 +64,7 @@ class Group:
         return taken
 
     def recall(self, key: object) -> Any:  # whatever `remember` was given
-        """What was remembered under a key, None if nothing was."""
+        """Return the value stored under a key, None if there is none."""
         return self._cache.get(key)
 
     def remember(

@@ -136,7 +136,7 @@ class WarpSync:
         )
 
     def _check_masks(self, ready: list[WarpWait]) -> None:
-        """Refuse lanes at one instruction of which one names the other, who names other lanes.
+        """Raise if a lane names another at the same instruction whose mask names other lanes.
 
         In a loop the other one may come again, with the mask that is waited for.
 
@@ -161,7 +161,7 @@ class WarpSync:
                 )
 
     def _check_skipped(self, fibre: Fibre, mask: Value, block: int) -> None:
-        """Refuse a mask that names exited lanes which went around the instruction, where asked.
+        """Raise if a mask names exited lanes that went around the instruction, if this is checked.
 
         Raises:
             SynchronisationFault: there are such lanes.
