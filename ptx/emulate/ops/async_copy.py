@@ -79,7 +79,7 @@ def copy_part(
 ) -> None:  # fmt: skip
     """Copy the first `nbytes` bytes of each thread's `cp-size`, and fill up with zeros.
 
-    What is not copied is not read either.
+    Bytes that are not copied are not read either.
 
     Raises:
         OutOfBounds: `nbytes` is above `cp-size`, which the ISA leaves undefined.

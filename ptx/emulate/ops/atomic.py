@@ -388,7 +388,7 @@ _ORDERS = ("relaxed", "acquire", "release", "acq_rel")
 _SCOPES = ("cta", "cluster", "gpu", "sys")
 _HINT = "L2::cache_hint"
 _VECTORS = ("v2", "v4", "v8")
-# What memory holds of the types that NumPy does not calculate with.
+# The form in memory of types with which NumPy does not calculate.
 _STORED = {"f16": "b16", "bf16": "b16", "f16x2": "b32", "bf16x2": "b32"}
 
 
@@ -398,7 +398,7 @@ def atomic(
 ) -> list[Value]:  # fmt: skip
     """Combine one value, or a vector of them, into memory for each thread, in their order.
 
-    Gives what each thread found there before; where `result` is False, nothing of use.
+    Returns the value that each thread found there before; meaningless if `result` is False.
     `keeps_subnormals`: whether a sum of f32 does so in global memory, too.
     """
     if site.space == "generic" and is_mixed(addresses, offset):
@@ -408,7 +408,7 @@ def atomic(
         site.space == "generic" and SHARED_WINDOW <= low < SHARED_WINDOW + WINDOW_BYTES
     )
     how = rule(name, ptx_type, in_shared or (keeps_subnormals and ptx_type == "f32"))
-    # Whether a compare-and-swap writes is known behind it.
+    # Only the result of a compare-and-swap shows whether it writes.
     is_swap = name == "cas" and fibre.blocks.races is not None
     elements, index = locate(fibre, addresses, offset, site, is_access=not is_swap)
     found: list[Value] = []

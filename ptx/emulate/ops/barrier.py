@@ -41,7 +41,7 @@ def _arrive(e: Emitter, i: Instruction) -> None:
 
 
 def verdict(fibre: Fibre, votes: tuple[Counts, Counts], mode: str) -> Value:
-    """What `barrier.red` gives each thread, from how many flags hold in each block, and of all."""
+    """Return each thread's result of `barrier.red`, from each block's true flags and all flags."""
     held, total = votes
     if mode == "popc":
         by_block: Value = held.astype(np.uint32)
@@ -80,13 +80,13 @@ for _name in ("bar", "bar.cta", "barrier", "barrier.cta"):
 
 
 def note_fence(fibre: Fibre, scope: str) -> None:
-    """Tell what looks for races of a fence; every access is done at once, so it orders nothing."""
+    """Report a fence to the race check; accesses are done at once, so it orders nothing itself."""
     if fibre.blocks.races is not None:
         fibre.blocks.races.order.fence(fibre.lane_numbers(), scope)
 
 
 def note_proxy_fence(fibre: Fibre, kind: str) -> None:
-    """Tell what looks for races of a proxy fence."""
+    """Report a proxy fence to the race check."""
     if fibre.blocks.races is not None:
         fibre.blocks.races.order.fence_proxy(fibre.lane_numbers(), kind)
 
@@ -178,7 +178,7 @@ operation(
 
 
 def may_go_on(fibre: Fibre, block: int) -> bool:
-    """Whether what is ahead has ended; else the fibre tries again at `block`, in another turn."""
+    """Return whether the launch before has ended; else the fibre tries again at `block`."""
     dependency = fibre.blocks.launch.limits.dependency
     if dependency is None or dependency.may_go_on:
         return True

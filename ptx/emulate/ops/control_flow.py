@@ -60,7 +60,7 @@ def _symbols(e: Emitter, operands: tuple[Operand, ...]) -> tuple[Symbol, ...]:
     return found
 
 
-# What a kernel calls to launch another one. CUDA C++ Programming Guide, "CUDA Dynamic Parallelism".
+# Functions by which kernels launch others. CUDA C++ Programming Guide, "CUDA Dynamic Parallelism".
 _LAUNCHES = ("cudaGetParameterBuffer", "cudaLaunchDevice")
 
 

@@ -3,9 +3,9 @@
 PTX ISA, "Data Movement and Conversion Instructions": "mov", "cvta", "isspacep", "prmt", "ld",
 "ldu", "st", "prefetch", "createpolicy".
 
-In an ordered launch other blocks see weak stores late. What is strong is seen at once: an atomic
-operation, and a volatile or relaxed store. One that releases, as a fence does, shows all that its
-block has stored before.
+In an ordered launch other blocks see weak stores late. Strong operations are visible at once:
+atomic operations, and volatile or relaxed stores. A release or a fence makes all earlier stores of
+its block visible.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def within(addresses: Value, low: int, high: int) -> Value:
 
 
 def _is_in_space(e: Emitter, i: Instruction) -> None:
-    """Whatever lies in no other window is global; the parameters' window is a part of it."""
+    """Write `isspacep`: addresses in no other window are global, and so are parameters."""
     source, space = i.operands[1], _space(e, i)
     value = e.temporary(e.value(source, "u64"))
     test = e.helper(within)
@@ -346,7 +346,7 @@ _ACCESS_SPACES = (
     "param::entry", "param::func",
 )  # fmt: skip
 _EVICTION = ("evict_normal", "evict_unchanged", "evict_first", "evict_last", "no_allocate")
-# What orders or caches an access changes nothing here: every access is done at once, in order.
+# Ordering and cache modifiers change nothing here: every access is done at once, in order.
 _HINTS = (
     "weak", "volatile", "relaxed", "acquire", "release", "mmio", "cta", "cluster", "gpu", "sys",
     "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "unified", "L2::cache_hint",

@@ -90,7 +90,7 @@ def flushed(e: Emitter, operand: Operand) -> str:
 
 
 def flushed_values(e: Emitter, operands: Sequence[Operand], kind: str, ftz: bool) -> list[str]:
-    """The values of operands, flushed if asked for; equal operands are flushed once."""
+    """The values of operands, flushed if the instruction has `.ftz`; equal operands only once."""
     if not ftz:
         return [e.value(operand, kind) for operand in operands]
     known: dict[Operand, str] = {}

@@ -2,8 +2,8 @@
 
 PTX ISA, "cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor", "cp.async.bulk.prefetch.tensor",
 "tensormap.replace", "tensormap.cp_fenceproxy". Not executed: `tile::gather4`, `tile::scatter4`,
-`im2col::w`, `cta_group` and `override`, which devices of compute capability 10.0 have. Where the
-fields of a map lie is the emulator's own, see `ptx.emulate.model.tensor_map`. A reduction combines
+`im2col::w`, `cta_group` and `override`, which devices of compute capability 10.0 have. The layout
+of a tensor map is the emulator's own, see `ptx.emulate.model.tensor_map`. A reduction combines
 elements one by one, each by an atomic operation; those out of bounds are left out.
 """
 

@@ -104,7 +104,7 @@ def source_lanes(
     """The lane that each lane reads, and whether it lies in the segment.
 
     All are int64 arrays that broadcast. `c` has the clamp value in its low 5 bits and the segment
-    mask in bits 8 to 12; a lane whose source is outside of its segment reads itself.
+    mask in bits 8 to 12. A lane whose source is outside of its segment reads itself.
     """
     amount, clamp, segment = b & 31, c & 31, c >> 8 & 31
     least = lane & segment
@@ -354,7 +354,7 @@ _CANONICAL_NAN = np.uint32(0x7FFFFFFF).view(np.float32)
 
 
 def _neutral(name: str, kind: str) -> Value:
-    """What changes no reduction."""
+    """Return the neutral element of a reduction."""
     dtype = NUMPY[kind]
     if name in ("min", "max"):
         info = np.iinfo(kind.replace("u", "uint").replace("s", "int"))

@@ -45,7 +45,7 @@ _SPACES = ("global", "shared", "shared::cta")
 
 
 class FragmentMove:
-    """What one load or store moves.
+    """The fragment and memory of one load or store.
 
     Attributes:
         site: the access to a unit: a whole register where its elements lie side by side in memory,
