@@ -33,11 +33,11 @@ class Update:
 
 
 WorkerKind = Literal["products", "work", "loads", "stores"]
-"""Which unit of a tensor core works for threads, so that they wait for it alike."""
+"""The unit of a tensor core that does the work; each unit has its own kind of wait."""
 
 
 class Action(Enum):
-    """What an instruction does with registers whose results may be pending.
+    """The effect of an instruction on registers whose results may be pending.
 
     BEGINS: a product or a load that has them as results. PASSES_ON: a copy, whose results are
     pending as long as its operands. READS: anything else.
@@ -99,7 +99,7 @@ class CountedCode:
     guarded: list[Instruction] = field(default_factory=list)
 
     def begin(self, block: int) -> None:
-        """Write a block, anew where a function that had this number was refused halfway."""
+        """Begin a block, again if a function with this number was rejected halfway."""
         self.of_warps[block] = []
         self.of_threads[block] = []
 
@@ -120,12 +120,12 @@ def _no_function(address: int) -> None:
 
 
 def _no_origins(pointers: frozenset[int]) -> Origins:
-    """Knows nothing: until the kernel is written."""
+    """Return no origins, before the kernel is generated."""
     return {}
 
 
 def _all_used(instruction: Instruction) -> tuple[Use, ...]:
-    """Tells nothing: until the kernel is written."""
+    """Return no uses, before the kernel is generated."""
     return ()
 
 
@@ -212,7 +212,7 @@ class KernelFacts:
         return self.first[block] if 0 <= block < len(self.first) else None
 
     def reachable(self, block: int) -> set[int]:
-        """The blocks that control may come to behind a block."""
+        """Return the blocks that control may reach after a block."""
         found: set[int] = set()
         waiting = list(self.successors[block])
         while waiting:

@@ -43,7 +43,7 @@ class ChunkCounts:
         self._warps = geometry.blocks * geometry.warps_per_block
         self._is_dense = geometry.threads_per_block % WARP == 0
 
-    # What generated code calls.
+    # Called by generated code.
 
     def block(self, threads: Threads, number: int) -> None:
         """These threads execute a basic block."""
@@ -60,7 +60,7 @@ class ChunkCounts:
         self._add_branch(threads, number, condition)
 
     def chosen_branch(self, threads: Threads, number: int, choice: Value) -> None:
-        """These threads go where an index or an address says."""
+        """These threads branch to targets given by an index or an address."""
         self._launch.guarded[number] += threads.count
         self._add_branch(threads, number, choice)
 
@@ -73,7 +73,7 @@ class ChunkCounts:
             elif space == "shared":
                 self._access_shared(threads, chosen, where, site)
 
-    # What it finds.
+    # Counting accesses.
 
     def _access_global(
         self, threads: Threads, chosen: Index | None, where: Rows, site: Site
@@ -163,7 +163,7 @@ def _partings(warps: Index, choices: NDArray[Any]) -> int:
 
 
 def _starts(warps: Index) -> Index:
-    """Where each warp begins in an ascending list of them."""
+    """Return the start of each warp in an ascending list of warps."""
     return np.flatnonzero(np.concatenate(([True], warps[1:] != warps[:-1])))
 
 

@@ -125,7 +125,7 @@ class AtomicTraffic:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What was executed.
+    """The numbers of executed instructions, branches and accesses.
 
     Attributes:
         classes: the instructions of each class that occurred.

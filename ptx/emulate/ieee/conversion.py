@@ -42,8 +42,8 @@ def float_to_integer(
 ) -> Integer:
     """Convert floats to an integer dtype, clamping what is out of range (PTX `cvt.irnd`).
 
-    A NaN gives 0, but `1 << (bits - 1)` where the source is `.f64` or the destination has 64
-    bits (PTX ISA, `cvt`, "Integer Notes"). `from_f64` tells the source where it is not x's dtype.
+    A NaN gives 0, but `1 << (bits - 1)` where the source is `.f64` or the destination has 64 bits
+    (PTX ISA, `cvt`, "Integer Notes"). `from_f64` gives the source if it is not x's dtype.
     """
     info = np.iinfo(dtype)
     whole = integral(x, rounding)

@@ -11,7 +11,7 @@ from ptx.emulate.ieee.lanes import I64, U64, Array, Doubles, Mask
 
 
 class Rounding(IntEnum):
-    """How an inexact result becomes a value of its format.
+    """Modes of rounding an inexact result to a value of its format.
 
     PTX ISA, "Rounding Modifiers": `.rn`, `.rz`, `.rm`, `.rp`; `.rna` and `.rs` exist for some
     forms of `cvt` only.

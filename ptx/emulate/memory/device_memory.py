@@ -46,7 +46,7 @@ WRITTEN: Final[dict[int, np.unsignedinteger[Any]]] = {
 
 
 class Use(IntEnum):
-    """What becomes of a value that was loaded."""
+    """The use of a loaded value."""
 
     NONE = 0
     COPIED = 1
@@ -98,7 +98,7 @@ class WrittenBytes:
         self._reached = max(self._reached, start + nbytes)
 
     def settle(self) -> None:
-        """Find out what others have written that do not say so; nobody here."""
+        """Detect unannounced writes by others; this memory has none."""
 
     def mark(self, start: int, nbytes: int) -> None:
         """These bytes were written."""
@@ -122,7 +122,7 @@ COMMITS_AT_ONCE: Final = platform.system() == "Windows"
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """A live or freed piece of device memory; `origin` says who made it."""
+    """A live or freed piece of device memory; `origin` names its creator."""
 
     address: int
     nbytes: int
@@ -130,7 +130,7 @@ class Allocation:
 
     @property
     def end(self) -> int:
-        """The first address behind it."""
+        """The first address past its end."""
         return self.address + self.nbytes
 
     def __str__(self) -> str:
@@ -178,10 +178,10 @@ def _reserve_pages(nbytes: int) -> mmap.mmap | None:
 class DeviceMemory:
     """Device memory from address `base` on.
 
-    What was freed is not allocated again for a while, so that an access to it is seen: the last
-    4,096 pieces, of at most `quarantine_bytes` together, wait, and leave in the order of their
-    frees, or at once where an allocation needs them. They count as free. One that is larger by
-    itself does not wait.
+    Freed pieces are quarantined, so that a late access to them is found. The quarantine holds the
+    last 4,096 pieces, of at most `quarantine_bytes` together. They leave in the order of their
+    frees, or at once if an allocation needs them. They count as free. A piece larger than that
+    limit is not quarantined.
 
     Raises:
         ValueError: `base` or `nbytes` is no positive multiple of `GRANULE`.
@@ -238,7 +238,7 @@ class DeviceMemory:
 
     @property
     def free_bytes(self) -> int:
-        """What is not in use."""
+        """The bytes that are not in use."""
         return self.nbytes - self.used_bytes
 
     def view(self, dtype: type[np.generic]) -> NDArray[Any]:
@@ -381,9 +381,9 @@ class DeviceMemory:
         return allocation if address < allocation.end else None
 
     def find_freed(self, address: int) -> Allocation | None:
-        """The allocation freed last that held `address`, among those remembered.
+        """Return the last freed allocation that held `address`, if it is among the recent ones.
 
-        None in a live allocation and in the bytes behind it that it holds, too.
+        None for addresses in a live allocation or in its padding.
         """
         at = bisect_right(self._starts, address) - 1
         if at >= 0 and address < self._starts[at] + self._live[self._starts[at]][1]:
@@ -520,7 +520,7 @@ _GRANULE = 16  # pointers are aligned to it
 
 
 class DeviceHeap:
-    """What `malloc` in kernels takes from; each piece is an allocation that the checker knows.
+    """The heap of `malloc` in kernels; each piece is an allocation that the checker tracks.
 
     Attributes:
         limit: bytes that may be live at once; allocations live on from launch to launch.
@@ -614,7 +614,7 @@ def _map_file(
     memory: DeviceMemory, address: int, nbytes: int, flags: int, file: int, offset: int
 ) -> None:
     at = address - memory.base
-    # What lies elsewhere would be lost for good.
+    # Mapping other addresses would destroy their contents.
     if at < 0 or at + nbytes > memory.nbytes or nbytes <= 0 or (at | nbytes | offset) % PAGE:
         raise ValueError(f"{nbytes} bytes at {address:#x} are no whole pages of the memory")
     function = ctypes.CDLL(None, use_errno=True).mmap

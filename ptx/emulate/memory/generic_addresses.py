@@ -4,9 +4,9 @@ PTX ISA, "Generic Addressing". Device memory starts above the windows. CODE is n
 addresses stand for functions. The windows lie at odd distances, so that an index that is out by a
 power of two meets no other window.
 
-An address in the shared window holds, above the 18 bits of an offset, 0 for the block's own memory
-or 1 + the rank of a block in its cluster of several ("mapa", "getctarank"). The latter are for
-`.shared::cluster` and for generic addresses: for `.shared` they are an offset that is far out.
+An address in the shared window has an offset of 18 bits. Above it stands 0 for the block's own
+memory, or 1 + the rank of a block in its cluster of several ("mapa", "getctarank"). Ranks are for
+`.shared::cluster` and for generic addresses: in `.shared` such an address is out of bounds.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ def rank_of(address: Value, own: Value) -> Value:
 def owners(
     threads: Threads, addresses: Addresses, offset: int, site: Site
 ) -> tuple[Index, NDArray[np.int64]]:
-    """The place in the chunk of each thread's target block, and the offset in its shared memory.
+    """Return each thread's target block in the chunk, and the offset in its shared memory.
 
-    Where there is no such block the offset is the address, which is beyond any block's memory.
+    If there is no such block, the offset is the address, which is beyond any block's memory.
     """
     blocks = threads.blocks.cluster.blocks
     cluster = blocks if blocks > 1 and _reaches_others(site) else -1

@@ -1,4 +1,4 @@
-"""Where the variables of a module, a kernel and a function lie, and the functions of a device."""
+"""Addresses of the variables of modules, kernels and functions, and of a device's functions."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class CodeAddresses:
         return found
 
     def find(self, address: int) -> CodePlace | None:
-        """The function at an address, while its module is there."""
+        """Return the function at an address, while its module is loaded."""
         return self._places.get(address)
 
     def remove(self, addresses: Iterable[int]) -> None:

@@ -50,7 +50,7 @@ class MappedHostMemory:
         return found if self.is_open and found.address <= address < found.end else None
 
     def find_freed(self, address: int) -> None:
-        """Nothing here was freed."""
+        """Return None: nothing in this memory is ever freed."""
 
     def nearest(self, address: int) -> Allocation:
         """The only allocation."""

@@ -1,8 +1,8 @@
 """The tensor memory of a chunk's blocks. PTX ISA, "Tensor Memory".
 
-A block has 128 lanes of 512 columns, in each of which 32 bits stand. On a GPU the blocks of a
-multiprocessor share them; here each block is alone with its own, so that only what it holds itself
-can make it wait. An address has the lane in its upper 16 bits and the column in its lower ones.
+A block has 128 lanes of 512 columns of 32 bits. On a GPU the blocks of a multiprocessor share them.
+Here each block has its own, so that it only waits for columns that it holds itself. An address has
+the lane in its upper 16 bits and the column in its lower ones.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Numbers = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class HeldColumns:
-    """Columns that a block holds, and where it asked for them."""
+    """Columns that a block holds, and the instruction that allocated them."""
 
     columns: int
     where: Where

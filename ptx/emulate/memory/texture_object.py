@@ -16,7 +16,7 @@ from ptx.emulate.memory.device_memory import DeviceMemory
 
 
 class AddressMode(IntEnum):
-    """What a coordinate outside of an image means; numbered as the driver does.
+    """Handling of coordinates outside of an image; numbered as the driver does.
 
     WRAP and MIRROR need normalised coordinates; with others they are CLAMP.
     """
@@ -65,7 +65,7 @@ class TexelImage:
 
     @property
     def slices(self) -> int:
-        """How many layers or slices there are, at least 1."""
+        """Number of layers or slices, at least 1."""
         return self.layers or self.depth or 1
 
     @property

@@ -1,10 +1,10 @@
 """Values of shared and local memory that nothing has written, in bytes and in registers.
 
-A copy of such a value is no fault, nor is one that an `and`, an `or` or a selection leaves out: as
-Valgrind's memcheck decides. Shuffles, votes, matches and reductions of a warp pass on to each lane
-what its result depends on. A fault is what depends on it: a branch, an address, an atomic
-operation, and what is stored in global memory. What is stored in shared or local memory is as if it
-was not written there.
+As in Valgrind's memcheck, copying an undefined value is not a fault. Neither is a value that an
+`and`, an `or` or a selection masks out. A result of a shuffle, vote, match or reduction of a warp
+is undefined if a value that it depends on is. A fault is a use of such a value: by a branch, an
+address, an atomic operation, or a store to global memory. A store to shared or local memory leaves
+the location unwritten.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ STORED: Final = (-1, -1)
 
 @dataclass(frozen=True, slots=True)
 class RegisterUse:
-    """What an instruction does with registers, by their numbers.
+    """The registers that an instruction uses, by their numbers.
 
     Attributes:
         sources: those whose values it takes: of a store, of each element.
@@ -55,7 +55,7 @@ class RegisterUse:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What a load read that nothing has written: `first` by lane, where it last began."""
+    """A load of unwritten bytes: `first` has by lane the start of the lane's last such access."""
 
     site: Site
     space: str
@@ -81,7 +81,7 @@ class UndefinedValues(dict[_Key, _Reads]):
         self, threads: Threads, wrong: NDArray[np.bool_], first: Index, site: Site,
         space: str, passed_on: _Reads | None,
     ) -> bool:  # fmt: skip
-        """A load gives registers undefined values; False if that cannot be told.
+        """Record that a load gives registers undefined values; False if its registers are unknown.
 
         `wrong` is (threads, elements), `first` where each thread's access begins. `passed_on` has
         the reads that gave what is stored there, 0 for others; None for none.
@@ -118,10 +118,10 @@ class UndefinedValues(dict[_Key, _Reads]):
             self._reads.append(_Read(site, space, {}))
         return number
 
-    # What generated code calls, before the instruction is executed.
+    # Called by generated code, before the instruction is executed.
 
     def enter(self, threads: Threads, live: frozenset[int]) -> None:
-        """A basic block begins: what is not read any more is forgotten."""
+        """Begin a basic block, and discard values that are not read any more."""
         depth, lanes = len(threads.calls), _present(threads)
         for key in list(self):
             if key[0] > depth or (key[0] == depth and key[1] not in live):
@@ -202,7 +202,7 @@ class UndefinedValues(dict[_Key, _Reads]):
         self._check(threads, _present(threads), use, use.address)
 
     def brings(self, threads: Threads, registers: Sequence[int]) -> Value:
-        """What each thread brings to an exchange: a read its value depends on, 0 for none."""
+        """Return for each thread the read that its value in an exchange depends on, 0 for none."""
         reads = self._of(threads, _present(threads), registers)
         return np.int32(0) if reads is None else reads
 
@@ -219,7 +219,7 @@ class UndefinedValues(dict[_Key, _Reads]):
         self._check(threads, lanes, use, (*use.sources, *use.address))
         self._write(threads, lanes, use, None, None)
 
-    # What accesses call.
+    # Called by accesses.
 
     def stored(self, threads: Threads) -> _Reads | None:
         """(elements, n) what the store under way has of undefined values; None for nothing."""

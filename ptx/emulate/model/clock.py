@@ -11,9 +11,10 @@ _STEP_SHIFT = 6  # a reading adds a 64th of a launch's time so far
 
 
 class Clock:
-    """What `%clock` and `%globaltimer` count.
+    """The clock of `%clock` and `%globaltimer`.
 
-    Where all threads sleep, time is skipped, not waited for; the device's clocks stay ahead then.
+    If all threads sleep, time is skipped without waiting; the device's clocks then run ahead of the
+    host's.
     """
 
     def __init__(self, khz: int) -> None:

@@ -1,4 +1,4 @@
-"""What a launch and the one behind it tell each other. PTX ISA, "griddepcontrol"."""
+"""Dependencies between consecutive launches. PTX ISA, "griddepcontrol"."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 class GridDependency:
-    """One launch among those that may begin before what is ahead of them has ended.
+    """A launch that may begin before its predecessor has ended.
 
     Attributes:
         ahead: the launch that it depends on; None where it began after that one's end.
@@ -28,7 +28,10 @@ class GridDependency:
         return self.ahead is None
 
     def let_go(self, blocks: Iterable[int], grid: int) -> bool:
-        """These blocks, of so many, let the next launch go; whether one of them did not before."""
+        """Record that blocks release the next launch; return whether one of them is new.
+
+        `grid` is the number of blocks in the grid.
+        """
         before = len(self._blocks)
         self._blocks.update(blocks)
         self.lets_go = len(self._blocks) == grid

@@ -1,4 +1,4 @@
-"""How much constant memory, shared memory and parameters a module may declare.
+"""Limits on a module's constant memory, shared memory and parameters.
 
 CUDA guide, "Technical Specifications per Compute Capability"; PTX ISA, "Kernel Function
 Parameters". The numbers are those of ptxas of CUDA 13.0, which are the same for each architecture.
@@ -65,7 +65,7 @@ def check_sizes(module: PtxModule, signatures: Iterable[KernelSignature]) -> Non
 
 
 def _constant_bytes(variables: Iterable[Variable]) -> int:
-    """The size of all constants, one behind another."""
+    """The size of all constants, one after another."""
     end = 0
     for each in variables:
         if each.space is Space.CONST and each.linkage is not Linkage.EXTERN:

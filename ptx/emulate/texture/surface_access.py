@@ -1,9 +1,9 @@
 """Reads, writes and reductions of images through surfaces. PTX ISA, "suld", "sust", "sured".
 
-Byte addressing (`.b`) counts x in bytes; formatted access (`.p`) in texels. What is outside stops
-the kernel (`.trap`), means the nearest element (`.clamp`), or reads as zeros and is not written
-(`.zero`). A layer's number has 16 bits, as on an H100; its saturation and rounding of formatted
-stores are measured there too.
+Byte addressing (`.b`) counts x in bytes; formatted access (`.p`) in texels. An access outside the
+surface stops the kernel (`.trap`), uses the nearest element (`.clamp`), or reads zeros and writes
+nothing (`.zero`). A layer's number has 16 bits, as on an H100; its saturation and rounding of
+formatted stores are measured there too.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class SurfaceForm:
 
     @property
     def nbytes(self) -> int:
-        """What each thread accesses where x counts bytes."""
+        """The bytes that each thread accesses if x counts bytes."""
         return self.count * self.dtype.itemsize
 
 

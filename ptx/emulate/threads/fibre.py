@@ -1,4 +1,4 @@
-"""Fibres: sets of threads that execute together, each with its own registers, and their queue.
+"""Fibres: thread groups that execute together, each with its own registers, and their queue.
 
 A fibre's registers are a list by register number; a value is a NumPy scalar where all its threads
 agree, else an array with one element a thread. Arrays are never changed in place once they are in a
@@ -79,7 +79,7 @@ class RunQueue:
             self.exited.append(fibre.lane_numbers())
 
     def check_stack(self, fibre: Fibre, nbytes: int) -> None:
-        """Refuse a call whose frame would leave the thread's local memory.
+        """Raise if a call's frame would leave the thread's local memory.
 
         Raises:
             StackOverflow: it would.
@@ -159,7 +159,7 @@ class Fibre(Threads):
         self.rows: list[Row] | None = None
         self.tick: int = 0
 
-    # What generated code calls.
+    # Called by generated code.
 
     def invariant(self, slot: int) -> Value | None:
         """Return the value that another chunk computed; None unless all threads are here."""

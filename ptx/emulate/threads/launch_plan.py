@@ -37,7 +37,7 @@ _MOST_MISSES = 32  # at a branch, less two for each hit, before its masks are no
 
 
 class Parameters(dict[tuple[str, int], Value]):
-    """Kernel parameters by kind and offset, read when first asked for."""
+    """Kernel parameters by kind and offset, read on first use."""
 
     def __init__(self, data: NDArray[np.uint8]) -> None:
         super().__init__()
@@ -158,7 +158,7 @@ class LaunchPlan:
         pointers = frozenset(
             offset for offset in range(0, len(params) - 7, 8) if self._is_pointer(offset)
         )
-        # What sites remember of the last launch is not as narrow.
+        # Invalidate the bounds that sites cached in the last launch, which may be wider.
         self.memory.version += 1
         return PointerExtents(
             self.code.find_origins(pointers), self.memory, params, self.shared_bytes
@@ -229,8 +229,8 @@ def _stack_bytes(code: KernelFacts, limits: Limits) -> int:
 class Division:
     """A mask that a branch gave before, and the positions of its elements.
 
-    `parts`: what was taken at these positions of arrays that are cached, by their identity;
-    `places`: what a fibre of these threads remembers of their places.
+    `parts`: elements at these positions of cached arrays, by the arrays' identity; `places`: the
+    cached positions of a fibre of these threads.
     """
 
     __slots__ = ("mask", "parts", "places", "positions")
@@ -306,7 +306,7 @@ class LaunchCache:
         return taken
 
     def _remember(self, value: Array) -> bool:
-        """Keep an array alive, with room for the indices that its accesses will compute."""
+        """Retain an array, with capacity for the indices that its accesses will compute."""
         if id(value) in self._addresses:
             return True
         nbytes = value.nbytes + 16 * len(value)
