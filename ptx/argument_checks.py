@@ -47,7 +47,7 @@ class ArgumentChecks:
         """Return the elements of a sequence or another iterable, but of no text."""
         if not isinstance(values, (str, bytes, bytearray)):
             try:
-                # What has no elements fails.
+                # Raises for a value without elements.
                 return tuple(values)  # type: ignore[arg-type]
             except (TypeError, ValueError):
                 pass
@@ -65,7 +65,7 @@ class ArgumentChecks:
         if type(value) is int:
             return value
         try:
-            # What has no index fails.
+            # Raises for a value without `__index__`.
             return index(value)  # type: ignore[arg-type]
         except TypeError:
             raise self.wrong_type(where, value, "give an integer") from None
@@ -91,7 +91,7 @@ class ArgumentChecks:
         """Return the value, a number, as a float."""
         if not isinstance(value, (str, bytes, bytearray)):
             try:
-                # What has no value as a float fails.
+                # Raises for a value without a float value.
                 return float(value)  # type: ignore[arg-type]
             except OverflowError:
                 words = f"{where} is larger than any float: give a float"
@@ -116,7 +116,7 @@ class ArgumentChecks:
     def path_text(self, where: str, value: object) -> str:
         """Return a path that the system takes, as text."""
         try:
-            # What is no path fails.
+            # Raises for a value that is no path.
             found = os.fsdecode(value)  # type: ignore[arg-type]
         except TypeError:
             raise self.wrong_type(where, value, "give text or a path") from None

@@ -38,7 +38,7 @@ class PtxArgumentValueError(PtxArgumentError, ValueError):
 
 
 class FunctionNotFoundError(PtxArgumentError, KeyError):
-    """A PTX module has no function of the name asked for, or only declares it."""
+    """A PTX module has no function of the given name, or only declares it."""
 
     def __str__(self) -> str:
         return Exception.__str__(self)  # a KeyError shows its text in quotes

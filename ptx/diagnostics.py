@@ -72,8 +72,8 @@ class Diagnostic:
 def parse_log(log: str, *, name: str = "", source: str = "") -> tuple[Diagnostic, ...]:
     """The diagnostics of NVRTC's log, in its order.
 
-    Where the log has no excerpt of the line (an older NVRTC), the line comes from `source`, the
-    text that was compiled under `name`.
+    If the log has no excerpt of the line (an older NVRTC), the line comes from `source`, the text
+    that was compiled under `name`.
     """
     lines = log.split("\n")
     own = source.split("\n")
@@ -183,7 +183,7 @@ def _text(found: Sequence[Diagnostic]) -> str:
 
 
 def _frames_to_caller() -> int:
-    """The stack level, for whoever calls this, of the first frame outside of the packages."""
+    """Return the stack level, for the caller, of the first frame outside of the packages."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None:
         name: object = frame.f_globals.get("__name__", "")

@@ -79,7 +79,7 @@ class NvvmNotFoundError(_LibraryNotFoundError):
 
 
 class NvvmError(PtxError):
-    """libNVVM refused NVVM IR or an option. `log` is its log, `options` what it was given."""
+    """libNVVM rejected NVVM IR or an option. `log` is its log, `options` are the options it got."""
 
     def __init__(self, message: str, log: str, options: Sequence[str]) -> None:
         super().__init__(f"{message}\n{log.strip()}" if log.strip() else message)
@@ -101,7 +101,7 @@ class NvrtcError(PtxError):
 
 
 class CompileError(PtxError):
-    """NVRTC refused a source.
+    """NVRTC rejected a source.
 
     The text points at the first error (file, line, the line's own text, a caret) and names the next
     ones. `diagnostics` has every error and warning of the log in its order, `log` is NVRTC's own.
@@ -148,7 +148,7 @@ class CompileError(PtxError):
 
 
 def _further(errors: Sequence[Diagnostic]) -> list[str]:
-    """A line for each error behind the first, as far as they are few."""
+    """A line for each error after the first, as far as they are few."""
     shown = [
         f"{each.file}({each.line}): the same"
         if each.message == errors[0].message
@@ -285,8 +285,8 @@ def _remedy(header: str) -> str:
 class UnsupportedTargetError(PtxError):
     """No image for the wanted architecture can be made with what is installed.
 
-    `target` is what was asked for, None where a choice found nothing to choose; `supported` what
-    the installed NVRTC offers.
+    `target` is the requested one, None if a choice found no candidate; `supported` are the targets
+    of the installed NVRTC.
     """
 
     def __init__(self, message: str, target: Target | None, supported: Sequence[Target]) -> None:
@@ -296,7 +296,7 @@ class UnsupportedTargetError(PtxError):
 
 
 class LinkError(PtxError):
-    """nvJitLink refused its inputs. `log` is its error log, `options` the options it was given."""
+    """nvJitLink rejected its inputs. `log` is its error log, `options` are the options it got."""
 
     def __init__(self, message: str, log: str, options: Sequence[str]) -> None:
         super().__init__(f"{message}\n{log.strip()}" if log.strip() else message)

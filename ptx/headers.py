@@ -97,9 +97,9 @@ _IN_INCLUDE = ("", "cccl", *(("targets/x64/cccl",) if os.name == "nt" else ()))
 class HeaderFolder:
     """A folder with headers of CUDA.
 
-    `origin` says how it was found. `versions` has the CUDA version of each part that tells one:
-    "runtime" (cuda_fp16.h, cooperative_groups.h), "CCCL" (cuda/std, CUB), "crt" (what those need of
-    the compiler's own). Others, such as cuRAND's headers, go with every version.
+    `origin` is how it was found. `versions` has the CUDA version of each part that states one:
+    "runtime" (cuda_fp16.h, cooperative_groups.h), "CCCL" (cuda/std, CUB), "crt" (the compiler's own
+    headers for those). Others, such as cuRAND's headers, work with every version.
     """
 
     path: str
@@ -256,10 +256,15 @@ class CudaHeaders:
 def cuda_headers(options: CompileOptions = _OPTIONS, *, unpack: bool = True) -> CudaHeaders:
     """The headers of CUDA that a compilation with these options uses.
 
-    Those that `options` or `CUDADRV_HEADERS` names, else those of NVRTC's own version: of pip
-    packages where they are whole, else NVRTC's bundled ones (13.3 and newer; unpacked into the
-    cache folder, or into one that goes with this process), then pip packages, then toolkits.
-    `unpack` False only says where the bundled ones will be.
+    If `options` or `CUDADRV_HEADERS` names folders, only those are used. Otherwise the headers of
+    NVRTC's own version are, in this order:
+
+    - pip packages, if they are complete;
+    - NVRTC's bundled headers (13.3 and newer), unpacked into the cache folder, or into a folder
+      that is removed with this process;
+    - other pip packages, then toolkits.
+
+    With `unpack` False bundled headers are not unpacked; the result only names their folder.
 
     Raises:
         NvrtcNotFoundError: there is no NVRTC.

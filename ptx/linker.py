@@ -28,7 +28,7 @@ from ptx.target import ImageKind, Target
 
 @dataclass(frozen=True, slots=True)
 class LinkOptions:
-    """How nvJitLink generates code; None leaves its own default.
+    """Options of nvJitLink's code generation; None leaves its own default.
 
     The floating-point options act on LTO-IR, whose code is generated at the link. `extra` are
     further nvJitLink options, one string each. `lto` says whether code is generated at the link:
@@ -130,7 +130,7 @@ class LinkInput:
 
     @classmethod
     def of(cls, given: object, number: int = 1) -> Self:
-        """The input that a `Linkable` is; `number` tells it in messages.
+        """Convert a `Linkable` to an input; messages name it by `number`.
 
         Raises:
             ImageFormatError: the bytes are nothing that is linked.
@@ -461,7 +461,7 @@ def _add(linker: Linker, inputs: Sequence[LinkInput]) -> None:
 
 
 def _signatures(inputs: Sequence[LinkInput], text: str) -> Mapping[str, KernelSignature]:
-    # What an input knows comes first: it may have the types of C++.
+    # The signatures of inputs come first: they may have the types of C++.
     found = {name: kernel for each in inputs for name, kernel in each.signatures.items()}
     return {**known_signatures(text)[0], **found}
 

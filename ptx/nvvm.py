@@ -1,4 +1,4 @@
-"""NVVM IR compiled to PTX by libNVVM, behind the image cache or without.
+"""NVVM IR compiled to PTX by libNVVM, with or without the image cache.
 
 libNVVM ends the process at some wrong IR. Faults of a text's data layout and annotations are found
 here before libNVVM reads it: LLVM ends the process at a data layout that is malformed or missing,
@@ -34,7 +34,7 @@ __all__ = ["NvvmIr", "NvvmOptions", "compile_nvvm"]
 
 @dataclass(frozen=True, slots=True)
 class NvvmOptions:
-    """How libNVVM generates code; None leaves its own default.
+    """Options of libNVVM's code generation; None leaves its own default.
 
     Attributes:
         target: PTX for an architecture; `Context.compile_nvvm` fills it in.
@@ -102,8 +102,8 @@ _LAYOUT: Final = (
     "e-p:64:64:64-i1:8:8-i8:8:8-i16:16:16-i32:32:32-i64:64:64-i128:128:128-f32:32:32-f64:64:64-"
     "v16:16:16-v32:32:32-v64:64:64-v128:128:128-n16:32:64"
 )
-# What LLVM's reader passes over. Nothing here goes back on what it has matched, whatever follows,
-# and each token begins with a plain character, which is searched for three times faster.
+# Text that LLVM's reader skips. The patterns never backtrack, and each token begins with a plain
+# character, which is searched for three times faster.
 _SPACE: Final = r"(?>(?:[\0\s]++|;[^\r\n]*+)*+)"
 _TOKEN: Final = re.compile(
     rf'target(?<![\w.$@%-]target)\b{_SPACE}datalayout{_SPACE}={_SPACE}"(?P<layout>[^"]*+)"'
@@ -121,7 +121,7 @@ def fault_of(text: str, *, is_first: bool, is_old: bool) -> str | None:
 
     Args:
         text: a module of NVVM IR.
-        is_first: whether libNVVM gets it first. Modules behind it may leave the layout to it.
+        is_first: whether libNVVM gets it first. Modules after it may leave the layout to it.
         is_old: whether it is the IR of LLVM 7, for architectures before Blackwell.
     """
     layouts: list[tuple[str, int]] = []
@@ -132,7 +132,7 @@ def fault_of(text: str, *, is_first: bool, is_old: bool) -> str | None:
         elif found["name"] is not None:
             nodes[found["name"]] = found.end()
     for layout, at in layouts:
-        # A later LLVM tells of it, and minds only that there is none.
+        # A later LLVM reports an invalid layout itself, and ends the process only without any.
         wrong = _fault_of_layout(layout) if layout and is_old else None
         if wrong is not None:
             return f"line {_line(text, at)}: the data layout {wrong}\n  {_REMEDY}"
@@ -358,8 +358,8 @@ def compile_nvvm(
     """Compile NVVM IR to PTX by libNVVM; several modules become one.
 
     The IR's own functions of mathematics (``@__nv_sinf``) come from CUDA's libdevice. A target left
-    open is `DEFAULT_TARGET`. At some wrong IR libNVVM ends the process; of text, a data layout or
-    an annotation that is none is told before.
+    open is `DEFAULT_TARGET`. Some invalid IR makes libNVVM end the process. For IR as text, an
+    invalid data layout or annotation raises an error before that.
 
     Args:
         ir: text as str, bitcode as bytes, files as `Path`, one or several.
@@ -368,7 +368,7 @@ def compile_nvvm(
         cache: True is the default cache, False none.
 
     Raises:
-        NvvmError: libNVVM refuses the IR or an option; it carries the log.
+        NvvmError: libNVVM rejects the IR or an option; it carries the log.
         NvvmNotFoundError: libNVVM is not installed; the text has the remedy.
         OSError: a file cannot be read.
     """

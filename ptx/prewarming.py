@@ -1,4 +1,4 @@
-"""Filling a cache ahead of time, in several processes if wanted."""
+"""Filling a cache in advance, in several processes if wanted."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ class Target:
 
     `number` is the architecture as NVRTC counts it (90 is compute capability 9.0, 121 is 12.1).
     `suffix` is "" for a portable architecture, "a" for one capability alone (sm_90a) and "f" for a
-    family (sm_100f runs on 10.0 and on later minors of the same family). Source: CUDA C++
-    Programming Guide, "Feature Set Compiler Targets".
+    family. For example, sm_100f runs on 10.0 and on later minors of the same family. Source: CUDA
+    C++ Programming Guide, "Feature Set Compiler Targets".
 
     Raises:
         TypeError: `kind` is no `ImageKind`; `Target.parse("sm_90")` reads a spelling.

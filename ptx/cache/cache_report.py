@@ -50,9 +50,9 @@ class Verification:
 class Tally:
     """Counts of one cache in one process; bytes are of whole entries, times in milliseconds.
 
-    `saved_ms` is what the images cost when they were made, over all hits, less what reading them
-    took. `waited` are misses that another thread or process turned into hits. `refused` are entries
-    that were damaged or not to be trusted, `failed` writes that the file system refused.
+    `saved_ms` is the build time of all hits, less the time to read them. `waited` are misses that
+    another thread or process turned into hits. `refused` are entries that were damaged or not
+    trusted, `failed` writes that the file system rejected.
     """
 
     memory_hits: int = 0

@@ -257,7 +257,7 @@ class PrivateFolder:
         self.check()
 
     def check(self) -> None:
-        """Nothing, if the folder is there and to be trusted.
+        """Check that the folder exists and is to be trusted.
 
         Raises:
             OSError: it is not there, or not to be trusted.
@@ -268,7 +268,7 @@ class PrivateFolder:
     def read(self, name: str, most: int | None = None, *, use: bool = False) -> bytes | None:
         """Return the bytes of a file, or None where there is none that may be trusted.
 
-        None as well for more than `most` bytes. With `use` its date says that it was used now.
+        None as well for more than `most` bytes. With `use` its date is set to now.
 
         Raises:
             UntrustedFolderError: the folder itself is not to be trusted.
@@ -285,7 +285,7 @@ class PrivateFolder:
                 with open(descriptor, "rb", closefd=False) as file:
                     return file.read()
         except OSError as error:
-            # Where there are no POSIX files, one that is being replaced cannot be read, either.
+            # Without POSIX files, a file that is being replaced cannot be read, either.
             if _POSIX and error.errno not in _NO_FILE:
                 raise
             return None
@@ -378,10 +378,10 @@ class PrivateFolder:
         return removed
 
     def remove_unfinished(self, *, at_once: bool = False) -> None:
-        """Remove what processes left that died while writing.
+        """Remove files of processes that died while writing.
 
         A writer holds its file's lock. `at_once` does not wait until a writer must have taken it.
-        Where there are no locks, only time tells.
+        Without locks, only the file's age counts.
         """
         limit = time.time() - _DEAD_SECONDS
         left = (f for f in self.files(_UNFINISHED) if at_once or f.used_at <= limit)

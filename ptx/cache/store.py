@@ -1,9 +1,9 @@
 """Images on disk: one file each, the least recently used evicted when they grow too many.
 
 A fault of the disk costs speed and one `CacheWarning`, never an error. Entries hold plain values
-only; nothing in them is unpickled or run. A name's form tells whether a file is the cache's, so
-that a folder may hold the user's own files as well. Counts are kept in memory and added to a file
-of the folder when the process ends.
+only; nothing in them is unpickled or run. The cache recognises its files by the form of their
+names, so that a folder may hold the user's own files as well. Counts are kept in memory and added
+to a file of the folder when the process ends.
 """
 
 from __future__ import annotations
@@ -380,7 +380,7 @@ def warn_of(error: OSError) -> None:
 def log(level: int, message: str, *values: object) -> None:
     """Log as "ptx.image_cache", without importing `logging`.
 
-    Where nothing has imported it, no handler can want records.
+    If nothing has imported it, there is no handler for records.
     """
     if logging := sys.modules.get("logging"):
         logging.getLogger("ptx.image_cache").log(level, message, *values)

@@ -32,7 +32,7 @@ NARROW: Final = ("cta", "cluster")
 
 
 class InstructionKind(Enum):
-    """What an instruction does."""
+    """Kinds of instructions by their operation."""
 
     ADDITION = "addition"
     MULTIPLICATION = "multiplication"
@@ -257,7 +257,7 @@ _OPCODES: Final[dict[str, _Opcode]] = {
     **_opcodes("brkpt nanosleep griddepcontrol setmaxnreg", InstructionKind.CONTROL),
 }  # fmt: skip
 _UNKNOWN: Final = _Opcode(InstructionKind.OTHER)
-# What an opcode means with its first modifier, where that is another kind.
+# Opcodes whose kind depends on the first modifier.
 _KINDS: Final = {
     "bar.warp": InstructionKind.WARP_BARRIER,
     "wmma.load": InstructionKind.LOAD_MATRIX,

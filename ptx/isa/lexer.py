@@ -110,12 +110,12 @@ class Cursor:
 
     @property
     def found(self) -> str:
-        """What an error says of the current token after what was expected, "" at the end."""
+        """The part of an error message that names the current token, "" at the end."""
         return f", found {shortened(self.word, _MOST_SHOWN)!r}" if self.word else ""
 
     @property
     def offset(self) -> int:
-        """Where the current token starts in the text."""
+        """The offset of the current token in the text."""
         return self.starts[self.index]
 
     def advance(self) -> str:
