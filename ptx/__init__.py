@@ -16,7 +16,7 @@ if sys.version_info < (3, 11):  # noqa: UP036  # of a source tree, which no inst
     )
 
 _DISTRIBUTION = "cudadrv"
-"""What this package is of, for `cudadrv` to tell it from another one of its name."""
+"""The distribution of this package; `cudadrv` uses it to detect another package named ptx."""
 
 if typing.TYPE_CHECKING:
     from ptx.cache.cache_report import *  # noqa: F403

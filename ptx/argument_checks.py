@@ -22,7 +22,7 @@ LARGEST: Final = 2**63 - 1
 class ArgumentChecks:
     """Checks that raise the errors of one package.
 
-    `where` of each check says what the value was given as, such as "link: target".
+    `where` of each check names the value in messages, such as "link: target".
     """
 
     def __init__(self, type_error: type[TypeError], value_error: type[ValueError]) -> None:
@@ -135,7 +135,7 @@ class ArgumentChecks:
         return Path(self.path_text(where, value))
 
     def function(self, where: str, value: object, takes: int | None = None) -> None:
-        """Raise unless the value can be called, with so many arguments if that is said."""
+        """Raise unless the value can be called, with so many arguments if a number is given."""
         if not callable(value) or (takes is not None and not _takes(value, takes)):
             of = "" if takes is None else f" of {takes} arguments"
             raise self.wrong_type(where, value, f"give a function{of}")
@@ -164,12 +164,12 @@ def _takes(value: Callable[..., object], arguments: int) -> bool:
 
 
 def described(value: object) -> str:
-    """Return a value and its type in few words, whatever it is."""
+    """Return a short description of any value and its type."""
     return "None" if value is None else f"{shown(value)}, of type {type(value).__name__}"
 
 
 def shown(value: object) -> str:
-    """Return a value in few words, whatever it is."""
+    """Return a short description of any value."""
     import reprlib  # needed for an error alone
 
     try:

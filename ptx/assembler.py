@@ -29,7 +29,7 @@ from ptx.errors import LinkError, NvJitLinkNotFoundError
 from ptx.linker import Linker, LinkInput, LinkKind
 
 _UNKNOWN_ARCH: Final = "is not defined for option 'gpu-name'"
-_MOST_KNOWN: Final = 1024  # answers that a process remembers
+_MOST_KNOWN: Final = 1024  # results that a process caches
 _LENGTH: Final = struct.Struct("<Q")
 _LENGTHS: Final = struct.Struct("<QQ")
 

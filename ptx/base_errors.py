@@ -15,7 +15,7 @@ class PtxError(Exception):
             cls.__module__ = "ptx.errors"
 
     def __reduce__(self) -> tuple[object, ...]:
-        # By what it holds, whatever its constructor takes: errors cross process pools.
+        # Pickle by content, independently of the constructor: errors cross process pools.
         return _remade, (type(self), self.args, self.__dict__)
 
 

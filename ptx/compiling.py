@@ -200,9 +200,9 @@ def compile(
 ) -> Image:
     """Compile CUDA C++ to an image.
 
-    `name_expressions` are template instances such as "scale<float>", whose names in the image
-    are in `lowered_names`. `headers` are texts by include name, used in place of files. `cache`
-    True is the process's default cache, False compiles anew; `Image.origin` says what became of it.
+    `name_expressions` are template instances such as "scale<float>", whose names in the image are
+    in `lowered_names`. `headers` are texts by include name, used in place of files. `cache` True is
+    the process's default cache, False compiles anew; `Image.origin` is the source of the result.
     NVRTC's warnings become a `CompileWarning`, once for each source and process.
 
     Raises:

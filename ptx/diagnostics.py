@@ -47,7 +47,7 @@ class Diagnostic:
 
     @property
     def missing_header(self) -> str | None:
-        """The header that the message says cannot be opened, or None."""
+        """The header that cannot be opened by this message, or None."""
         match = _MISSING.search(self.message)
         return (match[1] or match[2]) if match else None
 

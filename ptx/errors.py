@@ -40,11 +40,11 @@ __all__ = [
 
 
 _SHOWN: Final = 4
-"""How many errors a text names behind the first: it fits on a screen with them."""
+"""The most errors that a text names after the first: with them it fits on a screen."""
 
 
 class _LibraryNotFoundError(PtxError):
-    """A library of CUDA's toolkit is not there; `_what` says which, and what it does."""
+    """A library of CUDA's toolkit is missing; `_what` is its name and purpose."""
 
     _what: ClassVar[str]
 
@@ -239,8 +239,8 @@ class HeaderVersionError(HeaderNotFoundError):
         )
 
 
-# Headers of the C and C++ standard libraries that libcu++ has a counterpart of, and those whose
-# functions NVRTC knows by itself.
+# Headers of the C and C++ standard libraries that have a counterpart in libcu++, and those whose
+# functions are built into NVRTC.
 _SAME_NAME = frozenset({
     "algorithm", "array", "atomic", "barrier", "bit", "cassert", "cfloat", "chrono", "climits",
     "cmath", "complex", "concepts", "cstddef", "cstdint", "cstdlib", "cstring", "ctime", "expected",

@@ -137,10 +137,10 @@ def inspect(path: str, origin: str) -> HeaderFolder:
 
 
 def found_folders(nvrtc: Version, library: str | None) -> tuple[HeaderFolder, ...]:
-    """The folders on this machine, of whatever version: of pip packages, then of toolkits.
+    """Return the folders on this machine, of any version: of pip packages, then of toolkits.
 
-    First those that are laid out as NVRTC's own major version is, and the toolkit that `library`,
-    NVRTC's file, is of. Each stands once, whatever links lead to it.
+    Folders with the layout of NVRTC's own major version come first, and the toolkit that contains
+    `library`, NVRTC's file. Each folder occurs once, even if several links lead to it.
     """
     found: dict[str, HeaderFolder] = {}
     for folder in chain(_pip_folders(nvrtc), _toolkit_folders(nvrtc, library)):

@@ -1,4 +1,4 @@
-"""A compiled image, with what the driver layer must know of its kernels."""
+"""A compiled image, with the properties of its kernels that the driver layer needs."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Image:
 
     @classmethod
     def from_ptx(cls, text: str) -> Self:
-        """The image of PTX text from elsewhere; its target is what its `.target` line says.
+        """Return the image of PTX text from elsewhere; its target is that of its `.target` line.
 
         Raises:
             ImageFormatError: the text has no `.target` line.
@@ -112,6 +112,6 @@ class Image:
         return cls(target, bytes(data), origin=ImageOrigin.GIVEN)
 
     def from_origin(self, origin: ImageOrigin) -> Image:
-        """The same image, said to come from elsewhere."""
+        """Return the same image with another origin."""
         checks.instance_of("Image.from_origin: origin", origin, ImageOrigin)
         return replace(self, origin=origin)

@@ -154,8 +154,8 @@ class ImageCache:
         """Return the image that a function makes, called only where neither memory nor disk has it.
 
         Args:
-            parts: everything that the image depends on, by names that say what it is, the maker
-                and its version among it.
+            parts: everything that the image depends on, by descriptive names, including the maker
+                and its version.
             make: makes it.
 
         Raises: what `make` does.
@@ -182,7 +182,7 @@ class ImageCache:
 
     def explain(self, request: CompileRequest) -> Explanation:
         """Explain whether a request would hit the disk, and what differs from the nearest entry."""
-        # Saves a start that does not ask 3 ms, here and below.
+        # Saves 3 ms at a start that does not explain, here and below.
         from ptx.cache.cache_report import Explanation
 
         checks.instance_of("ImageCache.explain: request", request, CompileRequest)
@@ -197,7 +197,7 @@ class ImageCache:
         found = [(differences(old, key), digest) for digest, old in self._store.entries() if old]
         if not found:
             return Explanation(key.digest, False)
-        # Another source or another kind of entry is far away, whatever else agrees.
+        # Another source or another kind of entry is far away, even if all else agrees.
         differing, nearest = min(found, key=lambda f: len(f[0]) + 100 * ("source" in f[0]))
         return Explanation(key.digest, False, nearest, differing)
 
@@ -445,7 +445,7 @@ def _copied(error: PtxError) -> PtxError:
 
 
 def default_cache() -> ImageCache:
-    """The process's cache, as `CUDADRV_CACHE_DIR` and `CUDADRV_CACHE_MAX_MB` say now.
+    """Return the process's cache by the present `CUDADRV_CACHE_DIR` and `CUDADRV_CACHE_MAX_MB`.
 
     Raises:
         ValueError: `CUDADRV_CACHE_MAX_MB` is not a number.

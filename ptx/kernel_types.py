@@ -422,7 +422,7 @@ def with_types(
     """The signatures with the types of their parameters.
 
     Args:
-        signatures: what the PTX says of the kernels.
+        signatures: the kernels' signatures from PTX.
         source: what they were compiled from.
         flags: the compiler's options.
     """

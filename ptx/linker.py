@@ -31,8 +31,8 @@ class LinkOptions:
     """Options of nvJitLink's code generation; None leaves its own default.
 
     The floating-point options act on LTO-IR, whose code is generated at the link. `extra` are
-    further nvJitLink options, one string each. `lto` says whether code is generated at the link:
-    without it where an input is LTO-IR, which cannot be seen of objects and fatbins that have some.
+    further nvJitLink options, one string each. `lto` decides whether code is generated at the link.
+    By default it is if an input is LTO-IR; LTO-IR within objects and fatbins cannot be detected.
     Source: nvJitLink manual, "Linking".
     """
 
@@ -167,7 +167,7 @@ class LinkInput:
 
 
 Linkable: TypeAlias = Image | LinkInput | Path | str | bytes | bytearray | memoryview
-"""What a link takes: a str is PTX, a `Path` a file of any kind."""
+"""An input of a link: a str is PTX, a `Path` a file of any kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class OtherLinker:
     """A linker in the place of nvJitLink, such as the driver's own.
 
     Attributes:
-        identity: what tells it and its version from others; part of the key of its images.
+        identity: distinguishes it and its version from others; part of the key of its images.
         link: links, and raises a `LinkError`.
     """
 
@@ -219,7 +219,7 @@ class Linker(_nvrtc.InUse):
 
     Raises:
         NvJitLinkNotFoundError: nvJitLink is not installed.
-        LinkError: an option or an input is refused, or a symbol is missing.
+        LinkError: an option or an input is rejected, or a symbol is missing.
     """
 
     def __init__(self, options: Sequence[str]) -> None:
@@ -359,7 +359,7 @@ def link_inputs(inputs: Sequence[LinkInput], target: Target, options: LinkOption
     """Link with no cache in between: to a cubin with nvJitLink, to PTX as text.
 
     Raises:
-        LinkError: an input is refused or a symbol is missing; it carries the log.
+        LinkError: an input is rejected or a symbol is missing; it carries the log.
         NvJitLinkNotFoundError: nvJitLink is needed, and not installed.
     """
     started = time.perf_counter()

@@ -41,9 +41,9 @@ class NvvmOptions:
         optimize: whether it optimises.
         fmad: whether a product and a sum become one operation.
         ftz: whether subnormal numbers are zero.
-        prec_div: whether quotients are rounded as IEEE 754 says.
+        prec_div: whether quotients are rounded by IEEE 754.
         prec_sqrt: whether roots are.
-        lineinfo: whether the code says which lines it is of.
+        lineinfo: whether the code has line information.
         debug: whether it can be debugged.
         extra: further options of libNVVM, one string each.
 
@@ -280,7 +280,7 @@ def build_nvvm(modules: Sequence[NvvmModule], libdevice: bytes, options: NvvmOpt
     """Compile with libNVVM; `libdevice` is that of `libdevice_for`.
 
     Raises:
-        NvvmError: the IR or an option is refused; it carries the log.
+        NvvmError: the IR or an option is rejected; it carries the log.
         NvvmNotFoundError: libNVVM is not installed.
     """
     started = time.perf_counter()

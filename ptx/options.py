@@ -87,7 +87,7 @@ def _needed(flag: str, value: str | None) -> str:
 CppStandard: TypeAlias = Literal["c++11", "c++14", "c++17", "c++20", "c++23"]
 
 DEFAULT_TARGET = Target(ImageKind.PTX, 75)
-"""The oldest architecture that every supported NVRTC knows; it has atomicAdd on float64."""
+"""The oldest architecture that every supported NVRTC supports; it has atomicAdd on float64."""
 
 _IDENTIFIER = r"[^\W\d]\w*(\(.*\))?"
 
@@ -212,7 +212,7 @@ class CompileOptions:
     def for_target(self, target: Target, *, lineinfo: bool = False) -> CompileOptions:
         """These options with `target` filled in where none is named yet.
 
-        Lines as well, if `lineinfo`, where nothing is said of them; code for debuggers has its own.
+        With `lineinfo` an unset line information is turned on; code for debuggers has its own.
         """
         _check_target(target)
         takes_lines = lineinfo and self.lineinfo is None and not self.debug

@@ -57,7 +57,7 @@ class Target:
         number = checks.integer("Target: number", self.number)
         if not 10 <= number <= 999:
             raise PtxArgumentValueError(f"architecture number {number}: expected such as 90 or 120")
-        object.__setattr__(self, "number", number)  # NumPy's whole numbers are others
+        object.__setattr__(self, "number", number)  # NumPy's integers differ
 
     @classmethod
     def ptx(cls, arch: str) -> Target:

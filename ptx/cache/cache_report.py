@@ -17,9 +17,9 @@ class CacheWarning(UserWarning):
 class Explanation:
     """Why a request would miss.
 
-    `hit` says that it would not. `nearest` is the digest of the entry that differs least, None in
-    an empty cache; `differing` says in words which parts of the key differ from that entry's.
-    `reason` is set where the image cannot be cached at all.
+    `hit` is True if it would not. `nearest` is the digest of the entry that differs least, None in
+    an empty cache; `differing` describes the parts of the key that differ from that entry's.
+    `reason` is set if the image cannot be cached at all.
     """
 
     digest: str

@@ -71,7 +71,7 @@ def folder_from_environment() -> Path:
     """`CUDADRV_CACHE_DIR`, or the platform's cache folder for this user.
 
     Raises:
-        NoCacheFolderError: there is no such folder, as in a container that knows no user.
+        NoCacheFolderError: there is no such folder, as in a container without users.
     """
     if named := os.environ.get("CUDADRV_CACHE_DIR"):
         try:
@@ -166,8 +166,8 @@ def exclusive(
 ) -> Iterator[bool]:
     """Hold the lock of a file that is opened for it; False where it was not had.
 
-    Waiting ends early when `settled()` says that what the lock is wanted for has come to pass.
-    The file stays: removing it would let two processes hold a lock of the same name.
+    Waiting ends early when `settled()` returns True, because the lock is no longer needed. The file
+    stays: removing it would let two processes hold a lock of the same name.
     """
     with contextlib.ExitStack() as stack:
         try:
@@ -294,7 +294,7 @@ class PrivateFolder:
         """Put a file in place whole: under another name first, then renamed.
 
         Raises:
-            OSError: there is no room, no right, or no trust; nothing is left behind.
+            OSError: there is no room, no right, or no trust; no partial file remains.
         """
         for _ in range(_ATTEMPTS):
             try:
@@ -348,7 +348,7 @@ class PrivateFolder:
             yield descriptor
 
     def has(self, name: str) -> bool:
-        """Return whether there is a file of this name, of whatever content."""
+        """Return whether there is a file of this name, with any content."""
         try:
             with self._opened() as folder:
                 found = os.stat(self._prefix + name, dir_fd=folder, follow_symlinks=False)

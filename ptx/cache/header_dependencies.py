@@ -65,9 +65,9 @@ class References:
     """The headers that one text refers to.
 
     `quoted`, `angled` and `following` are the names in `#include "…"`, `<…>` and `#include_next`.
-    `computed` are macros that stand where a name belongs; `opaque` says that some name there is
-    put together in a way that is not followed. `definitions` are (macro, header in its quotes or
-    brackets) pairs, which a computed name may mean.
+    `computed` are macros in the place of a name. `opaque` is True if some name there is composed in
+    a way that is not followed. `definitions` are (macro, header in its quotes or brackets) pairs,
+    which a computed name may stand for.
     """
 
     quoted: tuple[str, ...] = ()
@@ -170,7 +170,7 @@ def _begins_line(text: bytes, at: int) -> bool:
 
 RACY_NS = 2_000_000_000
 """A file changed less than this before it was read may change again under the same time stamp
-(a file system's clock can be that coarse): it is used but not remembered."""
+(a file system's clock can be that coarse): it is used but not cached."""
 
 Stamp: TypeAlias = tuple[int, int, int, int]
 """A file's size, times of its content and of its entry in the file system, and its number."""

@@ -138,7 +138,7 @@ class CompileKeys:
 
 
 def _look(named: tuple[str, ...], nvrtc: tuple[int, int], folder: Path | None) -> Folders:
-    from ptx.headers import find_headers  # a hit knows them from a note in the folder
+    from ptx.headers import find_headers  # a hit reads them from a note in the folder
 
     found = find_headers(named, nvrtc, folder)
     return tuple((folder.path, folder.contents()) for folder in found.folders)

@@ -55,7 +55,7 @@ _MOST: Final = 2.0**63
 class Store:
     """Images and memos in a folder, bounded by `max_bytes` together.
 
-    Memos are of headers, and of what the assembler said of a text.
+    Memos are of headers, and of the assembler's results.
     """
 
     def __init__(self, path: Path, max_bytes: int) -> None:
@@ -118,7 +118,7 @@ class Store:
         return self._make_room(len(data))
 
     def has(self, digest: str) -> bool:
-        """Return whether there is an entry, of whatever content."""
+        """Return whether there is an entry, with any content."""
         return self.images.has(digest + _SUFFIX)
 
     def holds(self, digest: str) -> bool:
@@ -366,7 +366,7 @@ def add_to_file(folder: PrivateFolder, counts: Mapping[str, float]) -> None:
 
 
 def warn_of(error: OSError) -> None:
-    """Warn that the disk cache does not work, and say what to do."""
+    """Warn that the disk cache does not work, and how to fix that."""
     from ptx.cache.cache_report import CacheWarning  # saves a hit 3 ms
 
     warnings.warn(

@@ -38,7 +38,7 @@ _SYSTEM = ("/etc/ld.so.cache", "/usr/local", "/usr/local/cuda", "/usr/local/cuda
 
 
 Library: TypeAlias = Literal["nvrtc", "nvJitLink", "nvvm"]
-"""A library of the toolkit, by the name that cuda-pathfinder knows it by."""
+"""A library of the toolkit, by its name in cuda-pathfinder."""
 
 LIBRARIES: Final[tuple[Library, ...]] = get_args(Library)
 

@@ -87,9 +87,9 @@ class CountedCode:
     """The instructions of each block of code that counts, by the block's number.
 
     Attributes:
-        of_warps: those that every warp executes which comes to the block.
-        of_threads: those that every thread executes which comes to the block.
-        guarded: those whose threads are counted by themselves, as a guard leaves some of them out.
+        of_warps: those executed by every warp that reaches the block.
+        of_threads: those executed by every thread that reaches the block.
+        guarded: those whose threads are counted separately, as a guard excludes some of them.
     """
 
     of_warps: defaultdict[int, list[Instruction]] = field(default_factory=lambda: defaultdict(list))
@@ -104,12 +104,12 @@ class CountedCode:
         self.of_threads[block] = []
 
     def add(self, block: int, instruction: Instruction) -> None:
-        """All that come to the block execute this."""
+        """Add an instruction that all threads reaching the block execute."""
         self.of_warps[block].append(instruction)
         self.of_threads[block].append(instruction)
 
     def add_guarded(self, block: int, instruction: Instruction) -> int:
-        """All warps that come to the block execute this; its number among `guarded`."""
+        """Add one that all warps reaching the block execute; return its number among `guarded`."""
         self.of_warps[block].append(instruction)
         self.guarded.append(instruction)
         return len(self.guarded) - 1
@@ -152,7 +152,7 @@ class KernelFacts:
         updates: the loads and stores, by identity, that update a place without an atomic operation.
         fences_narrowly: whether it has a fence that not all blocks take part in.
         count_registers: how many of 32 bits hold what a thread needs at once, in any function.
-        stack_bytes: local memory of the deepest chain of calls that the module tells of.
+        stack_bytes: local memory of the deepest chain of calls known from the module.
         reads_clock: whether it reads a clock, so that what it does depends on time.
         may_be_late: what an ordered launch may do late.
         counted: which instructions each block has, if the code counts them.

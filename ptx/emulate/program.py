@@ -122,7 +122,7 @@ class EmulatedKernel:
 
     @cached_property
     def _following_codes(self) -> dict[LateWork, KernelCode]:
-        """The same two that follow undefined values, as far as they were needed."""
+        """The same two kinds of code that also follow undefined values, made on first use."""
         return {}
 
     def _code_for(self, limits: Limits, *, ordered: bool) -> KernelCode:
@@ -199,7 +199,7 @@ class EmulatedKernel:
         limits: Limits,
         order: LaunchOrder,
     ) -> Turns:
-        """The same in an order, turn by turn, so that others may run between them.
+        """Run the kernel in an order, turn by turn, so that others may run between the turns.
 
         Raises:
             LaunchError: the launch cannot start.

@@ -233,7 +233,7 @@ def variables(
 ) -> list[Variable]:
     """`space [.align n] [.attribute(…)] [.vN] .type name[dims] [= init] {, name…} ;`.
 
-    `fault_of` says why an initialiser may not have the address of a name, "" where it may.
+    `fault_of` returns why an initialiser may not have the address of a name, "" if it may.
     """
     space = SPACES[cursor.advance()]
     align, width = 0, 1

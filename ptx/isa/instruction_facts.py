@@ -275,7 +275,7 @@ _KEEP_PAYLOAD: Final = frozenset({"f32", "f64", "tf32"})  # targets of `cvt`
 
 @lru_cache(maxsize=4096)  # of which a text has few
 def facts_of(opcode: str, modifiers: tuple[str, ...]) -> InstructionFacts:
-    """Return the facts of an opcode with these modifiers, whatever its operands."""
+    """Return the facts of an opcode with these modifiers, for any operands."""
     found = _OPCODES.get(opcode, _UNKNOWN)
     name = ".".join((opcode, *modifiers[:1]))
     kind = _KINDS.get(name, found.kind)

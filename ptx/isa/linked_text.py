@@ -30,7 +30,7 @@ _INLINED_FROM: Final = re.compile(r"(\.loc\s+\d+\s+\d+\s+\d+)\s*,[^\n]*")
 _SYSTEM_CALLS: Final = frozenset(
     {"vprintf", "malloc", "free", "__assertfail", "__assert_fail", "cudaGraphSetConditional"}
 )
-"""What PTX declares and the device brings (PTX Interoperability, "System Calls")."""
+"""Functions that PTX declares and the device supplies (PTX Interoperability, "System Calls")."""
 
 _SHARED_LINKAGES: Final = (Linkage.VISIBLE, Linkage.WEAK, Linkage.COMMON)
 _Symbols = dict[str, Linkage]

@@ -236,7 +236,7 @@ Element = int | FloatImmediate | SymbolValue
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable of `count` elements of `ptx_type`; 0 where an `extern` array does not say."""
+    """A variable of `count` elements of `ptx_type`; 0 for an `extern` array without a size."""
 
     name: str
     space: Space
@@ -255,7 +255,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A formal parameter of a function; `is_pointer` where `.ptr` says so."""
+    """A formal parameter of a function; `is_pointer` if it has `.ptr`."""
 
     name: str
     space: Space

@@ -120,11 +120,11 @@ class Names:
         return self.here.labels.get(name, name)
 
     def fault_of(self, name: str) -> str:
-        """Why a name cannot be declared in the innermost scope, "" where it can."""
+        """Return why a name cannot be declared in the innermost scope, "" if it can."""
         return self.here.fault_of(name)
 
     def fault_of_range(self, stem: str, count: int) -> str:
-        """The same of `stem<count>`."""
+        """Return why no range `stem<count>` can be declared there, "" if it can."""
         return self.here.fault_of_range(stem, count)
 
     def declare(self, name: str, ptx_type: str, width: int) -> None:

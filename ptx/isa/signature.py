@@ -69,7 +69,7 @@ def _reached(module: PtxModule, name: str) -> dict[str, NamesUsed]:
 
 
 def reachable_functions(module: PtxModule, name: str) -> tuple[str, ...]:
-    """The functions whose names occur in the body of `name`, or in theirs; `name` first."""
+    """Return the functions whose names `name` reaches through bodies; `name` first."""
     return tuple(_reached(module, name))
 
 

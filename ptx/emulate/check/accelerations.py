@@ -20,7 +20,7 @@ from ptx.emulate.model.addresses import Index
 
 _MOST_NUMBERS: Final = 1 << 22  # of four bytes each
 _MOST_LATE: Final = 64  # releases that publish nothing else, or as many as the clock has entries
-_MOST_PUBLISHING: Final = 8  # releases that publish what they know of others
+_MOST_PUBLISHING: Final = 8  # releases that publish their knowledge of others
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ ALL: Final = Accelerations()
 class DeferredWork:
     """Synchronisation through memory that no query has needed yet, oldest first.
 
-    A kernel whose threads meet by atomic operations alone never needs it: those may conflict. So
-    each step is only recorded, for all of its threads at once.
+    A kernel whose threads communicate by atomic operations alone never needs it: those may
+    conflict. So each step is only recorded, for all of its threads at once.
     """
 
     def __init__(self, most: int = _MOST_NUMBERS) -> None:
@@ -134,8 +134,8 @@ class LazyClock:
         """Return the clock after one more release.
 
         Args:
-            said: what the releasing thread publishes of itself.
-            told: what it knows of others.
+            said: the releasing thread's own epochs.
+            told: its knowledge of others.
         """
         more = LazyClock()
         more._known, more._before, more._said = None, self, said

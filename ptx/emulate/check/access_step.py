@@ -22,7 +22,7 @@ class Moment:
     Args:
         stamps: of each thread.
         more: is added to all of them.
-        chunk: tells chunks apart; -1 where the stamps are not those of a chunk's threads.
+        chunk: identifies the chunk; -1 if the stamps are not those of a chunk's threads.
     """
 
     def __init__(self, stamps: Stamps, more: int = 0, chunk: int = -1) -> None:
@@ -120,7 +120,7 @@ class AccessStep:
     def slim(self, *, is_compared: bool = True) -> int:
         """Drop what the list does not need; return the bytes that only this access retains.
 
-        That is 0 where the first unit says where all are. Without `is_compared` the indices that
+        That is 0 if the first unit determines all others. Without `is_compared` the indices that
         were made of the array go, too, so that `is_at` does not recognise it any more.
         """
         if self.first_of_run >= 0:

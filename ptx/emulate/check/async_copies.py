@@ -5,7 +5,7 @@ performed as if by another thread. Nothing but a wait orders it before a later a
 thread ("Data Movement and Conversion Instructions: Asynchronous copy"):
 
 - A copy of a group is over when its thread has waited for the group, or for its reads alone by
-  `cp.async.bulk.wait_group.read`. Until then its stamp says that it is in flight.
+  `cp.async.bulk.wait_group.read`. Until then its stamp marks it as in flight.
 - A copy that an mbarrier object counts is over for threads that have waited for the phase.
 """
 
@@ -34,7 +34,7 @@ from ptx.emulate.model.addresses import Index
 _LAST: Final = MOST_THREADS - 2
 _LATEST: Final = MOST_EPOCHS - 1
 Kind = Literal["read", "write", "combine"]
-"""What a copy does with one side; it combines by atomic operations."""
+"""The access of a copy to one of its sides; "combine" uses atomic operations."""
 
 
 class _Copy:

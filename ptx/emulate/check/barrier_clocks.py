@@ -1,4 +1,4 @@
-"""Barrier clocks: what the threads of a chunk know of each other through barriers.
+"""Barrier clocks: the knowledge that threads of a chunk have of each other through barriers.
 
 PTX ISA, "Memory Synchronization": a barrier synchronizes with all threads that take part in it.
 
@@ -93,7 +93,7 @@ class BarrierClocks:
         self.warp_known: Stamps = np.zeros(
             geometry.blocks * geometry.warps_per_block, dtype=np.int64
         )
-        # (threads, 32): what each thread knows of each lane, once parts of warps have met.
+        # (threads, 32): the epoch of each lane known to each thread, once parts of warps have met.
         self._lane_known: NDArray[np.int32] | None = None
 
     def _numbers(self) -> Stamps:

@@ -17,16 +17,16 @@ from ptx.emulate.model.errors import (
 )
 
 HOST: Final = "the host"
-"""What stands for an instruction where the host itself accesses memory."""
+"""Stands for an instruction when the host itself accesses memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in a program that a finding names.
+    """An access site in a program that a finding names.
 
     Attributes:
         what: what was done there.
-        file, line: of CUDA or Python; None where nothing tells.
+        file, line: of CUDA or Python; None if unknown.
         where: the thread that did it; None on the host.
     """
 
@@ -118,10 +118,10 @@ class Finding:
         address: of the first byte that both access; 0 of registers.
         nbytes: how many bytes the second one accesses; 0 of registers.
         memory: the allocation, in words.
-        benign: why it may be meant so, "" where nothing speaks for it.
+        benign: the reason why it is likely intentional, or "".
         missing: what would order the two, or what should have come before.
         variable: the name of the variable, where it has one; those of registers.
-        kind: what sort of race it is, where that is no plain one: "proxy fence missing".
+        kind: the sort of race, if it is no plain one: "proxy fence missing".
     """
 
     check: str
@@ -172,7 +172,7 @@ class KernelFault:
     Attributes:
         check: the check: "sync", "bounds" or "init".
         kind: the name of the error's class.
-        text: what was wrong, as the error said.
+        text: the text of the error.
         where: kernel, block, thread, and the lines of PTX and CUDA.
     """
 

@@ -91,7 +91,7 @@ class HappensBefore:
 
     @property
     def is_uneven(self) -> bool:
-        """True if some threads of a step may know less than its first and last thread.
+        """True if threads of a step may have acquired less than its first and last thread.
 
         That is not so where barriers of whole blocks and warps alone order them.
         """
@@ -108,7 +108,7 @@ class HappensBefore:
         return self._known.order(one, epoch, other, strong=strong, as_strong=as_strong)
 
     def over_for_blocks(self, old: Stamps, lanes: Index) -> Bools:
-        """Return which accesses all of a lane's block knows to be over, by memory.
+        """Return which accesses are complete for all of a lane's block, through memory.
 
         This saves `order_of` for each pair of threads.
         """
@@ -403,7 +403,7 @@ class HappensBefore:
     def _synchronise(
         self, space: str, lanes: Small, places: Units | int, epochs: Small | None, site: int
     ) -> None:
-        """Do what `synchronise` says; `epochs`: those of threads that write."""
+        """Carry out `synchronise`; `epochs`: those of threads that write."""
         role = self._launch.role(site)
         threads = self.clocks.threads[lanes].tolist()
         for level in range(self._launch.level_of(role.scope), self._launch.lowest_level - 1, -1):

@@ -82,7 +82,7 @@ class AddressPatterns:
 class SoleUsers:
     """The thread that alone has accessed each unit.
 
-    Threads that read and write places of their own need no comparison, wherever those places are.
+    Threads that read and write locations of their own need no comparison.
 
     Args:
         units: how many there are.

@@ -1,8 +1,8 @@
-"""The memory model's rules: what an instruction is for it, and where each rule stands.
+"""The memory model's rules: the roles of instructions, and the file of each rule.
 
 PTX ISA, chapter "Memory Consistency Model", by its sections:
 
-- "Operation Types", "Scope", "Proxies": `AccessRole`, what an instruction is by its words
+- "Operation Types", "Scope", "Proxies": `AccessRole`, the role of an instruction by its words
   (`ptx/isa/instruction_facts.py`).
 - "Conflict and Data-races": `do_conflict`, and `data_races.py`, which compares two accesses.
 - "Morally Strong Operations": `are_strong`, and a scope that includes the other thread
@@ -13,8 +13,8 @@ PTX ISA, chapter "Memory Consistency Model", by its sections:
 - "Causality Order": `happens_before.py`. Barriers are in `barrier_clocks.py`, and proxies, in
   "Proxy-preserved Base Causality Order", in `proxy_fences.py`.
 
-Not here: "Coherence Order", "Fence-SC Order" and "Axioms" say which values a read may return. They
-make no access a race. A mixed-size race is one of each unit (`shadow_memory.py`).
+Not here: "Coherence Order", "Fence-SC Order" and "Axioms" define which values a read may return.
+They make no access a race. A mixed-size race is one of each unit (`shadow_memory.py`).
 """
 
 from __future__ import annotations

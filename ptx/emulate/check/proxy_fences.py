@@ -32,13 +32,13 @@ _MOST_FENCES: Final = 256  # of a launch that are stored; with more, every write
 
 
 class ProxyFence:
-    """One fence of several threads, and what each of them knows when it executes it.
+    """One fence of several threads, and the knowledge of each thread when it executes the fence.
 
     Attributes:
         threads: their numbers in the launch, ascending; ended: the epoch that the fence ends.
         block, warp: the epochs below which the block and the warp of each are over for it.
         lanes: (threads, 32) the same for the lanes of its warp; None where no part of one has met.
-        told: what each knows through memory; empty where there is no release.
+        told: the knowledge of each through memory; empty without a release.
     """
 
     __slots__ = ("block", "ended", "lanes", "threads", "told", "warp")

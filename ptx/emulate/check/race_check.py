@@ -118,7 +118,7 @@ class RaceCheck:
         shift: turns the number of a thread into that of its block.
         global_shift, shared_shift: turn the number of a byte into that of its unit.
         in_global: the accesses to global memory.
-        synchronization: what threads know through memory, but for `deferred`.
+        synchronization: the synchronisation of threads through memory, except `deferred`.
         virtual_threads: the threads that perform asynchronous operations.
         proxy_fences: the proxy fences, by their kinds.
         reads_by_async: whether anything reads shared memory through the async proxy.
@@ -189,7 +189,7 @@ class RaceCheck:
         self._early: set[int] = set()
 
     def end(self) -> None:
-        """Forget what the launch's threads know: no query comes after its end."""
+        """Discard the clocks of the launch's threads: there are no queries after its end."""
         del self.synchronization, self.deferred
 
     def forget_accesses(self) -> None:

@@ -46,7 +46,7 @@ _EPOCH: Final = (1 << _BITS) - 1
 Location = tuple[str, int]
 """A space and a unit of it."""
 ThreadClocks = tuple[VectorClock, VectorClock]
-"""What a thread knows: what all of its block know, and what it knows beyond that."""
+"""The clocks of a thread: the one of its whole block, and its own additions."""
 
 
 class ReleaseSequence:
@@ -140,7 +140,7 @@ class Synchronization:
         # Of each level, by threads.
         self._read: list[dict[int, _Read]] = [{} for _ in range(levels)]
         self._fenced: list[dict[int, ThreadClocks]] = [{} for _ in range(levels)]
-        # Of each level, the threads whose next fence publishes more than their last one.
+        # For each level, the threads whose next fence publishes more than their last one.
         self._unfenced: list[set[int]] = [set() for _ in range(levels)]
         # The part of a sequence that a thread waiting at a location acquires, if not all of it.
         self._complete: dict[Location, tuple[int, LazyClock]] = {}
@@ -153,7 +153,7 @@ class Synchronization:
     # Actions of threads.
 
     def fence(self, thread: int, level: int) -> None:
-        """Acquire what the thread read before, and let its later writes release what it knows."""
+        """Acquire what the thread read before, and have its later writes release its clocks."""
         if level:
             self._acquire_read_of_block(thread)
         for each in self._read[: level + 1]:
@@ -176,7 +176,7 @@ class Synchronization:
         self, location: Location, thread: int, own: Iterable[tuple[int, int]], level: int, *,
         at_once: bool,
     ) -> None:  # fmt: skip
-        """Publish what the thread knew at its last fence, or knows now.
+        """Publish the thread's clocks as of its last fence, or as of now.
 
         Args:
             location: where it writes.
@@ -190,7 +190,7 @@ class Synchronization:
         self._release(location, self._numbered(own), thread >> self._shift, clocks)
 
     def release_by_block(self, location: Location, block: int, own: tuple[int, int]) -> None:
-        """Publish what all threads of a block know now."""
+        """Publish the clocks that all threads of a block have now."""
         known = [each for thread, each in self._knows.items() if thread >> self._shift == block]
         clocks = self._block_knows.get(block, EMPTY), joined_all(known)
         self._release(location, self._numbered((own,)), block, clocks)
@@ -239,7 +239,7 @@ class Synchronization:
             self._learn_by_block(block, clock.known())
 
     def learn(self, threads: Sequence[int], key: int, epoch: int) -> None:
-        """Let these threads know that everything below an epoch of a key is over."""
+        """Record for these threads that everything below an epoch of a key is complete."""
         own = self._numbered(((key, epoch),))
         if own:
             self._learn_together(threads, own)
@@ -252,9 +252,9 @@ class Synchronization:
         )
 
     def meet_block(self, block: int) -> None:
-        """Let all threads of a block know what each knew, and remember what each has read.
+        """Join the clocks of all threads of a block, and store the releases that each has read.
 
-        Once one of them has acquired that by a fence, the next barrier lets all know it.
+        Once one of them has acquired those by a fence, the next barrier shares them with all.
         """
         if self._acquired.pop(block, None):
             del self._block_read[block]
@@ -268,7 +268,7 @@ class Synchronization:
             self._learn_by_block(block, joined_all(self._knows.pop(each) for each in threads))
 
     def meet_threads(self, threads: list[int]) -> None:
-        """Let each of these threads know what each of them knew."""
+        """Join the clocks of these threads."""
         known = [self._knows[each] for each in threads if each in self._knows]
         if known:
             self._knows.update(dict.fromkeys(threads, joined_all(known)))
@@ -277,18 +277,18 @@ class Synchronization:
     # Queries.
 
     def clocks_of(self, thread: int) -> ThreadClocks:
-        """Return what a thread knows."""
+        """Return the clocks of a thread."""
         together = self._block_knows.get(thread >> self._shift, EMPTY)
         return together, self._knows.get(thread, EMPTY)
 
     def block_knows(self, for_block: int, block: int, epoch: int) -> bool:
-        """Return whether all of one block know that an epoch of all of another one is over."""
+        """Return whether an epoch of all of another block is complete for all of one block."""
         number = self._numbers.get(key_of_block(block << self._shift, self._shift))
         known = self._block_knows.get(for_block, EMPTY)
         return number is not None and epoch_of(known, number) > epoch
 
     def thread_knows(self, thread: int, others: list[int], epochs: list[int]) -> list[bool]:
-        """Return whether a thread knows that an epoch of each other one is over."""
+        """Return for each other thread whether its epoch is complete for this thread."""
         clocks = self.clocks_of(thread)
         return [
             self.clocks_know(clocks, other, epoch)
@@ -296,7 +296,7 @@ class Synchronization:
         ]
 
     def clocks_know(self, clocks: ThreadClocks, thread: int, epoch: int) -> bool:
-        """Return whether clocks say that a thread's epoch is over."""
+        """Return whether a thread's epoch is complete by these clocks."""
         return self._know(clocks, self._numbers_of(thread), epoch)
 
     def order(
@@ -377,7 +377,7 @@ class Synchronization:
             self._unfence((thread,))
 
     def _learn_together(self, threads: Iterable[int], known: VectorClock) -> None:
-        """Let these threads know this; those that shared one clock share one again."""
+        """Add knowledge to these threads; those that shared one clock share one again."""
         knows = self._knows
         # By the identity of a thread's clock: that clock, and the new one.
         after: dict[int, tuple[VectorClock, VectorClock]] = {}

@@ -32,7 +32,7 @@ from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Instruction
 
 COPY_KERNEL: Final = "cudadrv_copy_elements"
-"""A kernel of this name does what a copy by the driver does, which reads whatever is there."""
+"""A kernel of this name copies like the driver, which may read unwritten bytes."""
 _WIDEST: Final = 8  # bytes of the flags of one element
 _MOST_COPIED: Final = 64  # values that were loaded to be copied, and may still be stored
 
@@ -42,9 +42,9 @@ class UnwrittenReads:
 
     Args:
         kernel: its name.
-        uses_of: says what becomes of each element that an instruction loads; () if that is no
-            load to registers.
-        findings: where they are put.
+        uses_of: returns the use of each element that an instruction loads; () if it is no load to
+            registers.
+        findings: receives them.
     """
 
     def __init__(
@@ -73,8 +73,8 @@ class UnwrittenReads:
     ) -> None:
         """These threads are about to access elements from number `first` of a memory on.
 
-        `index` says which one from there on each thread accesses, or all. `values` is what they
-        store, where that is known.
+        `index` selects the one that each thread accesses, counted from there, or all. `values` are
+        the stored values, if known.
         """
         written = memory.written
         if written is None:

@@ -1,8 +1,8 @@
 """Vector clocks: of each thread, warp or block that is known, the epoch below which it is over.
 
 The entries have numbers. Few are stored in a dict and many in an array by their numbers, so that
-joining costs little where hundreds of threads know of hundreds. No clock is ever changed, so that
-many threads may share one.
+joining is cheap even if hundreds of threads have entries for hundreds. No clock is ever changed, so
+that many threads may share one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SPARSE: Final = 16  # elements of an array for each entry, at most
 
 
 def joined(one: VectorClock, other: VectorClock) -> VectorClock:
-    """Return the least clock that knows what either knows."""
+    """Return the least clock that includes both clocks."""
     if one is other or other is EMPTY:
         return one
     if one is EMPTY:
@@ -35,7 +35,7 @@ def joined(one: VectorClock, other: VectorClock) -> VectorClock:
 
 
 def joined_all(every: Iterable[VectorClock]) -> VectorClock:
-    """Return the least clock that knows what any knows."""
+    """Return the least clock that includes all clocks."""
     return reduce(joined, every, EMPTY)
 
 

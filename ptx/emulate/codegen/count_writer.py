@@ -38,7 +38,7 @@ def count_instruction(e: Emitter, *, is_skipped: bool) -> None:
 
 
 def count_end(e: Emitter, branch: Instruction | None, skipped: Instruction | None) -> None:
-    """The fibre comes to the branch at the block's end, or to the guard of an instruction."""
+    """Write code for the branch at the block's end, or for the guard of an instruction."""
     counted = e.scope.counted
     if counted is None:
         return

@@ -50,7 +50,7 @@ class Emitter:
     Attributes:
         scope: the function's registers, symbols and names.
         instruction: the one that is being emitted.
-        here, following: numbers of this block and of the one behind it, as `return` gives them.
+        here, following: numbers of this block and of the one after it, for `return`.
         targets: of an indexed branch.
         live_results: the registers that this instruction writes and that are read later; live_out:
             mask of those that are read after this block.

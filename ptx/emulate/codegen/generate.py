@@ -38,9 +38,9 @@ _OF_ALL_BLOCKS: Final = ("global", GENERIC)
 def may_be_late(blocks: list[Block], others: LateWork) -> LateWork:
     """Return what an ordered launch may do late in a function, or in `others` of the kernel.
 
-    Stores are late only where blocks can wait for each other's: where threads read global memory by
-    instructions that see what other blocks write meanwhile. Without them no block can know that
-    another one has written. PTX ISA, "Memory Consistency Model".
+    Stores are late only if blocks can wait for each other's stores. For that, threads must read
+    global memory by instructions that observe concurrent writes of other blocks. Without such reads
+    no block can detect that another one has written. PTX ISA, "Memory Consistency Model".
     """
     steps = [step for block in blocks for step in block.steps]
     copies = any(step.instruction.facts.may_be_late for step in steps)

@@ -136,7 +136,7 @@ class FunctionScope:
         return self.numbers[register.name]
 
     def bind(self, thing: object, hint: str = "k") -> str:
-        """The name by which generated code knows an object."""
+        """Return the name of an object in generated code."""
         return self._namespace.bind(thing, hint)
 
     def scalar(self, name: str) -> np.generic | None:
@@ -146,7 +146,7 @@ class FunctionScope:
 
     @cached_property
     def visible_bits(self) -> frozenset[str]:
-        """Names of the registers whose NaN bits the function can see."""
+        """Names of the registers whose NaN bits are visible to the function."""
         return registers_with_visible_bits(self.body)
 
     @cached_property

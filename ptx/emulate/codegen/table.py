@@ -49,7 +49,7 @@ class OperationRecord:
         arity: how many operands it may have.
         emit: writes its Python code.
         effect: what it does beside writing registers.
-        modifiers: further modifiers it understands; any other one refuses the instruction.
+        modifiers: further modifiers that it accepts; any other one rejects the instruction.
         section: where the PTX ISA describes it.
         writes: how many of its first operands are destinations.
         updates: whether it reads them, too.
@@ -179,7 +179,7 @@ def _record(opcode: str, modifiers: tuple[str, ...]) -> OperationRecord | None:
 
 
 def in_table_order(instruction: Instruction) -> Instruction:
-    """The instruction with the modifiers that the table knows it by in front, in the table's order.
+    """Return the instruction with the modifiers of its record first, in the table's order.
 
     The PTX ISA writes modifiers in one order; NVIDIA's assembler takes them in any, and public code
     has `ldmatrix.sync.aligned.x4.m8n8.shared.b16`. Only types, the layouts of a product's matrices

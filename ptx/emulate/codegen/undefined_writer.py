@@ -28,7 +28,7 @@ def follow_block(e: Emitter, block: Block) -> None:
 
 
 def follow_branch(e: Emitter, block: Block) -> None:
-    """The fibre comes to the branch at the block's end, or to the guard of an instruction."""
+    """Write code for the branch at the block's end, or for the guard of an instruction."""
     instruction = block.branch or block.skipped
     if e.scope.follows_undefined and block.guard is not None and instruction is not None:
         use = RegisterUse(instruction, (e.scope.number(block.guard.register),), ())

@@ -168,7 +168,7 @@ def _starts(warps: Index) -> Index:
 
 
 def _by_space(every: Rows, site: Site) -> list[tuple[str, Index | None, Rows]]:
-    """The addresses within each space that they lie in, and whose they are; None for everyone's."""
+    """Return the addresses by space, each with its threads; None for all threads."""
     if site.facts.space == "const":
         return []
     if site.space != "generic":

@@ -14,7 +14,7 @@ class Executed:
 
     Attributes:
         warps: how many times a warp executed one, with whichever of its threads.
-        threads: how many times a thread did, less those whose guard was false.
+        threads: executions by threads, without those whose guard was false.
     """
 
     warps: int = 0

@@ -1,8 +1,8 @@
 """The scheduler of the fibres of thread blocks that are executed together.
 
-The fibre with the smallest place (the blocks of its open calls, then its own block) runs;
-fibres at the same place become one. A fibre that waited too long is run for a while whatever its
-place, so that a spin loop lets the thread that it waits for go on.
+The fibre with the smallest place (the blocks of its open calls, then its own block) runs; fibres at
+the same place merge. A fibre that waited too long runs for a while regardless of its place, so that
+the thread awaited by a spin loop makes progress.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ class Scheduler(RunQueue):
             self._run(*self._longest_waiting(), _LEAST_RUN)
             self._run_released()
         while self._heap or self._resolve():
-            if self._heap:  # what was released may have come to its end at once
+            if self._heap:  # released fibres may have ended at once
                 fibre, block, quantum = self._next()
                 self._run(fibre, block, quantum)
                 self._run_released()
@@ -195,7 +195,7 @@ class Scheduler(RunQueue):
         return True
 
     def _resolve(self) -> bool:
-        """Release the fibres whose wait is over; whether there were any."""
+        """Release the fibres whose wait is over; return whether there were any."""
         found = self.waiting.resolve()
         self._run_released()
         return found

@@ -28,7 +28,7 @@ from ptx.emulate.ieee.lanes import (
 _INTEGRAL = MappingProxyType(
     {Rounding.RN: np.rint, Rounding.RZ: np.trunc, Rounding.RM: np.floor, Rounding.RP: np.ceil}
 )
-"""What `.rni`, `.rzi`, `.rmi` and `.rpi` do."""
+"""The functions of `.rni`, `.rzi`, `.rmi` and `.rpi`."""
 
 
 def integral(x: Array, rounding: Rounding) -> Array:
@@ -100,7 +100,7 @@ def _widen(x: Array) -> tuple[Doubles, Doubles | None]:
 _AWAY = (Rounding.RM, Rounding.RP)
 """The modes in which `cvt.ftz.f16.f32` was seen not to flush its operand (capability 9.0)."""
 _RANDOM_BITS = MappingProxyType({"f16": 13, "bf16": 16, "e2m1": 8})
-"""How many random bits `.rs` adds below the last kept bit; formats of 6 and 8 bits take 16."""
+"""Number of random bits that `.rs` adds to discarded bits; 16 for formats of 6 and 8 bits."""
 _TF32_DROPPED = np.uint32(0x1FFF)
 _TF32_HALF = np.uint32(0x1000)
 
@@ -209,7 +209,7 @@ def to_tf32(x: Float, *, rounding: Rounding, relu: bool = False, satfinite: bool
     """Round float32 to the 10-bit fractions of `.tf32`, as uint32 bits (PTX `cvt.tf32.f32`).
 
     RN and RZ give one NaN. RNA only cuts a NaN's payload, to an infinity if need be, and its
-    `satfinite` takes one unit from whatever reaches infinity: so does the hardware.
+    `satfinite` takes one unit from a result that reaches infinity, as the hardware does.
     """
     bits = x.view(np.uint32)
     match rounding:

@@ -72,7 +72,7 @@ def round_to_format(
     negative: Mask, exponent: I64, significand: U64, sticky: Mask, target: Format,
     rounding: Rounding,
 ) -> U64:  # fmt: skip
-    """Round ±significand·2^exponent to a format's bits, overflowing as the mode says.
+    """Round ±significand·2^exponent to a format's bits, with the overflow of the mode.
 
     All arguments have shape (n,). The significand's bit 63 is set; `sticky` says that the true
     magnitude lies above it by less than one unit of bit 0.

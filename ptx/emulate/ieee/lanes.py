@@ -43,7 +43,7 @@ Mask: TypeAlias = Any
 P = ParamSpec("P")
 Indices: TypeAlias = NDArray[np.intp]
 
-# NumPy's stubs, which differ from version to version, know no plain call of these methods.
+# NumPy's stubs, which differ from version to version, have no plain call of these methods.
 _greatest: Callable[..., Any] = np.maximum.reduce
 _least: Callable[..., Any] = np.minimum.reduce
 

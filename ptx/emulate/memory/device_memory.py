@@ -7,7 +7,7 @@ what `malloc` in kernels takes from (CUDA C++ Programming Guide, "Dynamic Global
 Allocation").
 
 Several processes of one host can share pages: a file in memory is mapped in their place (mmap(2),
-MAP_FIXED). So their addresses stay, and whatever reads or writes them needs to know nothing of it.
+MAP_FIXED). So their addresses stay, and code that reads or writes them needs no change.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _reserve_pages(nbytes: int) -> mmap.mmap | None:
     try:
         pages = _map(nbytes)
     except OSError:
-        gc.collect()  # devices that nobody uses any more may wait in reference cycles
+        gc.collect()  # unused devices may wait in reference cycles
         try:
             pages = _map(nbytes)
         except OSError:
@@ -190,11 +190,12 @@ class DeviceMemory:
     Attributes:
         data: (nbytes,) uint8; address a is `data[a - base]`.
         version: changes with every allocation and free.
-        parts: arrays within allocations that their owner lends, by address: allocation and size.
-        given_back: allocations by address whose owner keeps them, though nobody uses them.
-        quarantine_bytes: what may wait; 0 lets the next allocation have what was just freed.
+        parts: arrays within allocations that their owner hands out, by address: allocation and
+        size.
+        given_back: freed allocations, by address, that their owner retains for reuse.
+        quarantine_bytes: the limit of the quarantine; with 0 freed memory is reused at once.
         written: which bytes were written, where that is checked.
-        allocated: told of the address of each new allocation.
+        allocated: called with the address of each new allocation.
     """
 
     def __init__(self, base: int, nbytes: int) -> None:
@@ -298,7 +299,7 @@ class DeviceMemory:
         self._join(address, nbytes)
 
     def show(self, address: int, nbytes: int, origin: str) -> None:
-        """Let a part of a reserved range be an allocation; what counts as used, others say."""
+        """Make a part of a reserved range an allocation; the caller updates the used bytes."""
         insort(self._starts, address)
         self._live[address] = (Allocation(address, nbytes, origin), nbytes)
         self.version += 1
@@ -598,7 +599,7 @@ def show_file(memory: DeviceMemory, address: int, nbytes: int, file: int, offset
     """Let whole pages of a device's memory be those of a file, by its descriptor.
 
     Raises:
-        OSError: the system refused; the pages are as before.
+        OSError: the system rejected it; the pages are as before.
     """
     _map_file(memory, address, nbytes, mmap.MAP_SHARED, file, offset)
 

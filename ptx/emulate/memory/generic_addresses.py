@@ -28,7 +28,7 @@ LOCAL_WINDOW = 0x7D00_0000
 PARAM_WINDOW = 0xC500_0000
 WINDOW_BYTES = 0x0100_0000
 NEAR_WINDOW = 0x0200_0000
-"""How far from a window's start an address is still taken for one of its space, out of bounds."""
+"""Distance from a window's start up to which an address counts as out of bounds of its space."""
 
 
 WINDOWS = (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW), ("param", PARAM_WINDOW))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ptx.emulate.model.addresses import Index
 
 Words = NDArray[np.int64]
-_WORD_SHIFT = 2  # stores are told apart by words of four bytes
+_WORD_SHIFT = 2  # stores are distinguished by words of four bytes
 
 
 @dataclass(slots=True)

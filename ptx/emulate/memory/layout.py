@@ -67,7 +67,7 @@ class CodeAddresses:
         return self._places.get(address)
 
     def remove(self, addresses: Iterable[int]) -> None:
-        """The functions at these addresses are gone."""
+        """Remove the functions at these addresses."""
         for address in addresses:
             self._places.pop(address, None)
 

@@ -72,7 +72,7 @@ class PeerMemory:
     """
 
     def __init__(self, memory: DeviceMemory, is_open: Callable[[Allocation], bool]) -> None:
-        """`is_open` says whether kernels may access an allocation."""
+        """Take `is_open`, which returns whether kernels may access an allocation."""
         self.base: int = memory.base
         self.nbytes: int = memory.nbytes
         self._memory = memory

@@ -41,7 +41,7 @@ class Span:
 
     Attributes:
         words: what it is.
-        is_given_back: whether nobody may use it.
+        is_given_back: whether it is freed, so that no access is allowed.
     """
 
     start: int
@@ -119,7 +119,7 @@ class PointerExtents:
     def _parts(self, allocation: Allocation, address: int) -> list[tuple[int, int]]:
         """The parts of an allocation that begin at an address, and those that end there.
 
-        At its own beginning it may as well be meant as a whole.
+        An address at the allocation's own start may also stand for all of it.
         """
         parts = self._memory.parts
         if address == allocation.address or parts.get(address, (None, 0))[0] is not allocation:

@@ -1,4 +1,4 @@
-"""One memory instruction, and what its accesses remember of the allocation table."""
+"""One memory instruction, and the part of the allocation table that its accesses cache."""
 
 from __future__ import annotations
 

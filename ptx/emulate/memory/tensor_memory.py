@@ -64,7 +64,7 @@ class TensorMemory:
         """The first column of so many for a block; None while it must wait for them.
 
         Raises:
-            TensorMemoryFault: the number is none that can be asked for, or the block may not ask.
+            TensorMemoryFault: the number is not allowed, or the block may not allocate any more.
         """
         self._require_number(columns, where)
         if block in self._relinquished:

@@ -42,8 +42,8 @@ class RegisterUse:
     Attributes:
         sources: those whose values it takes: of a store, of each element.
         writes: those that it writes.
-        address: those that say where it accesses memory.
-        guard: the one that says whether it is executed.
+        address: those of the address that it accesses.
+        guard: the one that decides whether it is executed.
     """
 
     instruction: Instruction
@@ -330,10 +330,9 @@ class Shadow:
     """One flag for each byte of the shared memory of `blocks` and of the local one of `threads`.
 
     The strides are the bytes that each block and each thread has; shared memory from
-    `reserved_start` on is the system's, and zero when a block begins. `uses_of` says what becomes
-    of each element that an instruction loads; () if that is no load to registers. `undefined`
-    takes values that nothing has written, where the code follows them; else a use of them is a
-    fault.
+    `reserved_start` on is the system's, and zero when a block begins. `uses_of` returns the use of
+    each element that an instruction loads; () if it is no load to registers. `undefined` receives
+    unwritten values if the code follows them. Without it a use of them is a fault.
     """
 
     def __init__(
@@ -427,7 +426,7 @@ class Shadow:
     def _store(
         self, threads: Threads, start: int, index: Index | int, site: Site, space: str
     ) -> None:
-        """Elements are written, but for those whose value is undefined."""
+        """Mark elements as written, except those whose value is undefined."""
         assert self._undefined is not None
         first = start + (np.atleast_1d(np.asarray(index, dtype=np.int64)) << site.shift)
         every = first[:, None] + np.arange(site.total)

@@ -80,7 +80,7 @@ class Varying:
         if found is None:
             if shift and shift not in self._indices:
                 found = (self.array >> shift).astype(np.intp, copy=False)
-                found += start  # a fresh array: nobody else has it yet
+                found += start  # a fresh array without other references
             else:
                 found = self.index(shift) + start
             self._placed[space, shift] = found

@@ -211,7 +211,7 @@ class TensorMemoryFault(EmulationFault):
 
 
 class UnsupportedFetch(EmulationFault):
-    """An image is used in a way that CUDA leaves undefined, or whose result is not known here."""
+    """An image is used in a way that CUDA leaves undefined, or whose result was never measured."""
 
 
 class StackOverflow(EmulationFault):

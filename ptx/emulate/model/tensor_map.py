@@ -198,7 +198,7 @@ class TensorLayout:
 
         An interleaved tensor has the dimensions of NC/8DHWC8 without the last one. The first of
         them counts slices that lie side by side. Of the last but one a box always takes one slice,
-        whatever its field holds. Measured on an H200.
+        independently of its field. Measured on an H200.
         """
         if not self.interleave:
             return self
@@ -252,7 +252,7 @@ def _check(layout: TensorLayout) -> None:
     """Raise for invalid fields that `tensormap.replace` may have left.
 
     Raises:
-        BadTensorMap: a field is out of its range, or the box is no whole number of 16 bytes.
+        BadTensorMap: a field is out of its range, or the box is no multiple of 16 bytes.
     """
     if layout.address % 16 or any(stride % 16 or stride >> 40 for stride in layout.strides):
         raise BadTensorMap(

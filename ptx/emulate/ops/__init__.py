@@ -88,8 +88,8 @@ together, such as those of the tensor cores, wait by `ops.warp.sync_warp`.
 Textures and surfaces: a handle in a register names a `TextureObject` or `TexelImage` of the
 `DeviceModel`; `texture.handles.by_handle` finds it. `ops/texture.py` calls
 `texture.texture_fetch.fetch`, which goes to `sampling` and `texels`; `ops/surface.py` calls
-`texture.surface_access`. Their arithmetic is an H100's, measured; each module says where it is only
-near.
+`texture.surface_access`. Their arithmetic is an H100's, measured; each module states where it is
+only near.
 
 Functions that PTX only declares (`vprintf`, `malloc`): `codegen.table.external(name, count, emit)`,
 whose emitter reads the caller's arguments with `e.parameter(symbol, type)`, and writes its result

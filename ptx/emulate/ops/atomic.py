@@ -44,7 +44,7 @@ class AtomicRule:
         step: what becomes of elements that differ from each other, given one value for each (and
             `cas`'s second value).
         ufunc: NumPy's operation where it is the same, for an addition of floats only while
-            `is_plain` says so.
+            `is_plain` marks these.
         wraps: an integer addition, whose partial sums can be had from any other sum.
         floating: an addition of f32 or f64; flushes: one that makes subnormals zero.
     """

@@ -1,4 +1,4 @@
-"""Control flow beside `bra`, which the control-flow graph itself knows. PTX ISA, "Control Flow"."""
+"""Control flow except `bra`, which the control-flow graph handles. PTX ISA, "Control Flow"."""
 
 from __future__ import annotations
 

@@ -223,7 +223,7 @@ def selector_of(mode: str, amount: Value) -> Value:
 
 
 def _pieces(selector: int) -> Iterator[tuple[int, int, int, bool]]:
-    """Source word, shift to the left in bits, mask of the result, whether signs are meant.
+    """Yield source word, left shift in bits, mask of the result, and whether signs are copied.
 
     Bytes of one word that move by the same distance are one piece.
     """

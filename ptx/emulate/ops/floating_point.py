@@ -135,7 +135,7 @@ def settle(e: Emitter, target: Operand, kind: str, expression: str, *operands: s
 
 
 def finish(e: Emitter, i: Instruction, kind: str, expression: str) -> None:
-    """Assign a result, saturated if the instruction says so."""
+    """Assign a result, saturated if the instruction has `.sat`."""
     if "sat" in i.modifiers:
         expression = call_of(e, ieee.saturate, expression)
     e.assign(i.operands[0], kind, expression)
@@ -169,7 +169,7 @@ def _flushed_options(e: Emitter, i: Instruction) -> dict[str, bool | Rounding]:
 
 
 def _values(e: Emitter, i: Instruction, kind: str) -> list[str]:
-    """The source operands, subnormal ones as zeros if the instruction says `.ftz`."""
+    """Return the source operands, subnormal ones as zeros if the instruction has `.ftz`."""
     return flushed_values(e, i.operands[1:], kind, "ftz" in i.modifiers)
 
 

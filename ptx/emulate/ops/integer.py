@@ -314,7 +314,7 @@ def bits_of(dtype: np.dtype[Any]) -> int:
 
 
 def low_mask(length: Value, dtype: np.dtype[Any]) -> Value:
-    """As many ones as `length` says, from bit 0 on; all for the width or more."""
+    """Return `length` ones from bit 0 on; all ones for the width or more."""
     width = bits_of(dtype)
     missing = np.uint32(width) - np.minimum(length, np.uint32(width))
     return ~dtype.type(0) >> missing.astype(dtype)

@@ -233,7 +233,7 @@ _RANGE = 2.0**120  # a float32 below, and above its reciprocal, has float32 neig
 
 
 def operands(e: LaneEmitter, i: Instruction, sources: Sequence[Operand], kind: str) -> list[str]:
-    """The sources, subnormal ones as zeros if the instruction says `.ftz`."""
+    """Return the sources, subnormal ones as zeros if the instruction has `.ftz`."""
     values = [e.real(operand, kind) for operand in sources]
     if "ftz" not in i.modifiers:
         return values
@@ -267,7 +267,7 @@ def finish(
 
 
 def saturated(i: Instruction, result: str) -> str:
-    """A result clamped to [0, 1] if the instruction says so; NaN and -0 give +0."""
+    """Return a result clamped to [0, 1] if the instruction has `.sat`; NaN and -0 give +0."""
     if "sat" not in i.modifiers:
         return result
     return f"1.0 if {result} > 1.0 else {result} if {result} > 0.0 else 0.0"

@@ -297,7 +297,7 @@ class _Place:
 
     @property
     def arguments(self) -> str:
-        """The same for the long way."""
+        """The arguments of the same address for the slow path."""
         return f"{self.base}, {self.width}, {self.offset}"
 
 

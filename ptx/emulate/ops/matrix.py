@@ -517,7 +517,7 @@ class SharedMatrix:
         """The same as words: (warps, rows, words of a row), or as they lie where MN-major.
 
         Raises:
-            EmulationFault: it lies as the emulator does not know.
+            EmulationFault: the emulator does not support its layout.
         """
         fields = _DescriptorFields(descriptors)
         if not self.transposed and self.k_bytes > _WIDTHS[3] and (fields.width == _WIDTHS[3]).any():

@@ -209,7 +209,7 @@ def modifiers_of(forms: str) -> tuple[str, ...]:
 
 
 def known_types(forms: str) -> str:
-    """The types among them that the parser knows, as the table has them."""
+    """Return the types among them that the parser recognises, as the table has them."""
     return ".".join(word for word in forms.split(".") if word not in ("s4", "u4", "b1"))
 
 

@@ -113,7 +113,7 @@ def require_known_layout(fibre: Fibre, instruction: Instruction, descriptor: int
     """A shared memory descriptor of the fifth generation. PTX ISA, "Shared memory descriptor".
 
     Raises:
-        TensorMemoryFault: it is none, or one of a layout that the emulator does not know.
+        TensorMemoryFault: it is invalid, or has a layout that the emulator does not support.
     """
     said = ""
     if descriptor >> 46 & 7 != 1 or descriptor >> 53 & 0xFF:
@@ -154,7 +154,7 @@ def allocate(
             if found is not None:
                 granted[int(lanes[position])] = found
     if any(int(lanes[position]) not in granted for position in leaders.tolist()):
-        # The lanes that came from other places have gone on.
+        # The lanes from other program counters have continued.
         fibre.released = fibre.exchange is not None
         if fibre.count == fibre.scheduler.alive:
             raise Deadlock(

@@ -108,7 +108,7 @@ def product_descriptor(
     """The fields of a descriptor for a kind, such as "f16"; `chunks`: factors that a row has.
 
     Raises:
-        BadDescriptor: the ISA has no such product, or the emulator does not know it.
+        BadDescriptor: the ISA has no such product, or the emulator does not support it.
     """
     return _scaled(word, kind, chunks) if chunks else _plain(word, kind, is_weight_stationary)
 

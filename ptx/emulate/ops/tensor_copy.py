@@ -111,7 +111,7 @@ def _fence(e: Emitter, i: Instruction) -> None:
     if not acquires:
         e.line(f"{e.helper(note_proxy_fence)}(f, 'tensormap release')")
     e.line(f"{e.helper(note_fence)}(f, {i.facts.scope!r})")
-    if "release" not in i.modifiers:  # it knows what the fence has taken over
+    if "release" not in i.modifiers:  # it includes what the fence has acquired
         e.line(f"{e.helper(note_proxy_fence)}(f, 'tensormap acquire')")
     if e.late.stores and not acquires:
         e.line(f"{e.helper(publish)}(f)")

@@ -131,7 +131,7 @@ def _texture(e: Emitter, i: Instruction) -> None:
 
 
 def _targets(operand: Operand) -> tuple[Operand, Operand | None]:
-    """The vector of results, and the predicate that says whether the texture is resident."""
+    """The vector of results, and the predicate that is true if the texture is resident."""
     if isinstance(operand, Pair):
         return operand.first, operand.second
     return operand, None

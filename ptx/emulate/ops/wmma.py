@@ -1,7 +1,7 @@
 """Products with opaque fragments. PTX ISA, "wmma.load", "wmma.store", "wmma.mma".
 
 Every row (column, by the order) must start at a multiple of its size up to 16 bytes, of 8 bytes for
-float64. The ISA and the CUDA manual ask for more; an H100 was seen to need this in shared memory.
+float64. The ISA and the CUDA manual require more; an H100 needs this in shared memory.
 """
 
 from __future__ import annotations

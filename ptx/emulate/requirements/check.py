@@ -264,7 +264,7 @@ def instruction_needs(word: str) -> tuple[Needs, ...]:
 
 
 class UnsupportedTarget(PtxError):
-    """A module uses what its `.target` or `.version` lacks, as NVIDIA's assembler would say.
+    """A module uses a feature that its `.target` or `.version` lacks, as in NVIDIA's assembler.
 
     Attributes:
         instruction: what it is: an opcode with its modifiers, or a special register; line: of the

@@ -103,7 +103,7 @@ def check_live(threads: Threads, image: TexelImage, i: Instruction, *, writes: b
 
 
 def unsupported(threads: Threads, i: Instruction, why: str) -> UnsupportedFetch:
-    """The fault of a fetch whose result is not known."""
+    """Return the fault of a fetch whose result was never measured."""
     return UnsupportedFetch(why, threads.where(0, i))
 
 

@@ -46,7 +46,7 @@ from ptx.emulate.texture.texels import (
 Gradient = tuple[Floats, ...]  # a derivative of each coordinate
 
 _MOST = 2.0**10
-_DIGITS = 9  # of a gradient that count, behind the first
+_DIGITS = 9  # of a gradient that count, after the first
 _LEAST = 2.0**-60
 _LONGEST = 2.0**60
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def no_host_memory(address: int) -> MappedHostMemory | None:
-    """Finds nothing: for a device whose kernels reach no host memory."""
+    """Return nothing, for a device whose kernels access no host memory."""
     return None
 
 

@@ -86,10 +86,11 @@ class LaunchPlan:
         reserved_start: where the part of a block's shared memory begins that the system reserves.
         extents: how far each access may reach, where that is checked.
         output: takes the text that threads print; clock: gives them the time.
-        cluster: how its blocks form clusters; is_cluster: whether that was asked for.
+        cluster: its division into clusters; is_cluster: whether that was requested.
         unwritten: the check of reads of global memory that nothing wrote; None without it.
         workspace: address of the memory by which a cooperative grid synchronises, 0 in any other.
-        lacks_workspace: whether a kernel has asked for a workspace that the launch does not have.
+        lacks_workspace: whether a kernel has read the address of a workspace that the launch does
+        not have.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Thread blocks that are executed together: their memory, and what their threads can ask."""
+"""Thread blocks that are executed together: their memory, and queries of their threads."""
 
 from __future__ import annotations
 

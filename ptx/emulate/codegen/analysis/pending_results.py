@@ -1,4 +1,4 @@
-"""Registers whose values may not be there yet: results of `wgmma`, and of `tcgen05.ld`.
+"""Registers whose values may still be pending: results of `wgmma`, and of `tcgen05.ld`.
 
 PTX ISA, "wgmma.wait_group": to access the registers of a product before its group has been waited
 for is undefined; so it is with `tcgen05.ld` before `tcgen05.wait::ld`. If an access may come too

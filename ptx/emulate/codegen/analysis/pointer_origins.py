@@ -97,7 +97,7 @@ class PointerOrigins:
     def _sums_of_address(self, site: Site) -> Value:
         instruction = site.instruction
         if "tensor" in site.facts.words:
-            return None  # which of its accesses this is, nothing tells
+            return None  # nothing shows which of its accesses this is
         places = [each for each in instruction.operands if isinstance(each, Address)]
         if len(places) == 2 and site.facts.kind is InstructionKind.COPY:
             place = places[0 if site.writes else 1]

@@ -35,11 +35,11 @@ class SymbolicAddress(NamedTuple):
 
 
 class SymbolicAddresses:
-    """The places of a function's accesses.
+    """The locations of a function's accesses.
 
     An address may be computed twice, as one of global memory and as a generic one. Both are one
-    place, if all that they are made of is written by one instruction alone: what a loop counts may
-    have gone on between them.
+    location if each of their registers is written by one instruction alone. A loop may otherwise
+    have changed a register between them.
     """
 
     def __init__(self, blocks: Sequence[Block]) -> None:
@@ -255,7 +255,7 @@ def polls_of(blocks: Sequence[Block], numbers: Mapping[str, int]) -> set[int]:
 
 
 def _reached(blocks: Sequence[Block], start: int) -> set[int]:
-    """The blocks that control may come to from the end of one."""
+    """Return the blocks that control may reach from the end of a block."""
     found: set[int] = set()
     waiting = [start]
     while waiting:

@@ -103,7 +103,7 @@ def _called(part: VectorPart, unit: Unit) -> Callable[..., tuple[Any, ...]]:
         regs: dict[int, Any] = {}
         for (number, dtype), value in zip(scalars, values, strict=True):
             regs[number] = value_of((value,), dtype)
-        part.function(fibre, regs)  # type: ignore[arg-type]  # it asks for these numbers alone
+        part.function(fibre, regs)  # type: ignore[arg-type]  # it uses these numbers alone
         return (*[column(regs[number], 1)[0] for number in part.writes], None)
 
     return call
@@ -137,9 +137,9 @@ def loops_of(
 
 
 def _cycles(blocks: Sequence[Block], inside: set[int]) -> Iterator[tuple[int, ...]]:
-    """The largest sets of blocks, among some, whose every block comes back to every other.
+    """Return the largest sets of blocks, among some, in which every block reaches every other.
 
-    Kosaraju's way: forward in any order, then backward from what was finished last.
+    Kosaraju's algorithm: forward in any order, then backward from the last finished block.
     """
     before: dict[int, list[int]] = {each: [] for each in inside}
     for each in inside:

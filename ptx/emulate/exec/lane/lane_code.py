@@ -20,7 +20,7 @@ class VectorPart:
     """Instructions that NumPy executes for all threads of a fibre at once.
 
     Attributes:
-        reads, writes: registers that it takes, and that are read behind it.
+        reads, writes: registers that it reads, and written ones that are read after it.
         needs: those that it uses in a fibre without rows, as a call does; None where any will do.
         returns: whether it needs such a fibre only where calls are open.
         sites: of its accesses.
@@ -49,7 +49,7 @@ class LanePart:
         undo: registers that it reads and changes, where it may stop halfway.
     """
 
-    function: Callable[[Fibre, Any], Any]  # whether one row or several, its table tells
+    function: Callable[[Fibre, Any], Any]  # its table: one row or several
     instead: Callable[[], tuple[Part, ...]]
     sites: tuple[Site, ...]
     undo: tuple[int, ...]
@@ -82,9 +82,9 @@ class LaneCode:
 
     Attributes:
         write: makes the parts of a block; write_loop: the loop around it, if that can be done.
-        shows_order: tells whether results may depend on which of two threads ran first.
-        heat: how often one thread, or several, came to each block without rows.
-        are_apart: whether threads of a launch went their own ways.
+        shows_order: returns whether results may depend on which of two threads ran first.
+        heat: visits of one thread, or of several, to each block without rows.
+        are_apart: whether threads of a launch diverged.
         held: whether rows can hold the registers of each function.
     """
 

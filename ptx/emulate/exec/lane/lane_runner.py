@@ -49,7 +49,7 @@ class LaneRunner:
             self.are_apart()
 
     def are_apart(self) -> None:
-        """The threads go their own ways: more of them at one place are few.
+        """Raise the limit of threads that count as few, because the threads diverge.
 
         If results cannot depend on which of them runs first, each runs alone as far as it can.
         """
@@ -60,7 +60,7 @@ class LaneRunner:
         self._most = self.most
 
     def run(self, fibre: Fibre, block: int, room: int) -> int:
-        """Execute a block for a fibre; what comes next, as a block's own function says it.
+        """Execute a block for a fibre; return the next block, as a block's own function does.
 
         More blocks, up to `room`, where they are a loop and no fibre waits before its end.
         """
@@ -110,7 +110,7 @@ class LaneRunner:
         return self._split(fibre, following)
 
     def _stopped(self, fibre: Fibre, rows: list[Row], following: list[int], block: int) -> int:
-        """The threads that have not gone through a loop execute its next block together."""
+        """Execute the next block of a loop together for the threads that have not finished it."""
         done = len(following)
         if done:
             for part, to in zip(rows[:done], following, strict=True):

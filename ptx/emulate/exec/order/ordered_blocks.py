@@ -53,7 +53,7 @@ class _Pending:
 
 
 def without_registers(fibre: Fibre) -> Fibre:
-    """The same threads, for what they do later."""
+    """Return the same threads, for their later work."""
     return Fibre(fibre.scheduler, [], fibre.lanes, fibre.n)
 
 

@@ -452,8 +452,8 @@ def _check_skipped(
 ) -> None:
     """Raise if other threads of the block went around a barrier.
 
-    They have exited, or have come to another barrier. In the blocks where it is `for_all` threads:
-    one with a count is for some.
+    Such threads have exited, or wait at another barrier. Only blocks whose barrier is `for_all`
+    threads are checked: a barrier with a count is for some.
 
     Raises:
         SynchronisationFault: there are such threads.
@@ -488,7 +488,7 @@ def _check_skipped(
                         first.fibre.where(0, first.instruction),
                     )
     for meeting, others in elsewhere.items():
-        skipped.arrive(meeting, others)  # they have met those who wait there
+        skipped.arrive(meeting, others)  # they have met the threads that wait there
 
 
 def _check(entries: list[BarrierWait], place: str, size: int, words: str) -> None:

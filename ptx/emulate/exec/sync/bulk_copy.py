@@ -194,7 +194,7 @@ def copies_to_blocks(
 
 
 def ranks_named(fibre: Fibre, ranks: Value) -> Iterator[tuple[int, Index]]:
-    """The ranks whose bits are set in the threads' masks, and the threads that name each."""
+    """Return the ranks set in the threads' masks, and the threads that name each rank."""
     masks = np.broadcast_to(np.asarray(ranks), (fibre.n,))
     for rank in range(_MOST_RANKS):
         chosen: Index = (masks >> rank & 1).nonzero()[0]

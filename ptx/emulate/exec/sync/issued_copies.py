@@ -96,7 +96,7 @@ def note_pieces(
     sides: Iterable[tuple[Fibre, Addresses, Site, Index]],
     barrier: Pointer | None,
 ) -> None:
-    """A copy piece by piece: of each side the threads and places of the pieces, and whose each is.
+    """Report a copy piece by piece: for each side the threads, the pieces and their owners.
 
     An object counts it, or a group.
     """

@@ -152,7 +152,7 @@ class Mbarriers:
 
         `tx` is expected before that; `drops`: later phases expect so many fewer arrivals;
         `completes`: whether the arrival may complete the phase; `releases`: unless it is
-        `.relaxed`; `scope`: the one that it names; `is_noted`: what looks for races knows of it.
+        `.relaxed`; `scope`: the one that it names; `is_noted`: the race check has its report.
 
         Raises:
             SynchronisationFault: an address holds no object, or it has fewer pending arrivals.
@@ -276,7 +276,7 @@ class Mbarriers:
         return over
 
     def take(self, fibre: Fibre, awaited: Awaited, over: Bools, *, acquires: bool) -> None:
-        """Threads of a fibre know that phases are over."""
+        """Record that phases are complete for threads of a fibre."""
         if self._blocks.races is not None and over.any():
             lanes = fibre.lane_numbers()[over]
             self._blocks.races.order.take(lanes, "mbarrier", awaited.at[over], acquires=acquires)

@@ -76,7 +76,7 @@ def boxes_at(
         unit: the bytes of a piece; 0: as many as can be.
 
     Raises:
-        BadTensorMap: `im2col` begins before the first position of its filter or behind the last.
+        BadTensorMap: `im2col` begins before the first position of its filter or after the last.
     """
     nbytes = layout.type.nbytes
     first = coordinates[:, 0] * nbytes
@@ -201,7 +201,7 @@ class TensorPieces:
     Attributes:
         positions: the threads, among those of the instruction.
         fibre: these threads.
-        layout: what the map says, with slices of channels as a dimension.
+        layout: the map's layout, with slices of channels as a dimension.
         unit: bytes of a piece.
         thread: (pieces,) the thread of each, a position in `fibre`.
         outside: (pieces,) addresses in global memory.
@@ -345,7 +345,7 @@ def tensor_pieces(fibre: Fibre, tensor: Tensor, *, by_element: bool = False) -> 
 
 
 def _maps(fibre: Fibre, tensor: Tensor) -> Iterator[tuple[Index, bytes]]:
-    """The tensor maps that the threads name, and whose each is."""
+    """Return the tensor maps that the threads name, and the threads of each."""
     place = tensor.map
     _note_maps(fibre, place)
     words = [

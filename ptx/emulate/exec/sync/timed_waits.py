@@ -18,7 +18,7 @@ from ptx.emulate.model.geometry import Value
 from ptx.emulate.threads.fibre import GONE, Fibre, RunQueue
 from ptx.isa.model import Instruction
 
-_TEST_NS = 1_000  # `test_wait` does not block; it is late, where that lets others go on
+_TEST_NS = 1_000  # `test_wait` does not block; it is delayed only to let others continue
 _TRY_NS = 20_000_000  # "a system-dependent time limit"
 _SLOWEST_TEST_NS = 1_000_000
 _SLEEP_STEPS = 8  # what a sleep counts towards `Limits.max_steps`: it takes as long
@@ -102,7 +102,7 @@ class TimedWaits:
         return self._rounds > 0
 
     def resolve(self) -> bool:
-        """Wake those whose time or phase has come; whether there were any."""
+        """Wake threads whose time or phase is over; return whether there were any."""
         if not self.waits:
             return False
         now = self._clock.nanoseconds()
@@ -148,7 +148,7 @@ class TimedWaits:
         return min(_TEST_NS << min(self._rounds, 20), _SLOWEST_TEST_NS)
 
     def _wake_passed(self, wait: TimedWait) -> TimedWait | None:
-        """Let threads go whose phase is over; what is left of the wait."""
+        """Release threads whose phase is over; return the rest of the wait."""
         awaited = wait.awaited
         if awaited is None:
             return wait

@@ -63,7 +63,7 @@ class Group:
         taken[self.slots] = True
         return taken
 
-    def recall(self, key: object) -> Any:  # whatever `remember` was given
+    def recall(self, key: object) -> Any:  # of the type given to `remember`
         """Return the value stored under a key, None if there is none."""
         return self._cache.get(key)
 
