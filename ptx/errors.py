@@ -283,7 +283,7 @@ def _remedy(header: str) -> str:
 
 
 class UnsupportedTargetError(PtxError):
-    """No image for the wanted architecture can be made with what is installed.
+    """The installed libraries cannot make an image for the requested architecture.
 
     `target` is the requested one, None if a choice found no candidate; `supported` are the targets
     of the installed NVRTC.

@@ -75,7 +75,7 @@ class NvvmOptions:
         object.__setattr__(self, "extra", extra)
 
     def for_target(self, target: Target) -> NvvmOptions:
-        """These options with `target` filled in where none is named yet."""
+        """Return these options with `target` filled in if they have none."""
         return replace(self, target=target) if self.target is None else self
 
     def flags(self) -> tuple[str, ...]:

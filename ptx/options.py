@@ -210,7 +210,7 @@ class CompileOptions:
         return hash((self.target, tuple(sorted(self.flags())), self.include_paths))
 
     def for_target(self, target: Target, *, lineinfo: bool = False) -> CompileOptions:
-        """These options with `target` filled in where none is named yet.
+        """Return these options with `target` filled in if they have none.
 
         With `lineinfo` an unset line information is turned on; code for debuggers has its own.
         """

@@ -115,7 +115,7 @@ class Target:
         return f"{prefix}_{self.number}{self.suffix}"
 
     def as_kind(self, kind: ImageKind) -> Target:
-        """The same architecture in another kind."""
+        """Return the same architecture in another kind."""
         return Target(kind, self.number, self.suffix)
 
     def runs_on(self, compute_capability: tuple[int, int]) -> bool:

@@ -45,7 +45,7 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def without_comments(text: str) -> str:
-    """The same text with comments blanked, so that every offset keeps its line and column.
+    """Return the text with comments blanked, so that every offset keeps its line and column.
 
     Raises:
         PtxSyntaxError: a comment is never closed.

@@ -85,7 +85,7 @@ class PtxModule:
 
     @cached_property
     def shared_places(self) -> dict[str, int]:
-        """For each variable of module scope in shared memory, how many variables stand before."""
+        """The position of each shared variable among the module's variables."""
         variables = enumerate(self.variables.values())
         return {v.name: place for place, v in variables if v.space is Space.SHARED}
 

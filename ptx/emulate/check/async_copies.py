@@ -102,7 +102,7 @@ class AsyncCopies:
         return bool(self._in_flight)
 
     def issue(self, kind: Kind, shadow: ShadowMemory, step: AccessStep) -> None:
-        """Let these threads begin to copy."""
+        """Record that these threads begin to copy."""
         copy = _Copy(kind, shadow, step, self._committed)
         copy.put()
         self._in_flight.append(copy)
@@ -112,7 +112,7 @@ class AsyncCopies:
         self._committed[lanes] += 1
 
     def wait(self, lanes: Index, pending: int, now: Stamps, *, reads_alone: bool = False) -> None:
-        """Let these threads wait until at most `pending` groups are in flight; -1 for all copies.
+        """Record a wait until at most `pending` groups are in flight; -1 for all copies.
 
         `now`: the threads' stamps from then on.
         """

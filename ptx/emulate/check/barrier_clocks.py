@@ -49,7 +49,7 @@ class FenceClocks:
         self._threads = threads
 
     def end(self, lanes: Index | Small, ended: Stamps | Small, block: Stamps, warp: Stamps) -> None:
-        """Let some threads release this from now on."""
+        """Set the epochs that some threads release from now on."""
         self.ended[lanes] = ended
         self.block[lanes] = block
         self.warp[lanes] = warp
@@ -174,16 +174,16 @@ class BarrierClocks:
         return list(zip(here.tolist(), latest[here].tolist(), strict=True))
 
     def pass_block(self, lanes: Index) -> Index:
-        """Let these threads, all that their blocks still have, meet; return the blocks' places."""
+        """Synchronise these threads, all live ones of their blocks; return the blocks."""
         self.block_known, here = self._meet(lanes, self._slot[lanes], self.block_known)
         return here
 
     def pass_blocks(self) -> None:
-        """Let all threads of the chunk meet those of their blocks."""
+        """Synchronise all threads of the chunk within their blocks."""
         self.block_known = np.full_like(self.block_known, self._meet_all())
 
     def pass_warps(self) -> None:
-        """Let all threads of the chunk meet those of their warps."""
+        """Synchronise all threads of the chunk within their warps."""
         self.warp_known = np.full_like(self.warp_known, self._meet_all())
 
     def _meet_all(self) -> int:
@@ -199,7 +199,7 @@ class BarrierClocks:
         return latest + 1
 
     def pass_warp(self, lanes: Index, masks: Words, whole: Bools) -> None:
-        """Let these threads meet those of their warps that their masks name.
+        """Synchronise these threads with those of their warps that their masks name.
 
         Args:
             lanes: all threads that meet.
@@ -226,7 +226,7 @@ class BarrierClocks:
         block: Stamps,
         warp: Stamps,
     ) -> None:  # fmt: skip
-        """Let these threads release from now on what they did so far.
+        """Have these threads release their work so far from now on.
 
         Args:
             fences: where that is stored.

@@ -230,7 +230,7 @@ class ChunkRaces:
     def wait_for_copies(
         self, lanes: Index, pending: int, *, bulk: bool, reads_alone: bool = False
     ) -> None:
-        """Let these threads wait for all but so many groups of copies; -1 for all copies."""
+        """Record a wait for all but so many groups of copies; -1 for all copies."""
         copies = self._bulk if bulk else self._copies
         if copies:
             copies.wait(lanes, pending, self._clocks.now, reads_alone=reads_alone)
@@ -259,7 +259,7 @@ class ChunkRaces:
     # Barriers. Other synchronisation goes to `order`.
 
     def pass_block(self, lanes: Index) -> None:
-        """Let these threads, all that their blocks have, pass a barrier."""
+        """Record that these threads, all live ones of their blocks, pass a barrier."""
         launch = self._launch
         every = self.order.pass_block(lanes)
         # Then every access to shared memory so far happens before every later one.

@@ -159,7 +159,7 @@ class HappensBefore:
     # Barriers.
 
     def pass_block(self, lanes: Index) -> bool:
-        """Let these threads, all that their blocks have, pass a barrier.
+        """Record that these threads, all live ones of their blocks, pass a barrier.
 
         Returns:
             Whether those are all threads of the chunk.
@@ -178,14 +178,14 @@ class HappensBefore:
         return every
 
     def pass_warps(self) -> None:
-        """Let all threads of the chunk meet those of their warps."""
+        """Synchronise all threads of the chunk within their warps."""
         self.clocks.pass_warps()
         if self._may_synchronise:
             threads = self.clocks.threads
             self._do(partial(self._meet, None, threads), 1)
 
     def pass_warp(self, lanes: Index, masks: Words, whole: Bools) -> None:
-        """Let these threads meet those of their warps that their masks name; `whole`: all."""
+        """Synchronise threads with those of their warps that their masks name; `whole`: all."""
         self.clocks.pass_warp(lanes, masks, whole)
         if self._may_synchronise:
             threads = self.clocks.threads[lanes]
@@ -197,7 +197,7 @@ class HappensBefore:
     def arrive(
         self, lanes: Index, what: str, numbers: Index, scope: str = "", *, releases: bool = True
     ) -> None:
-        """Let these threads arrive at the objects of these numbers of a kind, where others wait.
+        """Record that threads arrive at the objects of these numbers of a kind.
 
         Without a scope it includes all threads that may wait.
         """
@@ -275,11 +275,11 @@ class HappensBefore:
     # Fences, and accesses that synchronise.
 
     def fence(self, lanes: Index, scope: str) -> None:
-        """Let these threads execute a fence."""
+        """Record that these threads execute a fence."""
         self._begin_epoch(lanes, self._launch.level_of(scope), acquires=True)
 
     def fence_proxy(self, lanes: Index, kind: str) -> None:
-        """Let these threads execute a proxy fence."""
+        """Record that these threads execute a proxy fence."""
         self._proxy_fences_of(kind).add(lanes)
 
     def synchronise(
@@ -323,7 +323,7 @@ class HappensBefore:
             step.moment = self.clocks.moment
 
     def _begin_epoch(self, lanes: Index, level: int, *, acquires: bool) -> None:
-        """Let later writes of these threads release what they did so far."""
+        """Have later writes of these threads release their work so far."""
         self._has_fences = True
         block, warp = self.clocks.block_known, self.clocks.warp_known
         ended = self.clocks.advance(lanes).astype(np.int32)
@@ -359,7 +359,7 @@ class HappensBefore:
             work()
 
     def _small(self, lanes: Index) -> Small:
-        """The same numbers to be retained: one array for a fence and the access after it."""
+        """Return the lanes as retained numbers: one array for a fence and the access after it."""
         last = self._last_lanes
         if last is None or not _same(last[0], lanes):
             last = self._last_lanes = lanes, lanes.astype(np.int32)
@@ -394,7 +394,7 @@ class HappensBefore:
             self._known.meet_block(self._first + slot)
 
     def _meet(self, keys: Stamps | None, threads: Stamps) -> None:
-        """Let those threads meet that have the same key; without keys those of each warp."""
+        """Synchronise threads that have the same key; without keys those of each warp."""
         if self._known.has_releases:
             keys = threads >> WARP_SHIFT if keys is None else keys
             for key in np.unique(keys).tolist():
@@ -423,7 +423,7 @@ class HappensBefore:
                     self._known.release(location, thread, own, level, at_once=role.releases)
 
     def _read(self, space: str, lanes: Small, places: Units | int, site: int, level: int) -> None:
-        """Let these threads read locations where they release nothing."""
+        """Record that these threads read locations where they release nothing."""
         threads, at_once = self.clocks.threads[lanes], self._launch.role(site).acquires
         if level == self._launch.levels - 1 and isinstance(places, int):
             location = self._location(space, places, 0, level)

@@ -98,7 +98,7 @@ class ProxyFences:
         self._seen: dict[int, set[int]] = {}  # by readers, the writes that they see
 
     def add(self, lanes: Index) -> None:
-        """Let these threads execute a fence."""
+        """Record that these threads execute a fence."""
         clocks, known = self._clocks, self._known
         self._deferred.settle()
         threads = clocks.threads[lanes]

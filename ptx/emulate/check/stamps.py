@@ -34,7 +34,7 @@ _KINDS: Final = 5
 
 
 class EpochsExhausted(Exception):
-    """Threads that go on to more epochs than a stamp holds."""
+    """Threads reach more epochs than a stamp can hold."""
 
     def __init__(self) -> None:
         super().__init__(

@@ -87,7 +87,7 @@ class TensorWorkers:
         self._groups[kind][lanes] += 1
 
     def wait(self, kind: WorkerKind, lanes: Index, pending: int = 0) -> None:
-        """Let these threads wait for all groups but so many of the newest."""
+        """Record that these threads wait for all groups except so many of the newest."""
         self._launch.deferred.settle()
         masters = self._masters(kind, lanes)
         done = self.group(kind, lanes) - pending
@@ -240,7 +240,7 @@ class PendingRegisters:
             found.by[lanes], found.group[lanes] = number, groups
 
     def _pass_on(self, threads: Threads, lanes: Index, use: PendingUse) -> None:
-        """Let a copy of pending results be pending; of several operands the last one counts.
+        """Mark copies of pending results as pending; of several operands the last one counts.
 
         Limitation: copies under a guard are not followed, as some threads keep their values.
         """

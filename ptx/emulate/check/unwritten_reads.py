@@ -71,7 +71,7 @@ class UnwrittenReads:
         site: Site,
         values: tuple[Value, ...],
     ) -> None:
-        """These threads are about to access elements from number `first` of a memory on.
+        """Check accesses of threads to elements from number `first` of a memory on.
 
         `index` selects the one that each thread accesses, counted from there, or all. `values` are
         the stored values, if known.
@@ -228,7 +228,7 @@ class _Elements:
         return self.lack()
 
     def flags(self) -> dict[int, Flags]:
-        """Those of each element that is read, (threads,) or (threads, 2)."""
+        """Return the flags of each element that is read, (threads,) or (threads, 2)."""
         found = {}
         for k in self.site.parts:
             flags = np.array(self._of(k))
@@ -236,7 +236,7 @@ class _Elements:
         return found
 
     def mark(self) -> None:
-        """All are written."""
+        """Mark all elements as written."""
         for k in range(self.site.count):
             self._flags[self._first + k :][self._index] = self._whole
 

@@ -168,7 +168,7 @@ class BlockWriter:
         self._emitter.line(f"if {races} is not None: {races}.registers.{method}(f, {name})")
 
     def _live_after_each(self, live_out: int) -> list[frozenset[int]]:
-        """For each step, which of the registers that it writes are read later."""
+        """Return for each step which of the registers that it writes are read later."""
         block = self._block
         live = set(bits(live_out))
         if block.guard is not None:

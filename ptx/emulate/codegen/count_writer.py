@@ -15,13 +15,13 @@ def begin_block(e: Emitter) -> None:
 
 
 def count_block(e: Emitter) -> None:
-    """All threads of the fibre execute the block from here on."""
+    """Write code that counts the block for all threads of the fibre from here on."""
     if e.scope.counted is not None:
         e.line(f"{_COUNTS}.block(f, {e.here})")
 
 
 def count_instruction(e: Emitter, *, is_skipped: bool) -> None:
-    """The fibre executes the instruction; `is_skipped`: its warps were counted at its guard."""
+    """Write code that counts an instruction; `is_skipped`: its warps were counted at its guard."""
     counted, i = e.scope.counted, e.instruction
     if counted is None:
         return

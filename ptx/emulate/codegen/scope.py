@@ -98,7 +98,7 @@ class FunctionScope:
         self._prefer_written_kinds()
 
     def _number_registers(self) -> None:
-        """Those of the body, parameters that are registers, and the carry."""
+        """Number the registers of the body, parameters in registers, and the carry."""
         extra = [
             Register(param.name, param.ptx_type)
             for param in (*self.function.returns, *self.function.params)

@@ -46,26 +46,26 @@ class ChunkCounts:
     # Called by generated code.
 
     def block(self, threads: Threads, number: int) -> None:
-        """These threads execute a basic block."""
+        """Count a basic block that these threads execute."""
         self._launch.warps[number] += self._count_warps(threads)
         self._launch.threads[number] += threads.count
 
     def guard(self, threads: Threads, number: int, condition: Value) -> None:
-        """Those of the threads that the condition names execute a guarded instruction."""
+        """Count a guarded instruction for the threads for which the condition holds."""
         self._launch.guarded[number] += self._count_true(threads, condition)
 
     def branch(self, threads: Threads, number: int, condition: Value) -> None:
-        """Those of the threads that the condition names take a branch."""
+        """Count a branch taken by the threads for which the condition holds."""
         self.guard(threads, number, condition)
         self._add_branch(threads, number, condition)
 
     def chosen_branch(self, threads: Threads, number: int, choice: Value) -> None:
-        """These threads branch to targets given by an index or an address."""
+        """Count a branch of these threads to targets given by an index or an address."""
         self._launch.guarded[number] += threads.count
         self._add_branch(threads, number, choice)
 
     def access(self, threads: Threads, addresses: Addresses, offset: int, site: Site) -> None:
-        """These threads are about to access memory."""
+        """Count an access of these threads to memory."""
         every = addresses.every(threads.n) + offset
         for space, chosen, where in _by_space(every, site):
             if space == "global":

@@ -82,7 +82,7 @@ class WrittenBytes:
         return self._flags[start : start + nbytes]
 
     def begin(self, start: int, nbytes: int) -> None:
-        """These bytes are fresh: nothing has written them."""
+        """Mark bytes as unwritten."""
         self.version += 1
         end = min(start + nbytes, self._reached)
         if end - start > _MANY and self._pages is not None:
@@ -101,11 +101,11 @@ class WrittenBytes:
         """Detect unannounced writes by others; this memory has none."""
 
     def mark(self, start: int, nbytes: int) -> None:
-        """These bytes were written."""
+        """Mark bytes as written."""
         self._flags[start : start + nbytes] = 1
 
     def put(self, start: int, flags: NDArray[np.uint8]) -> None:
-        """These bytes were copied from elsewhere, with their flags."""
+        """Set the flags of bytes that were copied from elsewhere, with their flags."""
         self._flags[start : start + len(flags)] = flags
         if not flags.all():
             self.version += 1
@@ -233,7 +233,7 @@ class DeviceMemory:
         self.written = WrittenBytes(flags, pages)
 
     def mark_written(self, address: int, nbytes: int) -> None:
-        """These bytes were written by something else than a kernel."""
+        """Mark bytes as written by something else than a kernel."""
         if self.written is not None:
             self.written.mark(address - self.base, nbytes)
 
@@ -305,14 +305,14 @@ class DeviceMemory:
         self.version += 1
 
     def hide(self, address: int) -> None:
-        """Let it be none any more."""
+        """Remove an allocation made by `show`."""
         allocation, _ = self._live.pop(address)
         del self._starts[bisect_left(self._starts, address)]
         self._freed.append(allocation)
         self.version += 1
 
     def free(self, address: int) -> None:
-        """Give an allocation back.
+        """Free an allocation.
 
         Raises:
             BadFree: the address starts no live allocation.
@@ -350,7 +350,7 @@ class DeviceMemory:
         return address
 
     def _release(self) -> None:
-        """Let what was freed first be allocated again."""
+        """Release the oldest piece from the quarantine."""
         address, size = self._waiting.popleft()
         self._waiting_bytes -= size
         self._join(address, size)
@@ -482,13 +482,13 @@ class Reservation:
         return found if at == address + nbytes else None
 
     def open(self, pieces: list[int], *, is_open: bool) -> None:
-        """Let pieces be accessed, or not."""
+        """Allow or forbid access to pieces."""
         for at in pieces:
             self.pieces[at] = self.pieces[at][0], is_open
         self._show()
 
     def unmap(self, pieces: list[int]) -> None:
-        """Take pieces away."""
+        """Remove pieces."""
         for at in pieces:
             del self.pieces[at]
         self._show()
@@ -596,7 +596,7 @@ def whole_pages(nbytes: int) -> int:
 
 
 def show_file(memory: DeviceMemory, address: int, nbytes: int, file: int, offset: int) -> None:
-    """Let whole pages of a device's memory be those of a file, by its descriptor.
+    """Map pages of a file, given by its descriptor, into a device's memory.
 
     Raises:
         OSError: the system rejected it; the pages are as before.
@@ -605,7 +605,7 @@ def show_file(memory: DeviceMemory, address: int, nbytes: int, file: int, offset
 
 
 def hide_file(memory: DeviceMemory, address: int, nbytes: int) -> None:
-    """Let them be the process's own again, which read as zero."""
+    """Unmap such pages: they are the process's own again, and read as zero."""
     _map_file(
         memory, address, nbytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE, -1, 0
     )

@@ -108,7 +108,7 @@ def owners(
 
 
 def _reaches_others(site: Site) -> bool:
-    """Return whether an instruction may name another block's memory; an mbarrier's says itself."""
+    """Return whether an instruction may name another block's memory."""
     facts = site.facts
     if facts.reaches_cluster or facts.kind is InstructionKind.MBARRIER:
         return True

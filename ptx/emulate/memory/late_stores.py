@@ -75,12 +75,12 @@ class LateStores:
             store.lay_over(address, seen)
 
     def publish(self) -> None:
-        """Let all blocks see what was stored."""
+        """Make all deferred stores visible to all blocks."""
         self._stores.clear()
         self._hidden_turns = 0
 
     def publish_at(self, elements: NDArray[Any], index: Index | int, count: int) -> None:
-        """The same for some elements: an atomic or strong access to them is about to happen."""
+        """Make stores to some elements visible, before an atomic or strong access to them."""
         if not self._stores:
             return
         places = np.atleast_1d(np.asarray(index, dtype=np.intp))

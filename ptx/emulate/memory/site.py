@@ -75,7 +75,7 @@ class Site:
         self.window: Window = _CLOSED
 
     def open_window(self) -> None:
-        """Let single threads access what the last access was in, where that is known."""
+        """Give single threads direct access to the memory of the last access, if it is known."""
         least, end, version, memory = self.bounds
         greatest = end - self.total
         if memory is None or self.window[:3] == (least, greatest, version):

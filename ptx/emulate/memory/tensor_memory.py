@@ -118,7 +118,7 @@ class TensorMemory:
         self._relinquished.add(block)
 
     def require_all_free(self) -> None:
-        """All threads have exited.
+        """Raise if columns are still held when all threads have exited.
 
         Raises:
             TensorMemoryFault: a block still holds what it allocated.

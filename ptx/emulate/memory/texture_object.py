@@ -70,7 +70,7 @@ class TexelImage:
 
     @property
     def geometry(self) -> str:
-        """As instructions name it but for cubemaps, whose faces are layers: "1d", "a2d", "3d"."""
+        """The name in instructions: "1d", "a2d", "3d"; faces of cubemaps count as layers."""
         if self.depth:
             return "3d"
         plain = "2d" if self.height else "1d"

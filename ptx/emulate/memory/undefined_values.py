@@ -214,7 +214,7 @@ class UndefinedValues(dict[_Key, _Reads]):
         self._write(threads, lanes, use, _either([received, own]), None)
 
     def needs(self, threads: Threads, use: RegisterUse) -> None:
-        """Something else: all that it takes is needed."""
+        """Check an instruction that needs all of its operands."""
         lanes = _present(threads)
         self._check(threads, lanes, use, (*use.sources, *use.address))
         self._write(threads, lanes, use, None, None)
@@ -222,7 +222,7 @@ class UndefinedValues(dict[_Key, _Reads]):
     # Called by accesses.
 
     def stored(self, threads: Threads) -> _Reads | None:
-        """(elements, n) what the store under way has of undefined values; None for nothing."""
+        """(elements, n) the undefined values of the current store; None if there are none."""
         rows = self.get(STORED)
         return None if rows is None else rows[:, threads.lane_numbers()]
 
@@ -238,7 +238,7 @@ class UndefinedValues(dict[_Key, _Reads]):
             self._refuse(threads, lanes, rows[:, lanes].max(axis=0), site.instruction)
 
     def _of(self, threads: Threads, lanes: Index, registers: Sequence[int | None]) -> _Reads | None:
-        """For each lane a read that one of these registers depends on; None where none does."""
+        """Return for each lane a read that one of these registers depends on; None if none does."""
         depth = len(threads.calls)
         known = (self.get((depth, each)) for each in registers if each is not None)
         return _either([None if reads is None else reads[lanes] for reads in known])
@@ -247,7 +247,7 @@ class UndefinedValues(dict[_Key, _Reads]):
         self, threads: Threads, lanes: Index, use: RegisterUse, reads: _Reads | None,
         guard: Value | None,
     ) -> None:  # fmt: skip
-        """Registers are written, by the threads for which the guard holds."""
+        """Record writes of registers by the threads for which the guard holds."""
         self.pop(STORED, None)
         depth = len(threads.calls)
         by = None if use.guard is None else self._of(threads, lanes, (use.guard,))
@@ -357,7 +357,7 @@ class Shadow:
     def note(
         self, threads: Threads, start: int, index: Index | int, site: Site, space: str
     ) -> None:
-        """An access to the elements at `index` from byte `start` on, and to those of their vectors.
+        """Record an access to the elements at `index` from byte `start` on, and to their vectors.
 
         Raises:
             UninitialisedRead: a thread reads what no thread has written.
@@ -386,7 +386,7 @@ class Shadow:
             flags[every] = _KNOWN
 
     def _wrong(self, flags: NDArray[np.uint8], used: Index, site: Site) -> NDArray[np.bool_]:
-        """(threads, elements) which threads use bytes that are not known, or copy none that is.
+        """(threads, elements) mask of threads that use undefined bytes, or copy nothing else.
 
         `flags` is (threads, bytes); the bytes are those of the numbers `used` of an access.
         """

@@ -175,7 +175,7 @@ class Addresses:
         return Addresses(self.base + other.base, _sum(self.varying, other.varying))
 
     def moved(self, offset: int) -> Addresses:
-        """The same addresses, `offset` further."""
+        """Return the addresses plus `offset`."""
         return Addresses(self.base + offset, self.varying)
 
     def lowest(self) -> int:
@@ -215,5 +215,5 @@ def addresses_in(value: Any) -> Addresses:  # a NumPy array or scalar of any 32-
 
 
 def same_address(address: int) -> Addresses:
-    """The same address for all lanes."""
+    """Return addresses that are equal for all lanes."""
     return Addresses(address, None)

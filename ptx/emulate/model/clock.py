@@ -31,7 +31,7 @@ class Clock:
         return (self.nanoseconds() - self._started_ns) * self._khz // 1_000_000
 
     def skip_to(self, nanoseconds: int) -> None:
-        """Let time be at least this."""
+        """Advance the time to at least this."""
         self._skipped_ns += max(0, nanoseconds - self.nanoseconds())
 
 

@@ -158,7 +158,7 @@ class Runaway(EmulationFault):
 
 
 class EndlessLoop(Runaway):
-    """Threads that wait in a loop for what no thread will ever write."""
+    """Threads wait in a loop for a value that no thread will ever write."""
 
 
 class Trap(EmulationFault):

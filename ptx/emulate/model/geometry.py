@@ -48,7 +48,7 @@ class Geometry:
         return found
 
     def index(self, name: str) -> Index:
-        """The same, always an intp array."""
+        """Return the values of `array`, always as an intp array."""
         return np.broadcast_to(np.asarray(self.array(name), dtype=np.intp), (self.threads,))
 
     def remembered(self, name: str, make: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -194,7 +194,7 @@ class TensorLayout:
         return head.ljust(NBYTES, b"\0")
 
     def with_slices(self) -> TensorLayout:
-        """The same, with the channels of a slice as the innermost dimension.
+        """Return the layout with the channels of a slice as the innermost dimension.
 
         An interleaved tensor has the dimensions of NC/8DHWC8 without the last one. The first of
         them counts slices that lie side by side. Of the last but one a box always takes one slice,

@@ -158,7 +158,7 @@ def _work(
 
 
 def _operands(i: Instruction) -> list[Operand]:
-    """All but the cache policy."""
+    """Return all operands except the cache policy."""
     operands = list(i.operands)
     if _HINT in i.modifiers:
         operands.pop(-2 if "cp_mask" in i.modifiers else -1)

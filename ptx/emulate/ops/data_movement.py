@@ -326,7 +326,7 @@ def note_write(
 
 
 def _give_way(fibre: Fibre, blocks: OrderedBlocks) -> None:
-    """Let another chunk go on while it sees this and not what was stored before."""
+    """Switch to another chunk that sees this store, but not the ones before."""
     decisions = blocks.decisions
     if not blocks.late_stores or blocks.ways_given >= _MOST_WAYS:
         return

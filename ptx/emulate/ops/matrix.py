@@ -500,7 +500,7 @@ class SharedMatrix:
     def read(
         self, fibre: Fibre, threads: Index, descriptors: NDArray[np.uint64], first: Numbers
     ) -> Matrices:
-        """(warps, rows, k): what one thread of each warp names; `first` is each warp's first row.
+        """(warps, rows, k): one thread's matrix of each warp; `first` is each warp's first row.
 
         Raises:
             MemoryFault: it reaches out of the block's shared memory.
@@ -514,7 +514,7 @@ class SharedMatrix:
     def load(
         self, fibre: Fibre, threads: Index, descriptors: NDArray[np.uint64], first: Numbers
     ) -> NDArray[np.uint32]:
-        """The same as words: (warps, rows, words of a row), or as they lie where MN-major.
+        """The matrix as words: (warps, rows, words of a row), or in memory order if MN-major.
 
         Raises:
             EmulationFault: the emulator does not support its layout.

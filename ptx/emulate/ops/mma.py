@@ -83,7 +83,7 @@ def gathered(
 
 
 def dealt(group: Group, found: Words) -> list[Value]:
-    """For each register, (n,) its value in each thread of the fibre."""
+    """Return for each register (n,) its value in each thread of the fibre."""
     flat = found.reshape(-1, found.shape[-1])
     if not group.dense:
         flat = flat.take(group.mine, axis=0)
@@ -91,7 +91,7 @@ def dealt(group: Group, found: Words) -> list[Value]:
 
 
 def words_of(fibre: Fibre, group: Group, role: str, values: list[Value]) -> Words:
-    """(warps, 32, registers): what all lanes of the group brought."""
+    """(warps, 32, registers): the values of all lanes of the group."""
     grids = [
         group.grid(fibre, f"{role}{k}", value).reshape(-1, WARP) for k, value in enumerate(values)
     ]

@@ -94,7 +94,7 @@ def one_by_one(fibre: Fibre) -> list[Fibre]:
 def require_agreement(
     fibre: Fibre, group: Group, name: str, value: Value, instruction: Instruction
 ) -> None:
-    """All lanes of a warp must bring the same.
+    """Raise unless all lanes of a warp have the same value.
 
     Raises:
         TensorMemoryFault: two differ.

@@ -66,7 +66,7 @@ def _wait(e: Emitter, mask: str, key: str, values: dict[str, str], more: str = "
 
 
 def brought_by_any(fibre: Fibre, group: Group, undefined: Value) -> Value:
-    """For each thread a read that the value of some lane of its group depends on, 0 for none."""
+    """Return for each thread a read that a value of its group depends on, 0 for none."""
     return group.each(brought_grid(fibre, group, undefined).max(axis=1))
 
 
@@ -213,7 +213,7 @@ def vote(fibre: Fibre, group: Group, mode: str, flag: Value) -> Value:
 
 
 def undefined_vote(fibre: Fibre, group: Group, mode: str, flag: Value, undefined: Value) -> Value:
-    """For each thread a read that the result of `vote` depends on, 0 where defined lanes decide."""
+    """Return for each thread a read that `vote` depends on, 0 if defined lanes decide."""
     reads = brought_grid(fibre, group, undefined)
     known = group.present().reshape(-1, WARP) & (reads == 0)
     holds = group.grid(fibre, "flag", flag, fill=False).reshape(-1, WARP)
@@ -311,7 +311,7 @@ def match_all(fibre: Fibre, group: Group, value: Value) -> tuple[Value, Value]:
 
 
 def undefined_match(fibre: Fibre, group: Group, value: Value, undefined: Value) -> Value:
-    """For each thread a read that `match.all` depends on, 0 where two defined lanes differ."""
+    """Return for each thread a read that `match.all` depends on, 0 if two defined lanes differ."""
     reads = brought_grid(fibre, group, undefined)
     known = group.present().reshape(-1, WARP) & (reads == 0)
     grid = group.grid(fibre, "value", value).reshape(-1, WARP)

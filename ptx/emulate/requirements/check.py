@@ -256,7 +256,7 @@ def special_needs() -> dict[str, Needs]:
 
 @lru_cache(maxsize=8192)  # by the words of a text, of which there are few
 def instruction_needs(word: str) -> tuple[Needs, ...]:
-    """All that an instruction such as `cvt.rn.satfinite.e2m1x2.f32` needs."""
+    """Return all needs of an instruction such as `cvt.rn.satfinite.e2m1x2.f32`."""
     opcode, *modifiers = word.split(".")
     return tuple(
         rule.needs for rule in _rules().get(opcode, ()) if rule.condition(tuple(modifiers))

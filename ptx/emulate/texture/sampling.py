@@ -89,7 +89,7 @@ def asked_level(texture: TextureObject, level: Floats) -> tuple[Integers, Intege
 
 
 def gradient_level(texture: TextureObject, dx: Gradient, dy: Gradient) -> tuple[Integers, Integers]:
-    """The same, from how the coordinates change from one pixel to its neighbours."""
+    """Return the level from the change of coordinates between a pixel and its neighbours."""
     image = texture.levels[0]
     first = _in_texels(texture, image, dx)
     second = _in_texels(texture, image, dy)
@@ -352,7 +352,7 @@ class LevelReader:
 
 
 def sample(texture: TextureObject, fetch: Fetch) -> Words:
-    """(n, channels) uint32: what each thread gets."""
+    """(n, channels) uint32: the sample of each thread."""
     first = int(fetch.first[0])
     if len(texture.levels) == 1 or (fetch.first == first).all():
         return _sample_level(texture, fetch, first)

@@ -140,7 +140,7 @@ def reduce(threads: Fibre, form: SurfaceForm, handle: Value, axes: int, *values:
 def _images(
     threads: Fibre, form: SurfaceForm, handle: Value, coordinates: tuple[Value, ...]
 ) -> Any:
-    """For each image that threads name: their positions, the image, their places in it."""
+    """Yield for each image that threads name their positions, the image, and their texels in it."""
     surfaces = threads.device.surfaces
     spread = [np.broadcast_to(value, (threads.n,)).astype(np.int64) for value in coordinates]
     for here, image in by_handle(threads, handle, surfaces, "surface", form.instruction):

@@ -274,7 +274,7 @@ def is_normalized(texture: TextureObject, dtype: np.dtype[Any]) -> bool:
 
 
 def border_texel(texture: TextureObject, image: TexelImage) -> Texels:
-    """(channels,) what is read outside of the image: the border colour in the image's type.
+    """(channels,) the border colour, read outside of the image, in the image's type.
 
     Integers that are read as they are get the low bits of the colour's float32.
     """

@@ -21,7 +21,7 @@ def no_host_memory(address: int) -> MappedHostMemory | None:
 
 
 def no_condition(handle: int, value: int) -> bool:
-    """Knows none: for a device without graphs."""
+    """Return False, for a device without graphs."""
     return False
 
 

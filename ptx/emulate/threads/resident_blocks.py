@@ -79,7 +79,7 @@ class ResidentBlocks(ThreadBlocks):
         return self._tensor_memory
 
     def finish(self) -> None:
-        """All threads have exited.
+        """Finish the chunk after all threads have exited.
 
         Raises:
             TensorMemoryFault: a block still holds tensor memory.

@@ -111,7 +111,7 @@ def _numbers(blocks: ThreadBlocks) -> Index:
 
 
 def _by_block(blocks: ThreadBlocks, values: NDArray[Any]) -> Value:
-    """For each lane its block's value, as u32."""
+    """Return for each lane its block's value, as u32."""
     each = values.astype(np.uint32)
     if (each == each[0]).all():
         return each[0]

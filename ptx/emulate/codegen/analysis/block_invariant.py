@@ -48,7 +48,7 @@ def invariant_definitions(
 
 
 def dominators(blocks: list[Block]) -> list[int]:
-    """For each block, the bit mask of the blocks that every way to it from the first one passes."""
+    """Return for each block the bit mask of the blocks on every path to it from the first one."""
     everything = (1 << len(blocks)) - 1
     found = [1, *([everything] * (len(blocks) - 1))]
     before: list[list[int]] = [[] for _ in blocks]

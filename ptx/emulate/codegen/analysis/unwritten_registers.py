@@ -44,7 +44,7 @@ def unwritten_registers(
 
 
 def _with_copies(blocks: Sequence[Block], doubtful: _Numbers) -> _Numbers:
-    """These registers and those that some of them are copied to."""
+    """Return these registers and those that they are copied to."""
     while True:
         copies = {
             number
@@ -59,7 +59,7 @@ def _with_copies(blocks: Sequence[Block], doubtful: _Numbers) -> _Numbers:
 
 
 def _unwritten(blocks: Sequence[Block], doubtful: _Numbers) -> list[_Numbers]:
-    """For each block, which of these registers nothing on any way to it has written."""
+    """Return for each block the registers that are unwritten on every path to it."""
     found: list[_Numbers | None] = [None] * len(blocks)
     found[0] = doubtful
     waiting = [0]

@@ -89,7 +89,7 @@ class LaneEmitter(LaneRegisters):
         raise NoLaneCode
 
     def signed(self, operand: Operand, ptx_type: str) -> str:
-        """The same as a signed number."""
+        """Return an operand as a signed number."""
         bits = 8 * width_of(kind_of(ptx_type))
         if isinstance(operand, Immediate):
             value = operand.value & (1 << bits) - 1

@@ -117,7 +117,7 @@ _GROUP = 8  # blocks that are passed over by one test
 def loops_of(
     blocks: Sequence[Block], *, alone: bool, leave_out: bool
 ) -> dict[int, tuple[int, ...]]:
-    """For each block of a function the largest loop around it that may become one function.
+    """Return for each block the largest loop around it that may become one function.
 
     With `leave_out` a loop omits blocks that have no code for single threads, and threads leave the
     loop for them. Otherwise a loop that has such blocks stays as it is.
@@ -346,7 +346,7 @@ class _LaneBlockWriter:
         self._stored = False
 
     def parts(self) -> tuple[Part, ...]:
-        """All of the block."""
+        """Return all parts of the block."""
         steps = self._block.steps
         self._begin(0)
         waiting: int | None = None  # where the steps begin that wait for NumPy

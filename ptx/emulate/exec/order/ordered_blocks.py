@@ -244,7 +244,7 @@ class LateCopies:
             self._land(self._signals.pop(self._decisions.below(len(self._signals))))
 
     def land_awaited(self, waits: list[TimedWait]) -> None:
-        """Let a copy land that one of the threads waits for."""
+        """Land a copy that one of the threads waits for."""
         if not self._signals or not waits:
             return
         awaited = np.concatenate([each.awaited.at for each in waits if each.awaited is not None])

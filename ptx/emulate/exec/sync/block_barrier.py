@@ -66,7 +66,7 @@ class _ThreadCounts:
         return self.among(np.broadcast_to(np.asarray(fibre.place("lane")), (fibre.n,)), padded)
 
     def among(self, lanes: Lanes, padded: bool = True) -> Counts:
-        """The same for the threads of these numbers."""
+        """Return the number of threads in each block among the given ones."""
         geometry = self._geometry
         threads = geometry.threads_per_block
         slots = lanes // threads if geometry.blocks > 1 else np.zeros(len(lanes), dtype=np.intp)
@@ -320,7 +320,7 @@ class BlockBarriers:
     def _tell(
         self, races: ChunkRaces, number: int, barrier: _Barrier, go: list[BarrierWait]
     ) -> None:
-        """Threads have met: all of their block, or those of a barrier with a count."""
+        """Report to the race check that threads have met, all of their block or a counted part."""
         lanes = np.concatenate([entry.fibre.lane_numbers() for entry in go])
         slots = self._blocks.geometry.index("slot")[lanes]
         everyone = self._blocks.geometry.warps_per_block * WARP

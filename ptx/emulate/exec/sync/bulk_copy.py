@@ -89,7 +89,7 @@ class Amounts:
         self.start: NDArray[np.int64] = (np.arange(len(self.thread)) - first[self.thread]) * unit
 
     def elements(self, nbytes: int) -> tuple[Index, NDArray[np.int64]]:
-        """The same for elements of `nbytes`: the thread of each, and its offset there."""
+        """Return for elements of `nbytes` the thread of each, and its offset in the copy."""
         count = UNIT // nbytes
         start = np.repeat(self.start, count) + np.arange(len(self.start) * count) % count * nbytes
         return np.repeat(self.thread, count), start

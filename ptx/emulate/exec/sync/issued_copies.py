@@ -129,7 +129,7 @@ def note_work(
 def note_cells(
     fibre: Fibre, kind: WorkerKind, threads: Index, lanes: Index, columns: Index, site: Site
 ) -> None:
-    """Some threads begin to access tensor memory, all of the halves that `lanes` are of.
+    """Report an access of threads to tensor memory, to all of the halves that contain `lanes`.
 
     `lanes` and `columns` are (n, …) for each thread.
     """

@@ -79,12 +79,12 @@ class _Objects:
         return counts | (self.tx + _BIAS) << _BYTES | self.phase << _PHASE
 
     def are_complete(self) -> Bools:
-        """(k,) whether they wait for nothing any more."""
+        """(k,) whether their phases are complete."""
         found: Bools = (self.pending == 0) & (self.tx == 0)
         return found
 
     def complete(self) -> None:
-        """Begin the next phase of those that wait for nothing any more."""
+        """Begin the next phase of objects whose phase is complete."""
         done = self.are_complete()
         self.phase = np.where(done, (self.phase + 1) & 3, self.phase)
         self.pending = np.where(done, self.expected, self.pending)
@@ -101,7 +101,7 @@ class Awaited:
         self.mask: int = mask
 
     def part(self, positions: Index) -> Awaited:
-        """The same for some of the threads."""
+        """Return the awaited phases of some of the threads."""
         return Awaited(self.at[positions], self.bits[positions], self.mask)
 
 

@@ -1,4 +1,4 @@
-"""Threads that go around a barrier, or an instruction of a warp, at which others wait for them.
+"""Detection of threads that go around a barrier, or an instruction of a warp, while others wait.
 
 Barriers do not wait for exited threads (PTX ISA, "barrier"), so a GPU continues. CUDA, however,
 requires that a condition around `__syncthreads()` be the same for all threads of the block (CUDA
@@ -119,7 +119,7 @@ def _reached(code: KernelCode, entry: int, without: int) -> set[int]:
 
 
 def _following(successors: Sequence[tuple[int, ...]]) -> list[int]:
-    """For each block the next one that control comes to in any case; -1 where there is none.
+    """Return for each block the next one that control reaches in any case; -1 if there is none.
 
     Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm", from the end.
     """

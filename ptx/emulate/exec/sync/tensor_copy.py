@@ -454,7 +454,7 @@ class TensorLoad:
         store(part, where, 0, self._target, *words)
 
     def tell(self) -> None:
-        """Let the objects count the bytes."""
+        """Have the objects count the bytes."""
         deliver(self.fibre, self.barrier, self._pieces.nbytes)
 
 
@@ -497,7 +497,7 @@ class TensorStore(TensorWrite):
         self._words: list[NDArray[np.generic]] = []
 
     def part(self, positions: Index | None) -> TensorStore:
-        """The same for some of the threads, before it is read; None: for all."""
+        """Return the copy of some of the threads, before it is read; None: of all."""
         found = copy(self)
         found.pieces = self.pieces.part(positions)
         found.fibre = found.pieces.fibre

@@ -93,7 +93,7 @@ class TimedWaits:
 
     @property
     def phase_waits(self) -> list[TimedWait]:
-        """Those that wait for a phase."""
+        """Return the waits for a phase."""
         return [each for each in self.waits if each.awaited is not None]
 
     @property

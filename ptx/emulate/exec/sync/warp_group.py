@@ -49,7 +49,7 @@ class Group:
 
     @property
     def members(self) -> Words:
-        """(rows,) which places are taken, as bits."""
+        """(rows,) the occupied places, as bits."""
         if self._members is None:
             if self.dense:
                 self._members = np.full(self.rows, 0xFFFFFFFF, dtype=np.uint32)
@@ -58,7 +58,7 @@ class Group:
         return self._members
 
     def present(self) -> NDArray[np.bool_]:
-        """(rows * 32,) which places are taken."""
+        """(rows * 32,) mask of the occupied places."""
         taken = np.zeros(self.rows * WARP, dtype=np.bool_)
         taken[self.slots] = True
         return taken

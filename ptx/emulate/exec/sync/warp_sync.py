@@ -90,7 +90,7 @@ class WarpSync:
         return False
 
     def resolve(self) -> bool:
-        """Let complete groups go on; whether there were any."""
+        """Release complete groups; return whether there were any."""
         entries, self.waiting = self.waiting, []
         released = False
         for key in dict.fromkeys(entry.key for entry in entries):
@@ -115,7 +115,7 @@ class WarpSync:
         return self._missing(group)[next(at for at, e in enumerate(group) if e is entry)]
 
     def _tell(self, lanes: Index, mask: Value) -> None:
-        """These lanes have met, each those that its mask names."""
+        """Report to the race check that each of these lanes has met the lanes in its mask."""
         races = self._blocks.races
         if races is not None:
             masks: Words = np.broadcast_to(np.asarray(mask, dtype=np.uint32), (len(lanes),))
@@ -214,7 +214,7 @@ class WarpSync:
         return bool((found.take(place) == wanted).all())
 
     def _missing(self, group: list[WarpWait]) -> list[Words]:
-        """For each entry, (n,) the lanes that a thread waits for and that no entry has."""
+        """Return for each entry (n,) the lanes that a thread waits for and that no entry has."""
         gone = self._lanes_gone()
         keys: list[NDArray[np.uint64]] = []
         lanes: list[Words] = []
@@ -231,7 +231,7 @@ class WarpSync:
         return np.split(left.take(place.reshape(-1)), ends)
 
     def _missing_with_warps(self, group: list[WarpWait]) -> list[Words]:
-        """The same, and for a thread that waits for other warps all lanes."""
+        """Return the missing lanes; all lanes for a thread that waits for other warps."""
         found = self._missing(group)
         warps = group[0].warps
         if warps == 1:
@@ -308,7 +308,7 @@ class WarpSync:
             self._queue.released.append((fibre, place[-1]))
 
     def _exchange(self, ready: list[WarpWait]) -> dict[str, Value]:
-        """For each value, (threads of the chunk,) what every released lane brought."""
+        """Return each exchanged value of the released lanes, (threads of the chunk,)."""
         found: dict[str, Value] = {}
         for name, value in ready[0].values.items():
             table = np.zeros(self._blocks.geometry.threads, dtype=value.dtype)
