@@ -1,4 +1,4 @@
-"""PTX: compiled by NVRTC, kept on disk, linked, read and executed; no driver is needed.
+"""PTX: compiled by NVRTC, cached on disk, linked, read and executed; no driver is needed.
 
 Importing this package loads no library and touches no disk. The public names are those in the
 `__all__` of the modules below, which are imported at the first use of a name.

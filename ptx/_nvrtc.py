@@ -98,7 +98,7 @@ class NvvmApi(Protocol):
 @functools.cache
 def bindings_major() -> int:
     """The CUDA major version of the installed cuda-bindings; 13 where there are none."""
-    # Names the package of what is missing; saves 5 ms elsewhere.
+    # Names the package of the missing library; saves 5 ms elsewhere.
     from importlib.metadata import PackageNotFoundError, version
 
     try:

@@ -26,7 +26,7 @@ def _remade(cls: type[PtxError], args: tuple[object, ...], state: dict[str, obje
 
 
 class PtxArgumentError(PtxError):
-    """A function was given what it cannot take."""
+    """An argument is invalid."""
 
 
 class PtxArgumentTypeError(PtxArgumentError, TypeError):

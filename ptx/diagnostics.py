@@ -129,7 +129,7 @@ class CompileWarning(UserWarning):
     """NVRTC compiled a source and warned of it, such as of a comparison that is always true.
 
     Each process is warned once of the warnings of a source, whether NVRTC or the cache gave the
-    image. `diagnostics` has every warning, `name` is what the source is called.
+    image. `diagnostics` has every warning, `name` is the name of the source.
     """
 
     def __init__(

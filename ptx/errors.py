@@ -60,7 +60,7 @@ class _LibraryNotFoundError(PtxError):
 class NvrtcNotFoundError(_LibraryNotFoundError):
     """The NVRTC library, or its binding, is not installed or cannot be loaded.
 
-    `command` is the one command that brings it; `reason` is what the loader said.
+    `command` is the one command that installs it; `reason` is the loader's message.
     """
 
     _what = "NVRTC, the CUDA run-time compiler"

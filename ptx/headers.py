@@ -60,7 +60,7 @@ def package_of_part(part: str, major: int) -> str:
 
 
 def install_command(packages: Iterable[str], nvrtc: tuple[int, int]) -> str:
-    """The pip command that brings packages in the version that goes with an NVRTC."""
+    """The pip command that installs packages in the version of an NVRTC."""
     return "pip install " + " ".join(f'"{_pinned(p, *nvrtc)}"' for p in dict.fromkeys(packages))
 
 

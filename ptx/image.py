@@ -31,7 +31,7 @@ class ImageOrigin(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """Bytes that the driver (or the emulator) loads, and what they hold.
+    """Bytes that the driver (or the emulator) loads, and their contents.
 
     `data` is PTX text in UTF-8 without a trailing zero, or the bytes of a cubin, LTO-IR or fatbin.
     `ptx` is the PTX text if the compiler returned one: for a cubin too, not for LTO-IR.

@@ -1,4 +1,4 @@
-"""Compiled images kept in memory and on disk, so that a source is compiled once."""
+"""A cache of compiled images in memory and on disk, so that a source is compiled once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ImageCache:
     """A folder of images, shared by any number of processes, below an in-memory cache.
 
     `directory` None takes `CUDADRV_CACHE_DIR` or the platform's cache folder; `max_bytes` bounds
-    the files, 0 keeps nothing on disk. Faults of the disk cost speed and one `CacheWarning`, never
+    the files, 0 stores nothing on disk. Faults of the disk cost speed and one `CacheWarning`, never
     an error; so does a folder that another user could have written to, or none at all. Methods may
     be called from any thread.
     """

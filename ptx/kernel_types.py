@@ -33,7 +33,7 @@ class _NotUnderstoodError(Exception):
 def mangled_types(name: str) -> tuple[str, ...] | None:
     """The types of a function's parameters in the ABI's own letters, such as "PKf", "i".
 
-    References to earlier parts are replaced by what they stand for.
+    References to earlier parts are replaced by those parts.
 
     Returns:
         None for a name that is not mangled, or that is not understood.
@@ -423,7 +423,7 @@ def with_types(
 
     Args:
         signatures: the kernels' signatures from PTX.
-        source: what they were compiled from.
+        source: the text that they were compiled from.
         flags: the compiler's options.
     """
     declared: Mapping[str, tuple[str, ...]] | None = None

@@ -107,7 +107,7 @@ class LinkInput:
     """One input of a link.
 
     Attributes:
-        kind: what the bytes are.
+        kind: the form of the bytes.
         data: the bytes; PTX as text in UTF-8.
         name: what messages call it.
         lowered_names: name expressions of the input, as `Image` has them.
@@ -172,7 +172,7 @@ Linkable: TypeAlias = Image | LinkInput | Path | str | bytes | bytearray | memor
 
 @dataclass(frozen=True, slots=True)
 class OtherLinker:
-    """A linker in the place of nvJitLink, such as the driver's own.
+    """A linker that replaces nvJitLink, such as the driver's own.
 
     Attributes:
         identity: distinguishes it and its version from others; part of the key of its images.
@@ -248,7 +248,7 @@ class Linker(_nvrtc.InUse):
             raise LinkError(message, self._error_log(), self._options) from error
 
     def complete(self) -> None:
-        """Link what was added."""
+        """Link the added inputs."""
         try:
             # nvJitLinkResult nvJitLinkComplete(nvJitLinkHandle)
             self._api.complete(self._handle)
@@ -287,7 +287,7 @@ class Linker(_nvrtc.InUse):
 
 
 class LinkRequest(NamedTuple):
-    """The checked arguments of a link; `other` links in the place of nvJitLink."""
+    """The checked arguments of a link; `other` replaces nvJitLink."""
 
     inputs: tuple[LinkInput, ...]
     target: Target

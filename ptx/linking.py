@@ -31,7 +31,7 @@ def link(
     files and archives in any mixture; LTO-IR is optimised across them. Machine code cannot become
     PTX. PTX becomes PTX without nvJitLink. The result has the kernels' signatures of PTX and LTO-IR
     inputs, but not those of machine code from elsewhere. `cache` True is the default cache, False
-    none. `linker` links in the place of nvJitLink.
+    none. `linker` replaces nvJitLink.
 
     Raises:
         LinkError: an input is rejected or a symbol is missing; it carries nvJitLink's log.

@@ -250,7 +250,7 @@ class NvvmProgram(_nvrtc.InUse):
             raise self._refused(f"libNVVM does not accept {name!r}", error) from error
 
     def compile(self) -> bytes:
-        """Verify and compile what was added."""
+        """Verify and compile the added modules."""
         api, handle, count = self._api, self._handle, len(self._options)
         try:
             # nvvmResult nvvmVerifyProgram(nvvmProgram, int numOptions, const char **options)

@@ -1,6 +1,6 @@
 """Signatures of kernels: the parameters' types, offsets and kinds, and the bounds of a launch.
 
-Values only: `ptx.isa.signature` reads them from PTX, the cache of images keeps them as lines.
+Values only: `ptx.isa.signature` reads them from PTX, the cache of images stores them as lines.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ __all__ = ["CacheWarning", "Explanation", "Verification"]
 
 
 class CacheWarning(UserWarning):
-    """Images cannot be kept on disk; everything works, but is compiled in each process."""
+    """Images cannot be cached on disk; everything works, but is compiled in each process."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ Each operation opens the folder once and checks its owner. It then names files w
 folder, so that another folder put in its place changes nothing. A folder that is not private is
 neither read nor written. Links are not followed, and nothing waits for a FIFO.
 
-Files are sealed, so that damage is seen before the content is used. Locks let one process at a time
-make an image. The system frees the lock of a process that dies. A process that hangs, or a file
-system without locks, costs a second compilation, because the wait has a limit.
+Files are sealed, so that damage is detected before the content is used. Locks let one process at a
+time make an image. The system frees the lock of a process that dies. A process that hangs, or a
+file system without locks, costs a second compilation, because the wait has a limit.
 """
 
 from __future__ import annotations
@@ -368,7 +368,7 @@ class PrivateFolder:
             return []
 
     def remove(self, names: Iterable[str]) -> int:
-        """Remove files as far as that is possible; how many went, as others may be quicker."""
+        """Remove files as far as possible; return how many, as other processes may be quicker."""
         removed = 0
         with contextlib.suppress(OSError), self._opened() as folder:
             for name in names:

@@ -96,7 +96,7 @@ def scan(text: bytes) -> References:
 
 
 def _readings(text: bytes) -> Iterable[bytes]:
-    """The text, and what it is with its spliced lines joined."""
+    """Return the text, and the text with its spliced lines joined."""
     return dict.fromkeys((text, *(splice.sub(b"", text) for splice in _SPLICES)))
 
 
@@ -178,7 +178,7 @@ Stamp: TypeAlias = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """One header file: when it was read, the hash of its bytes, what it refers to."""
+    """One header file: the time it was read, the hash of its bytes, and its references."""
 
     stamp: Stamp
     digest: str

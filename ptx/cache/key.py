@@ -58,7 +58,8 @@ class Key(NamedTuple):
     def still_holds(self, later: Key) -> bool:
         """Return whether no header changed in between: one that came back has a new stamp.
 
-        Limitation: a file that came to an earlier include folder and went again is not seen.
+        Limitation: a file that was added to an earlier include folder and removed again is not
+        detected.
         """
         return later.digest == self.digest and later.stamps == self.stamps
 

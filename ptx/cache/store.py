@@ -2,8 +2,8 @@
 
 A fault of the disk costs speed and one `CacheWarning`, never an error. Entries hold plain values
 only; nothing in them is unpickled or run. The cache recognises its files by the form of their
-names, so that a folder may hold the user's own files as well. Counts are kept in memory and added
-to a file of the folder when the process ends.
+names, so that a folder may hold the user's own files as well. Counts are collected in memory and
+added to a file of the folder when the process ends.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Store:
             return None
 
     def write(self, digest: str, data: bytes) -> int:
-        """Write the bytes of an entry, evict others where needed, and return how many went.
+        """Write the bytes of an entry, evict others if needed, and return how many were evicted.
 
         Raises:
             OSError: there is no room, no right or no trust.

@@ -141,7 +141,7 @@ class KernelFacts:
         successors: where control may go from each block, calls apart.
         zeros: initial registers of each function; frame_bytes: its local memory.
         params, results: offset and size in its frame of each function's parameters and results.
-        entries: the first block of each function; names: what they are called.
+        entries: the first block of each function; names: the functions' names.
         find_function: the number of the function at an address, for calls by address, which may add
             it to the code; None where there is none.
         find_origins: what the addresses of each access are made from, where the parameters at these
@@ -154,7 +154,7 @@ class KernelFacts:
         count_registers: how many of 32 bits hold what a thread needs at once, in any function.
         stack_bytes: local memory of the deepest chain of calls known from the module.
         reads_clock: whether it reads a clock, so that what it does depends on time.
-        may_be_late: what an ordered launch may do late.
+        may_be_late: the work that an ordered launch may defer.
         counted: which instructions each block has, if the code counts them.
         follows_undefined: whether it follows values of memory that nothing has written.
         numbers: of the registers of each function, by name.

@@ -138,7 +138,7 @@ class EmulatedKernel:
 
     @cached_property
     def _counted_code(self) -> KernelCode:
-        """The code for launches that count what they execute."""
+        """The code for launches that count executed instructions."""
         return self._program.code_of(self.name, NOTHING_LATE, counted=True)
 
     @property
@@ -269,7 +269,7 @@ class Program:
 
     Attributes:
         globals: name -> (address, nbytes) of the module's variables.
-        shown: what errors call a kernel in the place of its symbol.
+        shown: the name of a kernel in errors, instead of its symbol.
     """
 
     def __init__(self, module: PtxModule, device: DeviceModel, *, name: str = "a module") -> None:
@@ -290,8 +290,8 @@ class Program:
 
         Raises:
             KeyError: there is no such kernel.
-            UnsupportedInstruction: it uses what the emulator does not execute.
-            UndefinedSymbol: it names what the module does not define.
+            UnsupportedInstruction: it uses an unsupported instruction.
+            UndefinedSymbol: it names a symbol that the module does not define.
             PtxSyntaxError: its text is wrong.
         """
         found = self._kernels.get(name)

@@ -101,7 +101,7 @@ class InstructionFacts:
             else "gpu".
         is_strong: a volatile, relaxed, acquiring or releasing access.
         acquires, releases: whether it has these semantics.
-        publishes: whether it shows other blocks what was stored before it.
+        publishes: whether it makes earlier stores visible to other blocks.
         is_narrow_fence: a fence of a scope that does not include all blocks.
         proxy: by which way it accesses memory: GENERIC, ASYNC, TEXTURE or CONSTANT.
         is_asynchronous: whether it accesses memory some time after the instruction.
@@ -113,7 +113,7 @@ class InstructionFacts:
         passes_operand: its result is one of its operands, perhaps in another form.
         is_idempotent: done again with its result, it gives the same.
         gives_number: its result is a plain number, though operands are pointers.
-        is_warp_group: whether all warps of a group execute it before one of them goes on.
+        is_warp_group: whether all warps of a group execute it before one of them continues.
         is_meeting: whether threads wait for each other at it.
         ignores_nan_payload: its results do not depend on which NaN a float32 operand is.
         flushes_result: whether its float32 result is never a subnormal number.
@@ -174,7 +174,7 @@ def is_known(opcode: str) -> bool:
 
 
 class _Opcode(NamedTuple):
-    """The facts of an opcode that no modifier changes; `InstructionFacts` has what they mean."""
+    """The facts of an opcode that no modifier changes; `InstructionFacts` documents them."""
 
     kind: InstructionKind
     copies_value: bool = False

@@ -38,7 +38,7 @@ _Symbols = dict[str, Linkage]
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A directive of module scope: its text, and what it defines or declares."""
+    """A directive of module scope: its text, and the symbol that it defines or declares."""
 
     text: str
     name: str = ""

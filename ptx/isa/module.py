@@ -46,7 +46,7 @@ class NamesUsed:
 
 
 class PtxModule:
-    """One PTX text: what it declares, and each function's body on demand.
+    """One PTX text: its declarations, and each function's body on demand.
 
     Attributes:
         text: the text as given.

@@ -1,4 +1,4 @@
-"""Reading what a kernel takes from its PTX: parameters, shared memory, launch bounds."""
+"""Kernel signatures read from PTX: parameters, shared memory, launch bounds."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ class Statement:
         cursor.expect(";")
 
     def _refuse(self, fault: str, index: int) -> None:
-        """Raise what is wrong with the name that is declared at a token, if anything is."""
+        """Raise the error of the name that is declared at a token, if it has one."""
         if fault:
             raise self._cursor.error(fault, index)
 

@@ -25,8 +25,8 @@ from ptx.emulate.threads.fibre import Fibre
 class SeveralMemories(EmulationFault):
     """One access reaches memories of several devices or the host; each address is valid.
 
-    `groups` are positions of the threads that reach the same memory. Loads and stores go on with
-    one group after another; what has to be done in the threads' order stops here.
+    `groups` are positions of the threads that reach the same memory. Loads and stores continue with
+    one group after another; operations in the threads' order fail here.
     """
 
     def __init__(self, where: Where, groups: list[Index]) -> None:
@@ -41,7 +41,7 @@ class SeveralMemories(EmulationFault):
 class InParameters(EmulationFault):
     """A global read reaches the kernel's parameters, whose window is a part of the global one.
 
-    Loads go on there; what else reads global memory stops here.
+    Loads continue there; other reads of global memory fail here.
     """
 
     def __init__(self, where: Where) -> None:

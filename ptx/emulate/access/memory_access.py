@@ -78,7 +78,7 @@ def locate(
 
 
 def note_swap(threads: Fibre, addresses: Addresses, offset: int, site: Site, wrote: Value) -> None:
-    """A compare-and-swap is done, by those of these threads which found what they wanted."""
+    """Report a compare-and-swap, of the threads that found the expected value."""
     space = site.space
     if space == "generic":
         space, addresses = in_window(addresses, offset)
@@ -267,7 +267,7 @@ def _parts(threads: Fibre, every: NDArray[np.int64], groups: list[Index]) -> lis
 
 
 def divide_into(threads: Fibre, addresses: Addresses, groups: list[Index]) -> list[Group]:
-    """Lanes in groups that are known, such as those that reach memories of several devices."""
+    """Lanes in known groups, such as those that access memories of several devices."""
     return _parts(threads, addresses.every(threads.n), groups)
 
 

@@ -118,7 +118,7 @@ class SpinReads:
 
 
 class LazyClock:
-    """A lazily merged vector clock: what the first releases of a sequence publish."""
+    """A lazily merged vector clock, published by the first releases of a sequence."""
 
     __slots__ = ("_before", "_known", "_late", "_said", "_size", "_told")
 

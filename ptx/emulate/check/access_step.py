@@ -118,7 +118,7 @@ class AccessStep:
         return self.count == 1
 
     def slim(self, *, is_compared: bool = True) -> int:
-        """Drop what the list does not need; return the bytes that only this access retains.
+        """Drop data that the list does not need; return the bytes that only this access retains.
 
         That is 0 if the first unit determines all others. Without `is_compared` the indices that
         were made of the array go, too, so that `is_at` does not recognise it any more.
@@ -262,7 +262,7 @@ class AccessStep:
         )  # fmt: skip
 
     def _changed(self, **changed: object) -> AccessStep:
-        """Return a copy with these attributes, without what is cached."""
+        """Return a copy with these attributes, without cached values."""
         step = AccessStep.__new__(AccessStep)
         step.__dict__.update({name: self.__dict__[name] for name in _COPIED}, **changed)
         return step

@@ -76,8 +76,8 @@ class BarrierClocks:
     Attributes:
         shift: turns the number of a thread into that of its block.
         moment: the epochs of all threads; another object after each change.
-        block_known, warp_known: the epoch below which everything is over for all of a block, or of
-            a warp; other arrays after each change.
+        block_known, warp_known: the epoch below which everything is complete for all of a block, or
+            of a warp; other arrays after each change.
     """
 
     def __init__(self, geometry: Geometry, first: int) -> None:
@@ -130,7 +130,7 @@ class BarrierClocks:
         return self.moment.stamps
 
     def over(self, old: Stamps, lanes: Index) -> Bools:
-        """Return whether each access is over for the thread beside it, by barriers alone."""
+        """Return whether each access is complete for its comparing thread, by barriers alone."""
         thread, epoch = threads_of(old), epochs_of(old)
         mine = threads_of(self.now[lanes])
         same_block = thread >> self.shift == mine >> self.shift
@@ -144,7 +144,7 @@ class BarrierClocks:
         return known
 
     def known(self, lanes: Index) -> tuple[Stamps, Stamps, Small | None]:
-        """Return below which epochs its block, its warp, and each lane are over for each thread."""
+        """Return the epochs below which block, warp, and each lane are complete for each thread."""
         by_lane = None if self._lane_known is None else self._lane_known[lanes]
         return self.block_known[self._slot[lanes]], self.warp_known[self._warp[lanes]], by_lane
 

@@ -1,4 +1,4 @@
-"""The race check of blocks that are executed together: what each of their accesses does to it."""
+"""The race check of blocks that are executed together, called for each of their accesses."""
 
 from __future__ import annotations
 
@@ -94,10 +94,10 @@ class ChunkRaces:
 
         Args:
             threads: the threads.
-            space: what they access.
+            space: the space that they access.
             addresses, offset: where.
             site: the instruction.
-            values: what they write; nothing where it is unknown.
+            values: the written values; empty if unknown.
             wrote: after a compare-and-swap, which of them wrote. The others release nothing, and
                 are compared as if they did write, as in another run they may.
         """

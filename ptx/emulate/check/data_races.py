@@ -4,7 +4,7 @@ PTX ISA, "Memory Consistency Model", "Conflict and Data-races": two accesses to 
 conflict if one of them writes. They are a data race if neither happens before the other one, unless
 both are morally strong. `DataRaces.compare` takes these conditions one after the other.
 
-`VolatileAccesses` has what PTX calls no race, and what still goes wrong.
+`VolatileAccesses` has accesses that are no race in PTX, and updates lost by them.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class MemoryAccess:
         space: "global", "shared" or "tensor".
         shadow: the earlier accesses to that memory.
         step: which threads access what.
-        role: what the instruction is for the memory model.
-        values: what each thread writes; nothing where that is unknown.
+        role: the instruction's role in the memory model.
+        values: the value that each thread writes; empty if unknown.
     """
 
     space: str
@@ -301,7 +301,7 @@ class VolatileAccesses:
         self._loaded: dict[tuple[str, int], tuple[Index, Stamps]] = {}
 
     def load(self, access: MemoryAccess, update: Update) -> None:
-        """Record that these threads load what they update."""
+        """Record that these threads load a value that they update."""
         loaded = self._loaded.get((access.space, update.place))
         if loaded is None:
             loaded = np.full(self._threads, -1), np.zeros(self._threads, dtype=np.int64)
@@ -311,7 +311,7 @@ class VolatileAccesses:
         loaded[1][access.step.threads] = access.shadow.atomics.latest(units)
 
     def store(self, access: MemoryAccess, update: Update) -> None:
-        """Report updates that are lost as these threads store what they made of it."""
+        """Report updates that are lost when these threads store their results."""
         loaded = self._loaded.get((access.space, update.place))
         if loaded is None:
             return

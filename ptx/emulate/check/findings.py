@@ -1,4 +1,4 @@
-"""Findings: what a check found, once for each pair of places in the program."""
+"""Findings of checks, once for each pair of access sites in the program."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Place:
     """An access site in a program that a finding names.
 
     Attributes:
-        what: what was done there.
+        what: the operation there.
         file, line: of CUDA or Python; None if unknown.
         where: the thread that did it; None on the host.
     """
@@ -234,7 +234,7 @@ _BEHIND_LOCAL = re.compile(r"(_\d+|__\d+_)?")
 
 
 def demangled(symbol: str) -> str:
-    """The name of a variable in CUDA, without what it stands in: `s` of `_ZZ4turnE1s`."""
+    """Return the name of a variable in CUDA without its scopes: `s` of `_ZZ4turnE1s`."""
     if symbol.startswith("_ZZ"):
         for match in _LOCAL.finditer(symbol):
             name, end = _name_at(symbol, match.end())

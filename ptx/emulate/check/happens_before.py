@@ -1,10 +1,10 @@
-"""The order of what the threads of a chunk do: through barriers, waits, fences and memory.
+"""The order of accesses in a chunk, by barriers, waits, fences and memory.
 
 PTX ISA, "Memory Consistency Model", "Causality Order": an access happens before a later one of
 
 - the same thread ("Program Order");
 - a thread that has passed a barrier with it since (`barrier_clocks.py`);
-- a thread that has acquired what it released since, by a flag, a lock or an mbarrier object
+- a thread that has acquired its later release, by a flag, a lock or an mbarrier object
   (`synchronizes_with.py`), or that has met such a thread;
 - a reader through another proxy, if a proxy fence comes between, too (`proxy_fences.py`).
 
@@ -81,7 +81,7 @@ class HappensBefore:
         # The threads that may have released their strong accesses in their epoch.
         self._has_released = np.zeros(geometry.threads, dtype=np.bool_)
         self._spins: dict[tuple[int, int], SpinReads] = {}  # by sites and levels
-        # For DeferredWork: what the last work retained.
+        # For DeferredWork: the numbers that the last work retained.
         self._last_known = self.clocks.block_known, self.clocks.warp_known
         self._last_lanes: tuple[Index, Small] | None = None
         # Numbers of four bytes that are not counted yet, at first the chunk's fences and stamps.
@@ -225,7 +225,7 @@ class HappensBefore:
             self._known.release(location, thread, own, 0, at_once=True)
 
     def _arrive_relaxed(self, lanes: Index, what: str, numbers: Index, level: int) -> None:
-        """Release only what was before a fence of each thread."""
+        """Release only the work before a fence of each thread."""
         fences = self.fences[level]
         threads = self.clocks.threads[lanes].tolist()
         for at in np.flatnonzero(fences.ended[lanes] >= 0).tolist():

@@ -32,7 +32,7 @@ class AccessRole:
     """The role of a memory access in the PTX memory model.
 
     Attributes:
-        reads, writes: what it does; an atomic operation does both.
+        reads, writes: whether it does; an atomic operation does both.
         strong: whether it is a strong operation: atomic, volatile, relaxed, or a fence as well.
         scope: of a strong access: "cta", "cluster", "gpu" or "sys".
         acquires, releases: whether it is an acquire or a release pattern by itself.
@@ -77,7 +77,7 @@ def role_of(
     is_poll: bool = False,
     update: Update | None = None,
 ) -> AccessRole:
-    """Return what an access by an instruction is for the memory model."""
+    """Return the role of an access by an instruction in the memory model."""
     facts = instruction.facts
     if facts.kind is InstructionKind.MBARRIER:
         return _INITIALISES if facts.name in _INITIALISERS else _USES

@@ -81,7 +81,7 @@ def key_of_strong(thread: int) -> int:
 
 
 def key_of_fenced(thread: int, shift: int) -> int:
-    """The entry of what each thread of a block did before a fence and a later barrier."""
+    """Return the key for the work of a block's threads before a fence and a later barrier."""
     return (thread >> shift) * _KINDS + _FENCED
 
 

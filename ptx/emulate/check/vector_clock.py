@@ -1,4 +1,4 @@
-"""Vector clocks: of each thread, warp or block that is known, the epoch below which it is over.
+"""Vector clocks: for each known thread, warp or block the epoch below which it is complete.
 
 The entries have numbers. Few are stored in a dict and many in an array by their numbers, so that
 joining is cheap even if hundreds of threads have entries for hundreds. No clock is ever changed, so
@@ -40,7 +40,7 @@ def joined_all(every: Iterable[VectorClock]) -> VectorClock:
 
 
 def epoch_of(known: VectorClock, number: int) -> int:
-    """Return the epoch below which an entry is over; 0 where it is unknown."""
+    """Return the epoch below which an entry is complete; 0 if it is unknown."""
     if isinstance(known, dict):
         return known.get(number, 0)
     return int(known[number]) if number < len(known) else 0

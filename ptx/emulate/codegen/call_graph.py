@@ -44,7 +44,7 @@ class CallGraph:
         return list(found)
 
     def calls_by_address(self, name: str) -> bool:
-        """Return whether a function calls what a register holds."""
+        """Return whether a function calls an address in a register."""
         return any(isinstance(call_target(each), Register) for each in self._calls(name))
 
     def reaches_addresses(self, name: str) -> bool:

@@ -166,7 +166,7 @@ class Emitter:
         """Write a destination; the expression has exactly the NumPy type of `ptx_type`.
 
         A wider register is filled by its sign or by zeros. Under a guard, threads that it excludes
-        keep the old value.
+        retain the old value.
         """
         if isinstance(operand, Sink):
             return

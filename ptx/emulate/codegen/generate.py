@@ -36,7 +36,7 @@ _OF_ALL_BLOCKS: Final = ("global", GENERIC)
 
 
 def may_be_late(blocks: list[Block], others: LateWork) -> LateWork:
-    """Return what an ordered launch may do late in a function, or in `others` of the kernel.
+    """Return the work that an ordered launch may defer in a function, or in `others` of the kernel.
 
     Stores are late only if blocks can wait for each other's stores. For that, threads must read
     global memory by instructions that observe concurrent writes of other blocks. Without such reads
@@ -78,8 +78,9 @@ def generate(
     `follows_undefined` it follows values that come from unwritten shared or local memory.
 
     Raises:
-        UnsupportedInstruction: it, or a function that it calls by name, uses what is not executed.
-        UndefinedSymbol: it names what the module does not define.
+        UnsupportedInstruction: it, or a function that it calls by name, uses an unsupported
+        instruction.
+        UndefinedSymbol: it names a symbol that the module does not define.
         PtxSyntaxError: a body is wrong.
     """
     module = layout.module
@@ -139,7 +140,7 @@ class _KernelWriter:
         code.stack_bytes = aligned(graph.depth(kernel), FRAME_ALIGN)
         code.is_recursive = graph.is_recursive
         code.calls_by_address = graph.reaches_addresses(kernel)
-        if code.calls_by_address:  # what is called is not known
+        if code.calls_by_address:  # the called function is unknown
             code.may_be_late = LateWork(copies=True, stores=True)
         code.find_function = self.find_function
         code.find_origins = self._origins.find
@@ -162,7 +163,7 @@ class _KernelWriter:
         """The number of the function at an address, generated if need be; None if there is none.
 
         Raises:
-            UnsupportedInstruction: it uses what is not executed.
+            UnsupportedInstruction: it uses an unsupported instruction.
             UndefinedSymbol: it names what its module does not define.
             PtxSyntaxError: its body is wrong.
         """

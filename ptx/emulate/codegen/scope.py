@@ -44,13 +44,13 @@ class Namespace:
 
 
 class FunctionScope:
-    """The names of one function of a kernel, and what they stand for.
+    """The names of one function of a kernel, and their meanings.
 
     Attributes:
         numbers: of the registers, by name.
         invariants: the slot in the launch's cache of a result that chunks share, by the identity of
             its instruction.
-        late: what is not done at once.
+        late: the work that is deferred.
         counted: where the instructions are listed of code that counts them, None in any other.
         follows_undefined: whether the code follows values that come from memory which nothing has
             written.

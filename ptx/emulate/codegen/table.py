@@ -48,7 +48,7 @@ class OperationRecord:
         types: the type suffixes it takes, each as written: "s32", "f32.s32", "" for none.
         arity: how many operands it may have.
         emit: writes its Python code.
-        effect: what it does beside writing registers.
+        effect: its effect beside writing registers.
         modifiers: further modifiers that it accepts; any other one rejects the instruction.
         section: where the PTX ISA describes it.
         writes: how many of its first operands are destinations.

@@ -1,4 +1,4 @@
-"""Counts what the blocks that are executed together do; generated code that counts calls this."""
+"""Counters of blocks that are executed together, called by generated code that counts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ELSEWHERE = ((LOCAL_WINDOW, "local"), (PARAM_WINDOW, "param"), (SHARED_WINDOW, 
 
 
 class ChunkCounts:
-    """Counts what the blocks that are executed together do; `first` is the first of them."""
+    """Counters of blocks that are executed together; `first` is the first of them."""
 
     def __init__(self, launch: LaunchCounts, geometry: Geometry, first: int, stride: int) -> None:
         self._launch = launch

@@ -71,7 +71,7 @@ class Contention:
 
 
 class LaunchCounts:
-    """The counts of a launch, by block of code and by instruction; `read` gives what they mean."""
+    """The counts of a launch, by block of code and by instruction; `read` assigns them to lines."""
 
     def __init__(self) -> None:
         self.warps: defaultdict[int, int] = defaultdict(int)

@@ -20,8 +20,8 @@ _lane_of = itemgetter(LANE)
 def merge(fibres: list[Fibre], live: tuple[int, ...]) -> Fibre:
     """One fibre of all threads of `fibres`, which wait at the same block with the same calls open.
 
-    A fibre that kept its arrays takes its parts back: only what they wrote is copied. The rest are
-    joined in the order of their lanes.
+    A fibre that retained its arrays merges its parts again: only their writes are copied. The rest
+    are joined in the order of their lanes.
     """
     if any(fibre.rows is not None for fibre in fibres):
         joined = _merge_rows(fibres)

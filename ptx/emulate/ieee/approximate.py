@@ -1,4 +1,4 @@
-"""The approximate functions: computed in float64 and rounded, which keeps PTX's error bounds.
+"""The approximate functions: computed in float64 and rounded, within PTX's error bounds.
 
 Special values follow the tables of the PTX ISA, "Floating Point Instructions". `ftz` flushes
 subnormal inputs and results.

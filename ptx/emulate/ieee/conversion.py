@@ -40,7 +40,7 @@ def integral(x: Array, rounding: Rounding) -> Array:
 def float_to_integer(
     x: Float, *, dtype: np.dtype[np.integer], rounding: Rounding, from_f64: bool | None = None
 ) -> Integer:
-    """Convert floats to an integer dtype, clamping what is out of range (PTX `cvt.irnd`).
+    """Convert floats to an integer dtype, clamping values out of range (PTX `cvt.irnd`).
 
     A NaN gives 0, but `1 << (bits - 1)` where the source is `.f64` or the destination has 64 bits
     (PTX ISA, `cvt`, "Integer Notes"). `from_f64` gives the source if it is not x's dtype.
@@ -88,7 +88,7 @@ def integer_to_bits(x: Integer, *, target: Format, rounding: Rounding = Rounding
 
 
 def _widen(x: Array) -> tuple[Doubles, Doubles | None]:
-    """Give the nearest float64 values and what they leave, None where they are exact."""
+    """Give the nearest float64 values and their errors, None if they are exact."""
     if x.dtype.itemsize < 8:
         return x.astype(np.float64), None
     high = (x >> x.dtype.type(32)).astype(np.float64) * 2.0**32

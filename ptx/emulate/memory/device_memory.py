@@ -437,7 +437,7 @@ class Reservation:
     Attributes:
         address: where it begins.
         nbytes: its size.
-        pieces: what is mapped, by address: the size, and whether it may be accessed.
+        pieces: mapped pieces, by address: the size, and whether access is allowed.
     """
 
     def __init__(self, memory: DeviceMemory, nbytes: int, alignment: int) -> None:

@@ -70,7 +70,7 @@ class LateStores:
             self._stores.append(_Store(elements, places + k, elements[places + k]))
 
     def lay_over(self, address: int, seen: bytearray) -> None:
-        """Put what is hidden over bytes that others see from an address of this process on."""
+        """Write the hidden stores over visible bytes, from an address of this process on."""
         for store in self._stores:
             store.lay_over(address, seen)
 
@@ -97,7 +97,7 @@ class LateStores:
         return self._hidden_turns
 
     def show(self) -> None:
-        """A turn begins, or the launch is over."""
+        """Begin a turn, or end the launch."""
         for store in self._stores:
             store.exchange()
 

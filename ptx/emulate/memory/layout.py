@@ -45,7 +45,7 @@ class CodePlace(NamedTuple):
 class CodeAddresses:
     """One address for each function of each module; no other function ever gets it.
 
-    So a pointer may be kept in memory, read by the host and given to a kernel of another module.
+    So a pointer may be stored in memory, read by the host and passed to a kernel of another module.
     Those of other devices are different, as the device's memory, at `base`, is elsewhere.
     """
 

@@ -40,7 +40,7 @@ class Span:
     """Memory from `start` to below `end`.
 
     Attributes:
-        words: what it is.
+        words: its description for messages.
         is_given_back: whether it is freed, so that no access is allowed.
     """
 
@@ -57,7 +57,7 @@ class PointerExtents:
     """The memory that each access of a launch may reach.
 
     Args:
-        origins: what the addresses of each access were made from.
+        origins: the origins of the addresses of each access.
         memory: the device's memory.
         params: the kernel's parameters.
         shared_bytes: a block's shared memory.

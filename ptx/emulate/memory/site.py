@@ -33,7 +33,7 @@ def used_elements(instruction: Instruction, nbytes: int, count: int) -> tuple[in
 
 
 class Site:
-    """One memory instruction: what it accesses, and the bounds of the allocation that it hit last.
+    """One memory instruction: its access, and the bounds of the allocation that it accessed last.
 
     Attributes:
         facts: of the instruction.

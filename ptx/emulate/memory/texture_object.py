@@ -1,4 +1,4 @@
-"""Images in device memory, and how a texture reads them: what handles of kernels stand for.
+"""Images in device memory, and the textures that read them: the objects behind kernels' handles.
 
 CUDA programming guide, "Texture and Surface Memory", "Texture Fetching".
 """
@@ -38,7 +38,7 @@ class TexelImage:
             slices.
         layers: 0 where it is not layered; 6 for a cubemap, 6 n for a layered one.
         row_bytes: from one row to the next; 0 where rows are packed.
-        values: what is read in place of the memory, channel by channel.
+        values: read in place of the memory, channel by channel.
     """
 
     memory: DeviceMemory
@@ -96,7 +96,7 @@ class TextureObject:
         mip_linear: two levels are combined; else the nearest.
         max_anisotropy: 0 or 1 for none.
         is_linear_memory: read by a texel's number; beyond the end it gives zeros.
-        seamless_cube: filtering goes on across the edges of a cubemap.
+        seamless_cube: filtering continues across the edges of a cubemap.
     """
 
     levels: tuple[TexelImage, ...]

@@ -32,7 +32,7 @@ _FIRST: Final = 2**31 - 1  # the number of the first read; later ones count down
 _MOST_READS: Final = 1000  # that have a number of their own
 
 STORED: Final = (-1, -1)
-"""Stands for what is about to be stored, so that there is something as long as there is that."""
+"""Stands for values about to be stored, so that the dict is not empty meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +311,7 @@ def _present(threads: Threads) -> Index:
 
 
 def _of_present(threads: Threads, value: Value) -> NDArray[np.bool_]:
-    """A value of all threads as that of those that are still there."""
+    """Return a value of all threads for the present threads alone."""
     found = np.asarray(value, dtype=np.bool_)
     return found if found.ndim == 0 or threads.present is None else found[threads.present]
 
@@ -413,7 +413,7 @@ class Shadow:
         self, threads: Threads, wrong: NDArray[np.bool_], first: Index, site: Site,
         space: str,
     ) -> bool:  # fmt: skip
-        """Return whether the values go on as undefined ones."""
+        """Return whether the values stay undefined."""
         if self._undefined is None:
             return False
         known = self._passed_on.get(space)

@@ -36,7 +36,7 @@ class Clock:
 
 
 class CountedClock(Clock):
-    """A clock that only goes on when it is read, so that a launch can be repeated.
+    """A clock that advances only when it is read, so that a launch can be repeated.
 
     Each reading adds a part of the launch's time so far, so that a kernel which waits for a time
     does not read for ever.

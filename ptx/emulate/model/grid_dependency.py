@@ -11,7 +11,7 @@ class GridDependency:
     Attributes:
         ahead: the launch that it depends on; None where it began after that one's end.
         is_done: whether it has ended.
-        lets_go: whether all of its blocks have let the next launch go, or have ended.
+        lets_go: whether all of its blocks have released the next launch, or have ended.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The order inside a launch: which of those that CUDA allows, and the draws that choose it."""
+"""The order within a launch, one of those that CUDA allows, and the draws that choose it."""
 
 from __future__ import annotations
 

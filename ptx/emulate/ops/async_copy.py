@@ -194,7 +194,7 @@ def _copy(e: Emitter, i: Instruction) -> None:
 
 
 def _amount(e: Emitter, operand: Operand, size: int) -> str:
-    """`src-size`, or what the predicate `ignore-src` leaves."""
+    """`src-size`, or the size by the predicate `ignore-src`."""
     if isinstance(operand, Register) and operand.ptx_type == "pred":
         return e.temporary(f"{e.helper(ignored)}({size}, {e.value(operand, 'pred')})")
     return e.temporary(e.value(operand, "u32"))

@@ -1,6 +1,6 @@
 """Atomic operations on global and shared memory. PTX ISA, "atom", "red".
 
-Threads act in the order of their numbers in the chunk, each sees what the one before left, and
+Threads act in the order of their numbers in the chunk, each sees the result of the one before, and
 every sum is rounded in its own width. There is no loop over threads: those that address one element
 form a group, and within it they act in the order of their positions. Every access is done at once,
 so that memory order and scope change nothing but when late stores of an ordered launch are seen.
@@ -232,7 +232,7 @@ def combine_in_order(
 ) -> Elements:
     """Combine each of n threads' values into its element, or one that all share.
 
-    Gives (n,) what each found there before.
+    Returns (n,) the previous value for each thread.
     """
     if rule.name == "cas":
         if isinstance(index, np.ndarray):

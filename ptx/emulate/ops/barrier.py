@@ -92,7 +92,7 @@ def note_proxy_fence(fibre: Fibre, kind: str) -> None:
 
 
 def _proxy_fence(e: Emitter, i: Instruction) -> None:
-    """Accesses through other proxies see what was written before anyway."""
+    """Do nothing: accesses through other proxies see earlier writes anyway."""
     words = set(i.modifiers)
     if words & {"async", "async::generic"} and "sync_restrict::shared::cluster::read" not in words:
         shared = words & {"shared::cta", "shared::cluster"}
@@ -188,7 +188,7 @@ def may_go_on(fibre: Fibre, block: int) -> bool:
 
 
 def let_dependents_go(fibre: Fibre) -> None:
-    """The threads' blocks let the next launch go, which may begin now."""
+    """Release the next launch from the threads' blocks; it may begin now."""
     launch = fibre.blocks.launch
     dependency = launch.limits.dependency
     if dependency is None:

@@ -281,7 +281,7 @@ operation("prmt", ("b32",), 4, _permute, modifiers=SELECTORS, section="prmt")
 
 
 _MOST_WAYS: Final = 16  # a chunk: each takes its stores away and puts them back
-_GIVE_WAY: Final = 2  # one time in so many another chunk goes on where others may learn something
+_GIVE_WAY: Final = 2  # one time in so many another chunk continues where others may see a store
 
 
 def publish(fibre: Fibre) -> None:

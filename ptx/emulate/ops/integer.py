@@ -4,7 +4,7 @@ PTX ISA, "Integer Arithmetic Instructions" and "Extended-Precision Integer Arith
 Instructions". Shifts rely on NumPy's rule that an amount of the width or more moves every bit out,
 and leaves copies of the sign in signed values.
 
-CC.CF is what the adder carries. A subtraction adds the complement and one, so it carries if it does
+CC.CF is the carry of the adder. A subtraction adds the complement and one, so it carries if it does
 not borrow. An `addc` after a `subc` therefore adds the opposite of a borrow. The manual describes a
 borrow, but GPUs do this, and NVRTC's division of 128-bit integers depends on it.
 """

@@ -116,7 +116,7 @@ def separate(words: NDArray[Any], element: str) -> NDArray[Any]:
 
 @lru_cache(maxsize=6)  # by format
 def _narrow_values(element: str) -> NDArray[np.float64]:
-    """(256,) what each byte means."""
+    """(256,) the value of each byte."""
     kind, bits = _FORMATS[element]
     halves = ieee.from_narrow(bits, source=kind)
     return np.asarray(halves).view(np.float16).astype(np.float64)

@@ -102,7 +102,7 @@ def emit_product(
     e: Emitter, i: Instruction, what: Product,
     function: Callable[..., list[Value]] = multiply, form: object = None, **more: list[str],
 ) -> None:  # fmt: skip
-    """Wait for the whole warp, and multiply what the operands hold.
+    """Wait for the whole warp, and multiply its operands.
 
     `form`: what `function` gets instead of the product. `more`: further words that each lane
     brings, by their role; `function` gets them before those of A, B and C.

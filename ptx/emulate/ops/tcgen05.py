@@ -87,7 +87,7 @@ def each(fibre: Fibre, value: Value) -> Index:
 
 
 def one_by_one(fibre: Fibre) -> list[Fibre]:
-    """Each thread by itself, without registers, for what it begins."""
+    """Yield each thread by itself, without registers, for its asynchronous work."""
     return [fibre.subset(np.array([k], dtype=np.intp), ()) for k in range(fibre.n)]
 
 

@@ -158,10 +158,10 @@ def _sources(group: Group, mode: str, b: Value, c: Value) -> tuple[Index, NDArra
 def shuffle(
     fibre: Fibre, group: Group, mode: str, a: Value, b: Value, c: Value, name: str = "a"
 ) -> tuple[Value, Value]:
-    """`shfl.sync`: what each thread reads, and whether its source was in its segment.
+    """`shfl.sync`: the value that each thread reads, and whether its source was in its segment.
 
-    `a` is what the fibre's lanes brought under `name`. A lane that takes no part gives zero, as the
-    hardware does; the ISA leaves it open.
+    `a` is the fibre's own value under `name`. A lane that takes no part gives zero, as the hardware
+    does; the ISA leaves it open.
     """
     where, inside = _sources(group, mode, b, c)
     if not a.ndim and group.dense:

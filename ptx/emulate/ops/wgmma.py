@@ -160,7 +160,7 @@ class _Unchanged:
         """The product is waited for.
 
         Raises:
-            SynchronisationFault: the factor is another one now.
+            SynchronisationFault: the factor has changed.
         """
         before = self._words if positions is None else self._words[positions]
         changed = (self._loaded(fibre, positions) != before).any(axis=(1, 2))

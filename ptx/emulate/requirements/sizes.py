@@ -27,7 +27,7 @@ class SizeLimitExceeded(PtxError):
 
     Attributes:
         what: the memory, in words.
-        nbytes: what the module declares.
+        nbytes: the size that the module declares.
         most: what there may be.
     """
 
@@ -39,7 +39,7 @@ class SizeLimitExceeded(PtxError):
 
 
 def check_sizes(module: PtxModule, signatures: Iterable[KernelSignature]) -> None:
-    """Check the constants of a module, and what each of its kernels declares.
+    """Check the constants of a module, and the declarations of each of its kernels.
 
     Raises:
         SizeLimitExceeded: there is too much of something.

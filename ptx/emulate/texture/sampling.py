@@ -1,4 +1,4 @@
-"""One texture fetch: from coordinates to what the kernel gets, for many threads at once.
+"""One texture fetch: from coordinates to a kernel's results, for many threads at once.
 
 PTX ISA, "tex" (`.level`, `.grad`); CUDA programming guide, "Texture Fetching", "Cubemap Textures".
 All other behaviour was measured on an H100.

@@ -23,11 +23,11 @@ from ptx.isa.model import Instruction
 
 Key = tuple[int, ...]  # a fibre's place: the blocks of its open calls, then its own block
 
-GONE = -1  # what a basic block returns when its fibre does not go on
+GONE = -1  # returned by a basic block when its fibre does not continue
 ENDLESS = 1 << 62
 
 _UNSET: Value = np.uint32(0)
-_KEEP_SHARE = 0.75  # a running fibre keeps its arrays while this share of their lanes is present
+_KEEP_SHARE = 0.75  # a running fibre retains its arrays while this share of their lanes is present
 _LAZY_SHARE = 0.25  # a waiting one, while this share is
 
 
@@ -58,7 +58,7 @@ class RunQueue:
         self._turn_end: int = ENDLESS
 
     def wait(self, fibre: Fibre, block: int) -> None:
-        """Queue the fibre; it goes on at `block` when its turn comes."""
+        """Queue the fibre; it continues at `block` when its turn comes."""
         key = (*fibre.prefix, block)
         fibre.tick = self.steps
         found = self._runnable.get(key)
@@ -276,7 +276,7 @@ class Fibre(Threads):
         return self.blocks.code.dtypes(self.calls[-1].function if self.calls else 0)
 
     def with_rows(self, rows: list[Row]) -> Fibre:
-        """A fibre of those threads of this one that have these rows."""
+        """Return a fibre of the threads that have these rows."""
         lanes = np.array([row[LANE] for row in rows], dtype=np.intp)
         found = Fibre(self.scheduler, [], lanes, len(rows))
         found.rows = rows
@@ -333,7 +333,7 @@ class Fibre(Threads):
         self._places = {}
 
     def branch_index(self, index: Value, targets: tuple[int, ...], instruction: Instruction) -> int:
-        """`brx.idx`: each thread goes to the target that its index names.
+        """`brx.idx`: branch each thread to the target that its index names.
 
         Raises:
             InvalidBranch: there is no such target (the PTX ISA leaves open what happens then).

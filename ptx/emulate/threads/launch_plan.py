@@ -32,7 +32,7 @@ Array = NDArray[Any]
 _SHARED_ALIGN = 128
 _SHARE_OF_OTHERS = 16  # of the stack; makes 1 KiB, the default of CU_LIMIT_STACK_SIZE
 _MOST_TEXT = 1 << 20  # characters that are held back
-_MOST_BYTES = 64 << 20  # of all arrays that one launch keeps
+_MOST_BYTES = 64 << 20  # of all arrays that one launch retains
 _MOST_MISSES = 32  # at a branch, less two for each hit, before its masks are no longer stored
 
 
@@ -70,7 +70,7 @@ class Output:
             self.flush()
 
     def flush(self) -> None:
-        """Write to `sys.stdout`, as it is now, what was added."""
+        """Write the added text to the present `sys.stdout`."""
         text, self._parts, self._size = "".join(self._parts), [], 0
         if text:
             sys.stdout.write(text.encode("latin-1").decode(errors="replace"))
@@ -248,7 +248,7 @@ class LaunchCache:
 
     A block-invariant value (`codegen/analysis/block_invariant.py`) is the same array in every chunk
     of the same geometry. So are the bounds and element indices of accesses by it, and its parts at
-    branches. They are found by the identity of arrays, which the cache therefore keeps alive.
+    branches. They are found by the identity of arrays, which the cache therefore retains.
 
     Attributes:
         fewest: threads of a chunk from which on it shares (`Limits.share_from`).

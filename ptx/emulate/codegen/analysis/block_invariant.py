@@ -157,7 +157,7 @@ class _Search:
         return None
 
     def _reachable(self, start: int, without: int) -> int:
-        """The bit mask of blocks that control may get to from a block, not through another one."""
+        """Return the bit mask of blocks reachable from a block, without passing another one."""
         found = self._reached.get((start, without))
         if found is None:
             found, waiting = 0, [start]

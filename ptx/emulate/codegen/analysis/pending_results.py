@@ -41,7 +41,7 @@ class _PendingRegisters(NamedTuple):
         return _PendingRegisters(found)
 
     def behind(self, step: BlockStep) -> _PendingRegisters:
-        """Return what is pending after an instruction."""
+        """Return the registers that are pending after an instruction."""
         i, ages = step.instruction, self.ages
         name = i.facts.name
         if name == "wgmma.commit_group":
@@ -184,5 +184,5 @@ def _factors(step: BlockStep) -> Iterator[int]:
 
 
 def _passes_on(step: BlockStep) -> bool:
-    """Return whether its results are as late as what it takes."""
+    """Return whether an instruction's results are as late as its operands."""
     return step.operation.effect is Effect.PURE

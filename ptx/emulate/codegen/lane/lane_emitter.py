@@ -57,7 +57,7 @@ class LaneEmitter(LaneRegisters):
         return [f"{each} = {value}" for each, value in self._prelude.items()]
 
     def function(self, name: str, result: int | None) -> str:
-        """The part as a function; `result` is what it gives for all threads, if that is known."""
+        """Return the part as a function; `result` is its result for all threads, if known."""
         head = self.prelude
         body = self.lines or ["pass"]
         if self.alone:
@@ -181,7 +181,7 @@ class LaneEmitter(LaneRegisters):
         return f"t{self._temporaries}"
 
     def assign(self, operand: Operand, ptx_type: str, expression: str) -> None:
-        """Write a destination; the expression is what a row holds for `ptx_type`.
+        """Write a destination; the expression has the form in which a row holds `ptx_type`.
 
         A wider register is filled by its sign or by zeros. Under a guard a thread that it excludes
         keeps the old value.

@@ -114,7 +114,7 @@ class LaneRegisters:
         return self._as(number, held_as(self.scope.home[number]))
 
     def set_home(self, number: int, expression: str) -> None:
-        """Set a register to what a row holds of it."""
+        """Set a register to its value in a row."""
         self.lines.append(f"r{number} = {expression}")
         self._note_written(number, held_as(self.scope.home[number]))
 

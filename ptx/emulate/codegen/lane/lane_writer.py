@@ -207,7 +207,7 @@ def _may_be_inside(block: Block, alone: bool) -> bool:
 
 
 def _write_block(emitter: LaneEmitter, code: KernelCode, unit: Unit, block: Block) -> list[str]:
-    """The lines of a block, with where control goes on as `at`."""
+    """Return the lines of a block, with the next block as `at`."""
     emitter.begin_block()
     live = unit.live_behind_each(block)
     for at, (step, behind) in enumerate(zip(block.steps, live, strict=True)):
@@ -437,7 +437,7 @@ class _LaneBlockWriter:
         self._close(len(block.steps), None)
 
     def _close(self, end: int, result: int | None) -> None:
-        """Make a function of the part; `result` is what it gives for all threads."""
+        """Make a function of the part; `result` is its result for all threads."""
         emitter, first = self._emitter, self._from
         source = emitter.function("part", result)
         names: dict[str, object] = self._code.blocks.names

@@ -96,7 +96,7 @@ class LaneRunner:
         return place is None or place > (*fibre.prefix, loop.last)
 
     def _run_loop(self, fibre: Fibre, rows: list[Row], loop: Loop, block: int, room: int) -> int:
-        """Each thread goes through a loop, to where it leaves it."""
+        """Run each thread through a loop until it leaves the loop."""
         following: list[int] = []
         fibre.written |= loop.defined
         try:

@@ -275,7 +275,7 @@ class OrderedBlocks(ResidentBlocks):
     Attributes:
         late_copies: the asynchronous copies under way.
         late_stores: the stores that other chunks do not see yet.
-        ways_given: how often its turn ended for what others may see.
+        ways_given: how often its turn ended because others may see its stores.
     """
 
     def __init__(

@@ -61,7 +61,7 @@ def chunks_of(
     """The chunks of a grid, in the order in which they begin.
 
     Blocks of `threads` threads and clusters of `cluster` blocks; `most`: blocks of a chunk.
-    `speak`: blocks may wait for what others of the launch write.
+    `speak`: blocks may wait for writes of others of the launch.
     """
     if blocks * threads == 1:
         return [OrderedChunk(0, 1, 0)]
@@ -131,7 +131,7 @@ class OrderedWaits(WaitingFibres):
         self._late_copies = late_copies
 
     def resolve(self) -> bool:
-        """Release what is complete; whether anything was.
+        """Release complete waits; return whether there were any.
 
         Raises:
             Deadlock: threads wait and nothing is left that runs, lands or is complete.
@@ -173,7 +173,7 @@ class OrderedScheduler(Scheduler):
         return ended
 
     def show_stores(self) -> None:
-        """The launch is over: all of it has been stored."""
+        """End the launch, after all of its stores."""
         self._late_stores.show()
         self._late_stores.publish()
 
@@ -267,7 +267,7 @@ class OrderedLaunch(Launch):
         return found
 
     def _run_chunks(self, chunks: list[OrderedChunk]) -> Turns:
-        """Every chunk begins, and those that are not at their end go on in turn.
+        """Begin every chunk, and continue unfinished ones in turn.
 
         The device need not hold all blocks at once: some programs wait for blocks of lower numbers,
         which a GPU happens to start first.
@@ -304,13 +304,13 @@ class OrderedLaunch(Launch):
             scheduler.show_stores()
 
     def _choice(self, unfinished: int, more: bool) -> int:
-        """Which of the unfinished chunks goes on; -1 where another one begins."""
+        """Return which of the unfinished chunks continues; -1 if a new one begins."""
         if self.decisions.late or not unfinished:
             return -1 if more else 0
         return self.decisions.below(unfinished + more) - more
 
     def _turn(self) -> int:
-        """Return how many basic blocks a chunk executes before another one may go on."""
+        """Return how many basic blocks a chunk executes before another one may continue."""
         if not self.code.may_be_late.stores:
             return _LONG_TURN
         if self.decisions.late:

@@ -39,7 +39,7 @@ BARRIERS = 16
 class BarrierWait:
     """A fibre that waits at a barrier.
 
-    `block` is where it goes on; with a `flag` it executes that block again, for the reduction.
+    It continues at `block`; with a `flag` it executes that block again, for the reduction.
     """
 
     fibre: Fibre
@@ -134,7 +134,7 @@ class BlockBarriers:
     # Called by generated code.
 
     def sync(self, fibre: Fibre, which: Value, threads: Value | None, block: int) -> int:
-        """`barrier.sync`: `block` where the fibre goes on at once, GONE where it waits.
+        """`barrier.sync`: return `block` if the fibre continues at once, GONE if it waits.
 
         `threads` are expected at barrier `which`, all that have not exited if None.
         """

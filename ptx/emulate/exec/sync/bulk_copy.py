@@ -109,7 +109,7 @@ def copy_bulk(fibre: Fibre, target: Pointer, source: Pointer, nbytes: Value) -> 
 
 
 class BulkCopy:
-    """A copy of `nbytes` for each thread: what was read, to be written."""
+    """A copy of `nbytes` for each thread: the data read, to be written."""
 
     def __init__(self, fibre: Fibre, target: Pointer, source: Pointer, nbytes: Value) -> None:
         amounts = Amounts(fibre, nbytes, target.site.instruction)
@@ -121,7 +121,7 @@ class BulkCopy:
             self._where = amounts.addresses(target.every(fibre.n))
 
     def write(self) -> None:
-        """Store what was read."""
+        """Store the data that was read."""
         if self._data:
             store(self._part, self._where, 0, self._site, *self._data)
 

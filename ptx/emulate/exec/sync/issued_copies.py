@@ -158,7 +158,7 @@ def note_commit(fibre: Fibre, *, bulk: bool = False) -> None:
 
 
 def note_wait(fibre: Fibre, pending: int, *, bulk: bool = False, reads_alone: bool = False) -> None:
-    """A wait for all but `pending` groups, or for what they read; -1 for all copies."""
+    """Report a wait for all but `pending` groups, or for their reads; -1 for all copies."""
     if fibre.blocks.races is not None:
         fibre.blocks.races.wait_for_copies(
             fibre.lane_numbers(), pending, bulk=bulk, reads_alone=reads_alone

@@ -459,11 +459,11 @@ class TensorLoad:
 
 
 class TensorWrite:
-    """Boxes in shared memory that go into a tensor; what is out of bounds is left out.
+    """Boxes in shared memory that are written to a tensor; elements out of bounds are left out.
 
     Attributes:
         fibre: the threads.
-        pieces: what they write.
+        pieces: the written pieces.
         source: the access to shared memory.
         target: the access to the tensor.
     """
@@ -504,7 +504,7 @@ class TensorStore(TensorWrite):
         return found
 
     def read(self) -> None:
-        """Read what is to be written."""
+        """Read the data to be written."""
         pieces, chosen = self.pieces, self.pieces.within()
         if len(chosen):
             part, where = pieces.access(pieces.inside, chosen)

@@ -21,7 +21,7 @@ from ptx.isa.model import Instruction
 _TEST_NS = 1_000  # `test_wait` does not block; it is delayed only to let others continue
 _TRY_NS = 20_000_000  # "a system-dependent time limit"
 _SLOWEST_TEST_NS = 1_000_000
-_SLEEP_STEPS = 8  # what a sleep counts towards `Limits.max_steps`: it takes as long
+_SLEEP_STEPS = 8  # count of a sleep towards `Limits.max_steps`: it takes as long
 _MOST_ROUNDS = 10_000  # of waits that end by time, while no mbarrier object changes
 
 
@@ -53,7 +53,7 @@ class TimedWaits:
     # Called by generated code.
 
     def sleep(self, fibre: Fibre, nanoseconds: Value, block: int) -> int:
-        """`nanosleep`: the fibre goes on at `block` when the longest of its times is over."""
+        """`nanosleep`: the fibre continues at `block` after the longest of its times."""
         until = self._clock.nanoseconds() + int(np.max(nanoseconds))
         instruction = self._blocks.code.last[block - 1]
         self._queue.steps += _SLEEP_STEPS

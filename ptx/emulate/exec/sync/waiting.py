@@ -20,7 +20,7 @@ _SHOWN = 8  # groups of waiting threads that a report lists
 
 
 class WaitingFibres:
-    """The fibres of one chunk that wait, by what they wait for."""
+    """The waiting fibres of one chunk, by the kind of wait."""
 
     def __init__(self, queue: RunQueue, skipped: SkippedBarriers | None) -> None:
         self._queue = queue
@@ -48,7 +48,7 @@ class WaitingFibres:
         return bool(for_others or self.timed_waits.waits)
 
     def resolve(self) -> bool:
-        """Release what is complete; whether anything was.
+        """Release complete waits; return whether there were any.
 
         Raises:
             Deadlock: threads wait and nothing is left that runs or is complete.

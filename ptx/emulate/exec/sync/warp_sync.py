@@ -1,8 +1,8 @@
 """Lanes of a warp that wait for each other. PTX ISA, "membermask" of the `.sync` instructions.
 
-A fibre that holds all lanes that its masks name passes at once. Any other waits with what it
-brings; when nothing else can run, groups that are complete by then execute their instruction, from
-every place where their lanes wait.
+A fibre that holds all lanes that its masks name passes at once. Any other waits with the values
+that it brings; when nothing else can run, groups that are complete by then execute their
+instruction, from every place where their lanes wait.
 """
 
 from __future__ import annotations
