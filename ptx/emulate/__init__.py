@@ -1,10 +1,12 @@
-"""PTX executed in NumPy: what stands in for a GPU where there is none.
+"""PTX executed in NumPy, without a GPU.
 
 `Program(module, device)` loads a parsed module; `Program.kernel(name)` generates one Python
 function for each basic block of the kernel and of what it may call; `EmulatedKernel.launch` runs.
 
-How it runs ----------- Thread blocks are executed in chunks of whole blocks, by default of 65,536
-threads (`threads/resident_blocks.py`). A thread's number in its chunk is its lane.
+How it runs
+-----------
+Thread blocks are executed in chunks of whole blocks, by default of 65,536 threads
+(`threads/resident_blocks.py`). A thread's number in its chunk is its lane.
 
 Lanes at the same place in the code form a fibre, a group of threads that execute together
 (`threads/fibre.py`). Each fibre has registers of its own. A register's value is a NumPy scalar if

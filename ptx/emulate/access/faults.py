@@ -26,7 +26,7 @@ class SeveralMemories(EmulationFault):
     """One access reaches memories of several devices or the host; each address is valid.
 
     `groups` are positions of the threads that reach the same memory. Loads and stores continue with
-    one group after another; operations in the threads' order fail here.
+    one group after another; all other operations fail.
     """
 
     def __init__(self, where: Where, groups: list[Index]) -> None:

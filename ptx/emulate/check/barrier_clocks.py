@@ -130,7 +130,7 @@ class BarrierClocks:
         return self.moment.stamps
 
     def over(self, old: Stamps, lanes: Index) -> Bools:
-        """Return whether each access is complete for its comparing thread, by barriers alone."""
+        """Return whether each access is complete for the lane beside it, by barriers alone."""
         thread, epoch = threads_of(old), epochs_of(old)
         mine = threads_of(self.now[lanes])
         same_block = thread >> self.shift == mine >> self.shift

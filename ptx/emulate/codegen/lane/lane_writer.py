@@ -453,7 +453,7 @@ class _LaneBlockWriter:
         self._parts.append(LanePart(function, instead, sites, undo))  # type: ignore[arg-type]  # made
 
     def _instead(self, first: int, end: int, result: int | None) -> tuple[Part, ...]:
-        """The steps for NumPy; where the block ends with them, also the way on from there."""
+        """Return the steps for NumPy; if the block ends with them, also the branch from there."""
         vector = self._vector(first, end)
         if result == GOES_ON:
             return (vector,)

@@ -44,7 +44,7 @@ class LanePart:
     Attributes:
         function: of a fibre and one row, giving the next block; or of the rows of several threads,
             giving that of all or a list with that of each.
-        instead: the same for all threads at once, used after a fault or a change of memory.
+        instead: returns the same for all threads at once, for an access outside a site's window.
         sites: of its accesses.
         undo: registers that it reads and changes, where it may stop halfway.
     """
