@@ -294,7 +294,7 @@ class PrivateFolder:
         """Put a file in place whole: under another name first, then renamed.
 
         Raises:
-            OSError: there is no room, no right, or no trust; no partial file remains.
+            OSError: no space, no permission, or an untrusted folder; no partial file remains.
         """
         for _ in range(_ATTEMPTS):
             try:
@@ -324,7 +324,7 @@ class PrivateFolder:
         """Add to the end of a file; its size then. The folder is not made for it.
 
         Raises:
-            OSError: there is no room, no right, or no trust.
+            OSError: no space, no permission, or an untrusted folder.
         """
         with self._file(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND) as descriptor:
             found = os.fstat(descriptor)

@@ -112,7 +112,7 @@ class Store:
         """Write the bytes of an entry, evict others if needed, and return how many were evicted.
 
         Raises:
-            OSError: there is no room, no right or no trust.
+            OSError: no space, no permission, or an untrusted folder.
         """
         self.images.write(digest + _SUFFIX, data)
         return self._make_room(len(data))

@@ -62,7 +62,7 @@ class Unit:
         return found
 
     def registers_at_once(self) -> int:
-        """Return the most 32-bit registers that are live at once."""
+        """Return the largest number of 32-bit registers that are live at once."""
         of_words: defaultdict[int, int] = defaultdict(int)
         for number, (kind, width) in enumerate(zip(self.scope.home, self.scope.width, strict=True)):
             if kind != "pred":  # they have registers of their own

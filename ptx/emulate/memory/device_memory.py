@@ -117,7 +117,7 @@ _REMEMBERED = 4096
 _QUARANTINE_BYTES = 64 << 20
 _MAP_NORESERVE = 0x4000  # Linux; named in mmap only from Python 3.13
 COMMITS_AT_ONCE: Final = platform.system() == "Windows"
-"""Whether reserved bytes count as the process's memory before they are written."""
+"""True if reserved bytes count as the process's memory before they are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -585,7 +585,7 @@ class DeviceHeap:
 
 
 CAN_SHARE: Final = platform.system() == "Linux" and hasattr(os, "memfd_create")
-"""Whether the system has such files."""
+"""True if the system has such files."""
 PAGE: Final = mmap.PAGESIZE
 _MAP_FIXED: Final = 0x10  # Linux; mmap has no name for it
 

@@ -1,4 +1,4 @@
-"""Images in device memory, and the textures that read them: the objects behind kernels' handles.
+"""Images in device memory, and the textures that read them: the objects of kernels' handles.
 
 CUDA programming guide, "Texture and Surface Memory", "Texture Fetching".
 """

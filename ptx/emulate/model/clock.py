@@ -13,8 +13,8 @@ _STEP_SHIFT = 6  # a reading adds a 64th of a launch's time so far
 class Clock:
     """The clock of `%clock` and `%globaltimer`.
 
-    If all threads sleep, time is skipped without waiting; the device's clocks then run ahead of the
-    host's.
+    If all threads sleep, time is skipped without waiting; the device's clocks are then later than
+    the host's.
     """
 
     def __init__(self, khz: int) -> None:

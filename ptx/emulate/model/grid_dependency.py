@@ -9,7 +9,7 @@ class GridDependency:
     """A launch that may begin before its predecessor has ended.
 
     Attributes:
-        ahead: the launch that it depends on; None where it began after that one's end.
+        ahead: the launch that it depends on; None if it began after that one's end.
         is_done: whether it has ended.
         lets_go: whether all of its blocks have released the next launch, or have ended.
     """

@@ -368,12 +368,12 @@ def _load(e: LaneEmitter, i: Instruction) -> None:
 
 
 def lane_load_call(e: LaneEmitter, place: _Place, site: Site) -> str:
-    """The long way of a load."""
+    """The slow path of a load."""
     return f"{e.helper(lane_load)}(f, {place.arguments}, {e.scope.bind(site, 'site')})"
 
 
 def _otherwise(e: LaneEmitter, target: str, call: str) -> None:
-    """The long way: at once for one thread; several stop, and take it together."""
+    """The slow path: at once for one thread; several stop, and take it together."""
     e.line(
         f"else: {target}{call}"
         if e.alone

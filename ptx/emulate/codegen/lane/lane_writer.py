@@ -1,6 +1,6 @@
 """Writes a kernel's code for few threads: parts of basic blocks, and loops.
 
-A basic block is cut into parts, each for single threads or for NumPy. Code for one thread goes on
+A basic block is cut into parts, each for single threads or for NumPy. Code for one thread continues
 as long as every operation has it. Several threads take turns, so that their parts also end before
 and after each store. Each thread then loads the same values as if all had executed each instruction
 together.
@@ -110,7 +110,7 @@ def _called(part: VectorPart, unit: Unit) -> Callable[..., tuple[Any, ...]]:
 
 
 _MOST_STEPS = 600  # writing and compiling take some 100 µs for each
-_MOST_STEPS_APART = 6000  # where threads go their own ways for long
+_MOST_STEPS_APART = 6000  # where threads diverge for long
 _GROUP = 8  # blocks that are passed over by one test
 
 

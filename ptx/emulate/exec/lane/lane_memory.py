@@ -1,7 +1,7 @@
-"""The memory of single threads: as Python sees it, and accesses that go the long way.
+"""The memory of single threads: Python's view of it, and accesses on the slow path.
 
-An access within what its site hit last is made by the code itself. The long way is the same as for
-many threads (`access/memory_access.py`), with its checks and its faults.
+The code itself makes an access within the allocation that its site accessed last. The slow path is
+that of many threads (`access/memory_access.py`), with its checks and faults.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class LaneMemory:
 
 
 class Elsewhere(Exception):
-    """One of several threads needs the long way: all of them take it together."""
+    """One of several threads needs the slow path: all of them take it together."""
 
 
 def _addresses(base: int, width: int) -> Addresses:
