@@ -227,7 +227,7 @@ class UndefinedValues(dict[_Key, _Reads]):
         return None if rows is None else rows[:, threads.lane_numbers()]
 
     def refuse_stored(self, threads: Threads, site: Site) -> None:
-        """The store under way goes to global memory.
+        """Raise if the current store writes undefined values to global memory.
 
         Raises:
             UninitialisedRead: it has undefined values.

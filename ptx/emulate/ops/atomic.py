@@ -41,10 +41,10 @@ class AtomicRule:
 
     Attributes:
         name: as in PTX.
-        step: what becomes of elements that differ from each other, given one value for each (and
-            `cas`'s second value).
-        ufunc: NumPy's operation where it is the same, for an addition of floats only while
-            `is_plain` marks these.
+        step: returns the new values of different elements, given one value for each (and `cas`'s
+            second value).
+        ufunc: NumPy's operation if it is the same; for an addition of floats only if `is_plain`
+            holds.
         wraps: an integer addition, whose partial sums can be had from any other sum.
         floating: an addition of f32 or f64; flushes: one that makes subnormals zero.
     """
