@@ -1,4 +1,4 @@
-"""PTX: compiled by NVRTC, kept on disk, linked, read and executed; no driver is needed.
+"""PTX: compiled by NVRTC, cached on disk, linked, read and executed; no driver is needed.
 
 Importing this package loads no library and touches no disk. The public names are those in the
 `__all__` of the modules below, which are imported at the first use of a name.
@@ -16,7 +16,7 @@ if sys.version_info < (3, 11):  # noqa: UP036  # of a source tree, which no inst
     )
 
 _DISTRIBUTION = "cudadrv"
-"""What this package is of, for `cudadrv` to tell it from another one of its name."""
+"""The distribution of this package; `cudadrv` uses it to detect another package named ptx."""
 
 if typing.TYPE_CHECKING:
     from ptx.cache.cache_report import *  # noqa: F403

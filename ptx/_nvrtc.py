@@ -1,8 +1,8 @@
 # ruff: noqa: N802 - the protocols have the C names
 """The seam to NVRTC, nvJitLink and libNVVM: alone it imports their bindings, on first use.
 
-A binding is present without its library, so every call may answer with a RuntimeError; the first
-call made here turns that into an error that names the command which brings the library.
+A binding may be installed without its library, so any call may raise a RuntimeError. The first call
+here turns that into an error that names the command to install the library.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class NvvmApi(Protocol):
 @functools.cache
 def bindings_major() -> int:
     """The CUDA major version of the installed cuda-bindings; 13 where there are none."""
-    # Names the package of what is missing; saves 5 ms elsewhere.
+    # Names the package of the missing library; saves 5 ms elsewhere.
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -204,7 +204,7 @@ def nvvm_version() -> tuple[int, int]:
 def library_path(name: str) -> str | None:
     """The file of a toolkit library ("nvrtc", "nvJitLink", "nvvm") as this process loads it.
 
-    None where it cannot be told.
+    None if it cannot be determined.
     """
     from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 
@@ -268,7 +268,7 @@ class NvrtcProgram(InUse):
         _check("nvrtcAddNameExpression", result, expression)
 
     def compile(self, options: Sequence[str]) -> bool:
-        """Compile; False when the source or an option is refused, which the log then explains.
+        """Compile; False if the source or an option is rejected, which the log then explains.
 
         Raises:
             NvrtcError: NVRTC itself failed.

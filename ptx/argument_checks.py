@@ -22,7 +22,7 @@ LARGEST: Final = 2**63 - 1
 class ArgumentChecks:
     """Checks that raise the errors of one package.
 
-    `where` of each check says what the value was given as, such as "link: target".
+    `where` of each check names the value in messages, such as "link: target".
     """
 
     def __init__(self, type_error: type[TypeError], value_error: type[ValueError]) -> None:
@@ -47,7 +47,7 @@ class ArgumentChecks:
         """Return the elements of a sequence or another iterable, but of no text."""
         if not isinstance(values, (str, bytes, bytearray)):
             try:
-                # What has no elements fails.
+                # Raises for a value without elements.
                 return tuple(values)  # type: ignore[arg-type]
             except (TypeError, ValueError):
                 pass
@@ -65,7 +65,7 @@ class ArgumentChecks:
         if type(value) is int:
             return value
         try:
-            # What has no index fails.
+            # Raises for a value without `__index__`.
             return index(value)  # type: ignore[arg-type]
         except TypeError:
             raise self.wrong_type(where, value, "give an integer") from None
@@ -91,7 +91,7 @@ class ArgumentChecks:
         """Return the value, a number, as a float."""
         if not isinstance(value, (str, bytes, bytearray)):
             try:
-                # What has no value as a float fails.
+                # Raises for a value without a float value.
                 return float(value)  # type: ignore[arg-type]
             except OverflowError:
                 words = f"{where} is larger than any float: give a float"
@@ -116,7 +116,7 @@ class ArgumentChecks:
     def path_text(self, where: str, value: object) -> str:
         """Return a path that the system takes, as text."""
         try:
-            # What is no path fails.
+            # Raises for a value that is no path.
             found = os.fsdecode(value)  # type: ignore[arg-type]
         except TypeError:
             raise self.wrong_type(where, value, "give text or a path") from None
@@ -135,7 +135,7 @@ class ArgumentChecks:
         return Path(self.path_text(where, value))
 
     def function(self, where: str, value: object, takes: int | None = None) -> None:
-        """Raise unless the value can be called, with so many arguments if that is said."""
+        """Raise unless the value can be called, with so many arguments if a number is given."""
         if not callable(value) or (takes is not None and not _takes(value, takes)):
             of = "" if takes is None else f" of {takes} arguments"
             raise self.wrong_type(where, value, f"give a function{of}")
@@ -164,12 +164,12 @@ def _takes(value: Callable[..., object], arguments: int) -> bool:
 
 
 def described(value: object) -> str:
-    """Return a value and its type in few words, whatever it is."""
+    """Return a short description of any value and its type."""
     return "None" if value is None else f"{shown(value)}, of type {type(value).__name__}"
 
 
 def shown(value: object) -> str:
-    """Return a value in few words, whatever it is."""
+    """Return a short description of any value."""
     import reprlib  # needed for an error alone
 
     try:

@@ -1,7 +1,7 @@
 """NVIDIA's assembler for PTX: nvJitLink, in a process of its own.
 
-In that process nothing stands in for nvJitLink, a text that crashes it ends no program, and this
-process can still let another library stand in for it later.
+The separate process always uses NVIDIA's own library. A text that crashes it ends no program. This
+process can still replace nvJitLink by another library later.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ptx.errors import LinkError, NvJitLinkNotFoundError
 from ptx.linker import Linker, LinkInput, LinkKind
 
 _UNKNOWN_ARCH: Final = "is not defined for option 'gpu-name'"
-_MOST_KNOWN: Final = 1024  # answers that a process remembers
+_MOST_KNOWN: Final = 1024  # results that a process caches
 _LENGTH: Final = struct.Struct("<Q")
 _LENGTHS: Final = struct.Struct("<QQ")
 
@@ -40,7 +40,7 @@ class Assembly:
 
     Attributes:
         errors: its log where it rejects the text, else "".
-        skipped: why it was not asked, or gave no answer; else "".
+        skipped: why there is no result; else "".
     """
 
     errors: str = ""
@@ -48,10 +48,10 @@ class Assembly:
 
 
 class Assembler:
-    """nvJitLink as an assembler, with its answers kept in the cache folder.
+    """nvJitLink as an assembler, with its results cached in the cache folder.
 
-    Its process starts with the first text that the cache does not know. Threads may share it: two
-    that ask at once have a process each. A forked child starts one of its own.
+    Its process starts with the first text that is not in the cache. Threads may share it: two
+    threads that assemble at once use a process each. A forked child starts one of its own.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -63,7 +63,7 @@ class Assembler:
 
     @property
     def build(self) -> Build:
-        """The nvJitLink that answers; a note in the cache folder knows it.
+        """The nvJitLink that assembles, read from a note in the cache folder if there is one.
 
         Raises:
             NvJitLinkNotFoundError: it is not installed, or its process does not start.
@@ -99,7 +99,7 @@ class Assembler:
         return found
 
     def _ask(self, content: bytes, arch: str) -> Assembly | None:
-        """The answer of a process, which is idle afterwards; None if it ended."""
+        """Return the result of a process, which is idle afterwards; None if it ended."""
         process = self._take()
         found = process.ask(content, arch) if process is not None else None
         if process is None or found is None:  # or it has ended since, as by an interrupt of both
@@ -212,9 +212,9 @@ def _not_started(reason: str) -> NvJitLinkNotFoundError:
 
 
 def serve() -> None:
-    """Answer requests until the input ends; the process that `_AssemblerProcess` starts."""
+    """Serve requests until the input ends, in the process that `_AssemblerProcess` starts."""
     requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    # What nvJitLink prints is no answer.
+    # Keep nvJitLink's own output apart from the replies.
     os.dup2(2, 1)
     folder = PrivateFolder(Path(sys.argv[1])) if sys.argv[1] else None
 
@@ -237,7 +237,7 @@ def serve() -> None:
 
 
 def _assembled(arch: str, text: bytes, build: Build) -> tuple[str, str]:
-    """The errors of a text, and why there is no answer."""
+    """Return the errors of a text, and the reason if there is no result."""
     unknown = f"nvJitLink {build.version[0]}.{build.version[1]} does not know {arch}"
     try:
         linker = Linker((f"-arch={arch}",))

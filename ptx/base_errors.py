@@ -15,7 +15,7 @@ class PtxError(Exception):
             cls.__module__ = "ptx.errors"
 
     def __reduce__(self) -> tuple[object, ...]:
-        # By what it holds, whatever its constructor takes: errors cross process pools.
+        # Pickle by content, independently of the constructor: errors cross process pools.
         return _remade, (type(self), self.args, self.__dict__)
 
 
@@ -26,7 +26,7 @@ def _remade(cls: type[PtxError], args: tuple[object, ...], state: dict[str, obje
 
 
 class PtxArgumentError(PtxError):
-    """A function was given what it cannot take."""
+    """An argument is invalid."""
 
 
 class PtxArgumentTypeError(PtxArgumentError, TypeError):
@@ -38,7 +38,7 @@ class PtxArgumentValueError(PtxArgumentError, ValueError):
 
 
 class FunctionNotFoundError(PtxArgumentError, KeyError):
-    """A PTX module has no function of the name asked for, or only declares it."""
+    """A PTX module has no function of the given name, or only declares it."""
 
     def __str__(self) -> str:
         return Exception.__str__(self)  # a KeyError shows its text in quotes

@@ -112,8 +112,8 @@ def nvrtc_version() -> tuple[int, int]:
 def supported_targets(kind: ImageKind = ImageKind.CUBIN) -> tuple[Target, ...]:
     """The portable architectures that the installed NVRTC compiles for, ascending, as one kind.
 
-    The default image cache remembers them, so that a process whose images are cached loads no
-    NVRTC to choose its target.
+    The default image cache stores them, so that a process whose images are cached loads no NVRTC to
+    choose its target.
 
     Raises:
         NvrtcNotFoundError: there is no NVRTC.
@@ -125,8 +125,8 @@ def supported_targets(kind: ImageKind = ImageKind.CUBIN) -> tuple[Target, ...]:
 def nearest_target(compute_capability: tuple[int, int], kind: ImageKind = ImageKind.PTX) -> Target:
     """The newest target of a kind that the installed NVRTC knows and a device can run.
 
-    A capability that this NVRTC does not know rounds down, never up (gam's `nvrtc_arch`); for a
-    cubin no further down than its own major, since code of another major does not run.
+    A capability that this NVRTC does not know rounds down, never up (gam's `nvrtc_arch`). For a
+    cubin it stays within its own major, because code of another major does not run.
 
     Raises:
         UnsupportedTargetError: every target is too new for the device.
@@ -150,11 +150,11 @@ def nearest_target(compute_capability: tuple[int, int], kind: ImageKind = ImageK
 
 
 def choose_target(compute_capability: tuple[int, int], driver_version: tuple[int, int]) -> Target:
-    """The target for a device: a cubin of its own architecture, else PTX that its driver takes.
+    """The target for a device: a cubin of its own architecture, else PTX that its driver accepts.
 
-    A driver takes PTX of NVRTC versions up to its own CUDA version; a cubin of the device's own
-    architecture loads whatever the minor version (CUDA Compatibility, "Minor Version
-    Compatibility"), and needs no JIT.
+    A driver accepts PTX of NVRTC versions up to its own CUDA version. A cubin of the device's own
+    architecture loads with any minor version, and needs no JIT. Source: CUDA Compatibility, "Minor
+    Version Compatibility".
 
     Raises:
         UnsupportedTargetError: neither is possible; the text has both versions and the remedy.
@@ -200,9 +200,9 @@ def compile(
 ) -> Image:
     """Compile CUDA C++ to an image.
 
-    `name_expressions` are template instances such as "scale<float>", whose names in the image
-    are in `lowered_names`. `headers` are texts by include name, used in place of files. `cache`
-    True is the process's default cache, False compiles anew; `Image.origin` says what became of it.
+    `name_expressions` are template instances such as "scale<float>", whose names in the image are
+    in `lowered_names`. `headers` are texts by include name, used in place of files. `cache` True is
+    the process's default cache, False compiles anew; `Image.origin` is the source of the result.
     NVRTC's warnings become a `CompileWarning`, once for each source and process.
 
     Raises:

@@ -37,17 +37,17 @@ class Diagnostic:
 
     @property
     def is_error(self) -> bool:
-        """Whether the message stops the compilation."""
+        """True if the message stops the compilation."""
         return self.severity.endswith("error")
 
     @property
     def is_of_host_code(self) -> bool:
-        """Whether NVRTC rejects code that is not marked as the device's."""
+        """True if NVRTC rejects code that is not marked as the device's."""
         return self.is_error and "in JIT mode" in self.message
 
     @property
     def missing_header(self) -> str | None:
-        """The header that the message says cannot be opened, or None."""
+        """The header that cannot be opened by this message, or None."""
         match = _MISSING.search(self.message)
         return (match[1] or match[2]) if match else None
 
@@ -72,8 +72,8 @@ class Diagnostic:
 def parse_log(log: str, *, name: str = "", source: str = "") -> tuple[Diagnostic, ...]:
     """The diagnostics of NVRTC's log, in its order.
 
-    Where the log has no excerpt of the line (an older NVRTC), the line comes from `source`, the
-    text that was compiled under `name`.
+    If the log has no excerpt of the line (an older NVRTC), the line comes from `source`, the text
+    that was compiled under `name`.
     """
     lines = log.split("\n")
     own = source.split("\n")
@@ -129,7 +129,7 @@ class CompileWarning(UserWarning):
     """NVRTC compiled a source and warned of it, such as of a comparison that is always true.
 
     Each process is warned once of the warnings of a source, whether NVRTC or the cache gave the
-    image. `diagnostics` has every warning, `name` is what the source is called.
+    image. `diagnostics` has every warning, `name` is the name of the source.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ def _text(found: Sequence[Diagnostic]) -> str:
 
 
 def _frames_to_caller() -> int:
-    """The stack level, for whoever calls this, of the first frame outside of the packages."""
+    """Return the stack level, for the caller, of the first frame outside of the packages."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None:
         name: object = frame.f_globals.get("__name__", "")

@@ -40,11 +40,11 @@ __all__ = [
 
 
 _SHOWN: Final = 4
-"""How many errors a text names behind the first: it fits on a screen with them."""
+"""The most errors that a text names after the first: with them it fits on a screen."""
 
 
 class _LibraryNotFoundError(PtxError):
-    """A library of CUDA's toolkit is not there; `_what` says which, and what it does."""
+    """A library of CUDA's toolkit is missing; `_what` is its name and purpose."""
 
     _what: ClassVar[str]
 
@@ -60,7 +60,7 @@ class _LibraryNotFoundError(PtxError):
 class NvrtcNotFoundError(_LibraryNotFoundError):
     """The NVRTC library, or its binding, is not installed or cannot be loaded.
 
-    `command` is the one command that brings it; `reason` is what the loader said.
+    `command` is the one command that installs it; `reason` is the loader's message.
     """
 
     _what = "NVRTC, the CUDA run-time compiler"
@@ -79,7 +79,7 @@ class NvvmNotFoundError(_LibraryNotFoundError):
 
 
 class NvvmError(PtxError):
-    """libNVVM refused NVVM IR or an option. `log` is its log, `options` what it was given."""
+    """libNVVM rejected NVVM IR or an option. `log` is its log, `options` are the options it got."""
 
     def __init__(self, message: str, log: str, options: Sequence[str]) -> None:
         super().__init__(f"{message}\n{log.strip()}" if log.strip() else message)
@@ -101,7 +101,7 @@ class NvrtcError(PtxError):
 
 
 class CompileError(PtxError):
-    """NVRTC refused a source.
+    """NVRTC rejected a source.
 
     The text points at the first error (file, line, the line's own text, a caret) and names the next
     ones. `diagnostics` has every error and warning of the log in its order, `log` is NVRTC's own.
@@ -148,7 +148,7 @@ class CompileError(PtxError):
 
 
 def _further(errors: Sequence[Diagnostic]) -> list[str]:
-    """A line for each error behind the first, as far as they are few."""
+    """A line for each error after the first, as far as they are few."""
     shown = [
         f"{each.file}({each.line}): the same"
         if each.message == errors[0].message
@@ -239,8 +239,8 @@ class HeaderVersionError(HeaderNotFoundError):
         )
 
 
-# Headers of the C and C++ standard libraries that libcu++ has a counterpart of, and those whose
-# functions NVRTC knows by itself.
+# Headers of the C and C++ standard libraries that have a counterpart in libcu++, and those whose
+# functions are built into NVRTC.
 _SAME_NAME = frozenset({
     "algorithm", "array", "atomic", "barrier", "bit", "cassert", "cfloat", "chrono", "climits",
     "cmath", "complex", "concepts", "cstddef", "cstdint", "cstdlib", "cstring", "ctime", "expected",
@@ -283,10 +283,10 @@ def _remedy(header: str) -> str:
 
 
 class UnsupportedTargetError(PtxError):
-    """No image for the wanted architecture can be made with what is installed.
+    """The installed libraries cannot make an image for the requested architecture.
 
-    `target` is what was asked for, None where a choice found nothing to choose; `supported` what
-    the installed NVRTC offers.
+    `target` is the requested one, None if a choice found no candidate; `supported` are the targets
+    of the installed NVRTC.
     """
 
     def __init__(self, message: str, target: Target | None, supported: Sequence[Target]) -> None:
@@ -296,7 +296,7 @@ class UnsupportedTargetError(PtxError):
 
 
 class LinkError(PtxError):
-    """nvJitLink refused its inputs. `log` is its error log, `options` the options it was given."""
+    """nvJitLink rejected its inputs. `log` is its error log, `options` are the options it got."""
 
     def __init__(self, message: str, log: str, options: Sequence[str]) -> None:
         super().__init__(f"{message}\n{log.strip()}" if log.strip() else message)

@@ -60,7 +60,7 @@ def package_of_part(part: str, major: int) -> str:
 
 
 def install_command(packages: Iterable[str], nvrtc: tuple[int, int]) -> str:
-    """The pip command that brings packages in the version that goes with an NVRTC."""
+    """The pip command that installs packages in the version of an NVRTC."""
     return "pip install " + " ".join(f'"{_pinned(p, *nvrtc)}"' for p in dict.fromkeys(packages))
 
 
@@ -97,9 +97,9 @@ _IN_INCLUDE = ("", "cccl", *(("targets/x64/cccl",) if os.name == "nt" else ()))
 class HeaderFolder:
     """A folder with headers of CUDA.
 
-    `origin` says how it was found. `versions` has the CUDA version of each part that tells one:
-    "runtime" (cuda_fp16.h, cooperative_groups.h), "CCCL" (cuda/std, CUB), "crt" (what those need of
-    the compiler's own). Others, such as cuRAND's headers, go with every version.
+    `origin` is how it was found. `versions` has the CUDA version of each part that states one:
+    "runtime" (cuda_fp16.h, cooperative_groups.h), "CCCL" (cuda/std, CUB), "crt" (the compiler's own
+    headers for those). Others, such as cuRAND's headers, work with every version.
     """
 
     path: str
@@ -137,10 +137,10 @@ def inspect(path: str, origin: str) -> HeaderFolder:
 
 
 def found_folders(nvrtc: Version, library: str | None) -> tuple[HeaderFolder, ...]:
-    """The folders on this machine, of whatever version: of pip packages, then of toolkits.
+    """Return the folders on this machine, of any version: of pip packages, then of toolkits.
 
-    First those that are laid out as NVRTC's own major version is, and the toolkit that `library`,
-    NVRTC's file, is of. Each stands once, whatever links lead to it.
+    Folders with the layout of NVRTC's own major version come first, and the toolkit that contains
+    `library`, NVRTC's file. Each folder occurs once, even if several links lead to it.
     """
     found: dict[str, HeaderFolder] = {}
     for folder in chain(_pip_folders(nvrtc), _toolkit_folders(nvrtc, library)):
@@ -256,10 +256,15 @@ class CudaHeaders:
 def cuda_headers(options: CompileOptions = _OPTIONS, *, unpack: bool = True) -> CudaHeaders:
     """The headers of CUDA that a compilation with these options uses.
 
-    Those that `options` or `CUDADRV_HEADERS` names, else those of NVRTC's own version: of pip
-    packages where they are whole, else NVRTC's bundled ones (13.3 and newer; unpacked into the
-    cache folder, or into one that goes with this process), then pip packages, then toolkits.
-    `unpack` False only says where the bundled ones will be.
+    If `options` or `CUDADRV_HEADERS` names folders, only those are used. Otherwise the headers of
+    NVRTC's own version are, in this order:
+
+    - pip packages, if they are complete;
+    - NVRTC's bundled headers (13.3 and newer), unpacked into the cache folder, or into a folder
+      that is removed with this process;
+    - other pip packages, then toolkits.
+
+    With `unpack` False bundled headers are not unpacked; the result only names their folder.
 
     Raises:
         NvrtcNotFoundError: there is no NVRTC.

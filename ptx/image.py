@@ -1,4 +1,4 @@
-"""A compiled image, with what the driver layer must know of its kernels."""
+"""A compiled image, with the properties of its kernels that the driver layer needs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PTX_VERSION = r"^\s*\.version\s+(\d+)\.(\d+)"
 
 
 class ImageOrigin(Enum):
-    """Where an image came from this time."""
+    """The source of an image in this process."""
 
     COMPILED = "compiled"
     DISK = "disk"
@@ -31,14 +31,16 @@ class ImageOrigin(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """Bytes that the driver (or the emulator) loads, and what they hold.
+    """Bytes that the driver (or the emulator) loads, and their contents.
 
     `data` is PTX text in UTF-8 without a trailing zero, or the bytes of a cubin, LTO-IR or fatbin.
-    `ptx` is the PTX text wherever the compiler gave one: for a cubin too, not for LTO-IR.
-    `lowered_names` maps each name expression to its name in the image; `signatures` a kernel's
-    name in the image to its parameters, empty where there is no PTX. `compiler` is the version of
-    the NVRTC (or nvJitLink) that made it, None where unknown. `origin` and `build_ms` (what making
-    it cost) do not take part in equality.
+    `ptx` is the PTX text if the compiler returned one: for a cubin too, not for LTO-IR.
+
+    `lowered_names` maps each name expression to its name in the image. `signatures` maps a kernel's
+    name in the image to its parameters, and is empty without PTX.
+
+    `compiler` is the version of the NVRTC (or nvJitLink) that made it, None if unknown. `origin`
+    and `build_ms` (the time to make it) do not take part in equality.
     """
 
     target: Target
@@ -72,13 +74,13 @@ class Image:
 
     @property
     def ptx_version(self) -> tuple[int, int] | None:
-        """The PTX ISA version that the PTX text asks of a driver, such as (8, 4)."""
+        """The PTX ISA version that the PTX text requires of a driver, such as (8, 4)."""
         match = re.search(_PTX_VERSION, self.ptx or "", re.MULTILINE)
         return (int(match[1]), int(match[2])) if match else None
 
     @classmethod
     def from_ptx(cls, text: str) -> Self:
-        """The image of PTX text from elsewhere; its target is what its `.target` line says.
+        """Return the image of PTX text from elsewhere; its target is that of its `.target` line.
 
         Raises:
             ImageFormatError: the text has no `.target` line.
@@ -110,6 +112,6 @@ class Image:
         return cls(target, bytes(data), origin=ImageOrigin.GIVEN)
 
     def from_origin(self, origin: ImageOrigin) -> Image:
-        """The same image, said to come from elsewhere."""
+        """Return the same image with another origin."""
         checks.instance_of("Image.from_origin: origin", origin, ImageOrigin)
         return replace(self, origin=origin)

@@ -1,4 +1,4 @@
-"""Compiled images kept in memory and on disk, so that a source is compiled once."""
+"""A cache of compiled images in memory and on disk, so that a source is compiled once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ImageCache:
     """A folder of images, shared by any number of processes, below an in-memory cache.
 
     `directory` None takes `CUDADRV_CACHE_DIR` or the platform's cache folder; `max_bytes` bounds
-    the files, 0 keeps nothing on disk. Faults of the disk cost speed and one `CacheWarning`, never
+    the files, 0 stores nothing on disk. Faults of the disk cost speed and one `CacheWarning`, never
     an error; so does a folder that another user could have written to, or none at all. Methods may
     be called from any thread.
     """
@@ -154,8 +154,8 @@ class ImageCache:
         """Return the image that a function makes, called only where neither memory nor disk has it.
 
         Args:
-            parts: everything that the image depends on, by names that say what it is, the maker
-                and its version among it.
+            parts: everything that the image depends on, by descriptive names, including the maker
+                and its version.
             make: makes it.
 
         Raises: what `make` does.
@@ -182,7 +182,7 @@ class ImageCache:
 
     def explain(self, request: CompileRequest) -> Explanation:
         """Explain whether a request would hit the disk, and what differs from the nearest entry."""
-        # Saves a start that does not ask 3 ms, here and below.
+        # Saves 3 ms at a start that does not explain, here and below.
         from ptx.cache.cache_report import Explanation
 
         checks.instance_of("ImageCache.explain: request", request, CompileRequest)
@@ -197,7 +197,7 @@ class ImageCache:
         found = [(differences(old, key), digest) for digest, old in self._store.entries() if old]
         if not found:
             return Explanation(key.digest, False)
-        # Another source or another kind of entry is far away, whatever else agrees.
+        # Another source or another kind of entry is far away, even if all else agrees.
         differing, nearest = min(found, key=lambda f: len(f[0]) + 100 * ("source" in f[0]))
         return Explanation(key.digest, False, nearest, differing)
 
@@ -445,7 +445,7 @@ def _copied(error: PtxError) -> PtxError:
 
 
 def default_cache() -> ImageCache:
-    """The process's cache, as `CUDADRV_CACHE_DIR` and `CUDADRV_CACHE_MAX_MB` say now.
+    """Return the process's cache by the present `CUDADRV_CACHE_DIR` and `CUDADRV_CACHE_MAX_MB`.
 
     Raises:
         ValueError: `CUDADRV_CACHE_MAX_MB` is not a number.

@@ -1,12 +1,16 @@
 """The C++ types of kernels' parameters, read from mangled names and from the source.
 
 A mangled name has the types of its kernel (Itanium C++ ABI, "External Names (a.k.a. Mangling)"). A
-name that is not understood is unknown as a whole, as later parts may refer to earlier ones.
+name that cannot be parsed is unknown as a whole, as later parts may refer to earlier ones.
 
 The name of an ``extern "C"`` kernel has no types: they are read from its declaration. A declaration
-counts only where it is surely the kernel's own: outside of every conditional of the preprocessor,
-of C linkage, outside of every namespace, and of words that no macro of the source or of the options
-replaces. All else is unknown, and so is a type that is no name of the language or of CUDA.
+counts only if it is certainly the kernel's own:
+
+- It has C linkage.
+- It is outside of every conditional of the preprocessor and every namespace.
+- No macro of the source or of the options replaces any of its words.
+
+All other types are unknown, and so is a type that is no name of the language or of CUDA.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ class _NotUnderstoodError(Exception):
 def mangled_types(name: str) -> tuple[str, ...] | None:
     """The types of a function's parameters in the ABI's own letters, such as "PKf", "i".
 
-    References to earlier parts are replaced by what they stand for.
+    References to earlier parts are replaced by those parts.
 
     Returns:
         None for a name that is not mangled, or that is not understood.
@@ -81,7 +85,8 @@ class _Reader:
             return True
         prefix, is_template = self._source_name(), False
         while not self._take("E"):
-            # What stands before another part may be referred to; the whole of a function may not.
+            # Later parts may refer to a prefix of the name, but not to the whole name of a
+            # function.
             self._known.append(prefix)
             if self._peek() == "I":
                 self._arguments, is_template = self._template_arguments(), True
@@ -181,7 +186,7 @@ class _Reader:
         return found
 
     def _number(self, letter: str) -> int:
-        """<seq-id> of base 36 behind S, a decimal number behind T; one less than the place."""
+        """<seq-id> of base 36 after S, a decimal number after T; one less than the position."""
         self._take(letter)
         end = self._text.find("_", self._at)
         digits = self._text[self._at : end]
@@ -228,7 +233,7 @@ _CLASSES: Final = re.compile(
 
 class _Token(NamedTuple):
     text: str
-    # Whether a conditional of the preprocessor is around it.
+    # True inside a conditional of the preprocessor.
     conditional: bool
 
 
@@ -292,7 +297,7 @@ def _directive(words: list[str], depth: int, opened: list[list[int]], macros: se
     elif what in ("if", "ifdef", "ifndef"):
         opened.append([depth])
     elif what in ("elif", "else", "elifdef", "elifndef", "endif"):
-        # A branch that opens more than it closes changes what all behind it is in.
+        # A branch with unbalanced braces changes the scope of everything after it.
         if not opened or depth != opened[-1][0]:
             raise _NotUnderstoodError
         if what == "endif":
@@ -347,7 +352,7 @@ def _kernel(
 
 
 def _end(texts: Sequence[str], at: int) -> int:
-    """The place behind the bracket that closes the one at a place."""
+    """The position after the bracket that closes the one at a position."""
     depth = 0
     for place in range(at, len(texts)):
         depth += (texts[place] in "([{") - (texts[place] in ")]}")
@@ -417,8 +422,8 @@ def with_types(
     """The signatures with the types of their parameters.
 
     Args:
-        signatures: what the PTX says of the kernels.
-        source: what they were compiled from.
+        signatures: the kernels' signatures from PTX.
+        source: the text that they were compiled from.
         flags: the compiler's options.
     """
     declared: Mapping[str, tuple[str, ...]] | None = None

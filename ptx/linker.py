@@ -28,11 +28,11 @@ from ptx.target import ImageKind, Target
 
 @dataclass(frozen=True, slots=True)
 class LinkOptions:
-    """How nvJitLink generates code; None leaves its own default.
+    """Options of nvJitLink's code generation; None leaves its own default.
 
     The floating-point options act on LTO-IR, whose code is generated at the link. `extra` are
-    further nvJitLink options, one string each. `lto` says whether code is generated at the link:
-    without it where an input is LTO-IR, which cannot be seen of objects and fatbins that have some.
+    further nvJitLink options, one string each. `lto` decides whether code is generated at the link.
+    By default it is if an input is LTO-IR; LTO-IR within objects and fatbins cannot be detected.
     Source: nvJitLink manual, "Linking".
     """
 
@@ -107,7 +107,7 @@ class LinkInput:
     """One input of a link.
 
     Attributes:
-        kind: what the bytes are.
+        kind: the form of the bytes.
         data: the bytes; PTX as text in UTF-8.
         name: what messages call it.
         lowered_names: name expressions of the input, as `Image` has them.
@@ -130,7 +130,7 @@ class LinkInput:
 
     @classmethod
     def of(cls, given: object, number: int = 1) -> Self:
-        """The input that a `Linkable` is; `number` tells it in messages.
+        """Convert a `Linkable` to an input; messages name it by `number`.
 
         Raises:
             ImageFormatError: the bytes are nothing that is linked.
@@ -167,15 +167,15 @@ class LinkInput:
 
 
 Linkable: TypeAlias = Image | LinkInput | Path | str | bytes | bytearray | memoryview
-"""What a link takes: a str is PTX, a `Path` a file of any kind."""
+"""An input of a link: a str is PTX, a `Path` a file of any kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class OtherLinker:
-    """A linker in the place of nvJitLink, such as the driver's own.
+    """A linker that replaces nvJitLink, such as the driver's own.
 
     Attributes:
-        identity: what tells it and its version from others; part of the key of its images.
+        identity: distinguishes it and its version from others; part of the key of its images.
         link: links, and raises a `LinkError`.
     """
 
@@ -219,7 +219,7 @@ class Linker(_nvrtc.InUse):
 
     Raises:
         NvJitLinkNotFoundError: nvJitLink is not installed.
-        LinkError: an option or an input is refused, or a symbol is missing.
+        LinkError: an option or an input is rejected, or a symbol is missing.
     """
 
     def __init__(self, options: Sequence[str]) -> None:
@@ -248,7 +248,7 @@ class Linker(_nvrtc.InUse):
             raise LinkError(message, self._error_log(), self._options) from error
 
     def complete(self) -> None:
-        """Link what was added."""
+        """Link the added inputs."""
         try:
             # nvJitLinkResult nvJitLinkComplete(nvJitLinkHandle)
             self._api.complete(self._handle)
@@ -287,7 +287,7 @@ class Linker(_nvrtc.InUse):
 
 
 class LinkRequest(NamedTuple):
-    """The checked arguments of a link; `other` links in the place of nvJitLink."""
+    """The checked arguments of a link; `other` replaces nvJitLink."""
 
     inputs: tuple[LinkInput, ...]
     target: Target
@@ -321,7 +321,7 @@ class LinkRequest(NamedTuple):
 
     @property
     def uses_nvjitlink(self) -> bool:
-        """Whether nvJitLink takes part."""
+        """True if nvJitLink takes part."""
         return self.other is None and _uses_nvjitlink(self.inputs, self.target)
 
     def parts(self, nvjitlink: Build | None) -> Mapping[str, str]:
@@ -359,7 +359,7 @@ def link_inputs(inputs: Sequence[LinkInput], target: Target, options: LinkOption
     """Link with no cache in between: to a cubin with nvJitLink, to PTX as text.
 
     Raises:
-        LinkError: an input is refused or a symbol is missing; it carries the log.
+        LinkError: an input is rejected or a symbol is missing; it carries the log.
         NvJitLinkNotFoundError: nvJitLink is needed, and not installed.
     """
     started = time.perf_counter()
@@ -461,7 +461,7 @@ def _add(linker: Linker, inputs: Sequence[LinkInput]) -> None:
 
 
 def _signatures(inputs: Sequence[LinkInput], text: str) -> Mapping[str, KernelSignature]:
-    # What an input knows comes first: it may have the types of C++.
+    # The signatures of inputs come first: they may have the types of C++.
     found = {name: kernel for each in inputs for name, kernel in each.signatures.items()}
     return {**known_signatures(text)[0], **found}
 

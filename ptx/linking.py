@@ -1,4 +1,4 @@
-"""Linking at run time, behind the image cache or without."""
+"""Linking at run time, with or without the image cache."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def link(
     """Link to a cubin, or PTX and LTO-IR to PTX.
 
     Inputs may be images, PTX text, bytes and files (`Path`): PTX, LTO-IR, cubins, fatbins, object
-    files and archives in any mixture; LTO-IR is optimised across them. Machine code becomes no PTX.
-    PTX becomes PTX without nvJitLink. The result has the kernels' signatures as far as PTX tells
-    them: for PTX and LTO-IR always, for machine code from elsewhere never. `cache` True is the
-    default cache, False none. `linker` links in the place of nvJitLink.
+    files and archives in any mixture; LTO-IR is optimised across them. Machine code cannot become
+    PTX. PTX becomes PTX without nvJitLink. The result has the kernels' signatures of PTX and LTO-IR
+    inputs, but not those of machine code from elsewhere. `cache` True is the default cache, False
+    none. `linker` replaces nvJitLink.
 
     Raises:
-        LinkError: an input is refused or a symbol is missing; it carries nvJitLink's log.
+        LinkError: an input is rejected or a symbol is missing; it carries nvJitLink's log.
         NvJitLinkNotFoundError: nvJitLink is not installed; the text has the remedy.
         ImageFormatError: an input is nothing that is linked.
         OSError: a file cannot be read.

@@ -32,7 +32,7 @@ def build(request: CompileRequest, folders: Sequence[str] | None = None) -> Imag
     """Compile with NVRTC; `folders` are those of CUDA's headers, None to look for them.
 
     Raises:
-        CompileError: the source or an option is refused; HeaderNotFoundError among them.
+        CompileError: the source or an option is rejected; HeaderNotFoundError among them.
         UnsupportedTargetError: this NVRTC does not know the architecture.
         NvrtcNotFoundError: there is no NVRTC.
     """

@@ -1,4 +1,4 @@
-"""NVVM IR compiled to PTX by libNVVM, behind the image cache or without.
+"""NVVM IR compiled to PTX by libNVVM, with or without the image cache.
 
 libNVVM ends the process at some wrong IR. Faults of a text's data layout and annotations are found
 here before libNVVM reads it: LLVM ends the process at a data layout that is malformed or missing,
@@ -34,16 +34,16 @@ __all__ = ["NvvmIr", "NvvmOptions", "compile_nvvm"]
 
 @dataclass(frozen=True, slots=True)
 class NvvmOptions:
-    """How libNVVM generates code; None leaves its own default.
+    """Options of libNVVM's code generation; None leaves its own default.
 
     Attributes:
         target: PTX for an architecture; `Context.compile_nvvm` fills it in.
         optimize: whether it optimises.
         fmad: whether a product and a sum become one operation.
         ftz: whether subnormal numbers are zero.
-        prec_div: whether quotients are rounded as IEEE 754 says.
+        prec_div: whether quotients are rounded by IEEE 754.
         prec_sqrt: whether roots are.
-        lineinfo: whether the code says which lines it is of.
+        lineinfo: whether the code has line information.
         debug: whether it can be debugged.
         extra: further options of libNVVM, one string each.
 
@@ -75,7 +75,7 @@ class NvvmOptions:
         object.__setattr__(self, "extra", extra)
 
     def for_target(self, target: Target) -> NvvmOptions:
-        """These options with `target` filled in where none is named yet."""
+        """Return these options with `target` filled in if they have none."""
         return replace(self, target=target) if self.target is None else self
 
     def flags(self) -> tuple[str, ...]:
@@ -102,8 +102,8 @@ _LAYOUT: Final = (
     "e-p:64:64:64-i1:8:8-i8:8:8-i16:16:16-i32:32:32-i64:64:64-i128:128:128-f32:32:32-f64:64:64-"
     "v16:16:16-v32:32:32-v64:64:64-v128:128:128-n16:32:64"
 )
-# What LLVM's reader passes over. Nothing here goes back on what it has matched, whatever follows,
-# and each token begins with a plain character, which is searched for three times faster.
+# Text that LLVM's reader skips. The patterns never backtrack, and each token begins with a plain
+# character, which is searched for three times faster.
 _SPACE: Final = r"(?>(?:[\0\s]++|;[^\r\n]*+)*+)"
 _TOKEN: Final = re.compile(
     rf'target(?<![\w.$@%-]target)\b{_SPACE}datalayout{_SPACE}={_SPACE}"(?P<layout>[^"]*+)"'
@@ -121,7 +121,7 @@ def fault_of(text: str, *, is_first: bool, is_old: bool) -> str | None:
 
     Args:
         text: a module of NVVM IR.
-        is_first: whether libNVVM gets it first. Modules behind it may leave the layout to it.
+        is_first: whether libNVVM gets it first. Modules after it may leave the layout to it.
         is_old: whether it is the IR of LLVM 7, for architectures before Blackwell.
     """
     layouts: list[tuple[str, int]] = []
@@ -132,7 +132,7 @@ def fault_of(text: str, *, is_first: bool, is_old: bool) -> str | None:
         elif found["name"] is not None:
             nodes[found["name"]] = found.end()
     for layout, at in layouts:
-        # A later LLVM tells of it, and minds only that there is none.
+        # A later LLVM reports an invalid layout itself, and ends the process only without any.
         wrong = _fault_of_layout(layout) if layout and is_old else None
         if wrong is not None:
             return f"line {_line(text, at)}: the data layout {wrong}\n  {_REMEDY}"
@@ -250,7 +250,7 @@ class NvvmProgram(_nvrtc.InUse):
             raise self._refused(f"libNVVM does not accept {name!r}", error) from error
 
     def compile(self) -> bytes:
-        """Verify and compile what was added."""
+        """Verify and compile the added modules."""
         api, handle, count = self._api, self._handle, len(self._options)
         try:
             # nvvmResult nvvmVerifyProgram(nvvmProgram, int numOptions, const char **options)
@@ -280,7 +280,7 @@ def build_nvvm(modules: Sequence[NvvmModule], libdevice: bytes, options: NvvmOpt
     """Compile with libNVVM; `libdevice` is that of `libdevice_for`.
 
     Raises:
-        NvvmError: the IR or an option is refused; it carries the log.
+        NvvmError: the IR or an option is rejected; it carries the log.
         NvvmNotFoundError: libNVVM is not installed.
     """
     started = time.perf_counter()
@@ -358,8 +358,8 @@ def compile_nvvm(
     """Compile NVVM IR to PTX by libNVVM; several modules become one.
 
     The IR's own functions of mathematics (``@__nv_sinf``) come from CUDA's libdevice. A target left
-    open is `DEFAULT_TARGET`. At some wrong IR libNVVM ends the process; of text, a data layout or
-    an annotation that is none is told before.
+    open is `DEFAULT_TARGET`. Some invalid IR makes libNVVM end the process. For IR as text, an
+    invalid data layout or annotation raises an error before that.
 
     Args:
         ir: text as str, bitcode as bytes, files as `Path`, one or several.
@@ -368,7 +368,7 @@ def compile_nvvm(
         cache: True is the default cache, False none.
 
     Raises:
-        NvvmError: libNVVM refuses the IR or an option; it carries the log.
+        NvvmError: libNVVM rejects the IR or an option; it carries the log.
         NvvmNotFoundError: libNVVM is not installed; the text has the remedy.
         OSError: a file cannot be read.
     """

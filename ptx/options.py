@@ -17,7 +17,7 @@ from ptx.target import ImageKind, Target
 
 __all__ = ["DEFAULT_TARGET", "NO_FMA", "CompileOptions", "CompileRequest"]
 
-# One that may be glued to its value, or have it behind.
+# An option whose value may follow directly or as the next flag.
 _GLUED: Final = re.compile(r"-([ID])(.*)", re.DOTALL)
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 
@@ -87,7 +87,7 @@ def _needed(flag: str, value: str | None) -> str:
 CppStandard: TypeAlias = Literal["c++11", "c++14", "c++17", "c++20", "c++23"]
 
 DEFAULT_TARGET = Target(ImageKind.PTX, 75)
-"""The oldest architecture that every supported NVRTC knows; it has atomicAdd on float64."""
+"""The oldest architecture that every supported NVRTC supports; it has atomicAdd on float64."""
 
 _IDENTIFIER = r"[^\W\d]\w*(\(.*\))?"
 
@@ -117,18 +117,20 @@ _OWN_FIELD = {
 
 @dataclass(frozen=True, slots=True)
 class CompileOptions:
-    """How NVRTC compiles a source.
+    """Options of NVRTC for compiling a source.
 
-    `target` None leaves the choice to whoever knows the device: a context fills in its own;
-    `ptx.compile` by itself takes `DEFAULT_TARGET`. `fmad`, `ftz`, `prec_div` and `prec_sqrt` None
-    leave NVRTC's own default, which `use_fast_math` changes. `lineinfo` None has the code say which
-    lines it is of where a context of the emulator compiles it, and nowhere else. `include_paths`
-    are searched in their order, before CUDA's own headers. `defines` maps a macro to its text, None
-    for a macro without one. `maxrregcount` is registers a thread. `extra` are further NVRTC
-    options, one string each; what has a field here is refused there. `cuda_headers` are folders of
-    CUDA's headers to use whatever their version, and no others, such as "/usr/local/cuda/include";
-    without them those of `CUDADRV_HEADERS` are used, else those of NVRTC's own version
-    (`ptx.cuda_headers`).
+    `target` None leaves the choice to the caller: a context fills in its own device's;
+    `ptx.compile` by itself uses `DEFAULT_TARGET`. `fmad`, `ftz`, `prec_div` and `prec_sqrt` None
+    leave NVRTC's own default, which `use_fast_math` changes. `lineinfo` None adds line information
+    only when a context of the emulator compiles the source. `maxrregcount` is registers a thread.
+
+    `include_paths` are searched in their order, before CUDA's own headers. `defines` maps a macro
+    to its text, None for a macro without one. `extra` are further NVRTC options, one string each;
+    an option that has a field here is rejected.
+
+    `cuda_headers` are folders of CUDA's headers, such as "/usr/local/cuda/include". They are used
+    whatever their version, and no others are. Without them the folders of `CUDADRV_HEADERS` are
+    used, else the headers of NVRTC's own version (`ptx.cuda_headers`).
 
     Source: NVRTC manual, "Supported Compile Options".
     """
@@ -176,10 +178,10 @@ class CompileOptions:
 
     @classmethod
     def from_flags(cls, *flags: str) -> CompileOptions:
-        """The options that NVRTC's or nvcc's spelling says, as CuPy and PyCUDA are given them.
+        """Return the options of NVRTC's or nvcc's flags, as CuPy and PyCUDA accept them.
 
-        ``CompileOptions.from_flags("-std=c++17", "--use_fast_math", "-Iinclude", "-DN=4")``. What
-        has no field goes into `extra` as it is.
+        ``CompileOptions.from_flags("-std=c++17", "--use_fast_math", "-Iinclude", "-DN=4")``. Flags
+        without a field go into `extra` unchanged.
 
         Raises:
             ValueError: a value is missing, or is none of its option.
@@ -208,9 +210,9 @@ class CompileOptions:
         return hash((self.target, tuple(sorted(self.flags())), self.include_paths))
 
     def for_target(self, target: Target, *, lineinfo: bool = False) -> CompileOptions:
-        """These options with `target` filled in where none is named yet.
+        """Return these options with `target` filled in if they have none.
 
-        Lines as well, if `lineinfo`, where nothing is said of them; code for debuggers has its own.
+        With `lineinfo` an unset line information is turned on; code for debuggers has its own.
         """
         _check_target(target)
         takes_lines = lineinfo and self.lineinfo is None and not self.debug

@@ -1,4 +1,4 @@
-"""Filling a cache ahead of time, in several processes if wanted."""
+"""Filling a cache in advance, in several processes if wanted."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def prewarm(
     processes: int = 1,
     on_progress: Progress | None = None,
 ) -> tuple[Prewarmed, ...]:
-    """Compile what is not in a cache yet; a source that does not compile stops no other.
+    """Compile requests that are not in a cache yet; a source that fails stops no other.
 
     Results are in the order of the requests, progress in the order of completion. `cache` None is
     the process's default cache. With several processes the images are on disk afterwards, not in

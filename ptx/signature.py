@@ -1,6 +1,6 @@
 """Signatures of kernels: the parameters' types, offsets and kinds, and the bounds of a launch.
 
-Values only: `ptx.isa.signature` reads them from PTX, the cache of images keeps them as lines.
+Values only: `ptx.isa.signature` reads them from PTX, the cache of images stores them as lines.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _OF_KIND = {letter: kind for kind, letter in _KINDS.items()}
 class KernelParam:
     """A kernel parameter: `count` elements of `ptx_type` at byte `offset` of the parameter block.
 
-    `is_pointer` is True where the text says `.ptr`, None for another 64-bit integer (it may be a
-    pointer: the dialect up to sm_90 does not tell), False for anything else.
+    `is_pointer` is True if the text has `.ptr`, None for another 64-bit integer, False for anything
+    else. A 64-bit integer may be a pointer: the dialect up to sm_90 does not mark them.
 
-    `cpp_type` is its type in C++, in the letters of the Itanium C++ ABI, such as "PKf" for
-    ``const float*``; "" where neither the kernel's name nor the source tells it.
+    `cpp_type` is its type in C++, in the letters of the Itanium C++ ABI, such as "PKf" for ``const
+    float*``. It is "" if neither the kernel's name nor the source contains it.
     """
 
     name: str

@@ -32,8 +32,8 @@ class Target:
 
     `number` is the architecture as NVRTC counts it (90 is compute capability 9.0, 121 is 12.1).
     `suffix` is "" for a portable architecture, "a" for one capability alone (sm_90a) and "f" for a
-    family (sm_100f runs on 10.0 and on later minors of the same family). Source: CUDA C++
-    Programming Guide, "Feature Set Compiler Targets".
+    family. For example, sm_100f runs on 10.0 and on later minors of the same family. Source: CUDA
+    C++ Programming Guide, "Feature Set Compiler Targets".
 
     Raises:
         TypeError: `kind` is no `ImageKind`; `Target.parse("sm_90")` reads a spelling.
@@ -57,7 +57,7 @@ class Target:
         number = checks.integer("Target: number", self.number)
         if not 10 <= number <= 999:
             raise PtxArgumentValueError(f"architecture number {number}: expected such as 90 or 120")
-        object.__setattr__(self, "number", number)  # NumPy's whole numbers are others
+        object.__setattr__(self, "number", number)  # NumPy's integers differ
 
     @classmethod
     def ptx(cls, arch: str) -> Target:
@@ -115,7 +115,7 @@ class Target:
         return f"{prefix}_{self.number}{self.suffix}"
 
     def as_kind(self, kind: ImageKind) -> Target:
-        """The same architecture in another kind."""
+        """Return the same architecture in another kind."""
         return Target(kind, self.number, self.suffix)
 
     def runs_on(self, compute_capability: tuple[int, int]) -> bool:

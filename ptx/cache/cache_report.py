@@ -10,16 +10,16 @@ __all__ = ["CacheWarning", "Explanation", "Verification"]
 
 
 class CacheWarning(UserWarning):
-    """Images cannot be kept on disk; everything works, but is compiled in each process."""
+    """Images cannot be cached on disk; everything works, but is compiled in each process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """Why a request would miss.
 
-    `hit` says that it would not. `nearest` is the digest of the entry that differs least, None in
-    an empty cache; `differing` says in words which parts of the key differ from that entry's.
-    `reason` is set where the image cannot be cached at all.
+    `hit` is True if it would not. `nearest` is the digest of the entry that differs least, None in
+    an empty cache; `differing` describes the parts of the key that differ from that entry's.
+    `reason` is set if the image cannot be cached at all.
     """
 
     digest: str
@@ -50,9 +50,9 @@ class Verification:
 class Tally:
     """Counts of one cache in one process; bytes are of whole entries, times in milliseconds.
 
-    `saved_ms` is what the images cost when they were made, over all hits, less what reading them
-    took. `waited` are misses that another thread or process turned into hits. `refused` are entries
-    that were damaged or not to be trusted, `failed` writes that the file system refused.
+    `saved_ms` is the build time of all hits, less the time to read them. `waited` are misses that
+    another thread or process turned into hits. `refused` are entries that were damaged or not
+    trusted, `failed` writes that the file system rejected.
     """
 
     memory_hits: int = 0

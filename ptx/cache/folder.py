@@ -4,9 +4,9 @@ Each operation opens the folder once and checks its owner. It then names files w
 folder, so that another folder put in its place changes nothing. A folder that is not private is
 neither read nor written. Links are not followed, and nothing waits for a FIFO.
 
-Files are sealed, so that damage is seen before the content is used. Locks let one process at a time
-make an image. The system frees the lock of a process that dies. A process that hangs, or a file
-system without locks, costs a second compilation, because the wait has a limit.
+Files are sealed, so that damage is detected before the content is used. Locks let one process at a
+time make an image. The system frees the lock of a process that dies. A process that hangs, or a
+file system without locks, costs a second compilation, because the wait has a limit.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def folder_from_environment() -> Path:
     """`CUDADRV_CACHE_DIR`, or the platform's cache folder for this user.
 
     Raises:
-        NoCacheFolderError: there is no such folder, as in a container that knows no user.
+        NoCacheFolderError: there is no such folder, as in a container without users.
     """
     if named := os.environ.get("CUDADRV_CACHE_DIR"):
         try:
@@ -166,8 +166,8 @@ def exclusive(
 ) -> Iterator[bool]:
     """Hold the lock of a file that is opened for it; False where it was not had.
 
-    Waiting ends early when `settled()` says that what the lock is wanted for has come to pass.
-    The file stays: removing it would let two processes hold a lock of the same name.
+    Waiting ends early when `settled()` returns True, because the lock is no longer needed. The file
+    stays: removing it would let two processes hold a lock of the same name.
     """
     with contextlib.ExitStack() as stack:
         try:
@@ -257,7 +257,7 @@ class PrivateFolder:
         self.check()
 
     def check(self) -> None:
-        """Nothing, if the folder is there and to be trusted.
+        """Check that the folder exists and is to be trusted.
 
         Raises:
             OSError: it is not there, or not to be trusted.
@@ -268,7 +268,7 @@ class PrivateFolder:
     def read(self, name: str, most: int | None = None, *, use: bool = False) -> bytes | None:
         """Return the bytes of a file, or None where there is none that may be trusted.
 
-        None as well for more than `most` bytes. With `use` its date says that it was used now.
+        None as well for more than `most` bytes. With `use` its date is set to now.
 
         Raises:
             UntrustedFolderError: the folder itself is not to be trusted.
@@ -285,7 +285,7 @@ class PrivateFolder:
                 with open(descriptor, "rb", closefd=False) as file:
                     return file.read()
         except OSError as error:
-            # Where there are no POSIX files, one that is being replaced cannot be read, either.
+            # Without POSIX files, a file that is being replaced cannot be read, either.
             if _POSIX and error.errno not in _NO_FILE:
                 raise
             return None
@@ -294,7 +294,7 @@ class PrivateFolder:
         """Put a file in place whole: under another name first, then renamed.
 
         Raises:
-            OSError: there is no room, no right, or no trust; nothing is left behind.
+            OSError: no space, no permission, or an untrusted folder; no partial file remains.
         """
         for _ in range(_ATTEMPTS):
             try:
@@ -324,7 +324,7 @@ class PrivateFolder:
         """Add to the end of a file; its size then. The folder is not made for it.
 
         Raises:
-            OSError: there is no room, no right, or no trust.
+            OSError: no space, no permission, or an untrusted folder.
         """
         with self._file(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND) as descriptor:
             found = os.fstat(descriptor)
@@ -348,7 +348,7 @@ class PrivateFolder:
             yield descriptor
 
     def has(self, name: str) -> bool:
-        """Return whether there is a file of this name, of whatever content."""
+        """Return whether there is a file of this name, with any content."""
         try:
             with self._opened() as folder:
                 found = os.stat(self._prefix + name, dir_fd=folder, follow_symlinks=False)
@@ -368,7 +368,7 @@ class PrivateFolder:
             return []
 
     def remove(self, names: Iterable[str]) -> int:
-        """Remove files as far as that is possible; how many went, as others may be quicker."""
+        """Remove files as far as possible; return how many, as other processes may be quicker."""
         removed = 0
         with contextlib.suppress(OSError), self._opened() as folder:
             for name in names:
@@ -378,10 +378,10 @@ class PrivateFolder:
         return removed
 
     def remove_unfinished(self, *, at_once: bool = False) -> None:
-        """Remove what processes left that died while writing.
+        """Remove files of processes that died while writing.
 
         A writer holds its file's lock. `at_once` does not wait until a writer must have taken it.
-        Where there are no locks, only time tells.
+        Without locks, only the file's age counts.
         """
         limit = time.time() - _DEAD_SECONDS
         left = (f for f in self.files(_UNFINISHED) if at_once or f.used_at <= limit)

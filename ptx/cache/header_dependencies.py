@@ -1,14 +1,19 @@
 """Every header file that a source can reach, by content; found without NVRTC.
 
-NVRTC looks for a header, as tried on it: first among the headers given in memory, by their exact
-name; a name in quotes then in the folder of the file that includes it (for the source, the folder
-of its name); then in the include folders in order.
+NVRTC, by experiment, looks for a header in this order:
 
-The result is a superset, whatever the conditionals of a text: a directive in a comment or a raw
-string does no harm, a missed one would give a stale image. The text is not preprocessed. It is
-searched for everything that NVRTC's front end accepts as a directive: after comments, with digraph,
-trigraph and spliced lines (each tried on it). Splicing depends on the standard and on blanks after
-the backslash, so a text with splices is searched both ways.
+- Among the headers given in memory, by their exact name.
+- For a name in quotes, in the folder of the file that includes it (for the source, the folder of
+  its name).
+- In the include folders in order.
+
+The result is a superset, for all values of a text's conditionals. A directive in a comment or a raw
+string is harmless; a missed one would give a stale image.
+
+The text is not preprocessed. It is searched for everything that NVRTC's front end accepts as a
+directive: after comments, with digraph, trigraph and spliced lines (all found by experiment).
+Splicing depends on the standard and on blanks after the backslash, so a text with splices is
+searched both ways.
 
 Memos in memory and on disk hold the references of each file, by path, size and time.
 """
@@ -37,7 +42,7 @@ _MARK_OF_UTF8 = b"\xef\xbb\xbf"
 _FROM_COMPILER = (b"__FILE__", b"__BASE_FILE__", b"__FILE_NAME__")
 # Atomic: a comment ends at its first */, and going back to look for another takes quadratic time.
 _BLANK = rb"(?>[ \t\v\f]|/\*.*?\*/)*+"
-# The tail only looks ahead, so that what seems a comment in there hides no directive.
+# The tail is a lookahead, so that a seeming comment in it hides no directive.
 _DIRECTIVE = re.compile(
     rb"(?:#|%:|\?\?=)(?=" + (_BLANK + rb"(include_next|include|embed)\b" + _BLANK + rb"([^\n]*))"),
     re.DOTALL,
@@ -60,9 +65,9 @@ class References:
     """The headers that one text refers to.
 
     `quoted`, `angled` and `following` are the names in `#include "…"`, `<…>` and `#include_next`.
-    `computed` are macros that stand where a name belongs; `opaque` says that some name there is
-    put together in a way that is not followed. `definitions` are (macro, header in its quotes or
-    brackets) pairs, which a computed name may mean.
+    `computed` are macros in the place of a name. `opaque` is True if some name there is composed in
+    a way that is not followed. `definitions` are (macro, header in its quotes or brackets) pairs,
+    which a computed name may stand for.
     """
 
     quoted: tuple[str, ...] = ()
@@ -91,7 +96,7 @@ def scan(text: bytes) -> References:
 
 
 def _readings(text: bytes) -> Iterable[bytes]:
-    """The text, and what it is with its spliced lines joined."""
+    """Return the text, and the text with its spliced lines joined."""
     return dict.fromkeys((text, *(splice.sub(b"", text) for splice in _SPLICES)))
 
 
@@ -165,7 +170,7 @@ def _begins_line(text: bytes, at: int) -> bool:
 
 RACY_NS = 2_000_000_000
 """A file changed less than this before it was read may change again under the same time stamp
-(a file system's clock can be that coarse): it is used but not remembered."""
+(a file system's clock can be that coarse): it is used but not cached."""
 
 Stamp: TypeAlias = tuple[int, int, int, int]
 """A file's size, times of its content and of its entry in the file system, and its number."""
@@ -173,7 +178,7 @@ Stamp: TypeAlias = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """One header file: when it was read, the hash of its bytes, what it refers to."""
+    """One header file: the time it was read, the hash of its bytes, and its references."""
 
     stamp: Stamp
     digest: str
@@ -328,7 +333,7 @@ def header_dependencies(
 
 
 def pre_included(extra: Iterable[str]) -> tuple[str, ...]:
-    """The headers that further options include ahead of the source."""
+    """The headers that further options include before the source."""
     names = []
     expect_value = False
     for option in extra:
@@ -447,7 +452,7 @@ class _Walk:
     def _built_macros(self) -> set[str]:
         """The macros in a name's place that somewhere are more than one header's name."""
         if not self._computed or self._took_paths_whole:
-            # Whatever they stand for in the include folders is in reach already.
+            # All headers that they can name in the include folders are included already.
             return set(self._computed) if self._took_paths_whole else set()
         defined = self.request.options.defines
         given = {m for m in self._computed if m in defined and str(defined[m])[:1] not in '<"'}

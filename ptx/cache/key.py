@@ -58,7 +58,8 @@ class Key(NamedTuple):
     def still_holds(self, later: Key) -> bool:
         """Return whether no header changed in between: one that came back has a new stamp.
 
-        Limitation: a file that came to an earlier include folder and went again is not seen.
+        Limitation: a file that was added to an earlier include folder and removed again is not
+        detected.
         """
         return later.digest == self.digest and later.stamps == self.stamps
 
@@ -138,7 +139,7 @@ class CompileKeys:
 
 
 def _look(named: tuple[str, ...], nvrtc: tuple[int, int], folder: Path | None) -> Folders:
-    from ptx.headers import find_headers  # a hit knows them from a note in the folder
+    from ptx.headers import find_headers  # a hit reads them from a note in the folder
 
     found = find_headers(named, nvrtc, folder)
     return tuple((folder.path, folder.contents()) for folder in found.folders)

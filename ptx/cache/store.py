@@ -1,9 +1,9 @@
 """Images on disk: one file each, the least recently used evicted when they grow too many.
 
 A fault of the disk costs speed and one `CacheWarning`, never an error. Entries hold plain values
-only; nothing in them is unpickled or run. A name's form tells whether a file is the cache's, so
-that a folder may hold the user's own files as well. Counts are kept in memory and added to a file
-of the folder when the process ends.
+only; nothing in them is unpickled or run. The cache recognises its files by the form of their
+names, so that a folder may hold the user's own files as well. Counts are collected in memory and
+added to a file of the folder when the process ends.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _MOST: Final = 2.0**63
 class Store:
     """Images and memos in a folder, bounded by `max_bytes` together.
 
-    Memos are of headers, and of what the assembler said of a text.
+    Memos are of headers, and of the assembler's results.
     """
 
     def __init__(self, path: Path, max_bytes: int) -> None:
@@ -109,16 +109,16 @@ class Store:
             return None
 
     def write(self, digest: str, data: bytes) -> int:
-        """Write the bytes of an entry, evict others where needed, and return how many went.
+        """Write the bytes of an entry, evict others if needed, and return how many were evicted.
 
         Raises:
-            OSError: there is no room, no right or no trust.
+            OSError: no space, no permission, or an untrusted folder.
         """
         self.images.write(digest + _SUFFIX, data)
         return self._make_room(len(data))
 
     def has(self, digest: str) -> bool:
-        """Return whether there is an entry, of whatever content."""
+        """Return whether there is an entry, with any content."""
         return self.images.has(digest + _SUFFIX)
 
     def holds(self, digest: str) -> bool:
@@ -366,7 +366,7 @@ def add_to_file(folder: PrivateFolder, counts: Mapping[str, float]) -> None:
 
 
 def warn_of(error: OSError) -> None:
-    """Warn that the disk cache does not work, and say what to do."""
+    """Warn that the disk cache does not work, and how to fix that."""
     from ptx.cache.cache_report import CacheWarning  # saves a hit 3 ms
 
     warnings.warn(
@@ -380,7 +380,7 @@ def warn_of(error: OSError) -> None:
 def log(level: int, message: str, *values: object) -> None:
     """Log as "ptx.image_cache", without importing `logging`.
 
-    Where nothing has imported it, no handler can want records.
+    If nothing has imported it, there is no handler for records.
     """
     if logging := sys.modules.get("logging"):
         logging.getLogger("ptx.image_cache").log(level, message, *values)

@@ -38,7 +38,7 @@ _SYSTEM = ("/etc/ld.so.cache", "/usr/local", "/usr/local/cuda", "/usr/local/cuda
 
 
 Library: TypeAlias = Literal["nvrtc", "nvJitLink", "nvvm"]
-"""A library of the toolkit, by the name that cuda-pathfinder knows it by."""
+"""A library of the toolkit, by its name in cuda-pathfinder."""
 
 LIBRARIES: Final[tuple[Library, ...]] = get_args(Library)
 
@@ -176,8 +176,8 @@ def _fingerprint() -> str:
 def _places() -> Iterator[str]:
     """Folders whose time changes when a library or header folder comes or goes.
 
-    What is in a folder that is missing is not asked for: on some file systems a file that is not
-    there costs as long to ask for as one that is.
+    Files of a missing folder are not looked up: on some file systems a lookup of a missing file
+    takes as long as one of an existing file.
     """
     for base in package_folders():
         cuda, nvidia = os.path.join(base, "cuda"), os.path.join(base, "nvidia")

@@ -1,46 +1,51 @@
-"""PTX executed in NumPy: what stands in for a GPU where there is none.
+"""PTX executed in NumPy, without a GPU.
 
 `Program(module, device)` loads a parsed module; `Program.kernel(name)` generates one Python
 function for each basic block of the kernel and of what it may call; `EmulatedKernel.launch` runs.
 
 How it runs
 -----------
-Thread blocks are executed in chunks, whole blocks of them, by default 65,536 threads
-(`threads/resident_blocks.py`). A thread's number in its chunk is its lane. Lanes at the same place
-form a fibre (`threads/fibre.py`) with registers of its own: a register's value is a NumPy scalar
-where all its threads agree, else an (n,) array; both behave alike in operators, `.view`, `.astype`,
-`.ndim`. Arrays are never changed in place. A branch that divides a fibre splits it; the fibre with
-the smallest place runs (`exec/scheduler.py`); fibres at the same place become one
-(`exec/merge.py`). What depends on a thread's place in its block alone is found by
-`codegen/analysis/block_invariant.py`, computed once a launch and shared by its chunks
-(`threads/launch_plan.py`). Fibres that wait, for others or for a time, are in
-`exec/sync/waiting.py`; mbarrier objects are in `exec/sync/mbarrier.py`. Chunks of a grid that the
-device would hold all at once take turns (`exec/launch.py`); those of a larger one run one after
-another.
+Thread blocks are executed in chunks of whole blocks, by default of 65,536 threads
+(`threads/resident_blocks.py`). A thread's number in its chunk is its lane.
 
-Where few threads come to a block often, or threads go their own ways, each has its registers as
-Python numbers and runs code that is made for one thread (`exec/lane`, `codegen/lane`,
-`ops/lane_arithmetic`, `ops/lane_data`); what has no such code goes on in NumPy, instruction by
-instruction. Bits, faults and the order of accesses are the same in both forms.
+Lanes at the same place in the code form a fibre, a group of threads that execute together
+(`threads/fibre.py`). Each fibre has registers of its own. A register's value is a NumPy scalar if
+all threads agree, else an (n,) array. Both behave alike in operators, `.view`, `.astype`, `.ndim`.
+Arrays are never changed in place.
 
-With a `LaunchOrder` blocks, warps and lanes run in an order of their own (`exec/order`): what is
-right only because threads run together goes wrong there.
+A divergent branch splits a fibre. The fibre with the smallest place runs (`exec/scheduler.py`), and
+fibres at the same place merge (`exec/merge.py`). Waiting fibres are in `exec/sync/waiting.py`,
+mbarrier objects in `exec/sync/mbarrier.py`.
 
-The rooms, from top to bottom; a file imports from its own room and from those below:
+Some values depend only on a thread's position in its block. `codegen/analysis/block_invariant.py`
+finds them; they are computed once a launch and shared by its chunks (`threads/launch_plan.py`).
+
+If the device would hold the whole grid at once, its chunks take turns (`exec/launch.py`). Chunks of
+a larger grid run one after another.
+
+If few threads execute a block often, or threads diverge, each thread has its registers as Python
+numbers and runs code for a single thread (`exec/lane`, `codegen/lane`, `ops/lane_arithmetic`,
+`ops/lane_data`). Instructions without such code run in NumPy, one by one. Bits, faults and the
+order of accesses are the same in both forms.
+
+With a `LaunchOrder` blocks, warps and lanes run in another order (`exec/order`). Kernels that are
+correct only because threads run together fail there.
+
+The layers, from top to bottom; a file imports from its own layer and from those below:
 
 - `program`: a module on a device, and its kernels.
 - `requirements`: what instructions need of a module's target and version.
-- `ops`: the operations, a group of the PTX ISA a file; `ops/__init__.py` says how to add one.
+- `ops`: the operations, a group of the PTX ISA a file; `ops/__init__.py` shows how to add one.
 - `codegen`: basic blocks, the table of operations, the emitter, and the generator.
-- `exec`: how fibres are scheduled, how they wait, and launches; `exec/sync`: what they wait for.
-- `texture`: from coordinates to texels.
+- `exec`: scheduling of fibres, and launches; `exec/sync`: waits and synchronisation.
+- `texture`: conversion of coordinates to texels.
 - `access`: accesses of threads to memory, and their faults.
-- `threads`: fibres, the blocks that are executed together, and the launch that they are of.
-- `count`: what launches execute, by calls in code that is made to count.
-- `check`: what looks for races and for reads of what nothing has written.
-- `kernel_facts`: what is known of a kernel's code beside its functions.
+- `threads`: fibres, the blocks that are executed together, and their launch.
+- `count`: counters of executed instructions, updated by code that is generated to count.
+- `check`: the checks for races and for unwritten reads.
+- `kernel_facts`: facts about a kernel's code beside its functions.
 - `memory`: device memory, its layout, and the images in it.
-- `model`: what all of them speak of: types, places of threads, addresses, faults, the clock.
+- `model`: shared definitions: types, positions of threads, addresses, faults, the clock.
 - `ieee`: exact floating-point arithmetic.
 """
 

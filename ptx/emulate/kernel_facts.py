@@ -33,11 +33,11 @@ class Update:
 
 
 WorkerKind = Literal["products", "work", "loads", "stores"]
-"""Which unit of a tensor core works for threads, so that they wait for it alike."""
+"""The unit of a tensor core that does the work; each unit has its own kind of wait."""
 
 
 class Action(Enum):
-    """What an instruction does with registers whose results may be pending.
+    """The effect of an instruction on registers whose results may be pending.
 
     BEGINS: a product or a load that has them as results. PASSES_ON: a copy, whose results are
     pending as long as its operands. READS: anything else.
@@ -87,9 +87,9 @@ class CountedCode:
     """The instructions of each block of code that counts, by the block's number.
 
     Attributes:
-        of_warps: those that every warp executes which comes to the block.
-        of_threads: those that every thread executes which comes to the block.
-        guarded: those whose threads are counted by themselves, as a guard leaves some of them out.
+        of_warps: those executed by every warp that reaches the block.
+        of_threads: those executed by every thread that reaches the block.
+        guarded: those whose threads are counted separately, as a guard excludes some of them.
     """
 
     of_warps: defaultdict[int, list[Instruction]] = field(default_factory=lambda: defaultdict(list))
@@ -99,17 +99,17 @@ class CountedCode:
     guarded: list[Instruction] = field(default_factory=list)
 
     def begin(self, block: int) -> None:
-        """Write a block, anew where a function that had this number was refused halfway."""
+        """Begin a block, again if a function with this number was rejected halfway."""
         self.of_warps[block] = []
         self.of_threads[block] = []
 
     def add(self, block: int, instruction: Instruction) -> None:
-        """All that come to the block execute this."""
+        """Add an instruction that all threads reaching the block execute."""
         self.of_warps[block].append(instruction)
         self.of_threads[block].append(instruction)
 
     def add_guarded(self, block: int, instruction: Instruction) -> int:
-        """All warps that come to the block execute this; its number among `guarded`."""
+        """Add one that all warps reaching the block execute; return its number among `guarded`."""
         self.of_warps[block].append(instruction)
         self.guarded.append(instruction)
         return len(self.guarded) - 1
@@ -120,12 +120,12 @@ def _no_function(address: int) -> None:
 
 
 def _no_origins(pointers: frozenset[int]) -> Origins:
-    """Knows nothing: until the kernel is written."""
+    """Return no origins, before the kernel is generated."""
     return {}
 
 
 def _all_used(instruction: Instruction) -> tuple[Use, ...]:
-    """Tells nothing: until the kernel is written."""
+    """Return no uses, before the kernel is generated."""
     return ()
 
 
@@ -141,7 +141,7 @@ class KernelFacts:
         successors: where control may go from each block, calls apart.
         zeros: initial registers of each function; frame_bytes: its local memory.
         params, results: offset and size in its frame of each function's parameters and results.
-        entries: the first block of each function; names: what they are called.
+        entries: the first block of each function; names: the functions' names.
         find_function: the number of the function at an address, for calls by address, which may add
             it to the code; None where there is none.
         find_origins: what the addresses of each access are made from, where the parameters at these
@@ -152,9 +152,9 @@ class KernelFacts:
         updates: the loads and stores, by identity, that update a place without an atomic operation.
         fences_narrowly: whether it has a fence that not all blocks take part in.
         count_registers: how many of 32 bits hold what a thread needs at once, in any function.
-        stack_bytes: local memory of the deepest chain of calls that the module tells of.
+        stack_bytes: local memory of the deepest chain of calls known from the module.
         reads_clock: whether it reads a clock, so that what it does depends on time.
-        may_be_late: what an ordered launch may do late.
+        may_be_late: the work that an ordered launch may defer.
         counted: which instructions each block has, if the code counts them.
         follows_undefined: whether it follows values of memory that nothing has written.
         numbers: of the registers of each function, by name.
@@ -197,7 +197,7 @@ class KernelFacts:
 
     @property
     def may_fence_narrowly(self) -> bool:
-        """Whether it, or what it calls by address, may have a fence of less than all blocks."""
+        """True if it, or what it calls by address, may have a fence of less than all blocks."""
         return self.fences_narrowly or self.calls_by_address
 
     def dtypes(self, function: int) -> list[np.dtype[Any]]:
@@ -212,7 +212,7 @@ class KernelFacts:
         return self.first[block] if 0 <= block < len(self.first) else None
 
     def reachable(self, block: int) -> set[int]:
-        """The blocks that control may come to behind a block."""
+        """Return the blocks that control may reach after a block."""
         found: set[int] = set()
         waiting = list(self.successors[block])
         while waiting:
@@ -224,12 +224,12 @@ class KernelFacts:
 
     @property
     def loads_own_memory(self) -> bool:
-        """Whether it loads from shared or local memory, or may."""
+        """True if it loads from shared or local memory, or may."""
         return any(
             site.facts.kind is InstructionKind.LOAD and site.space != "global"
             for site in self.sites
         )
 
     def comes_again(self, block: int) -> bool:
-        """Whether a block is part of a loop."""
+        """Return whether a block is part of a loop."""
         return block in self.reachable(block)

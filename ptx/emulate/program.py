@@ -42,20 +42,19 @@ _LARGE_BLOCK = (32 << 20) - 8192
 
 @cache
 def _keep_temporaries() -> None:
-    """Have the process reuse the memory of freed temporaries; done once, as the cache remembers.
+    """Have the process reuse the memory of freed temporaries; the cache makes it happen once.
 
-    glibc maps every block above 128 KiB on its own and gives it back to the kernel when it is
-    freed, so that each temporary of a basic block costs a page fault every 4 KiB: half of the time
-    of a fused multiply-add. Freeing one large block raises that threshold, and the one for trimming
-    the heap, above the sizes that occur (mallopt(3), M_MMAP_THRESHOLD). Other C libraries do not
-    mind.
+    glibc maps every block above 128 KiB separately, and unmaps it when it is freed. Each temporary
+    of a basic block then costs a page fault every 4 KiB: half of the time of a fused multiply-add.
+    Freeing one large block raises that threshold, and the one for trimming the heap, above the
+    sizes that occur (mallopt(3), M_MMAP_THRESHOLD). The call has no effect with other C libraries.
     """
     np.empty(_LARGE_BLOCK, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
 class KernelAttributes:
-    """What `cuFuncGetAttribute` says of a kernel; sizes in bytes."""
+    """The attributes that `cuFuncGetAttribute` returns for a kernel; sizes in bytes."""
 
     shared_bytes: int
     local_bytes: int
@@ -110,7 +109,7 @@ class EmulatedKernel:
 
     @cached_property
     def _required_cluster(self) -> Dim3:
-        """The cluster that the kernel itself asks for (`__cluster_dims__`)."""
+        """The cluster that the kernel itself requires (`__cluster_dims__`)."""
         directives = self._program.module.functions[self.name].directives
         x, y, z = (*directives.get("reqnctapercluster", ()), 1, 1, 1)[:3]
         return x, y, z
@@ -123,7 +122,7 @@ class EmulatedKernel:
 
     @cached_property
     def _following_codes(self) -> dict[LateWork, KernelCode]:
-        """The same two that follow undefined values, as far as they were needed."""
+        """The same two kinds of code that also follow undefined values, made on first use."""
         return {}
 
     def _code_for(self, limits: Limits, *, ordered: bool) -> KernelCode:
@@ -139,7 +138,7 @@ class EmulatedKernel:
 
     @cached_property
     def _counted_code(self) -> KernelCode:
-        """The code for launches that count what they execute."""
+        """The code for launches that count executed instructions."""
         return self._program.code_of(self.name, NOTHING_LATE, counted=True)
 
     @property
@@ -160,10 +159,10 @@ class EmulatedKernel:
         order: LaunchOrder | None = None,
         counts: LaunchCounts | None = None,
     ) -> int:
-        """Run the kernel to its end; a number that tells how its `order` was decided, else 0.
+        """Run the kernel to its end; return a checksum of the decisions of its `order`, else 0.
 
-        With `counts` what it executes is counted there, and it runs in no order of its own: lanes
-        of a warp that run apart would count apart. `lines_of` tells what the counts mean.
+        With `counts` executed instructions are counted there, and `order` is ignored: lanes of a
+        warp that run apart would count apart. `lines_of` assigns the counts to source lines.
 
         `params` is laid out by the signature's offsets; `shared_bytes` is dynamic shared memory.
         Without an order a cooperative grid runs as one chunk: its blocks may wait for each other.
@@ -200,7 +199,7 @@ class EmulatedKernel:
         limits: Limits,
         order: LaunchOrder,
     ) -> Turns:
-        """The same in an order, turn by turn, so that others may run between them.
+        """Run the kernel in an order, turn by turn, so that others may run between the turns.
 
         Raises:
             LaunchError: the launch cannot start.
@@ -230,7 +229,7 @@ class EmulatedKernel:
         return cluster
 
     def lines_of(self, counts: LaunchCounts) -> dict[Line, Counts]:
-        """What each line executed in a launch that counted."""
+        """Return the counts of each line in a launch that counted."""
         counted = self._counted_code.counted
         assert counted is not None  # it was made to count
         return counts.read(counted, self._program.module.files)
@@ -270,7 +269,7 @@ class Program:
 
     Attributes:
         globals: name -> (address, nbytes) of the module's variables.
-        shown: what errors call a kernel in the place of its symbol.
+        shown: the name of a kernel in errors, instead of its symbol.
     """
 
     def __init__(self, module: PtxModule, device: DeviceModel, *, name: str = "a module") -> None:
@@ -287,12 +286,12 @@ class Program:
         return self._layout.globals
 
     def kernel(self, name: str) -> EmulatedKernel:
-        """A kernel, generated when first asked for.
+        """Return a kernel, generated on first use.
 
         Raises:
             KeyError: there is no such kernel.
-            UnsupportedInstruction: it uses what the emulator does not execute.
-            UndefinedSymbol: it names what the module does not define.
+            UnsupportedInstruction: it uses an unsupported instruction.
+            UndefinedSymbol: it names a symbol that the module does not define.
             PtxSyntaxError: its text is wrong.
         """
         found = self._kernels.get(name)

@@ -1,7 +1,7 @@
 """PTX as text: lexer, parser, module model and kernel signatures.
 
-`parse(text)` reads the module-level directives at once; a function's body is parsed when
-`PtxModule.body(name)` is first asked for it. `signatures_of(text)` reads kernel parameters only.
+`parse(text)` reads the module-level directives at once; a function's body is parsed on the first
+`PtxModule.body(name)`. `signatures_of(text)` reads kernel parameters only.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Function bodies: declarations, labels and instructions in nested scopes.
 
-PTX ISA, "Instruction Statements", "Directive Statements". An instruction that is written as usual
-is read by two patterns and a memo of operand texts; whatever else there is goes token by token
-through `Statement`, which also finds the words for an error.
+PTX ISA, "Instruction Statements", "Directive Statements". Two patterns and a memo of operand texts
+read instructions in their usual form. `Statement` reads everything else token by token, and also
+words the errors.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class _BodyReader(BodyContent):
         return at > start
 
     def _operands(self, rest: str) -> tuple[Operand, ...] | None:
-        """The operands of an instruction, remembered one by one; None if they are unusual."""
+        """Return the operands of an instruction, cached one by one; None if they are unusual."""
         found: list[Operand] = []
         if "{" in rest or "(" in rest:
             pieces = _PIECE.findall(rest)

@@ -89,7 +89,7 @@ def integer(cursor: Cursor) -> int:
 
 
 def signed_offset(cursor: Cursor) -> int:
-    """`{(+|-) integer}` behind a symbol or a register."""
+    """`{(+|-) integer}` after a symbol or a register."""
     offset = 0
     while cursor.word in ("+", "-"):
         sign = cursor.advance()
@@ -132,21 +132,21 @@ def _symbol_value(cursor: Cursor, mask: int) -> SymbolValue:
 
 
 def _alignment(cursor: Cursor) -> int:
-    """`integer` behind `.align`: a power of two."""
+    """`integer` after `.align`: a power of two."""
     align = integer(cursor)
     if align <= 0 or align & (align - 1):
         raise cursor.error(f".align {align} is not a power of two", cursor.index - 1)
     return align
 
 
-# What initialises which types, as ptxas of CUDA 13.0 has it.
+# Types that integers, floats and addresses may initialise, as in ptxas of CUDA 13.0.
 _INTEGERS = frozenset(f"{kind}{bits}" for kind in "bsu" for bits in (8, 16, 32, 64)) | {"b128"}
 _FLOATS = frozenset({"b8", "b16", "b32", "b64", "f32", "f64"})
 _ADDRESSES = frozenset({"u32", "u64"})
 
 
 class _Initialiser:
-    """The values of one variable; `fault_of` says what is wrong with a symbol, "" if nothing is."""
+    """The values of one variable; `fault_of` returns the error of a symbol, "" if it has none."""
 
     def __init__(self, cursor: Cursor, ptx_type: str, fault_of: Callable[[str], str]) -> None:
         self._cursor = cursor
@@ -233,7 +233,7 @@ def variables(
 ) -> list[Variable]:
     """`space [.align n] [.attribute(…)] [.vN] .type name[dims] [= init] {, name…} ;`.
 
-    `fault_of` says why an initialiser may not have the address of a name, "" where it may.
+    `fault_of` returns why an initialiser may not have the address of a name, "" if it may.
     """
     space = SPACES[cursor.advance()]
     align, width = 0, 1

@@ -1,4 +1,4 @@
-"""What is wrong with a PTX text, and where."""
+"""Errors in PTX text, with their positions."""
 
 from __future__ import annotations
 

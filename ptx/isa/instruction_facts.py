@@ -32,7 +32,7 @@ NARROW: Final = ("cta", "cluster")
 
 
 class InstructionKind(Enum):
-    """What an instruction does."""
+    """Kinds of instructions by their operation."""
 
     ADDITION = "addition"
     MULTIPLICATION = "multiplication"
@@ -101,7 +101,7 @@ class InstructionFacts:
             else "gpu".
         is_strong: a volatile, relaxed, acquiring or releasing access.
         acquires, releases: whether it has these semantics.
-        publishes: whether it shows other blocks what was stored before it.
+        publishes: whether it makes earlier stores visible to other blocks.
         is_narrow_fence: a fence of a scope that does not include all blocks.
         proxy: by which way it accesses memory: GENERIC, ASYNC, TEXTURE or CONSTANT.
         is_asynchronous: whether it accesses memory some time after the instruction.
@@ -113,7 +113,7 @@ class InstructionFacts:
         passes_operand: its result is one of its operands, perhaps in another form.
         is_idempotent: done again with its result, it gives the same.
         gives_number: its result is a plain number, though operands are pointers.
-        is_warp_group: whether all warps of a group execute it before one of them goes on.
+        is_warp_group: whether all warps of a group execute it before one of them continues.
         is_meeting: whether threads wait for each other at it.
         ignores_nan_payload: its results do not depend on which NaN a float32 operand is.
         flushes_result: whether its float32 result is never a subnormal number.
@@ -154,27 +154,27 @@ class InstructionFacts:
 
     @property
     def is_atomic(self) -> bool:
-        """Whether it is `atom` or `red`."""
+        """True if it is `atom` or `red`."""
         return self.kind is InstructionKind.ATOMIC or self.kind is InstructionKind.REDUCTION
 
     @property
     def is_move(self) -> bool:
-        """Whether it is `mov` or `selp`: it gives one of its operands, bit for bit."""
+        """True if it is `mov` or `selp`: it gives one of its operands, bit for bit."""
         return self.kind is InstructionKind.MOVE and self.copies_value
 
     @property
     def is_volatile(self) -> bool:
-        """Whether it is a volatile load or store."""
+        """True if it is a volatile load or store."""
         return "volatile" in self.words
 
 
 def is_known(opcode: str) -> bool:
-    """Whether the table has an opcode."""
+    """Return whether the table has an opcode."""
     return opcode in _OPCODES
 
 
 class _Opcode(NamedTuple):
-    """The facts of an opcode that no modifier changes; `InstructionFacts` has what they mean."""
+    """The facts of an opcode that no modifier changes; `InstructionFacts` documents them."""
 
     kind: InstructionKind
     copies_value: bool = False
@@ -257,7 +257,7 @@ _OPCODES: Final[dict[str, _Opcode]] = {
     **_opcodes("brkpt nanosleep griddepcontrol setmaxnreg", InstructionKind.CONTROL),
 }  # fmt: skip
 _UNKNOWN: Final = _Opcode(InstructionKind.OTHER)
-# What an opcode means with its first modifier, where that is another kind.
+# Opcodes whose kind depends on the first modifier.
 _KINDS: Final = {
     "bar.warp": InstructionKind.WARP_BARRIER,
     "wmma.load": InstructionKind.LOAD_MATRIX,
@@ -275,7 +275,7 @@ _KEEP_PAYLOAD: Final = frozenset({"f32", "f64", "tf32"})  # targets of `cvt`
 
 @lru_cache(maxsize=4096)  # of which a text has few
 def facts_of(opcode: str, modifiers: tuple[str, ...]) -> InstructionFacts:
-    """Return the facts of an opcode with these modifiers, whatever its operands."""
+    """Return the facts of an opcode with these modifiers, for any operands."""
     found = _OPCODES.get(opcode, _UNKNOWN)
     name = ".".join((opcode, *modifiers[:1]))
     kind = _KINDS.get(name, found.kind)

@@ -45,7 +45,7 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def without_comments(text: str) -> str:
-    """The same text with comments blanked, so that every offset keeps its line and column.
+    """Return the text with comments blanked, so that every offset keeps its line and column.
 
     Raises:
         PtxSyntaxError: a comment is never closed.
@@ -110,12 +110,12 @@ class Cursor:
 
     @property
     def found(self) -> str:
-        """What an error says of the current token after what was expected, "" at the end."""
+        """The part of an error message that names the current token, "" at the end."""
         return f", found {shortened(self.word, _MOST_SHOWN)!r}" if self.word else ""
 
     @property
     def offset(self) -> int:
-        """Where the current token starts in the text."""
+        """The offset of the current token in the text."""
         return self.starts[self.index]
 
     def advance(self) -> str:
@@ -127,7 +127,7 @@ class Cursor:
         return word
 
     def accept(self, word: str) -> bool:
-        """Whether the current token is `word`, which is then passed."""
+        """Return whether the current token is `word`, which is then passed."""
         if self.words[self.index] == word:
             self.index += 1
             return True

@@ -1,8 +1,8 @@
-"""One PTX module of several: what a linker does with symbols, on the text.
+"""Linking of several PTX modules to one, on their text.
 
-PTX ISA, "Linking Directives". Symbols without a linking directive are a module's own: where two
-modules have one of the same name, the later one's gets a suffix. Of weak ones the first stays,
-where no visible one is there.
+PTX ISA, "Linking Directives". Symbols without a linking directive are a module's own: if two
+modules have one of the same name, the later one's gets a suffix. The first of several weak symbols
+stays, unless there is a visible one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _INLINED_FROM: Final = re.compile(r"(\.loc\s+\d+\s+\d+\s+\d+)\s*,[^\n]*")
 _SYSTEM_CALLS: Final = frozenset(
     {"vprintf", "malloc", "free", "__assertfail", "__assert_fail", "cudaGraphSetConditional"}
 )
-"""What PTX declares and the device brings (PTX Interoperability, "System Calls")."""
+"""Functions that PTX declares and the device supplies (PTX Interoperability, "System Calls")."""
 
 _SHARED_LINKAGES: Final = (Linkage.VISIBLE, Linkage.WEAK, Linkage.COMMON)
 _Symbols = dict[str, Linkage]
@@ -38,7 +38,7 @@ _Symbols = dict[str, Linkage]
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A directive of module scope: its text, and what it defines or declares."""
+    """A directive of module scope: its text, and the symbol that it defines or declares."""
 
     text: str
     name: str = ""
@@ -89,7 +89,7 @@ def refuse_twice_defined(texts: Sequence[tuple[str, str]]) -> None:
 
 
 def undefined_in(text: str) -> tuple[str, ...]:
-    """What the functions of a text use and no module has defined.
+    """Return the symbols that the functions of a text use and no module has defined.
 
     Raises:
         PtxSyntaxError: the text is wrong at module level.
@@ -120,12 +120,12 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def _rank(target: str) -> tuple[tuple[int, ...], int]:
-    """Later architectures are above; of one, what has the features of its family and its own."""
+    """Return a sort key: later architectures are above, then those with specific features."""
     return _numbers(target), 2 * target.endswith("a") + target.endswith("f")
 
 
 def _definitions(module: PtxModule) -> _Symbols:
-    """What a module defines."""
+    """Return the symbols that a module defines, with their linkages."""
     functions = {f.name: f.linkage for f in module.functions.values() if f.span is not None}
     variables = {
         v.name: v.linkage for v in module.variables.values() if v.linkage is not Linkage.EXTERN
@@ -134,9 +134,9 @@ def _definitions(module: PtxModule) -> _Symbols:
 
 
 def _chosen(definitions: Sequence[tuple[str, _Symbols]]) -> dict[str, int]:
-    """Which module each symbol is taken from that others see: a visible one, or the first.
+    """Return the module that supplies each shared symbol: by a visible definition, or the first.
 
-    Modules are told by their places, as several may have one name.
+    Modules are given by their positions, as several may have one name.
     """
     chosen: dict[str, tuple[int, Linkage]] = {}
     for place, (name, symbols) in enumerate(definitions):
@@ -189,7 +189,7 @@ def _statements(text: str) -> Iterator[_Statement]:
 
 
 def _end(text: str, at: int, is_section: bool) -> int:
-    """Where the directive that begins at an offset ends."""
+    """Return the end of the directive that begins at an offset."""
     depth, is_function = 0, _FUNCTION.search(text, at, _first_stop(text, at)) is not None
     for found in _STOP.finditer(text, at):
         mark = found.group()
@@ -206,7 +206,7 @@ def _first_stop(text: str, at: int) -> int:
 
 
 def _statement(text: str) -> _Statement:
-    """What a directive defines or declares."""
+    """Return the symbol that a directive defines or declares."""
     linkage = next(
         (each for each in Linkage if each.value and text.startswith(f".{each.value}")), Linkage.NONE
     )
@@ -224,5 +224,5 @@ def _placed(text: str, files: int) -> str:
     if files:
         text = _FILE.sub(lambda m: f"{m[1]}{int(m[2]) + files}", text)
         text = _LOCATION.sub(lambda m: f"{m[1]}{int(m[2]) + files}", text)
-    # What a place was inlined from is said by labels of the debug sections.
+    # The callers of inlined code are labels of the debug sections.
     return _INLINED_FROM.sub(r"\1", text)

@@ -29,7 +29,7 @@ class Space(Enum):
 
 
 class Linkage(Enum):
-    """Who else can see a symbol."""
+    """The visibility of a symbol to other modules."""
 
     NONE = ""
     EXTERN = "extern"
@@ -93,7 +93,7 @@ class Vector:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """A parenthesised list of a call: what it takes or what it gives back."""
+    """A parenthesised list of a call: its arguments or its results."""
 
     items: tuple[Operand, ...]
 
@@ -167,10 +167,10 @@ class SourceLocation:
 def source_place(
     location: SourceLocation | None, files: Mapping[int, str]
 ) -> tuple[str | None, int | None]:
-    """The file and the line of a location; None where nothing tells.
+    """Return the file and the line of a location; None if they are unknown.
 
-    Code that was inlined from a header of CUDA has the line that calls it: such as that of an
-    atomic operation of libcu++, and not one of its headers.
+    Code that was inlined from a CUDA header has the line of its caller. For example, an atomic
+    operation of libcu++ has the line that uses it.
     """
     each = location
     while each is not None:
@@ -185,9 +185,9 @@ def source_place(
 class Instruction:
     """One instruction: `@guard opcode.modifiers operands;` at a 1-based line of the PTX text.
 
-    `written` is the opcode with its modifiers where the text has them in another order.
-    `used_bytes` is the mask of a `used_bytes_mask` pragma before a load: which of the bytes that it
-    names it needs; 0 where there is none, and it needs all.
+    `written` is the opcode with its modifiers if the text has them in another order. `used_bytes`
+    is the mask of a `used_bytes_mask` pragma before a load: the bytes of the access that are
+    needed. It is 0 without such a pragma, when all are.
     """
 
     opcode: str
@@ -221,7 +221,7 @@ class Label:
 class SymbolValue:
     """An element of an initialiser that is the address of a symbol.
 
-    `generic` asks for its generic address; `mask` and `shift` pick one byte of it, as in
+    `generic` selects its generic address; `mask` and `shift` pick one byte of it, as in
     `0xFF00(name)`; without them mask is 0.
     """
 
@@ -236,7 +236,7 @@ Element = int | FloatImmediate | SymbolValue
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable of `count` elements of `ptx_type`; 0 where an `extern` array does not say."""
+    """A variable of `count` elements of `ptx_type`; 0 for an `extern` array without a size."""
 
     name: str
     space: Space
@@ -255,7 +255,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A formal parameter of a function; `is_pointer` where `.ptr` says so."""
+    """A formal parameter of a function; `is_pointer` if it has `.ptr`."""
 
     name: str
     space: Space
@@ -272,7 +272,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Prototype:
-    """What an indirect call passes (`.callprototype`)."""
+    """The parameters and results of an indirect call (`.callprototype`)."""
 
     returns: tuple[Parameter, ...]
     params: tuple[Parameter, ...]

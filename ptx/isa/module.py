@@ -1,4 +1,4 @@
-"""The module: its directives are read at once, its function bodies when they are asked for."""
+"""The module: its directives are read at once, its function bodies on first use."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _WORD = re.compile(r"[A-Za-z_$%][\w$]*")
 # A declaration, not an instruction such as ld.shared.b32, whose `.shared` follows a word. The
 # pattern begins with plain characters, which are searched for ten times faster.
 _SHARED = re.compile(r"\.shared(?<![\w$]\.shared)\s(?:(?!\.shared\s)[^;])*+;")
-# At the start of a line or a statement, behind a guard. Each pattern begins with one character,
-# which is searched for ten times faster than any of them. None reads blank lines that another
-# match reads again: time stays linear.
+# At the start of a line or a statement, after a guard. Each pattern begins with one character,
+# which is searched for ten times faster than any of them. None reads blank lines that another match
+# reads again: time stays linear.
 _STATEMENT_WORDS = tuple(
     re.compile(rf"{start}*+(?:@!?[\w$%]+\s+)?([a-z]\w*(?:(?:\.|::)\w+)+)")
     for start in (r"\n[^\S\n]", r";\s", r"\{\s", r"\}\s", r":(?<!::)\s")
 )
 _TUNING_WITHOUT_NUMBERS = {".noreturn", ".explicitcluster", ".blocksareclusters"}
-# How many numbers some take, all positive.
+# The most numbers of these directives, all of which must be positive.
 _POSITIVE = {".maxntid": 3, ".reqntid": 3, ".maxnreg": 1, ".minnctapersm": 1}
 _VERSION = re.compile(r"\d{1,3}\.\d{1,3}", re.ASCII)
 _TARGET = re.compile(r"(?:sm|compute)_\d{2,3}[af]?", re.ASCII)
@@ -46,7 +46,7 @@ class NamesUsed:
 
 
 class PtxModule:
-    """One PTX text: what it declares, and each function's body on demand.
+    """One PTX text: its declarations, and each function's body on demand.
 
     Attributes:
         text: the text as given.
@@ -85,7 +85,7 @@ class PtxModule:
 
     @cached_property
     def shared_places(self) -> dict[str, int]:
-        """For each variable of module scope in shared memory, how many variables stand before."""
+        """The position of each shared variable among the module's variables."""
         variables = enumerate(self.variables.values())
         return {v.name: place for place, v in variables if v.space is Space.SHARED}
 
@@ -95,7 +95,7 @@ class PtxModule:
         return frozenset().union(*(words.findall(self._clean) for words in _STATEMENT_WORDS))
 
     def uses_special(self, name: str) -> bool:
-        """Whether a special register such as `%clusterid` stands anywhere, comments aside."""
+        """Return whether a special register such as `%clusterid` occurs outside of comments."""
         special = re.escape(checks.text("PtxModule.uses_special: name", name))
         return re.search(rf"{special}(?!\w)", self._clean) is not None
 
@@ -128,7 +128,7 @@ class PtxModule:
         return "" if span is None else self._clean[span[0] : span[1]]
 
     def uses(self, name: str) -> NamesUsed:
-        """What a function's body uses, read once: many kernels may call one function."""
+        """Return the names that a function's body uses, read once for all kernels that call it."""
         found = self._uses.get(checks.instance_of("a function's name", name, str))
         if found is None:
             shared: list[Variable] = []
@@ -389,7 +389,7 @@ def _fault_of_parameter(param: Parameter) -> str:
 
 
 def parse(text: str) -> PtxModule:
-    """The module of a PTX text; function bodies are parsed when they are asked for.
+    """Return the module of a PTX text; function bodies are parsed on first use.
 
     Raises:
         PtxSyntaxError: the text is wrong at module level.

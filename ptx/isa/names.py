@@ -1,7 +1,7 @@
 """Names in a function's body: registers, variables and labels, by the braces they stand in.
 
-PTX ISA, "Scoping of names": a nested scope hides what has the same name outside, so that its own
-names get a suffix that makes them unique in the function.
+PTX ISA, "Scoping of names": a name in a nested scope hides the same name outside. Names of nested
+scopes get a suffix that makes them unique in the function.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Scope:
 
 
 def _is_in_range(number: str, count: int) -> bool:
-    """Whether the end of a register's name is a number below `count`, without leading zeros."""
+    """Return whether the end of a register's name is a number below `count`, in usual form."""
     if not number.isdigit() or len(number) > _MOST_DIGITS or number[0] == "0" != number:
         return False
     return int(number) < count
@@ -120,11 +120,11 @@ class Names:
         return self.here.labels.get(name, name)
 
     def fault_of(self, name: str) -> str:
-        """Why a name cannot be declared in the innermost scope, "" where it can."""
+        """Return why a name cannot be declared in the innermost scope, "" if it can."""
         return self.here.fault_of(name)
 
     def fault_of_range(self, stem: str, count: int) -> str:
-        """The same of `stem<count>`."""
+        """Return why no range `stem<count>` can be declared there, "" if it can."""
         return self.here.fault_of_range(stem, count)
 
     def declare(self, name: str, ptx_type: str, width: int) -> None:

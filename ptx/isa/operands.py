@@ -31,7 +31,7 @@ _SINK = Sink()
 
 
 class OperandReader:
-    """Reads operands at a cursor; what their names mean is asked of `names`."""
+    """Reads operands at a cursor; `names` resolves their names."""
 
     __slots__ = ("_cursor", "_names")
 

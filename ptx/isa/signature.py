@@ -1,4 +1,4 @@
-"""Reading what a kernel takes from its PTX: parameters, shared memory, launch bounds."""
+"""Kernel signatures read from PTX: parameters, shared memory, launch bounds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _is_pointer(param: Parameter) -> bool | None:
 
 
 def kernel_params(params: tuple[Parameter, ...]) -> tuple[tuple[KernelParam, ...], int]:
-    """Parameters laid out one behind another, each at its alignment, and the block's size."""
+    """Parameters laid out one after another, each at its alignment, and the block's size."""
     found: list[KernelParam] = []
     end = 0
     for param in params:
@@ -42,7 +42,7 @@ def kernel_params(params: tuple[Parameter, ...]) -> tuple[tuple[KernelParam, ...
 def shared_layout(shared: tuple[Variable, ...]) -> tuple[dict[str, int], int]:
     """Offsets of sized shared variables, and where dynamic shared memory starts.
 
-    Unsized `extern` arrays all start behind the sized ones (CUDA guide, dynamic shared memory).
+    Unsized `extern` arrays all start after the sized ones (CUDA guide, dynamic shared memory).
     """
     offsets: dict[str, int] = {}
     end = 0
@@ -57,7 +57,7 @@ def shared_layout(shared: tuple[Variable, ...]) -> tuple[dict[str, int], int]:
 
 
 def _reached(module: PtxModule, name: str) -> dict[str, NamesUsed]:
-    """What a function uses, and each function whose name occurs in its body, or in theirs."""
+    """Return the names used by a function, and by all functions whose names it reaches."""
     found = {name: module.uses(name)}
     waiting = [name]
     while waiting:
@@ -69,7 +69,7 @@ def _reached(module: PtxModule, name: str) -> dict[str, NamesUsed]:
 
 
 def reachable_functions(module: PtxModule, name: str) -> tuple[str, ...]:
-    """The functions whose names occur in the body of `name`, or in theirs; `name` first."""
+    """Return the functions whose names `name` reaches through bodies; `name` first."""
     return tuple(_reached(module, name))
 
 
@@ -116,9 +116,9 @@ def signatures_of(text: str) -> dict[str, KernelSignature]:
 
 
 def known_signatures(text: str | None) -> tuple[dict[str, KernelSignature], str]:
-    """The same; or a remark where our reader does not understand what a compiler wrote.
+    """Return the same; or a remark if the parser does not understand a compiler's output.
 
-    The image is good nevertheless: a driver loads it, and can be asked for sizes and offsets.
+    The image is valid nevertheless: a driver loads it, and reports sizes and offsets.
     """
     try:
         return (signatures_of(text) if text else {}), ""

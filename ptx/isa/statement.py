@@ -34,12 +34,12 @@ _USED_BYTES = re.compile(r'"\s*used_bytes_mask\s+(0[xX][0-9a-fA-F]{1,8}|[1-9]\d{
 
 
 class BodyContent:
-    """What has been read of a body so far.
+    """The contents of a body read so far.
 
     Attributes:
         location: of the last `.loc`.
         inlined: the last `.loc` of each place in a function that was inlined.
-        used_bytes: what a pragma says of the next instruction.
+        used_bytes: the mask that a pragma sets for the next instruction.
         opcodes: opcode and modifiers of the dotted words so far.
     """
 
@@ -172,7 +172,7 @@ class Statement:
         return integer(self._cursor), integer(self._cursor), integer(self._cursor)
 
     def _pragma(self) -> None:
-        """`.pragma string {, string};`; one that means nothing here is ignored, as the ISA asks."""
+        """`.pragma string {, string};`; unknown ones are ignored, as the ISA requires."""
         cursor = self._cursor
         while not cursor.accept(";"):
             mask = _USED_BYTES.fullmatch(cursor.advance())
@@ -207,7 +207,7 @@ class Statement:
         cursor.expect(";")
 
     def _refuse(self, fault: str, index: int) -> None:
-        """Raise what is wrong with the name that is declared at a token, if anything is."""
+        """Raise the error of the name that is declared at a token, if it has one."""
         if fault:
             raise self._cursor.error(fault, index)
 

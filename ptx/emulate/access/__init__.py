@@ -1,1 +1,1 @@
-"""How threads access memory: where an element lies, whether the access is allowed, its value."""
+"""Memory accesses of threads: locating elements, checking accesses, loading and storing values."""

@@ -25,8 +25,8 @@ from ptx.emulate.threads.fibre import Fibre
 class SeveralMemories(EmulationFault):
     """One access reaches memories of several devices or the host; each address is valid.
 
-    `groups` are positions of the threads that reach the same memory. Loads and stores go on with
-    one group after another; what has to be done in the threads' order stops here.
+    `groups` are positions of the threads that reach the same memory. Loads and stores continue with
+    one group after another; all other operations fail.
     """
 
     def __init__(self, where: Where, groups: list[Index]) -> None:
@@ -41,7 +41,7 @@ class SeveralMemories(EmulationFault):
 class InParameters(EmulationFault):
     """A global read reaches the kernel's parameters, whose window is a part of the global one.
 
-    Loads go on there; what else reads global memory stops here.
+    Loads continue there; other reads of global memory fail here.
     """
 
     def __init__(self, where: Where) -> None:
@@ -54,7 +54,7 @@ class InParameters(EmulationFault):
 def find_memory(threads: Fibre, addresses: Addresses, offset: int, site: Site) -> Memory:
     """The memory that holds all addresses, found in the allocation table.
 
-    The site remembers the allocation where one holds them all.
+    The site caches the allocation if one holds them all.
 
     Raises:
         MemoryFault: a lane's address is in no live allocation, or misaligned.
@@ -101,13 +101,13 @@ def find_memory(threads: Fibre, addresses: Addresses, offset: int, site: Site) -
 
 
 def _are_aligned(addresses: Addresses, offset: int, site: Site) -> bool:
-    """Whether the low bits of all addresses are 0, as far as their parts tell."""
+    """Return whether the parts of all addresses prove that their low bits are 0."""
     bits = 0 if addresses.varying is None else addresses.varying.bounds()[2]
     return not (bits | addresses.base + offset) & (site.total - 1)
 
 
 def _hold(spans: tuple[Span, ...], low: int, high: int) -> bool:
-    """Whether one of the spans holds all bytes from `low` to below `high`."""
+    """Return whether one of the spans holds all bytes from `low` to below `high`."""
     return any(not s.is_given_back and s.start <= low and high <= s.end for s in spans)
 
 
@@ -119,7 +119,10 @@ def _wrong(
     misaligned: NDArray[np.bool_],
     is_of_parameters: bool,
 ) -> Exception:
-    """Why no memory was found; told to the access, or the fault of the first lane."""
+    """Return the exception that explains why no memory was found.
+
+    It is the fault of the first lane, or one that makes the caller access the memory otherwise.
+    """
     if is_of_parameters and not site.writes:
         return InParameters(threads.where(0, site.instruction))
     if not inside.all() and not misaligned.any():
@@ -134,7 +137,7 @@ def check_spans(
     threads: Fibre, spans: tuple[Span, ...], every: NDArray[np.int64], site: Site,
     space: str,
 ) -> None:  # fmt: skip
-    """Refuse an access beyond what its address was made from.
+    """Raise if an access leaves the objects that its address was computed from.
 
     Raises:
         OutOfBounds: a lane's is.
@@ -229,10 +232,10 @@ def _global_fault(
 def _is_overrun(
     memory: Memory, params: NDArray[np.uint8], address: int, nearest: Allocation | None
 ) -> bool:
-    """Whether a kernel that reaches what was freed rather ran out of live memory beside it.
+    """Return whether an access to freed memory is more likely an overrun of a live allocation.
 
-    So it is where it was given a pointer into that, and no farther away than that is long; but not
-    where it was given a pointer into what was freed.
+    It is if the kernel has a pointer to the nearest live allocation, which is no farther away than
+    its own size. It is not if the kernel has a pointer to freed memory.
     """
     if nearest is None or not -nearest.nbytes <= address - nearest.address < 2 * nearest.nbytes:
         return False

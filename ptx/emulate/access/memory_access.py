@@ -1,7 +1,7 @@
 """Accesses to memory: where an element lies, whether the access is allowed, and its value.
 
-Each instruction that touches memory has a `Site`, which remembers the last allocation that it hit.
-The allocation table is asked only when that one does not hold all of its addresses.
+Each instruction that accesses memory has a `Site`, which caches the last allocation that it
+accessed. The allocation table is searched only if that one does not hold all addresses.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def locate(
     """The elements of an access: an array, and one index into it for all lanes or one for each.
 
     `addresses` must lie in one space; `divide` splits generic addresses that do not. `values` are
-    those that are about to be stored. Without `is_access` the place alone is asked for.
+    those that are about to be stored. Without `is_access` the caller only needs the location.
 
     Raises:
         MemoryFault: an address is out of bounds, freed or misaligned.
@@ -78,7 +78,7 @@ def locate(
 
 
 def note_swap(threads: Fibre, addresses: Addresses, offset: int, site: Site, wrote: Value) -> None:
-    """A compare-and-swap is done, by those of these threads which found what they wanted."""
+    """Report a compare-and-swap, of the threads that found the expected value."""
     space = site.space
     if space == "generic":
         space, addresses = in_window(addresses, offset)
@@ -138,7 +138,7 @@ def _in_line(
 
 
 def _checked(threads: Fibre, addresses: Addresses, offset: int, site: Site) -> Memory:
-    """The memory that holds global addresses; within the site's bounds no table is asked.
+    """Return the memory that holds global addresses; within the site's bounds no table is searched.
 
     Raises:
         MemoryFault: an address is out of bounds, freed or misaligned.
@@ -267,7 +267,7 @@ def _parts(threads: Fibre, every: NDArray[np.int64], groups: list[Index]) -> lis
 
 
 def divide_into(threads: Fibre, addresses: Addresses, groups: list[Index]) -> list[Group]:
-    """Lanes in groups that are known, such as those that reach memories of several devices."""
+    """Lanes in known groups, such as those that access memories of several devices."""
     return _parts(threads, addresses.every(threads.n), groups)
 
 

@@ -1,1 +1,1 @@
-"""What is checked of a kernel while it runs, and the findings."""
+"""Checks of a kernel while it runs, and their findings."""

@@ -1,4 +1,4 @@
-"""What saves time and memory in the race check, and changes no verdict.
+"""Optimisations of the race check, which change none of its results.
 
 The rules stand in `memory_model.py` and the files that it names. They hold without everything here:
 each switch of `Accelerations` takes the direct way instead, and
@@ -20,7 +20,7 @@ from ptx.emulate.model.addresses import Index
 
 _MOST_NUMBERS: Final = 1 << 22  # of four bytes each
 _MOST_LATE: Final = 64  # releases that publish nothing else, or as many as the clock has entries
-_MOST_PUBLISHING: Final = 8  # releases that publish what they know of others
+_MOST_PUBLISHING: Final = 8  # releases that publish their knowledge of others
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ ALL: Final = Accelerations()
 class DeferredWork:
     """Synchronisation through memory that no query has needed yet, oldest first.
 
-    A kernel whose threads meet by atomic operations alone never needs it: those may conflict. So
-    each step is only recorded, for all of its threads at once.
+    A kernel whose threads communicate by atomic operations alone never needs it: those may
+    conflict. So each step is only recorded, for all of its threads at once.
     """
 
     def __init__(self, most: int = _MOST_NUMBERS) -> None:
@@ -118,7 +118,7 @@ class SpinReads:
 
 
 class LazyClock:
-    """A lazily merged vector clock: what the first releases of a sequence publish."""
+    """A lazily merged vector clock, published by the first releases of a sequence."""
 
     __slots__ = ("_before", "_known", "_late", "_said", "_size", "_told")
 
@@ -134,15 +134,15 @@ class LazyClock:
         """Return the clock after one more release.
 
         Args:
-            said: what the releasing thread publishes of itself.
-            told: what it knows of others.
+            said: the releasing thread's own epochs.
+            told: its knowledge of others.
         """
         more = LazyClock()
         more._known, more._before, more._said = None, self, said
         more._told = tuple([each for each in told if each is not EMPTY])
         more._size = self._size if self._known is None else len(self._known)
         most = max(_MOST_LATE, more._size)
-        # What a thread knows of others takes more memory than what it publishes of itself.
+        # A thread's knowledge of others takes more memory than its knowledge of itself.
         more._late = self._late + (most // _MOST_PUBLISHING if more._told else 1)
         if more._late >= most:
             more.known()

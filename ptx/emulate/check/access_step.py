@@ -22,7 +22,7 @@ class Moment:
     Args:
         stamps: of each thread.
         more: is added to all of them.
-        chunk: tells chunks apart; -1 where the stamps are not those of a chunk's threads.
+        chunk: identifies the chunk; -1 if the stamps are not those of a chunk's threads.
     """
 
     def __init__(self, stamps: Stamps, more: int = 0, chunk: int = -1) -> None:
@@ -107,7 +107,7 @@ class AccessStep:
 
     @cached_property
     def is_apart(self) -> bool:
-        """Whether each thread has a place of its own."""
+        """True if each thread accesses a location of its own."""
         if self.first_of_run >= 0:
             return True
         varying, starts, nbytes = self._addresses.varying, self._starts, self._nbytes
@@ -118,9 +118,9 @@ class AccessStep:
         return self.count == 1
 
     def slim(self, *, is_compared: bool = True) -> int:
-        """Drop what the list does not need; return the bytes that only this access retains.
+        """Drop data that the list does not need; return the bytes that only this access retains.
 
-        That is 0 where the first unit says where all are. Without `is_compared` the indices that
+        That is 0 if the first unit determines all others. Without `is_compared` the indices that
         were made of the array go, too, so that `is_at` does not recognise it any more.
         """
         if self.first_of_run >= 0:
@@ -225,7 +225,7 @@ class AccessStep:
 
     @property
     def unit_count(self) -> int:
-        """How many units there are; one that several threads access counts for each."""
+        """Number of units; a unit that several threads access counts once for each."""
         return self.count * self._each
 
     @cached_property
@@ -262,7 +262,7 @@ class AccessStep:
         )  # fmt: skip
 
     def _changed(self, **changed: object) -> AccessStep:
-        """Return a copy with these attributes, without what is cached."""
+        """Return a copy with these attributes, without cached values."""
         step = AccessStep.__new__(AccessStep)
         step.__dict__.update({name: self.__dict__[name] for name in _COPIED}, **changed)
         return step

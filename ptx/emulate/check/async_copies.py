@@ -1,12 +1,12 @@
-"""Asynchronous copies: when they are over, and which thread performs them.
+"""Asynchronous copies: their completion, and the virtual threads that perform them.
 
 PTX ISA, "Memory Consistency Model", "Asynchronous Operations": an asynchronous operation is
 performed as if by another thread. Nothing but a wait orders it before a later access, by whichever
 thread ("Data Movement and Conversion Instructions: Asynchronous copy"):
 
-- A copy of a group is over when its thread has waited for the group, or for its reads alone by
-  `cp.async.bulk.wait_group.read`. Until then its stamp says that it is in flight.
-- A copy that an mbarrier object counts is over for threads that have waited for the phase.
+- A copy of a group is complete when its thread has waited for the group, or for its reads alone by
+  `cp.async.bulk.wait_group.read`. Until then its stamp marks it as in flight.
+- A copy that an mbarrier object counts is complete for threads that have waited for the phase.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ptx.emulate.model.addresses import Index
 _LAST: Final = MOST_THREADS - 2
 _LATEST: Final = MOST_EPOCHS - 1
 Kind = Literal["read", "write", "combine"]
-"""What a copy does with one side; it combines by atomic operations."""
+"""The access of a copy to one of its sides; "combine" uses atomic operations."""
 
 
 class _Copy:
@@ -102,7 +102,7 @@ class AsyncCopies:
         return bool(self._in_flight)
 
     def issue(self, kind: Kind, shadow: ShadowMemory, step: AccessStep) -> None:
-        """Let these threads begin to copy."""
+        """Record that these threads begin to copy."""
         copy = _Copy(kind, shadow, step, self._committed)
         copy.put()
         self._in_flight.append(copy)
@@ -112,7 +112,7 @@ class AsyncCopies:
         self._committed[lanes] += 1
 
     def wait(self, lanes: Index, pending: int, now: Stamps, *, reads_alone: bool = False) -> None:
-        """Let these threads wait until at most `pending` groups are in flight; -1 for all copies.
+        """Record a wait until at most `pending` groups are in flight; -1 for all copies.
 
         `now`: the threads' stamps from then on.
         """
@@ -197,11 +197,11 @@ class VirtualThreads:
         return number
 
     def note_issuer(self, number: int, site: int, thread: int) -> None:
-        """Record that a thread has issued what a virtual thread performs."""
+        """Record that a thread has issued the work of a virtual thread."""
         self._issuers[number, site] = self._last_issuers[number] = thread
 
     def complete(self, location: Location, known: Synchronization) -> None:
-        """Complete a phase: its copies are over for threads that wait for it."""
+        """Complete a phase, and with it its copies for threads that wait for it."""
         thread = self._numbers.get(location)
         if thread is not None:
             phase = self._phases[location] = self._phases.get(location, 0) + 1
@@ -213,7 +213,7 @@ class VirtualThreads:
         return found
 
     def issuer(self, thread: int, site: int) -> int:
-        """Return the thread that issued what a virtual thread performs; else the thread itself.
+        """Return the thread that issued the work of a virtual thread; for others the thread itself.
 
         The sites of copies from before `cp.async.mbarrier.arrive` are unknown.
         """

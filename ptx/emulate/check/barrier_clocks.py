@@ -1,10 +1,10 @@
-"""Barrier clocks: what the threads of a chunk know of each other through barriers.
+"""Barrier clocks: the knowledge that threads of a chunk have of each other through barriers.
 
 PTX ISA, "Memory Synchronization": a barrier synchronizes with all threads that take part in it.
 
-Each thread has an epoch. At a barrier all threads of it advance to the same later epoch. So one
-number for a block, and one for a warp, says up to where its threads know each other: accesses of an
-epoch below that number are over for all of them. Parts of warps that meet have one for each lane.
+Each thread has an epoch. At a barrier all threads of it advance to the same later epoch. One number
+for each block and each warp is therefore enough. Accesses of an epoch below that number are
+complete for all of its threads. Parts of warps that meet have one number for each lane.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FULL = np.uint32(0xFFFFFFFF)
 
 
 class FenceClocks:
-    """What each thread of a chunk may release since its last fence.
+    """The epochs that each thread of a chunk may release since its last fence.
 
     Attributes:
         ended: (threads,) the epoch that the fence ended, -1 without one.
@@ -49,7 +49,7 @@ class FenceClocks:
         self._threads = threads
 
     def end(self, lanes: Index | Small, ended: Stamps | Small, block: Stamps, warp: Stamps) -> None:
-        """Let some threads release this from now on."""
+        """Set the epochs that some threads release from now on."""
         self.ended[lanes] = ended
         self.block[lanes] = block
         self.warp[lanes] = warp
@@ -76,8 +76,8 @@ class BarrierClocks:
     Attributes:
         shift: turns the number of a thread into that of its block.
         moment: the epochs of all threads; another object after each change.
-        block_known, warp_known: the epoch below which everything is over for all of a block, or of
-            a warp; other arrays after each change.
+        block_known, warp_known: the epoch below which everything is complete for all of a block, or
+            of a warp; other arrays after each change.
     """
 
     def __init__(self, geometry: Geometry, first: int) -> None:
@@ -93,7 +93,7 @@ class BarrierClocks:
         self.warp_known: Stamps = np.zeros(
             geometry.blocks * geometry.warps_per_block, dtype=np.int64
         )
-        # (threads, 32): what each thread knows of each lane, once parts of warps have met.
+        # (threads, 32): the epoch of each lane known to each thread, once parts of warps have met.
         self._lane_known: NDArray[np.int32] | None = None
 
     def _numbers(self) -> Stamps:
@@ -121,7 +121,7 @@ class BarrierClocks:
 
     @property
     def tells_lanes(self) -> bool:
-        """Whether parts of warps have met."""
+        """True if parts of warps have met."""
         return self._lane_known is not None
 
     @property
@@ -130,7 +130,7 @@ class BarrierClocks:
         return self.moment.stamps
 
     def over(self, old: Stamps, lanes: Index) -> Bools:
-        """Return whether each access is over for the thread beside it, by barriers alone."""
+        """Return whether each access is complete for the lane beside it, by barriers alone."""
         thread, epoch = threads_of(old), epochs_of(old)
         mine = threads_of(self.now[lanes])
         same_block = thread >> self.shift == mine >> self.shift
@@ -144,7 +144,7 @@ class BarrierClocks:
         return known
 
     def known(self, lanes: Index) -> tuple[Stamps, Stamps, Small | None]:
-        """Return below which epochs its block, its warp, and each lane are over for each thread."""
+        """Return the epochs below which block, warp, and each lane are complete for each thread."""
         by_lane = None if self._lane_known is None else self._lane_known[lanes]
         return self.block_known[self._slot[lanes]], self.warp_known[self._warp[lanes]], by_lane
 
@@ -174,16 +174,16 @@ class BarrierClocks:
         return list(zip(here.tolist(), latest[here].tolist(), strict=True))
 
     def pass_block(self, lanes: Index) -> Index:
-        """Let these threads, all that their blocks still have, meet; return the blocks' places."""
+        """Synchronise these threads, all live ones of their blocks; return the blocks."""
         self.block_known, here = self._meet(lanes, self._slot[lanes], self.block_known)
         return here
 
     def pass_blocks(self) -> None:
-        """Let all threads of the chunk meet those of their blocks."""
+        """Synchronise all threads of the chunk within their blocks."""
         self.block_known = np.full_like(self.block_known, self._meet_all())
 
     def pass_warps(self) -> None:
-        """Let all threads of the chunk meet those of their warps."""
+        """Synchronise all threads of the chunk within their warps."""
         self.warp_known = np.full_like(self.warp_known, self._meet_all())
 
     def _meet_all(self) -> int:
@@ -199,7 +199,7 @@ class BarrierClocks:
         return latest + 1
 
     def pass_warp(self, lanes: Index, masks: Words, whole: Bools) -> None:
-        """Let these threads meet those of their warps that their masks name.
+        """Synchronise these threads with those of their warps that their masks name.
 
         Args:
             lanes: all threads that meet.
@@ -226,7 +226,7 @@ class BarrierClocks:
         block: Stamps,
         warp: Stamps,
     ) -> None:  # fmt: skip
-        """Let these threads release from now on what they did so far.
+        """Have these threads release their work so far from now on.
 
         Args:
             fences: where that is stored.

@@ -1,4 +1,4 @@
-"""The race check of blocks that are executed together: what each of their accesses does to it."""
+"""The race check of blocks that are executed together, called for each of their accesses."""
 
 from __future__ import annotations
 
@@ -55,16 +55,16 @@ class ChunkRaces:
         self._copies = AsyncCopies(geometry.threads)
         self._bulk = AsyncCopies(geometry.threads)
 
-    # What kernels with tensor cores need, made when it is first used.
+    # Only kernels with tensor cores need these, so they are made on first use.
 
     @cached_property
     def workers(self) -> TensorWorkers:
-        """What tensor cores do for the threads."""
+        """The asynchronous work of tensor cores for the threads."""
         return TensorWorkers(self._launch, self._geometry, self.first, self._clocks)
 
     @cached_property
     def registers(self) -> PendingRegisters:
-        """The registers that wait for results of that."""
+        """The registers that wait for results of tensor cores."""
         return PendingRegisters(self._launch, self.workers, self._geometry.threads)
 
     @cached_property
@@ -94,10 +94,10 @@ class ChunkRaces:
 
         Args:
             threads: the threads.
-            space: what they access.
+            space: the space that they access.
             addresses, offset: where.
             site: the instruction.
-            values: what they write; nothing where it is unknown.
+            values: the written values; empty if unknown.
             wrote: after a compare-and-swap, which of them wrote. The others release nothing, and
                 are compared as if they did write, as in another run they may.
         """
@@ -230,7 +230,7 @@ class ChunkRaces:
     def wait_for_copies(
         self, lanes: Index, pending: int, *, bulk: bool, reads_alone: bool = False
     ) -> None:
-        """Let these threads wait for all but so many groups of copies; -1 for all copies."""
+        """Record a wait for all but so many groups of copies; -1 for all copies."""
         copies = self._bulk if bulk else self._copies
         if copies:
             copies.wait(lanes, pending, self._clocks.now, reads_alone=reads_alone)
@@ -259,7 +259,7 @@ class ChunkRaces:
     # Barriers. Other synchronisation goes to `order`.
 
     def pass_block(self, lanes: Index) -> None:
-        """Let these threads, all that their blocks have, pass a barrier."""
+        """Record that these threads, all live ones of their blocks, pass a barrier."""
         launch = self._launch
         every = self.order.pass_block(lanes)
         # Then every access to shared memory so far happens before every later one.

@@ -4,7 +4,7 @@ PTX ISA, "Memory Consistency Model", "Conflict and Data-races": two accesses to 
 conflict if one of them writes. They are a data race if neither happens before the other one, unless
 both are morally strong. `DataRaces.compare` takes these conditions one after the other.
 
-`VolatileAccesses` has what PTX calls no race, and what still goes wrong.
+`VolatileAccesses` has accesses that are no race in PTX, and updates lost by them.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class MemoryAccess:
         space: "global", "shared" or "tensor".
         shadow: the earlier accesses to that memory.
         step: which threads access what.
-        role: what the instruction is for the memory model.
-        values: what each thread writes; nothing where that is unknown.
+        role: the instruction's role in the memory model.
+        values: the value that each thread writes; empty if unknown.
     """
 
     space: str
@@ -284,10 +284,10 @@ def _value_of(access: MemoryAccess, lane: int) -> bytes:
 class VolatileAccesses:
     """Volatile and relaxed accesses of a chunk's `threads` that lose an update, or lack an order.
 
-    PTX calls two such accesses no race. An update is lost in this very run if a thread stores what
-    it made of a value that it had loaded before another thread wrote, and nothing orders that write
-    before the store. It may be intentional, as in an algorithm that repeats until nothing changes.
-    Threads that poll a flag and take turns lose none.
+    PTX calls two such accesses no race. A thread loads a value, another thread writes it, and the
+    first thread stores a result of the old value. If nothing orders the write before that store,
+    this run has lost an update. It may be intentional, as in an algorithm that repeats until
+    nothing changes. Threads that poll a flag and take turns lose none.
     """
 
     def __init__(
@@ -301,7 +301,7 @@ class VolatileAccesses:
         self._loaded: dict[tuple[str, int], tuple[Index, Stamps]] = {}
 
     def load(self, access: MemoryAccess, update: Update) -> None:
-        """Record that these threads load what they update."""
+        """Record that these threads load a value that they update."""
         loaded = self._loaded.get((access.space, update.place))
         if loaded is None:
             loaded = np.full(self._threads, -1), np.zeros(self._threads, dtype=np.int64)
@@ -311,7 +311,7 @@ class VolatileAccesses:
         loaded[1][access.step.threads] = access.shadow.atomics.latest(units)
 
     def store(self, access: MemoryAccess, update: Update) -> None:
-        """Report updates that are lost as these threads store what they made of it."""
+        """Report updates that are lost when these threads store their results."""
         loaded = self._loaded.get((access.space, update.place))
         if loaded is None:
             return

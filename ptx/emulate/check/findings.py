@@ -1,4 +1,4 @@
-"""Findings: what a check found, once for each pair of places in the program."""
+"""Findings of checks, once for each pair of access sites in the program."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ptx.emulate.model.errors import (
 )
 
 HOST: Final = "the host"
-"""What stands for an instruction where the host itself accesses memory."""
+"""Stands for an instruction when the host itself accesses memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in a program that a finding names.
+    """An access site in a program that a finding names.
 
     Attributes:
-        what: what was done there.
-        file, line: of CUDA or Python; None where nothing tells.
+        what: the operation there.
+        file, line: of CUDA or Python; None if unknown.
         where: the thread that did it; None on the host.
     """
 
@@ -37,14 +37,14 @@ class Place:
 
 
 class Found(Protocol):
-    """What any check finds; its text is of several short lines."""
+    """The interface of all findings; the text of a finding has several short lines."""
 
     # It is a dataclass, so that a report can have all of its fields.
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def check(self) -> str:
-        """Which check found it."""
+        """The check that found it."""
 
     @property
     def kernel(self) -> str:
@@ -52,7 +52,7 @@ class Found(Protocol):
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """Where, the first one first."""
+        """The access sites, in the order in which they ran."""
 
     @property
     def variable(self) -> str:
@@ -60,11 +60,11 @@ class Found(Protocol):
 
     @property
     def benign(self) -> str:
-        """Why it may be meant so, or ""."""
+        """The reason why it is likely intentional, or ""."""
 
     @property
     def is_told(self) -> bool:
-        """Whether a call failed with it."""
+        """True if a call has already failed with this finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +118,10 @@ class Finding:
         address: of the first byte that both access; 0 of registers.
         nbytes: how many bytes the second one accesses; 0 of registers.
         memory: the allocation, in words.
-        benign: why it may be meant so, "" where nothing speaks for it.
+        benign: the reason why it is likely intentional, or "".
         missing: what would order the two, or what should have come before.
         variable: the name of the variable, where it has one; those of registers.
-        kind: what sort of race it is, where that is no plain one: "proxy fence missing".
+        kind: the sort of race, if it is no plain one: "proxy fence missing".
     """
 
     check: str
@@ -172,7 +172,7 @@ class KernelFault:
     Attributes:
         check: the check: "sync", "bounds" or "init".
         kind: the name of the error's class.
-        text: what was wrong, as the error said.
+        text: the text of the error.
         where: kernel, block, thread, and the lines of PTX and CUDA.
     """
 
@@ -191,7 +191,7 @@ class KernelFault:
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """Where it stopped."""
+        """The instruction at which the kernel stopped."""
         return (Place("stopped", self.where.source_file, self.where.source_line, self.where),)
 
     def __str__(self) -> str:
@@ -227,14 +227,14 @@ def of_fault(fault: EmulationFault) -> KernelFault | None:
     return None
 
 
-# Itanium C++ ABI, "Mangling": names have their lengths before them. That of a variable in a
-# function follows an E, and may have a number behind it; those of namespaces stand between N and E.
+# Itanium C++ ABI, "Mangling": names have their lengths before them. The name of a variable in a
+# function follows an E, and a number may follow it. Names of namespaces stand between N and E.
 _LOCAL = re.compile(r"E(?=(\d+))")
 _BEHIND_LOCAL = re.compile(r"(_\d+|__\d+_)?")
 
 
 def demangled(symbol: str) -> str:
-    """The name of a variable in CUDA, without what it stands in: `s` of `_ZZ4turnE1s`."""
+    """Return the name of a variable in CUDA without its scopes: `s` of `_ZZ4turnE1s`."""
     if symbol.startswith("_ZZ"):
         for match in _LOCAL.finditer(symbol):
             name, end = _name_at(symbol, match.end())
@@ -263,7 +263,7 @@ def _name_at(symbol: str, at: int) -> tuple[str, int]:
 
 @dataclass
 class Findings:
-    """What the launches of a device found.
+    """The findings of all launches on a device.
 
     Attributes:
         found: each once.

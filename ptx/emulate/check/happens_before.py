@@ -1,14 +1,15 @@
-"""The order of what the threads of a chunk do: through barriers, waits, fences and memory.
+"""The order of accesses in a chunk, by barriers, waits, fences and memory.
 
 PTX ISA, "Memory Consistency Model", "Causality Order": an access happens before a later one of
 
 - the same thread ("Program Order");
 - a thread that has passed a barrier with it since (`barrier_clocks.py`);
-- a thread that has acquired what it released since, by a flag, a lock or an mbarrier object
+- a thread that has acquired its later release, by a flag, a lock or an mbarrier object
   (`synchronizes_with.py`), or that has met such a thread;
 - a reader through another proxy, if a proxy fence comes between, too (`proxy_fences.py`).
 
-The epochs of threads advance at once. What memory orders is deferred until a query needs it.
+The epochs of threads advance at once. Synchronisation through memory is evaluated only when a query
+needs it.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class HappensBefore:
         # The threads that may have released their strong accesses in their epoch.
         self._has_released = np.zeros(geometry.threads, dtype=np.bool_)
         self._spins: dict[tuple[int, int], SpinReads] = {}  # by sites and levels
-        # For DeferredWork: what the last work retained.
+        # For DeferredWork: the numbers that the last work retained.
         self._last_known = self.clocks.block_known, self.clocks.warp_known
         self._last_lanes: tuple[Index, Small] | None = None
         # Numbers of four bytes that are not counted yet, at first the chunk's fences and stamps.
@@ -90,7 +91,7 @@ class HappensBefore:
 
     @property
     def is_uneven(self) -> bool:
-        """Whether some threads of a step may know less than its first and last thread.
+        """True if threads of a step may have acquired less than its first and last thread.
 
         That is not so where barriers of whole blocks and warps alone order them.
         """
@@ -107,7 +108,7 @@ class HappensBefore:
         return self._known.order(one, epoch, other, strong=strong, as_strong=as_strong)
 
     def over_for_blocks(self, old: Stamps, lanes: Index) -> Bools:
-        """Return which accesses all of a lane's block knows to be over, by memory.
+        """Return which accesses are complete for all of a lane's block, through memory.
 
         This saves `order_of` for each pair of threads.
         """
@@ -158,7 +159,7 @@ class HappensBefore:
     # Barriers.
 
     def pass_block(self, lanes: Index) -> bool:
-        """Let these threads, all that their blocks have, pass a barrier.
+        """Record that these threads, all live ones of their blocks, pass a barrier.
 
         Returns:
             Whether those are all threads of the chunk.
@@ -177,14 +178,14 @@ class HappensBefore:
         return every
 
     def pass_warps(self) -> None:
-        """Let all threads of the chunk meet those of their warps."""
+        """Synchronise all threads of the chunk within their warps."""
         self.clocks.pass_warps()
         if self._may_synchronise:
             threads = self.clocks.threads
             self._do(partial(self._meet, None, threads), 1)
 
     def pass_warp(self, lanes: Index, masks: Words, whole: Bools) -> None:
-        """Let these threads meet those of their warps that their masks name; `whole`: all."""
+        """Synchronise threads with those of their warps that their masks name; `whole`: all."""
         self.clocks.pass_warp(lanes, masks, whole)
         if self._may_synchronise:
             threads = self.clocks.threads[lanes]
@@ -196,7 +197,7 @@ class HappensBefore:
     def arrive(
         self, lanes: Index, what: str, numbers: Index, scope: str = "", *, releases: bool = True
     ) -> None:
-        """Let these threads arrive at the objects of these numbers of a kind, where others wait.
+        """Record that threads arrive at the objects of these numbers of a kind.
 
         Without a scope it includes all threads that may wait.
         """
@@ -224,7 +225,7 @@ class HappensBefore:
             self._known.release(location, thread, own, 0, at_once=True)
 
     def _arrive_relaxed(self, lanes: Index, what: str, numbers: Index, level: int) -> None:
-        """Release only what was before a fence of each thread."""
+        """Release only the work before a fence of each thread."""
         fences = self.fences[level]
         threads = self.clocks.threads[lanes].tolist()
         for at in np.flatnonzero(fences.ended[lanes] >= 0).tolist():
@@ -274,11 +275,11 @@ class HappensBefore:
     # Fences, and accesses that synchronise.
 
     def fence(self, lanes: Index, scope: str) -> None:
-        """Let these threads execute a fence."""
+        """Record that these threads execute a fence."""
         self._begin_epoch(lanes, self._launch.level_of(scope), acquires=True)
 
     def fence_proxy(self, lanes: Index, kind: str) -> None:
-        """Let these threads execute a proxy fence."""
+        """Record that these threads execute a proxy fence."""
         self._proxy_fences_of(kind).add(lanes)
 
     def synchronise(
@@ -322,7 +323,7 @@ class HappensBefore:
             step.moment = self.clocks.moment
 
     def _begin_epoch(self, lanes: Index, level: int, *, acquires: bool) -> None:
-        """Let later writes of these threads release what they did so far."""
+        """Have later writes of these threads release their work so far."""
         self._has_fences = True
         block, warp = self.clocks.block_known, self.clocks.warp_known
         ended = self.clocks.advance(lanes).astype(np.int32)
@@ -347,7 +348,7 @@ class HappensBefore:
 
     @property
     def _may_synchronise(self) -> bool:
-        """Whether there was a release, or may have been one."""
+        """True if there was a release, or may have been one."""
         return bool(self._deferred) or self._known.has_releases
 
     def _do(self, work: Callable[[], None], numbers: int) -> None:
@@ -358,7 +359,7 @@ class HappensBefore:
             work()
 
     def _small(self, lanes: Index) -> Small:
-        """The same numbers to be retained: one array for a fence and the access after it."""
+        """Return the lanes as retained numbers: one array for a fence and the access after it."""
         last = self._last_lanes
         if last is None or not _same(last[0], lanes):
             last = self._last_lanes = lanes, lanes.astype(np.int32)
@@ -366,7 +367,7 @@ class HappensBefore:
         return last[1]
 
     def _new_numbers(self) -> int:
-        """How much memory the next work retains that the last one did not."""
+        """Return how much more memory the next work retains than the last one."""
         known, count = (self.clocks.block_known, self.clocks.warp_known), self._uncounted
         last, self._last_known, self._uncounted = self._last_known, known, 0
         each = zip(known, last, strict=True)
@@ -393,7 +394,7 @@ class HappensBefore:
             self._known.meet_block(self._first + slot)
 
     def _meet(self, keys: Stamps | None, threads: Stamps) -> None:
-        """Let those threads meet that have the same key; without keys those of each warp."""
+        """Synchronise threads that have the same key; without keys those of each warp."""
         if self._known.has_releases:
             keys = threads >> WARP_SHIFT if keys is None else keys
             for key in np.unique(keys).tolist():
@@ -402,7 +403,7 @@ class HappensBefore:
     def _synchronise(
         self, space: str, lanes: Small, places: Units | int, epochs: Small | None, site: int
     ) -> None:
-        """Do what `synchronise` says; `epochs`: those of threads that write."""
+        """Carry out `synchronise`; `epochs`: those of threads that write."""
         role = self._launch.role(site)
         threads = self.clocks.threads[lanes].tolist()
         for level in range(self._launch.level_of(role.scope), self._launch.lowest_level - 1, -1):
@@ -422,7 +423,7 @@ class HappensBefore:
                     self._known.release(location, thread, own, level, at_once=role.releases)
 
     def _read(self, space: str, lanes: Small, places: Units | int, site: int, level: int) -> None:
-        """Let these threads read locations where they release nothing."""
+        """Record that these threads read locations where they release nothing."""
         threads, at_once = self.clocks.threads[lanes], self._launch.role(site).acquires
         if level == self._launch.levels - 1 and isinstance(places, int):
             location = self._location(space, places, 0, level)
@@ -452,7 +453,7 @@ class HappensBefore:
     def _released(
         self, fences: FenceClocks, lanes: Small, threads: list[int], epochs: Small
     ) -> list[_Own]:
-        """What each of these threads publishes by a write in these epochs, if it had a fence.
+        """Return what a write in these epochs publishes for each thread that had a fence.
 
         Epoch -1 is of a thread that does not write.
         """
@@ -478,7 +479,7 @@ class HappensBefore:
         ]
 
     def _own(self, fences: FenceClocks, lane: int) -> _Own:
-        """What a thread publishes of itself: the epochs below which it, its warp and block are."""
+        """Return the epochs that a thread publishes for itself, its warp and its block."""
         thread = int(self.clocks.threads[lane])
         return (
             (key_of_thread(thread), int(fences.ended[lane]) + 1),

@@ -82,7 +82,7 @@ class AddressPatterns:
 class SoleUsers:
     """The thread that alone has accessed each unit.
 
-    Threads that read and write places of their own need no comparison, wherever those places are.
+    Threads that read and write locations of their own need no comparison.
 
     Args:
         units: how many there are.
@@ -106,7 +106,7 @@ class SoleUsers:
 
     @property
     def is_worthwhile(self) -> bool:
-        """Whether most attempts have succeeded; else another one wastes time."""
+        """True if most attempts have succeeded; else another one wastes time."""
         return self._credit > 0
 
     def read(self, step: AccessStep) -> bool:

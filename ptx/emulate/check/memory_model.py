@@ -1,8 +1,8 @@
-"""The memory model's rules: what an instruction is for it, and where each rule stands.
+"""The memory model's rules: the roles of instructions, and the file of each rule.
 
 PTX ISA, chapter "Memory Consistency Model", by its sections:
 
-- "Operation Types", "Scope", "Proxies": `AccessRole`, what an instruction is by its words
+- "Operation Types", "Scope", "Proxies": `AccessRole`, the role of an instruction by its words
   (`ptx/isa/instruction_facts.py`).
 - "Conflict and Data-races": `do_conflict`, and `data_races.py`, which compares two accesses.
 - "Morally Strong Operations": `are_strong`, and a scope that includes the other thread
@@ -13,8 +13,8 @@ PTX ISA, chapter "Memory Consistency Model", by its sections:
 - "Causality Order": `happens_before.py`. Barriers are in `barrier_clocks.py`, and proxies, in
   "Proxy-preserved Base Causality Order", in `proxy_fences.py`.
 
-Not here: "Coherence Order", "Fence-SC Order" and "Axioms" say which values a read may return. They
-make no access a race. A mixed-size race is one of each unit (`shadow_memory.py`).
+Not here: "Coherence Order", "Fence-SC Order" and "Axioms" define which values a read may return.
+They make no access a race. A mixed-size race is one of each unit (`shadow_memory.py`).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from ptx.isa.model import Instruction
 
 @dataclass(frozen=True, slots=True)
 class AccessRole:
-    """What an instruction that accesses memory is for the memory model.
+    """The role of a memory access in the PTX memory model.
 
     Attributes:
-        reads, writes: what it does; an atomic operation does both.
+        reads, writes: whether it does; an atomic operation does both.
         strong: whether it is a strong operation: atomic, volatile, relaxed, or a fence as well.
         scope: of a strong access: "cta", "cluster", "gpu" or "sys".
         acquires, releases: whether it is an acquire or a release pattern by itself.
@@ -57,7 +57,7 @@ class AccessRole:
 
     @property
     def is_atomic(self) -> bool:
-        """Whether it reads and writes in one operation."""
+        """True if it reads and writes in one operation."""
         return self.reads and self.writes
 
 
@@ -77,7 +77,7 @@ def role_of(
     is_poll: bool = False,
     update: Update | None = None,
 ) -> AccessRole:
-    """Return what an access by an instruction is for the memory model."""
+    """Return the role of an access by an instruction in the memory model."""
     facts = instruction.facts
     if facts.kind is InstructionKind.MBARRIER:
         return _INITIALISES if facts.name in _INITIALISERS else _USES

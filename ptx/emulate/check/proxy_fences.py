@@ -32,13 +32,13 @@ _MOST_FENCES: Final = 256  # of a launch that are stored; with more, every write
 
 
 class ProxyFence:
-    """One fence of several threads, and what each of them knows when it executes it.
+    """One fence of several threads, and the knowledge of each thread when it executes the fence.
 
     Attributes:
         threads: their numbers in the launch, ascending; ended: the epoch that the fence ends.
-        block, warp: the epochs below which the block and the warp of each are over for it.
+        block, warp: the epochs below which the block and the warp of each are complete for it.
         lanes: (threads, 32) the same for the lanes of its warp; None where no part of one has met.
-        told: what each knows through memory; empty where there is no release.
+        told: the knowledge of each through memory; empty without a release.
     """
 
     __slots__ = ("block", "ended", "lanes", "threads", "told", "warp")
@@ -76,7 +76,7 @@ class ProxyFenceLog:
         self.fences.append(fence)
 
 
-_MOST_SEEN: Final = 4096  # writes that are kept of a reader
+_MOST_SEEN: Final = 4096  # stored writes for a reader
 
 
 class ProxyFences:
@@ -98,7 +98,7 @@ class ProxyFences:
         self._seen: dict[int, set[int]] = {}  # by readers, the writes that they see
 
     def add(self, lanes: Index) -> None:
-        """Let these threads execute a fence."""
+        """Record that these threads execute a fence."""
         clocks, known = self._clocks, self._known
         self._deferred.settle()
         threads = clocks.threads[lanes]
@@ -157,7 +157,7 @@ class ProxyFences:
         return unseen
 
     def _is_over(self, fence: ProxyFence, chosen: Index, lane: int) -> Bools:
-        """Return which threads' part of a fence is over for a thread."""
+        """Return the threads whose part of a fence is complete for a thread."""
         clocks = self._clocks
         threads, ended = fence.threads[chosen], fence.ended[chosen]
         stamps = (threads + 1) << THREAD_SHIFT | ended << EPOCH_SHIFT

@@ -58,7 +58,7 @@ WITHOUT_RELEASE = (
 )
 LOST = "an update is lost, but each access is volatile or relaxed, which PTX calls no race"
 VOLATILE = "volatile, but nothing orders these lanes since compute capability 7.0"
-# What would order an access after an asynchronous operation in flight.
+# Synchronisation that would order an access after an asynchronous operation in flight.
 _COPY = "a wait for the asynchronous copy, and a barrier behind it for other threads"
 _WORKERS = {
     "wgmma": "wgmma.wait_group for the product, and behind it a barrier or arrival for others",
@@ -74,7 +74,7 @@ _ATOMIC = (
 )
 PENDING = "result not waited for"
 PROXY_FENCE = "proxy fence missing"
-# What makes a write visible to a proxy.
+# The fence that makes a write visible to a proxy.
 _FENCES_OF = {
     ASYNC: "fence.proxy.async, such as cuda::ptx::fence_proxy_async(), by each thread that wrote,"
     " before the barrier or arrival by which the reading thread knows of it",
@@ -118,7 +118,7 @@ class RaceCheck:
         shift: turns the number of a thread into that of its block.
         global_shift, shared_shift: turn the number of a byte into that of its unit.
         in_global: the accesses to global memory.
-        synchronization: what threads know through memory, but for `deferred`.
+        synchronization: the synchronisation of threads through memory, except `deferred`.
         virtual_threads: the threads that perform asynchronous operations.
         proxy_fences: the proxy fences, by their kinds.
         reads_by_async: whether anything reads shared memory through the async proxy.
@@ -189,7 +189,7 @@ class RaceCheck:
         self._early: set[int] = set()
 
     def end(self) -> None:
-        """Forget what the launch's threads know: no query comes after its end."""
+        """Discard the clocks of the launch's threads: there are no queries after its end."""
         del self.synchronization, self.deferred
 
     def forget_accesses(self) -> None:
@@ -218,7 +218,7 @@ class RaceCheck:
 
     @property
     def site_count(self) -> int:
-        """How many sites have accessed memory."""
+        """Number of sites that have accessed memory."""
         return len(self._sites)
 
     def number_of(self, site: Site) -> int:

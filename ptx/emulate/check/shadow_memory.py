@@ -28,10 +28,12 @@ _end, _start = itemgetter(1), itemgetter(0)
 
 
 class AccessPair:
-    """Two accesses of each unit, by threads as far apart as any: in other blocks, or else warps.
+    """Two accesses of each unit, by threads as far apart as possible.
 
-    Whatever is ordered after both is usually ordered after every access. Limitation: a race with a
-    third thread, as far away as these two, can be missed.
+    They are in different blocks if any two are, or else in different warps.
+
+    An access that is ordered after both is usually ordered after every access. Limitation: a race
+    with a third thread, as far away as these two, can be missed.
     """
 
     def __init__(self, make: Callable[[], Stamps], shift: int) -> None:
@@ -41,7 +43,7 @@ class AccessPair:
         self.other: Stamps | None = None
 
     def found(self, units: Units) -> list[Stamps]:
-        """Return the accesses to these units; nothing where there are none."""
+        """Return the accesses to these units; an empty list if there are none."""
         if self.last is None or self.other is None:
             return []
         last = copied(self.last, units)
@@ -149,7 +151,7 @@ class AccessPair:
                 self.other[chosen(units, there)] = stamps[there]
 
     def _distance(self, apart: NDArray[np.int32]) -> NDArray[np.uint8]:
-        """How far two threads are apart: 0 within a warp, then in the block, 2 in others.
+        """Return the distance of two threads: 0 in one warp, 1 in one block, 2 in different blocks.
 
         `apart`: the bits in which their numbers differ.
         """

@@ -1,9 +1,9 @@
 """Stamps: which thread accessed memory, when, and by which instruction, in one number.
 
-A stamp holds a thread's number in the launch plus one, its epoch, and the number of the site (an
-instruction that accesses memory); 0 stands for no access. Each block's threads have numbers from a
-power of two on, so that shifts give the warp and the block. Vector clocks have entries for threads,
-warps and blocks; `key_of_thread` and the functions after it name them.
+A stamp holds a thread's number in the launch plus one, its epoch, and the number of the site. A
+site is an instruction that accesses memory. 0 stands for no access. Each block's threads have
+numbers from a power of two on, so that shifts give the warp and the block. Vector clocks have
+entries for threads, warps and blocks; `key_of_thread` and the functions after it name them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _KINDS: Final = 5
 
 
 class EpochsExhausted(Exception):
-    """Threads that go on to more epochs than a stamp holds."""
+    """Threads reach more epochs than a stamp can hold."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -81,7 +81,7 @@ def key_of_strong(thread: int) -> int:
 
 
 def key_of_fenced(thread: int, shift: int) -> int:
-    """The entry of what each thread of a block did before a fence and a later barrier."""
+    """Return the key for the work of a block's threads before a fence and a later barrier."""
     return (thread >> shift) * _KINDS + _FENCED
 
 

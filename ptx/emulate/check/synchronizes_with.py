@@ -5,8 +5,8 @@ PTX ISA, "Memory Consistency Model", "Release and Acquire Patterns", "Memory Syn
 - A fence and a later strong write are a release pattern, as is a write with `.release`. It
   publishes everything that the thread knew before the fence.
 - A strong read and a later fence are an acquire pattern, as is a read with `.acquire`.
-- A release synchronizes with an acquire that reads its value, or the value of a later write in the
-  release sequence of the location.
+- A release synchronizes with an acquire that reads its value. It also does if the acquire reads a
+  later write in the location's release sequence.
 
 Each location has one release sequence. A read there acquires all releases so far, because it reads
 the last value.
@@ -46,7 +46,7 @@ _EPOCH: Final = (1 << _BITS) - 1
 Location = tuple[str, int]
 """A space and a unit of it."""
 ThreadClocks = tuple[VectorClock, VectorClock]
-"""What a thread knows: what all of its block know, and what it knows beyond that."""
+"""The clocks of a thread: the one of its whole block, and its own additions."""
 
 
 class ReleaseSequence:
@@ -68,11 +68,11 @@ class ReleaseSequence:
         self.acquired_by: set[int] = set()
         # For a thread, warp or block: positions, each with the epoch that is published from there.
         self._own: dict[int, list[int]] = {}
-        # What all of a block knew at its last release.
+        # The common knowledge of a block's threads at its last release.
         self._of_blocks: dict[int, VectorClock] = {}
 
     def add(self, own: SparseClock, block: int, clocks: ThreadClocks) -> None:
-        """Add a release by a thread of a block: what it publishes of itself, and what it knows."""
+        """Add a release by a thread of a block: its own epochs, and its knowledge of others."""
         if self.acquired_by:
             self.acquired_by = set()
         at = self.length << _BITS
@@ -91,7 +91,7 @@ class ReleaseSequence:
         self.length += 1
 
     def publishes(self, number: int, epoch: int, length: int) -> bool:
-        """Return whether one of the first `length` releases is itself behind an epoch."""
+        """Return whether one of the first `length` releases itself publishes more than an epoch."""
         epochs = self._own.get(number)
         if epochs is None:
             return False
@@ -103,7 +103,7 @@ _Read = dict[ReleaseSequence, tuple[int, LazyClock]]  # how much of each was rea
 
 
 class MemoryOrder(IntEnum):
-    """How memory orders what one thread did before what another one does."""
+    """The order that memory establishes between two operations of two threads."""
 
     NONE = 0
     WITHOUT_ACQUIRE = 1
@@ -114,7 +114,7 @@ class MemoryOrder(IntEnum):
 
 
 class Synchronization:
-    """What the threads of a launch know through memory.
+    """The knowledge that the threads of a launch have of each other through memory.
 
     Threads are named by their numbers in the launch; `shift` turns one into that of its block. A
     scope is one of `levels`, from 0, the block, to the last one, all blocks. Fences and accesses
@@ -140,20 +140,20 @@ class Synchronization:
         # Of each level, by threads.
         self._read: list[dict[int, _Read]] = [{} for _ in range(levels)]
         self._fenced: list[dict[int, ThreadClocks]] = [{} for _ in range(levels)]
-        # Of each level, the threads whose next fence publishes more than their last one.
+        # For each level, the threads whose next fence publishes more than their last one.
         self._unfenced: list[set[int]] = [set() for _ in range(levels)]
-        # What a thread that waits at a location acquires, where that is less than all.
+        # The part of a sequence that a thread waiting at a location acquires, if not all of it.
         self._complete: dict[Location, tuple[int, LazyClock]] = {}
 
     @property
     def has_releases(self) -> bool:
-        """Whether there was any release."""
+        """True if there was any release."""
         return bool(self._numbers)
 
-    # What threads do.
+    # Actions of threads.
 
     def fence(self, thread: int, level: int) -> None:
-        """Acquire what the thread read before, and let its later writes release what it knows."""
+        """Acquire what the thread read before, and have its later writes release its clocks."""
         if level:
             self._acquire_read_of_block(thread)
         for each in self._read[: level + 1]:
@@ -176,12 +176,12 @@ class Synchronization:
         self, location: Location, thread: int, own: Iterable[tuple[int, int]], level: int, *,
         at_once: bool,
     ) -> None:  # fmt: skip
-        """Publish what the thread knew at its last fence, or knows now.
+        """Publish the thread's clocks as of its last fence, or as of now.
 
         Args:
             location: where it writes.
             thread: its number.
-            own: pairs of a key and the epoch below which that one is over.
+            own: pairs of a key and the epoch below which that one is complete.
             level: of the scope.
             at_once: whether the write is a release itself.
         """
@@ -190,7 +190,7 @@ class Synchronization:
         self._release(location, self._numbered(own), thread >> self._shift, clocks)
 
     def release_by_block(self, location: Location, block: int, own: tuple[int, int]) -> None:
-        """Publish what all threads of a block know now."""
+        """Publish the clocks that all threads of a block have now."""
         known = [each for thread, each in self._knows.items() if thread >> self._shift == block]
         clocks = self._block_knows.get(block, EMPTY), joined_all(known)
         self._release(location, self._numbered((own,)), block, clocks)
@@ -239,7 +239,7 @@ class Synchronization:
             self._learn_by_block(block, clock.known())
 
     def learn(self, threads: Sequence[int], key: int, epoch: int) -> None:
-        """Let these threads know that everything below an epoch of a key is over."""
+        """Record for these threads that everything below an epoch of a key is complete."""
         own = self._numbered(((key, epoch),))
         if own:
             self._learn_together(threads, own)
@@ -252,9 +252,9 @@ class Synchronization:
         )
 
     def meet_block(self, block: int) -> None:
-        """Let all threads of a block know what each knew, and remember what each has read.
+        """Join the clocks of all threads of a block, and store the releases that each has read.
 
-        Once one of them has acquired that by a fence, the next barrier lets all know it.
+        Once one of them has acquired those by a fence, the next barrier shares them with all.
         """
         if self._acquired.pop(block, None):
             del self._block_read[block]
@@ -268,7 +268,7 @@ class Synchronization:
             self._learn_by_block(block, joined_all(self._knows.pop(each) for each in threads))
 
     def meet_threads(self, threads: list[int]) -> None:
-        """Let each of these threads know what each of them knew."""
+        """Join the clocks of these threads."""
         known = [self._knows[each] for each in threads if each in self._knows]
         if known:
             self._knows.update(dict.fromkeys(threads, joined_all(known)))
@@ -277,18 +277,18 @@ class Synchronization:
     # Queries.
 
     def clocks_of(self, thread: int) -> ThreadClocks:
-        """Return what a thread knows."""
+        """Return the clocks of a thread."""
         together = self._block_knows.get(thread >> self._shift, EMPTY)
         return together, self._knows.get(thread, EMPTY)
 
     def block_knows(self, for_block: int, block: int, epoch: int) -> bool:
-        """Return whether all of one block know that an epoch of all of another one is over."""
+        """Return whether an epoch of all of another block is complete for all of one block."""
         number = self._numbers.get(key_of_block(block << self._shift, self._shift))
         known = self._block_knows.get(for_block, EMPTY)
         return number is not None and epoch_of(known, number) > epoch
 
     def thread_knows(self, thread: int, others: list[int], epochs: list[int]) -> list[bool]:
-        """Return whether a thread knows that an epoch of each other one is over."""
+        """Return for each other thread whether its epoch is complete for this thread."""
         clocks = self.clocks_of(thread)
         return [
             self.clocks_know(clocks, other, epoch)
@@ -296,7 +296,7 @@ class Synchronization:
         ]
 
     def clocks_know(self, clocks: ThreadClocks, thread: int, epoch: int) -> bool:
-        """Return whether clocks say that a thread's epoch is over."""
+        """Return whether a thread's epoch is complete by these clocks."""
         return self._know(clocks, self._numbers_of(thread), epoch)
 
     def order(
@@ -341,7 +341,7 @@ class Synchronization:
                     return True
         return False
 
-    # How clocks change.
+    # Changes of clocks.
 
     def _release(
         self, location: Location, own: SparseClock, block: int, clocks: ThreadClocks
@@ -377,7 +377,7 @@ class Synchronization:
             self._unfence((thread,))
 
     def _learn_together(self, threads: Iterable[int], known: VectorClock) -> None:
-        """Let these threads know this; those that shared one clock share one again."""
+        """Add knowledge to these threads; those that shared one clock share one again."""
         knows = self._knows
         # By the identity of a thread's clock: that clock, and the new one.
         after: dict[int, tuple[VectorClock, VectorClock]] = {}
@@ -411,7 +411,7 @@ def _clock_of(read: _Read) -> VectorClock:
 
 
 def _publish(read: list[_Read], numbers: list[int], epoch: int) -> bool:
-    """Return whether a release that was read is itself behind an epoch."""
+    """Return whether a release that was read itself publishes more than an epoch."""
     for each in read:
         for sequence, (length, _) in each.items():
             if any(sequence.publishes(number, epoch, length) for number in numbers):

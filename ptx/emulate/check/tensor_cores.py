@@ -3,11 +3,11 @@
 PTX ISA, "Asynchronous Warpgroup Level Matrix", "TensorCore 5th Generation Family Instructions":
 such work is done as if by another thread. Workers stand for these threads:
 
-- A warp group has one for its `wgmma` products. Its threads that wait for a group know that all
-  groups up to that one are over.
-- A thread has one for its `tcgen05.mma` and `tcgen05.cp`, which are done in order. A thread that
-  waits for an mbarrier object to which it commits knows that all work before is over.
-- A warp has one for its `tcgen05.ld` and one for its `tcgen05.st`, for which its threads wait.
+- A warp group has one for its `wgmma` products. After a wait for a group, all groups up to that one
+  are complete for the waiting threads.
+- A thread has one for its `tcgen05.mma` and `tcgen05.cp`, which are done in order. All earlier work
+  is complete for a thread that waits on the mbarrier object of a commit.
+- A warp has one for its `tcgen05.ld` and one for its `tcgen05.st`. Its threads wait for each.
 
 A worker is a virtual thread (`async_copies.py`), whose epoch is the group that its work belongs to.
 """
@@ -87,7 +87,7 @@ class TensorWorkers:
         self._groups[kind][lanes] += 1
 
     def wait(self, kind: WorkerKind, lanes: Index, pending: int = 0) -> None:
-        """Let these threads wait for all groups but so many of the newest."""
+        """Record that these threads wait for all groups except so many of the newest."""
         self._launch.deferred.settle()
         masters = self._masters(kind, lanes)
         done = self.group(kind, lanes) - pending
@@ -240,7 +240,7 @@ class PendingRegisters:
             found.by[lanes], found.group[lanes] = number, groups
 
     def _pass_on(self, threads: Threads, lanes: Index, use: PendingUse) -> None:
-        """Let a copy of pending results be pending; of several operands the last one counts.
+        """Mark copies of pending results as pending; of several operands the last one counts.
 
         Limitation: copies under a guard are not followed, as some threads keep their values.
         """

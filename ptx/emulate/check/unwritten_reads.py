@@ -1,8 +1,8 @@
 """Reads of global memory that nothing has written.
 
-What nothing has written may be copied: a load whose value is only stored again takes the flags
-along, unless none of what it loads was written. So the padding of structures is no fault. Nor is
-an element of a vector that nothing uses.
+Copying an unwritten value is not reported, unless every byte of the copy is unwritten: a load whose
+value is only stored copies the flags as well. So the padding of structures is not reported. An
+unused element of a vector is not reported either.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Instruction
 
 COPY_KERNEL: Final = "cudadrv_copy_elements"
-"""A kernel of this name does what a copy by the driver does, which reads whatever is there."""
+"""A kernel of this name copies like the driver, which may read unwritten bytes."""
 _WIDEST: Final = 8  # bytes of the flags of one element
 _MOST_COPIED: Final = 64  # values that were loaded to be copied, and may still be stored
 
@@ -42,9 +42,9 @@ class UnwrittenReads:
 
     Args:
         kernel: its name.
-        uses_of: says what becomes of each element that an instruction loads; () if that is no
-            load to registers.
-        findings: where they are put.
+        uses_of: returns the use of each element that an instruction loads; () if it is no load to
+            registers.
+        findings: receives them.
     """
 
     def __init__(
@@ -71,10 +71,10 @@ class UnwrittenReads:
         site: Site,
         values: tuple[Value, ...],
     ) -> None:
-        """These threads are about to access elements from number `first` of a memory on.
+        """Check accesses of threads to elements from number `first` of a memory on.
 
-        `index` says which one from there on each thread accesses, or all. `values` is what they
-        store, where that is known.
+        `index` selects the one that each thread accesses, counted from there, or all. `values` are
+        the stored values, if known.
         """
         written = memory.written
         if written is None:
@@ -179,7 +179,7 @@ class UnwrittenReads:
         )
 
     def _used(self, site: Site) -> tuple[Use, ...] | None:
-        """What becomes of each element; None where all of it is copied to memory at once."""
+        """Return how each element is used; None if the instruction only copies all of it."""
         instruction, facts = site.instruction, site.facts
         if facts.kind is InstructionKind.COPY and "reduce" not in facts.words:
             return None
@@ -217,18 +217,18 @@ class _Elements:
         return part[self._index]
 
     def lack(self) -> bool:
-        """Whether some byte that is read was not written."""
+        """Return whether some byte that is read was not written."""
         return any((self._of(k) != self._whole).any() for k in self.site.parts)
 
     def lack_after_a_look(self) -> bool:
-        """The same, where the host may have written meanwhile."""
+        """Return the same, if the host may have written in the meantime."""
         if not self.lack():
             return False
         self._written.settle()
         return self.lack()
 
     def flags(self) -> dict[int, Flags]:
-        """Those of each element that is read, (threads,) or (threads, 2)."""
+        """Return the flags of each element that is read, (threads,) or (threads, 2)."""
         found = {}
         for k in self.site.parts:
             flags = np.array(self._of(k))
@@ -236,7 +236,7 @@ class _Elements:
         return found
 
     def mark(self) -> None:
-        """All are written."""
+        """Mark all elements as written."""
         for k in range(self.site.count):
             self._flags[self._first + k :][self._index] = self._whole
 
@@ -247,7 +247,7 @@ class _Elements:
             self._written.version += 1
 
     def byte(self, position: int) -> int:
-        """Where the access of a thread begins."""
+        """Return the byte at which the access of a thread begins."""
         if isinstance(self._index, slice):
             at = int(self._index.start) + int(self._index.step or 1) * position
         else:

@@ -1,8 +1,8 @@
-"""Vector clocks: of each thread, warp or block that is known, the epoch below which it is over.
+"""Vector clocks: for each known thread, warp or block the epoch below which it is complete.
 
 The entries have numbers. Few are stored in a dict and many in an array by their numbers, so that
-joining costs little where hundreds of threads know of hundreds. No clock is ever changed, so that
-many threads may share one.
+joining is cheap even if hundreds of threads have entries for hundreds. No clock is ever changed, so
+that many threads may share one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SPARSE: Final = 16  # elements of an array for each entry, at most
 
 
 def joined(one: VectorClock, other: VectorClock) -> VectorClock:
-    """Return the least clock that knows what either knows."""
+    """Return the least clock that includes both clocks."""
     if one is other or other is EMPTY:
         return one
     if one is EMPTY:
@@ -35,12 +35,12 @@ def joined(one: VectorClock, other: VectorClock) -> VectorClock:
 
 
 def joined_all(every: Iterable[VectorClock]) -> VectorClock:
-    """Return the least clock that knows what any knows."""
+    """Return the least clock that includes all clocks."""
     return reduce(joined, every, EMPTY)
 
 
 def epoch_of(known: VectorClock, number: int) -> int:
-    """Return the epoch below which an entry is over; 0 where it is unknown."""
+    """Return the epoch below which an entry is complete; 0 if it is unknown."""
     if isinstance(known, dict):
         return known.get(number, 0)
     return int(known[number]) if number < len(known) else 0

@@ -1,7 +1,7 @@
 """The registers of one basic block as Python variables: loaded when first read, stored at its end.
 
-Integer sums are put off until their value is needed: where a sum is only an address, its constant
-and its array stay apart in `Addresses`, and the sum is never computed.
+Integer sums are deferred until their value is needed. If a sum is only an address, its constant and
+its array stay apart in `Addresses`, and the sum is never computed.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class Unit:
         return found
 
     def live_behind_each(self, block: Block) -> list[int]:
-        """For each step of a block, bit mask of the registers that are read behind it."""
+        """Return for each step of a block the bit mask of the registers that are read after it."""
         live = self.live_behind(block)
         if block.guard is not None:
             live |= 1 << self.scope.number(block.guard.register)
@@ -62,7 +62,7 @@ class Unit:
         return found
 
     def registers_at_once(self) -> int:
-        """The registers of 32 bits that hold what is live at once, where that is most."""
+        """Return the largest number of 32-bit registers that are live at once."""
         of_words: defaultdict[int, int] = defaultdict(int)
         for number, (kind, width) in enumerate(zip(self.scope.home, self.scope.width, strict=True)):
             if kind != "pred":  # they have registers of their own
@@ -77,7 +77,7 @@ class Unit:
         )
 
     def following(self, block: Block) -> int:
-        """The number of the block behind it, GONE where control never gets there."""
+        """Return the number of the block after it, or GONE if control never gets there."""
         return self.first + block.following if block.following is not None else GONE
 
 
@@ -153,14 +153,14 @@ class BlockWriter:
         emitter.line(f"return f.split({condition}, {first + block.target}, {following})")
 
     def _tell_unwritten(self, instruction: Instruction) -> None:
-        """Tell what looks for reads of what nothing wrote of an instruction's registers."""
+        """Write code that reports unwritten registers to the check of unwritten reads."""
         names = self._unit.unwritten.get(id(instruction))
         if names is not None:
             bound = self._unit.scope.bind(instruction, "instruction")
             self._emitter.line(f"f.note_unwritten({bound}, {names!r})")
 
     def _tell_pending(self, use: PendingUse, method: str) -> None:
-        """Tell what looks for races of registers whose results may not be there."""
+        """Write code that reports registers with pending results to the race check."""
         if method == "before" and use.action is Action.BEGINS and not use.reads:
             return
         name = self._unit.scope.bind(use, "pending")
@@ -168,7 +168,7 @@ class BlockWriter:
         self._emitter.line(f"if {races} is not None: {races}.registers.{method}(f, {name})")
 
     def _live_after_each(self, live_out: int) -> list[frozenset[int]]:
-        """For each step, which of the registers that it writes are read later."""
+        """Return for each step which of the registers that it writes are read later."""
         block = self._block
         live = set(bits(live_out))
         if block.guard is not None:

@@ -15,7 +15,7 @@ _TAKEN = re.compile(r"\bmov\.[bu]64\s+%[\w$]+\s*,\s*([A-Za-z_$][\w$]*)\s*;")
 
 
 def call_target(instruction: Instruction) -> Operand | None:
-    """What a `call` calls: its results come before it, its arguments behind it."""
+    """Return the target of a `call`: results stand before it, arguments after it."""
     return next((o for o in instruction.operands if not isinstance(o, Arguments)), None)
 
 
@@ -44,11 +44,11 @@ class CallGraph:
         return list(found)
 
     def calls_by_address(self, name: str) -> bool:
-        """Whether a function calls what a register holds."""
+        """Return whether a function calls an address in a register."""
         return any(isinstance(call_target(each), Register) for each in self._calls(name))
 
     def reaches_addresses(self, name: str) -> bool:
-        """Whether a function, or one that it calls by name, and so on, calls by an address."""
+        """Return whether a function, or any that it reaches by name, calls by an address."""
         seen: set[str] = set()
         waiting = [name]
         while waiting:

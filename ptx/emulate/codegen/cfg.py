@@ -28,7 +28,7 @@ from ptx.isa.model import (
 )
 
 _NEVER_WRITTEN = (Address, Immediate)
-# What emulated devices lack, by the opcode.
+# Reasons why emulated devices do not execute an instruction, by the opcode.
 _NOT_HERE = {
     "multimem": "it combines the memories of several devices in the switch between them (multicast "
     "objects), which emulated devices do not have",
@@ -54,10 +54,10 @@ class Block:
     """Instructions that are executed from the first to the last.
 
     `guard` and `target`: the branch at its end; without a guard the branch is always taken.
-    `following` is the block behind it, None where control never gets there; `targets` are those of
-    an indexed branch. `branch` is the branch's own instruction; where there is none, `skipped` is
-    the one that the branch goes around as its guard may be false.
-    `live`: bit mask of the registers that are live where it begins; `defined`: that it may write.
+    `following` is the block after it, None if control never gets there; `targets` are those of an
+    indexed branch. `branch` is the branch's own instruction. If there is none, `skipped` is the one
+    that the branch skips, as its guard may be false. `live`: bit mask of the registers that are
+    live at its start; `defined`: that it may write.
     """
 
     index: int
@@ -127,7 +127,7 @@ class CfgBuilder:
         return self._blocks[-1]
 
     def _start(self) -> None:
-        """Begin a block behind the last one, unless the last is empty."""
+        """Begin a block after the last one, unless the last is empty."""
         if self._last.steps or self._last.target is not None or self._last.guard is not None:
             self._next()
 

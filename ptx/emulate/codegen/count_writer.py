@@ -1,4 +1,4 @@
-"""What code that counts has beside an instruction's own: nothing in any other code."""
+"""Code that counts executed instructions; it is generated only for launches that count."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def begin_block(e: Emitter) -> None:
 
 
 def count_block(e: Emitter) -> None:
-    """All threads of the fibre execute the block from here on."""
+    """Write code that counts the block for all threads of the fibre from here on."""
     if e.scope.counted is not None:
         e.line(f"{_COUNTS}.block(f, {e.here})")
 
 
 def count_instruction(e: Emitter, *, is_skipped: bool) -> None:
-    """The fibre executes the instruction; `is_skipped`: its warps were counted at its guard."""
+    """Write code that counts an instruction; `is_skipped`: its warps were counted at its guard."""
     counted, i = e.scope.counted, e.instruction
     if counted is None:
         return
@@ -38,7 +38,7 @@ def count_instruction(e: Emitter, *, is_skipped: bool) -> None:
 
 
 def count_end(e: Emitter, branch: Instruction | None, skipped: Instruction | None) -> None:
-    """The fibre comes to the branch at the block's end, or to the guard of an instruction."""
+    """Write code for the branch at the block's end, or for the guard of an instruction."""
     counted = e.scope.counted
     if counted is None:
         return
@@ -58,7 +58,7 @@ def count_access(e: Emitter, where: str, offset: int, site: str) -> None:
 
 
 def _choice(e: Emitter, i: Instruction) -> str | None:
-    """What chooses among many places: the index of `brx.idx`, the address of a call."""
+    """Return the value that chooses a target: the index of `brx.idx`, a call's address."""
     if i.opcode == "brx":
         return e.value(i.operands[0], "u32")
     if i.opcode == "call":

@@ -1,4 +1,4 @@
-"""What an operation's emitter writes with: operands as Python expressions, results as assignments.
+"""The interface of operations' emitters: operands as Python expressions, results as assignments.
 
 One `Emitter` serves one function; the generator starts each block and hands it the instructions.
 """
@@ -50,7 +50,7 @@ class Emitter:
     Attributes:
         scope: the function's registers, symbols and names.
         instruction: the one that is being emitted.
-        here, following: numbers of this block and of the one behind it, as `return` gives them.
+        here, following: numbers of this block and of the one after it, for `return`.
         targets: of an indexed branch.
         live_results: the registers that this instruction writes and that are read later; live_out:
             mask of those that are read after this block.
@@ -74,7 +74,7 @@ class Emitter:
 
     @property
     def late(self) -> LateWork:
-        """What is not done at once."""
+        """The kinds of work that are deferred."""
         return self.scope.late
 
     # For the generator.
@@ -131,7 +131,7 @@ class Emitter:
         return [self.value(operand, ptx_type)]
 
     def is_used(self, operand: Operand) -> bool:
-        """Whether a destination is read later; a sink never is."""
+        """Return whether a destination is read later; a sink never is."""
         if isinstance(operand, Register):
             return self._numbers[operand.name] in self.live_results
         if isinstance(operand, Vector):
@@ -166,7 +166,7 @@ class Emitter:
         """Write a destination; the expression has exactly the NumPy type of `ptx_type`.
 
         A wider register is filled by its sign or by zeros. Under a guard, threads that it excludes
-        keep the old value.
+        retain the old value.
         """
         if isinstance(operand, Sink):
             return
@@ -206,7 +206,7 @@ class Emitter:
         return self._registers.write_sum(self._numbers[operand.name], left, right)
 
     def leave(self, expression: str) -> None:
-        """Store what is live behind this block and return the number of the next block, or GONE."""
+        """Store the registers that are live after this block; return the next block, or GONE."""
         self.flush(self.live_out)
         self.line(f"return {expression}")
 
@@ -223,7 +223,7 @@ class Emitter:
     def address(self, operand: Operand, space: str) -> tuple[str, int, str]:
         """A memory operand: the name of its `Addresses`, a constant offset, and the space it is in.
 
-        The space differs from the asked one where a symbol says better.
+        The space differs from the given one if a symbol determines it more exactly.
         """
         if not isinstance(operand, Address):
             raise self.refuse(f"it needs an address, not {operand}")

@@ -36,11 +36,11 @@ _OF_ALL_BLOCKS: Final = ("global", GENERIC)
 
 
 def may_be_late(blocks: list[Block], others: LateWork) -> LateWork:
-    """Return what an ordered launch may do late in a function, or in `others` of the kernel.
+    """Return the work that an ordered launch may defer in a function, or in `others` of the kernel.
 
-    Stores are late only where blocks can wait for each other's: where threads read global memory by
-    instructions that see what other blocks write meanwhile. Without them no block can know that
-    another one has written. PTX ISA, "Memory Consistency Model".
+    Stores are late only if blocks can wait for each other's stores. For that, threads must read
+    global memory by instructions that observe concurrent writes of other blocks. Without such reads
+    no block can detect that another one has written. PTX ISA, "Memory Consistency Model".
     """
     steps = [step for block in blocks for step in block.steps]
     copies = any(step.instruction.facts.may_be_late for step in steps)
@@ -51,7 +51,7 @@ def may_be_late(blocks: list[Block], others: LateWork) -> LateWork:
 
 
 def _sees_others(step: BlockStep, read: set[int]) -> bool:
-    """Whether an instruction reads what other blocks may write in the same launch."""
+    """Return whether an instruction reads what other blocks may write in the same launch."""
     facts = step.instruction.facts
     if facts.space not in _OF_ALL_BLOCKS:
         return False
@@ -74,12 +74,13 @@ def generate(
 
     Errors call the kernel `shown`, if that is given.
 
-    What is `late` is not done at once. Code that is `counted` tells what it executes, and code that
-    `follows_undefined` where values go that come from shared or local memory which nothing wrote.
+    Work in `late` is deferred. With `counted` the code counts what it executes. With
+    `follows_undefined` it follows values that come from unwritten shared or local memory.
 
     Raises:
-        UnsupportedInstruction: it, or a function that it calls by name, uses what is not executed.
-        UndefinedSymbol: it names what the module does not define.
+        UnsupportedInstruction: it, or a function that it calls by name, uses an unsupported
+        instruction.
+        UndefinedSymbol: it names a symbol that the module does not define.
         PtxSyntaxError: a body is wrong.
     """
     module = layout.module
@@ -139,7 +140,7 @@ class _KernelWriter:
         code.stack_bytes = aligned(graph.depth(kernel), FRAME_ALIGN)
         code.is_recursive = graph.is_recursive
         code.calls_by_address = graph.reaches_addresses(kernel)
-        if code.calls_by_address:  # what is called is not known
+        if code.calls_by_address:  # the called function is unknown
             code.may_be_late = LateWork(copies=True, stores=True)
         code.find_function = self.find_function
         code.find_origins = self._origins.find
@@ -162,7 +163,7 @@ class _KernelWriter:
         """The number of the function at an address, generated if need be; None if there is none.
 
         Raises:
-            UnsupportedInstruction: it uses what is not executed.
+            UnsupportedInstruction: it uses an unsupported instruction.
             UndefinedSymbol: it names what its module does not define.
             PtxSyntaxError: its body is wrong.
         """
@@ -177,7 +178,7 @@ class _KernelWriter:
         return self._numbers[place]
 
     def _add(self, place: CodePlace) -> None:
-        """Generate a function and all that it calls by name, behind what there is."""
+        """Generate a function and all that it calls by name, after the existing code."""
         code, layout = self._code, place.layout
         graph = self._graphs.setdefault(layout, CallGraph(layout.module))
         units: dict[CodePlace, Unit] = {}
@@ -195,7 +196,7 @@ class _KernelWriter:
             first += len(unit.blocks)
         functions = {each.name: number for each, number in known.items() if each.layout is layout}
         written = [self._written(unit, functions) for unit in units.values()]
-        # Only now, as any of them may be refused.
+        # Append them last, because any of them may be rejected.
         for unit, lines in zip(units.values(), written, strict=True):
             self._append(unit, lines)
         self._numbers = known

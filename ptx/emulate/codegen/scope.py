@@ -44,13 +44,13 @@ class Namespace:
 
 
 class FunctionScope:
-    """The names of one function of a kernel, and what they stand for.
+    """The names of one function of a kernel, and their meanings.
 
     Attributes:
         numbers: of the registers, by name.
         invariants: the slot in the launch's cache of a result that chunks share, by the identity of
             its instruction.
-        late: what is not done at once.
+        late: the work that is deferred.
         counted: where the instructions are listed of code that counts them, None in any other.
         follows_undefined: whether the code follows values that come from memory which nothing has
             written.
@@ -98,7 +98,7 @@ class FunctionScope:
         self._prefer_written_kinds()
 
     def _number_registers(self) -> None:
-        """Those of the body, parameters that are registers, and the carry."""
+        """Number the registers of the body, parameters in registers, and the carry."""
         extra = [
             Register(param.name, param.ptx_type)
             for param in (*self.function.returns, *self.function.params)
@@ -136,7 +136,7 @@ class FunctionScope:
         return self.numbers[register.name]
 
     def bind(self, thing: object, hint: str = "k") -> str:
-        """The name by which generated code knows an object."""
+        """Return the name of an object in generated code."""
         return self._namespace.bind(thing, hint)
 
     def scalar(self, name: str) -> np.generic | None:
@@ -146,7 +146,7 @@ class FunctionScope:
 
     @cached_property
     def visible_bits(self) -> frozenset[str]:
-        """Names of the registers whose NaN bits the function can see."""
+        """Names of the registers whose NaN bits are visible to the function."""
         return registers_with_visible_bits(self.body)
 
     @cached_property
@@ -164,7 +164,7 @@ class FunctionScope:
         return UnsupportedInstruction(self.kernel, instruction.text, instruction.line, reason)
 
     def is_parameter(self, name: str) -> bool:
-        """Whether a symbol is a formal parameter or result of this function."""
+        """Return whether a symbol is a formal parameter or result of this function."""
         return name in self._parameters
 
     def symbol(self, name: str, user: Instruction) -> tuple[str, str]:
@@ -216,7 +216,7 @@ class FunctionScope:
         return self.aliases.get(name, name)
 
     def const_ranges(self) -> list[tuple[int, int]]:
-        """Where the module's constant variables lie."""
+        """The address ranges of the module's constant variables."""
         return list(self.layout.const_ranges)
 
     def zeros(self) -> list[Value]:

@@ -23,7 +23,7 @@ EmitFunction = Callable[[Emitter, Instruction], None]
 
 
 class Effect(Enum):
-    """What an operation does beside writing its registers.
+    """The effect of an operation apart from writing its registers.
 
     PURE: nothing; under a guard its result is selected lane by lane, and it may be executed for
         lanes that do not need it.
@@ -48,8 +48,8 @@ class OperationRecord:
         types: the type suffixes it takes, each as written: "s32", "f32.s32", "" for none.
         arity: how many operands it may have.
         emit: writes its Python code.
-        effect: what it does beside writing registers.
-        modifiers: further modifiers it understands; any other one refuses the instruction.
+        effect: its effect beside writing registers.
+        modifiers: further modifiers that it accepts; any other one rejects the instruction.
         section: where the PTX ISA describes it.
         writes: how many of its first operands are destinations.
         updates: whether it reads them, too.
@@ -148,7 +148,7 @@ def external(name: str, count: int, emit: EmitExternal) -> None:
 
 
 def find_external(name: str) -> tuple[int, EmitExternal] | None:
-    """How many arguments a declared function takes, and its meaning."""
+    """Return how many arguments a declared function takes, and its meaning."""
     return _EXTERNALS.get(name)
 
 
@@ -179,7 +179,7 @@ def _record(opcode: str, modifiers: tuple[str, ...]) -> OperationRecord | None:
 
 
 def in_table_order(instruction: Instruction) -> Instruction:
-    """The instruction with the modifiers that the table knows it by in front, in the table's order.
+    """Return the instruction with the modifiers of its record first, in the table's order.
 
     The PTX ISA writes modifiers in one order; NVIDIA's assembler takes them in any, and public code
     has `ldmatrix.sync.aligned.x4.m8n8.shared.b16`. Only types, the layouts of a product's matrices

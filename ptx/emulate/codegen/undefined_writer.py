@@ -1,4 +1,4 @@
-"""What code that follows undefined values has beside an instruction's own: nothing in other code.
+"""Code that follows undefined values; it is generated only for launches that check them.
 
 As long as there is no such value, that is one test of a dictionary for an instruction.
 """
@@ -28,7 +28,7 @@ def follow_block(e: Emitter, block: Block) -> None:
 
 
 def follow_branch(e: Emitter, block: Block) -> None:
-    """The fibre comes to the branch at the block's end, or to the guard of an instruction."""
+    """Write code for the branch at the block's end, or for the guard of an instruction."""
     instruction = block.branch or block.skipped
     if e.scope.follows_undefined and block.guard is not None and instruction is not None:
         use = RegisterUse(instruction, (e.scope.number(block.guard.register),), ())
@@ -59,7 +59,7 @@ def follow_step(e: Emitter, step: BlockStep) -> None:
 
 
 def bring_undefined(e: Emitter, i: Instruction) -> dict[str, str]:
-    """What each lane brings beside its value, the second operand, to an exchange of a warp."""
+    """Return the argument that passes each lane's undefined reads to an exchange of a warp."""
     if not e.scope.follows_undefined:
         return {}
     numbers = tuple(e.scope.number(register) for register in registers_in(i.operands[1]))
@@ -114,7 +114,7 @@ def _follow_pure(e: Emitter, step: BlockStep) -> None:
 
 
 def _decides(e: Emitter, joins: str, operand: Operand, kind: str) -> str:
-    """Where a value decides an `and` or `or` alone: by no bit, or by all."""
+    """Return the condition that a value decides an `and` or `or` alone: no bits set, or all."""
     value = e.value(operand, kind)
     if kind == "pred":
         return value if joins == "or" else f"(~{value})"

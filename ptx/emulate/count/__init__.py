@@ -1,1 +1,1 @@
-"""What a launch executed: instructions by class, branches, sectors, bank conflicts, atomics."""
+"""Counters of a launch: instructions by class, branches, sectors, bank conflicts, atomics."""

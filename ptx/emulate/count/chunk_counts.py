@@ -1,4 +1,4 @@
-"""Counts what the blocks that are executed together do; generated code that counts calls this."""
+"""Counters of blocks that are executed together, called by generated code that counts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ELSEWHERE = ((LOCAL_WINDOW, "local"), (PARAM_WINDOW, "param"), (SHARED_WINDOW, 
 
 
 class ChunkCounts:
-    """Counts what the blocks that are executed together do; `first` is the first of them."""
+    """Counters of blocks that are executed together; `first` is the first of them."""
 
     def __init__(self, launch: LaunchCounts, geometry: Geometry, first: int, stride: int) -> None:
         self._launch = launch
@@ -43,29 +43,29 @@ class ChunkCounts:
         self._warps = geometry.blocks * geometry.warps_per_block
         self._is_dense = geometry.threads_per_block % WARP == 0
 
-    # What generated code calls.
+    # Called by generated code.
 
     def block(self, threads: Threads, number: int) -> None:
-        """These threads execute a basic block."""
+        """Count a basic block that these threads execute."""
         self._launch.warps[number] += self._count_warps(threads)
         self._launch.threads[number] += threads.count
 
     def guard(self, threads: Threads, number: int, condition: Value) -> None:
-        """Those of the threads that the condition names execute a guarded instruction."""
+        """Count a guarded instruction for the threads for which the condition holds."""
         self._launch.guarded[number] += self._count_true(threads, condition)
 
     def branch(self, threads: Threads, number: int, condition: Value) -> None:
-        """Those of the threads that the condition names take a branch."""
+        """Count a branch taken by the threads for which the condition holds."""
         self.guard(threads, number, condition)
         self._add_branch(threads, number, condition)
 
     def chosen_branch(self, threads: Threads, number: int, choice: Value) -> None:
-        """These threads go where an index or an address says."""
+        """Count a branch of these threads to targets given by an index or an address."""
         self._launch.guarded[number] += threads.count
         self._add_branch(threads, number, choice)
 
     def access(self, threads: Threads, addresses: Addresses, offset: int, site: Site) -> None:
-        """These threads are about to access memory."""
+        """Count an access of these threads to memory."""
         every = addresses.every(threads.n) + offset
         for space, chosen, where in _by_space(every, site):
             if space == "global":
@@ -73,7 +73,7 @@ class ChunkCounts:
             elif space == "shared":
                 self._access_shared(threads, chosen, where, site)
 
-    # What it finds.
+    # Counting accesses.
 
     def _access_global(
         self, threads: Threads, chosen: Index | None, where: Rows, site: Site
@@ -149,7 +149,7 @@ class ChunkCounts:
 
 
 def _partings(warps: Index, choices: NDArray[Any]) -> int:
-    """How many ways more than one the threads of each warp go, added up.
+    """Return how many ways more than one the threads of each warp go, added up.
 
     A warp that calls three functions by their addresses parts twice, as measured on an H200.
     """
@@ -163,12 +163,12 @@ def _partings(warps: Index, choices: NDArray[Any]) -> int:
 
 
 def _starts(warps: Index) -> Index:
-    """Where each warp begins in an ascending list of them."""
+    """Return the start of each warp in an ascending list of warps."""
     return np.flatnonzero(np.concatenate(([True], warps[1:] != warps[:-1])))
 
 
 def _by_space(every: Rows, site: Site) -> list[tuple[str, Index | None, Rows]]:
-    """The addresses within each space that they lie in, and whose they are; None for everyone's."""
+    """Return the addresses by space, each with its threads; None for all threads."""
     if site.facts.space == "const":
         return []
     if site.space != "generic":

@@ -1,4 +1,4 @@
-"""The numbers: what a launch, a kernel or a line executed. They add up."""
+"""Counts of a launch, a kernel or a line, which can be added."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Executed:
 
     Attributes:
         warps: how many times a warp executed one, with whichever of its threads.
-        threads: how many times a thread did, less those whose guard was false.
+        threads: executions by threads, without those whose guard was false.
     """
 
     warps: int = 0
@@ -31,7 +31,7 @@ class Branches:
     Attributes:
         executed: how many times a warp executed one: by a condition, an index, or the address of a
             function.
-        divergent: how many times its threads went different ways; to three functions is twice.
+        divergent: how many times its threads diverged; a call of three functions counts twice.
     """
 
     executed: int = 0
@@ -101,8 +101,9 @@ class AtomicTraffic:
             request's threads share the address in it that most share; in shared memory a bank takes
             one for each thread, and the fullest bank decides.
         ways: for each request how many threads share the address that most share; of all requests.
-        addresses: how many different ones an instruction of a launch went to; of all instructions.
-        most_on_one: how many times one instruction of one launch went to one address, at most.
+        addresses: how many different ones an instruction of a launch accessed; the sum over
+        instructions.
+        most_on_one: the most accesses of one instruction of one launch to one address.
     """
 
     requests: int = 0
@@ -125,7 +126,7 @@ class AtomicTraffic:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What was executed.
+    """The numbers of executed instructions, branches and accesses.
 
     Attributes:
         classes: the instructions of each class that occurred.

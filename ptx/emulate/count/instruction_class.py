@@ -13,7 +13,7 @@ from ptx.isa.model import Instruction
 
 
 class InstructionClass(Enum):
-    """What kind of work an instruction of PTX is."""
+    """Classes of PTX instructions by their kind of work."""
 
     FP16_ADD = "fp16.add"
     FP16_MUL = "fp16.mul"

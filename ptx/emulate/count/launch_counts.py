@@ -1,4 +1,4 @@
-"""What one launch executes: the sums of its chunks, and what they mean."""
+"""The counts of one launch: the sums of its chunks, and their assignment to source lines."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Contention:
 
 
 class LaunchCounts:
-    """The counts of a launch, by block of code and by instruction; `read` gives what they mean."""
+    """The counts of a launch, by block of code and by instruction; `read` assigns them to lines."""
 
     def __init__(self) -> None:
         self.warps: defaultdict[int, int] = defaultdict(int)
@@ -83,7 +83,7 @@ class LaunchCounts:
         self.atomics: defaultdict[tuple[Site, str], Contention] = defaultdict(Contention)
 
     def read(self, code: CountedCode, files: Mapping[int, str]) -> dict[Line, Counts]:
-        """What each line executed, of the code that ran."""
+        """Return the counts of each line of the code that ran."""
         found: defaultdict[Line, Counts] = defaultdict(Counts)
 
         def add(instruction: Instruction, counts: Counts) -> None:

@@ -45,11 +45,12 @@ def global_traffic(rows: Rows, nbytes: int) -> GlobalTraffic:
 
 
 def shared_traffic(rows: Rows, nbytes: int, *, merges: bool) -> SharedTraffic:
-    """The turns of accesses of so many bytes to shared memory.
+    """Return the wavefronts of accesses of so many bytes to shared memory.
 
-    Each bank gives one word of four bytes a turn, to all threads that ask for it. Threads that take
-    two or four words are served by halves or quarters of the warp; a load that `merges` serves two
-    of these parts together where its threads take the same in pairs (docs/counters.md).
+    In a wavefront each bank serves one word of four bytes to all threads that access it. Threads
+    that access two or four words are served by halves or quarters of the warp. A load that `merges`
+    serves two of these parts together if its threads access the same words in pairs
+    (docs/counters.md).
     """
     words = max(nbytes // _WORD, 1)
     lanes = _BANKS // words
@@ -63,9 +64,9 @@ def shared_traffic(rows: Rows, nbytes: int, *, merges: bool) -> SharedTraffic:
 
 
 def _are_pairs(rows: Rows) -> Bools:
-    """Whether every thread takes the same as the next one, or every thread as the next but one.
+    """Return whether all threads access the same as the next one, or all as the next but one.
 
-    A thread whose partner is absent has no part in it.
+    Threads with an inactive partner are ignored.
     """
 
     def alike(one: Rows, other: Rows) -> Bools:
@@ -77,13 +78,16 @@ def _are_pairs(rows: Rows) -> Bools:
 
 
 def _turns(groups: Rows, words: int) -> Places:
-    """The turns of each group of threads that are served together, of so many words each."""
+    """Return the wavefronts of each group of threads that are served together.
+
+    Each thread accesses so many words.
+    """
     first = groups >> 2
     present = first >= 0
     low = np.where(present, first, _FARTHEST).min(axis=1, initial=_FARTHEST)
     high = first.max(axis=1, initial=-1)
     turns = (high >= 0).astype(np.intp)
-    # Words that lie within one turn's are in different banks.
+    # Words within the width of one wavefront are in different banks.
     wide = high + words - low > _BANKS
     if wide.any():
         every = first[wide, :, None] + np.arange(words)
@@ -94,7 +98,7 @@ def _turns(groups: Rows, words: int) -> Places:
 
 
 def _fullest_bank(words: Rows, chosen: Bools) -> Places:
-    """How many of the chosen words the fullest bank of each row has."""
+    """Return how many of the chosen words the fullest bank of each row has."""
     row, column = chosen.nonzero()
     banks = words[row, column] & (_BANKS - 1)
     counted = np.bincount(row * _BANKS + banks, minlength=len(words) * _BANKS)
@@ -102,7 +106,7 @@ def _fullest_bank(words: Rows, chosen: Bools) -> Places:
 
 
 def _runs(ordered: Rows) -> Places:
-    """How often each value stood to the left in its row, with itself; 0 where nobody is."""
+    """Return each value's count up to its position in its row; 0 for absent threads."""
     found = np.zeros(ordered.shape, dtype=np.intp)
     for column in range(ordered.shape[1]):
         before = found[:, column - 1] if column else np.intp(0)
@@ -113,7 +117,7 @@ def _runs(ordered: Rows) -> Places:
 
 
 def most_alike(rows: Rows) -> Places:
-    """How many places of each row have the value that most of them have."""
+    """Return how many places of each row have the value that most of them have."""
     return np.asarray(_runs(_ordered(rows)).max(axis=1))
 
 

@@ -1,1 +1,1 @@
-"""How generated code runs: the scheduler of fibres, and launches."""
+"""Execution of generated code: the scheduler of fibres, and launches."""

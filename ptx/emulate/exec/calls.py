@@ -1,7 +1,7 @@
-"""Calls of functions: what a caller leaves behind, and the way back to it. PTX ISA, "call", "ret".
+"""Calls of functions: the caller's saved state, and returns to it. PTX ISA, "call", "ret".
 
 Each function has its parameters, results and local variables in a frame of the thread's local
-memory, one frame behind another.
+memory. The frames lie one after another.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ptx.isa.model import Instruction
 def call(
     fibre: Fibre, function: int, back: int, frame_bytes: int, arguments: Places, results: Places
 ) -> int:
-    """`call`: the first block of a function, with a frame of its own behind this one's.
+    """`call`: the first block of a function, with a frame of its own after this one's.
 
     `arguments` and `results` are `.param` variables of the caller.
     """
@@ -33,7 +33,7 @@ def call(
         fibre.regs, fibre.lanes, fibre.stack_pointer, code.live[back], function, results
     )
     fibre.calls = (*fibre.calls, opened)
-    # The block of the call itself, so that who is back waits for those who are still away.
+    # The block of the call itself, so that threads that have returned wait for the others.
     fibre.prefix = (*fibre.prefix, back - 1)
     fibre.stack_pointer = base
     fibre.regs = list(code.zeros[function])

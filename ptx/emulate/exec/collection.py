@@ -19,10 +19,10 @@ _was_enabled = False
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """No automatic collection in the block, of any thread; afterwards it is as it was before."""
+    """Disable automatic garbage collection within the block, for all threads."""
     global _pauses, _was_enabled
     with _lock:
-        _pauses += 1  # first: what a finalizer does in between is within this pause
+        _pauses += 1  # first, so that finalizers in between are within this pause
         if _pauses == 1:
             _was_enabled = gc.isenabled()
             gc.disable()

@@ -64,7 +64,7 @@ class BlockFunctions(list[BlockFunction]):
 
 @dataclass(slots=True)
 class KernelCode(KernelFacts):
-    """The code of a kernel and of what it calls.
+    """The code of a kernel and of the functions that it calls.
 
     Attributes:
         blocks: the Python function of each block.

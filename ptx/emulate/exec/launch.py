@@ -15,7 +15,7 @@ from ptx.emulate.threads.launch_plan import LaunchPlan
 from ptx.emulate.threads.resident_blocks import ResidentBlocks
 
 _WORKSPACE_BYTES = 64
-_FIRST_TURN = 16384  # basic blocks that a chunk executes before another one may go on
+_FIRST_TURN = 16384  # basic blocks that a chunk executes before another one may continue
 _LEAST_TURN = 256
 _CHUNK_BYTES = 256 << 20  # of shared and local memory; a chunk that needs more has fewer blocks
 
@@ -29,7 +29,7 @@ class Launch(LaunchPlan):
     def run(self, *, cooperative: bool = False) -> None:
         """Execute the grid, chunk by chunk; all blocks in one chunk if `cooperative`.
 
-        Where a GPU would hold the whole grid at once, chunks take turns.
+        If a GPU would hold the whole grid at once, chunks take turns.
 
         Raises:
             EmulationFault: what the kernel did wrong.
@@ -62,7 +62,7 @@ class Launch(LaunchPlan):
         return max(size // self.cluster.blocks, 1) * self.cluster.blocks
 
     def _make_workspace(self, after: ExitStack) -> None:
-        """Memory by which a cooperative grid synchronises, until the launch is over."""
+        """Allocate the memory by which a cooperative grid synchronises, until the launch ends."""
         self.workspace = self.memory.allocate(_WORKSPACE_BYTES, origin="grid workspace")
         after.callback(self.memory.free, self.workspace)
         start = self.workspace - self.memory.base
@@ -72,7 +72,7 @@ class Launch(LaunchPlan):
     def _take_turns(self, schedulers: Iterator[Scheduler]) -> None:
         """Execute chunks whose blocks a GPU would hold all at once: they may wait for each other.
 
-        One that is still running when its turn is over goes on after the others had theirs.
+        A chunk that is unfinished at the end of its turn continues after the turns of the others.
         """
         turn = _FIRST_TURN
         unfinished: deque[Scheduler] = deque()

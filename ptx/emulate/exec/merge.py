@@ -20,8 +20,8 @@ _lane_of = itemgetter(LANE)
 def merge(fibres: list[Fibre], live: tuple[int, ...]) -> Fibre:
     """One fibre of all threads of `fibres`, which wait at the same block with the same calls open.
 
-    A fibre that kept its arrays takes its parts back: only what they wrote is copied. The rest are
-    joined in the order of their lanes.
+    A fibre that retained its arrays merges its parts again: only their writes are copied. The rest
+    are joined in the order of their lanes.
     """
     if any(fibre.rows is not None for fibre in fibres):
         joined = _merge_rows(fibres)
@@ -61,7 +61,7 @@ def _merge_rows(fibres: list[Fibre]) -> Fibre | None:
 
 
 def _take_back(base: Fibre, part: Fibre, live: tuple[int, ...]) -> bool:
-    """Whether all of the part's threads have a place in the base; they are put there."""
+    """Return whether all of the part's threads have a place in the base; they are put there."""
     if part.present is not None:
         part.compact(live)
     where = _positions(base, part)
@@ -87,7 +87,7 @@ def _same_calls(base: Fibre, part: Fibre) -> bool:
 
 
 def _positions(base: Fibre, part: Fibre) -> Index | None:
-    """Where the part's lanes are in the base's arrays; None if some are not."""
+    """Return the positions of the part's lanes in the base's arrays; None if some are missing."""
     if base.lanes is None:
         return part.lanes
     if part.lanes is None:

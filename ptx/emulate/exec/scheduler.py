@@ -1,8 +1,8 @@
 """The scheduler of the fibres of thread blocks that are executed together.
 
-The fibre with the smallest place (the blocks of its open calls, then its own block) runs;
-fibres at the same place become one. A fibre that waited too long is run for a while whatever its
-place, so that a spin loop lets the thread that it waits for go on.
+The fibre with the smallest place (the blocks of its open calls, then its own block) runs; fibres at
+the same place merge. A fibre that waited too long runs for a while regardless of its place, so that
+the thread awaited by a spin loop makes progress.
 """
 
 from __future__ import annotations
@@ -68,10 +68,11 @@ class Livelock:
 
     def _is_memory_same(self) -> bool:
         """Return whether memory is as it was with these registers; store it the first time."""
-        # Who has not run since may be the one that the others wait for.
+        # A fibre that has not run since may be the one that the others wait for.
         if any(each.tick <= self._since for _, each in self._queue.runnable):
             return False
-        # Others write what is elsewhere. It is asked late, as code may have thousands of sites.
+        # Memory elsewhere has other writers. Checked late, because code may have thousands of
+        # sites.
         if any(site.is_elsewhere for site in self._queue.blocks.code.sites):
             return False
         before, self._memory = self._memory, self._sums()
@@ -118,7 +119,7 @@ _PATIENCE = 2048  # steps that a waiting fibre is passed over, at first
 _LEAST_PATIENCE = 8
 _WIDTH = 1024  # threads whose block takes about as long as that of one
 _CHANGE = 8  # blocks that take about as long as going from one fibre to another
-_APART = 8  # blocks that a fibre executes between two changes where threads go their own ways
+_APART = 8  # blocks that a fibre executes between two changes where threads diverge
 _PLACES_APART = 8  # at which others of them wait meanwhile
 _LEAST_RUN = 64  # steps that a fibre runs on for when it has waited for too long
 _LONG = 65536  # work after which threads may be going round for ever
@@ -181,7 +182,7 @@ class Scheduler(RunQueue):
             self._run(*self._longest_waiting(), _LEAST_RUN)
             self._run_released()
         while self._heap or self._resolve():
-            if self._heap:  # what was released may have come to its end at once
+            if self._heap:  # released fibres may have ended at once
                 fibre, block, quantum = self._next()
                 self._run(fibre, block, quantum)
                 self._run_released()
@@ -194,7 +195,7 @@ class Scheduler(RunQueue):
         return True
 
     def _resolve(self) -> bool:
-        """Release the fibres whose wait is over; whether there were any."""
+        """Release the fibres whose wait is over; return whether there were any."""
         found = self.waiting.resolve()
         self._run_released()
         return found
@@ -304,7 +305,7 @@ class Scheduler(RunQueue):
             self._few = self.lanes.most
         self._counted, self._changes = self.steps, 0
         limit = self.blocks.launch.limits.max_steps
-        # Where a turn ends, other threads may change what these wait for.
+        # At the end of a turn other threads may change what these wait for.
         if self.work > _LONG and self._turn_end >= ENDLESS and self._endless.is_here(fibre, block):
             raise EndlessLoop(
                 f"{self.alive} threads go round for ever: no register and no memory of theirs"

@@ -1,4 +1,4 @@
-"""The approximate functions: computed in float64 and rounded, which keeps PTX's error bounds.
+"""The approximate functions: computed in float64 and rounded, within PTX's error bounds.
 
 Special values follow the tables of the PTX ISA, "Floating Point Instructions". `ftz` flushes
 subnormal inputs and results.
@@ -61,8 +61,8 @@ def cos_approx(x: Float, *, ftz: bool = False) -> Float:
 def _turns(x: Array, ftz: bool) -> Array:
     """Give the angle in turns as the hardware does, by one float32 product rounded to zero.
 
-    Within a turn or two that costs less than the error bound; for large angles it decides the
-    result, which would otherwise have nothing in common with the hardware's.
+    Within a turn or two this error is below the error bound. For large angles it determines the
+    result, which would otherwise be unrelated to the hardware's.
     """
     if ftz:
         x = flush_subnormals(x)

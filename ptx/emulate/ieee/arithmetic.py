@@ -2,8 +2,8 @@
 
 Every function takes float32 or float64 arrays or scalars of one dtype and gives that dtype, for any
 inputs, in the four modes of PTX's arithmetic. `ftz`, for float32 only, flushes subnormal operands
-and results to zeros of their sign; `flushed` says that no operand is subnormal, and without `nans`
-a NaN may come out with any bits. PTX ISA, "Floating Point Instructions", `.ftz`, `.sat`.
+and results to zeros of their sign; `flushed` promises that no operand is subnormal, and without
+`nans` a resulting NaN may have any bits. PTX ISA, "Floating Point Instructions", `.ftz`, `.sat`.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def copysign(sign: Float, magnitude: Float) -> Float:
 
 @elementwise
 def testp(x: Float, *, which: Property) -> Mask:
-    """Tell whether a float has a property (PTX `testp`); zeros are normal numbers here."""
+    """Return whether a float has a property (PTX `testp`); zeros are normal numbers here."""
     match which:
         case "finite":
             return np.isfinite(x)

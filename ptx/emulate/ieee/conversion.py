@@ -28,7 +28,7 @@ from ptx.emulate.ieee.lanes import (
 _INTEGRAL = MappingProxyType(
     {Rounding.RN: np.rint, Rounding.RZ: np.trunc, Rounding.RM: np.floor, Rounding.RP: np.ceil}
 )
-"""What `.rni`, `.rzi`, `.rmi` and `.rpi` do."""
+"""The functions of `.rni`, `.rzi`, `.rmi` and `.rpi`."""
 
 
 def integral(x: Array, rounding: Rounding) -> Array:
@@ -40,10 +40,10 @@ def integral(x: Array, rounding: Rounding) -> Array:
 def float_to_integer(
     x: Float, *, dtype: np.dtype[np.integer], rounding: Rounding, from_f64: bool | None = None
 ) -> Integer:
-    """Convert floats to an integer dtype, clamping what is out of range (PTX `cvt.irnd`).
+    """Convert floats to an integer dtype, clamping values out of range (PTX `cvt.irnd`).
 
-    A NaN gives 0, but `1 << (bits - 1)` where the source is `.f64` or the destination has 64
-    bits (PTX ISA, `cvt`, "Integer Notes"). `from_f64` tells the source where it is not x's dtype.
+    A NaN gives 0, but `1 << (bits - 1)` where the source is `.f64` or the destination has 64 bits
+    (PTX ISA, `cvt`, "Integer Notes"). `from_f64` gives the source if it is not x's dtype.
     """
     info = np.iinfo(dtype)
     whole = integral(x, rounding)
@@ -88,7 +88,7 @@ def integer_to_bits(x: Integer, *, target: Format, rounding: Rounding = Rounding
 
 
 def _widen(x: Array) -> tuple[Doubles, Doubles | None]:
-    """Give the nearest float64 values and what they leave, None where they are exact."""
+    """Give the nearest float64 values and their errors, None if they are exact."""
     if x.dtype.itemsize < 8:
         return x.astype(np.float64), None
     high = (x >> x.dtype.type(32)).astype(np.float64) * 2.0**32
@@ -100,7 +100,7 @@ def _widen(x: Array) -> tuple[Doubles, Doubles | None]:
 _AWAY = (Rounding.RM, Rounding.RP)
 """The modes in which `cvt.ftz.f16.f32` was seen not to flush its operand (capability 9.0)."""
 _RANDOM_BITS = MappingProxyType({"f16": 13, "bf16": 16, "e2m1": 8})
-"""How many random bits `.rs` adds below the last kept bit; formats of 6 and 8 bits take 16."""
+"""Number of random bits that `.rs` adds to discarded bits; 16 for formats of 6 and 8 bits."""
 _TF32_DROPPED = np.uint32(0x1FFF)
 _TF32_HALF = np.uint32(0x1000)
 
@@ -209,7 +209,7 @@ def to_tf32(x: Float, *, rounding: Rounding, relu: bool = False, satfinite: bool
     """Round float32 to the 10-bit fractions of `.tf32`, as uint32 bits (PTX `cvt.tf32.f32`).
 
     RN and RZ give one NaN. RNA only cuts a NaN's payload, to an infinity if need be, and its
-    `satfinite` takes one unit from whatever reaches infinity: so does the hardware.
+    `satfinite` takes one unit from a result that reaches infinity, as the hardware does.
     """
     bits = x.view(np.uint32)
     match rounding:

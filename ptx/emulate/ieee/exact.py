@@ -1,8 +1,8 @@
 """Exact results rounded once: error-free transforms, directed rounding, fused multiply-add.
 
-Error-free transforms give what a rounded float64 sum or product left behind. Of it only the sign
-matters to round in a given direction. The functions `exact_...` compute in integers: slow, but
-right at the extremes, for the finite float64 lanes of shape (n,) that need it.
+Error-free transforms give the rounding error of a float64 sum or product. Rounding in a given
+direction needs only the sign of that error. The functions `exact_...` compute in integers: slow,
+but right at the extremes, for the finite float64 lanes of shape (n,) that need it.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ def minus_product_error(a: Doubles, b: Doubles, product: Doubles) -> Doubles:
 def round_to_odd(total: Array, error: Array) -> Array:
     """Make a rounded sum's last bit odd where it was inexact, on the exact value's side.
 
-    Both are float64 or both float32. Rounding the result again to a format with at least two bits
-    less then equals rounding the exact value once (Boldo and Melquiond,
-    "Emulation of FMA and correctly rounded sums").
+    Both are float64 or both float32. Rounding the result again, to a format with at least two bits
+    less, equals rounding the exact value once. Source: Boldo and Melquiond, "Emulation of FMA and
+    correctly rounded sums".
     """
     integer = np.int64 if total.dtype == np.float64 else np.int32
     bits = total.view(integer)
@@ -229,7 +229,7 @@ def _shift_right_sticky(high: U64, low: U64, count: I64) -> tuple[U64, U64]:
     lost = np.where(whole, low, np.uint64(0))
     low = np.where(whole, high, low)
     high = np.where(whole, np.uint64(0), high)
-    # What is left to shift is 0 to 64; a count of 128 or more empties both words.
+    # The remaining shift is 0 to 64; a count of 128 or more empties both words.
     left = np.where(whole, np.minimum(count - 64, 64), count)
     empty = left >= 64
     lost = lost | np.where(empty, low, np.uint64(0))
@@ -296,10 +296,9 @@ _TIE = np.int64(1 << 28)
 def fma32(a: Singles, b: Singles, c: Singles, rounding: Rounding, *, nans: bool = True) -> Singles:
     """Give a·b+c with one rounding.
 
-    The product is exact in float64 and the sum is rounded there once; rounding it again to
-    float32 is wrong only where that sum sits on a tie without being exact. Those lanes, and the
-    ones with subnormal results, are rounded to odd in float64 first. `nans`: a NaN gets the
-    canonical bits.
+    The product is exact in float64 and the sum is rounded there once. Rounding it again to float32
+    is wrong only if that sum is a tie without being exact. Those lanes, and the ones with subnormal
+    results, are rounded to odd in float64 first. `nans`: a NaN gets the canonical bits.
     """
     if rounding is not Rounding.RN:
         product = np.multiply(a, b, dtype=np.float64)
@@ -347,8 +346,9 @@ def _directed(product: Array, c: Array, wide: Doubles, rounding: Rounding) -> Si
 def uniform_fma32(a: Float, b: Float, c: Float) -> Float:
     """Give a·b+c of three float32 scalars, rounded to nearest, in Python's floats.
 
-    A sum that is neither a float32 nor half way between two of them rounds safely twice; what lies
-    as far on the other side of it as its float32 tells.
+    Double rounding is safe if the sum is neither a float32 nor half way between two. To detect a
+    tie, the function mirrors the float32 result at the sum: only for a tie is the mirrored value a
+    float32, too.
     """
     total = float(a) * float(b) + float(c)
     result = np.float32(total)
@@ -369,10 +369,10 @@ _JUST_OVER_ONE = 1.0 + 2.0**-51
 def fma64(a: Doubles, b: Doubles, c: Doubles, rounding: Rounding) -> Doubles:
     """Give a·b+c with one rounding.
 
-    With a·b = p+pe and p+c = s+se exactly, t = se+pe is rounded, and r = s+t differs from the
-    right result only where s+t is an exact tie while t was inexact: rounding is monotone, and
-    each tie less s is itself a float64, so t never crosses one. Ties, non-finite results and
-    products whose error may underflow are done again in integers.
+    Let a·b = p+pe and p+c = s+se exactly, and let t = se+pe be rounded. Then r = s+t differs from
+    the correct result only if s+t is an exact tie while t was inexact. The reason: rounding is
+    monotone, and each tie less s is itself a float64, so t never crosses one. Ties, non-finite
+    results and products whose error may underflow are done again in integers.
     """
     product = a * b
     minus_rest = minus_product_error(a, b, product)
@@ -422,7 +422,7 @@ def _residual(
     """Give the sign of the exact value less `result`."""
     left = total - result
     left -= minus_sum
-    # Where the sum came out exactly, what the rest's own rounding lost decides.
+    # If the sum is exact, the rounding error of the rest decides.
     even = lanes.indices_of(left == 0)
     if even.size:
         shape = left.shape

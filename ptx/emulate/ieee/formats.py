@@ -11,7 +11,7 @@ from ptx.emulate.ieee.lanes import I64, U64, Array, Doubles, Mask
 
 
 class Rounding(IntEnum):
-    """How an inexact result becomes a value of its format.
+    """Modes of rounding an inexact result to a value of its format.
 
     PTX ISA, "Rounding Modifiers": `.rn`, `.rz`, `.rm`, `.rp`; `.rna` and `.rs` exist for some
     forms of `cvt` only.
@@ -72,7 +72,7 @@ def round_to_format(
     negative: Mask, exponent: I64, significand: U64, sticky: Mask, target: Format,
     rounding: Rounding,
 ) -> U64:  # fmt: skip
-    """Round ±significand·2^exponent to a format's bits, overflowing as the mode says.
+    """Round ±significand·2^exponent to a format's bits, with the overflow of the mode.
 
     All arguments have shape (n,). The significand's bit 63 is set; `sticky` says that the true
     magnitude lies above it by less than one unit of bit 0.

@@ -48,7 +48,7 @@ def nearest(x: Singles, target: Format) -> Array:
 
 
 def is_nan(bits: Array, kind: Format) -> Array:
-    """Tell which bits are a NaN."""
+    """Return a mask of the bits that are a NaN."""
     return (bits & _MAGNITUDE) > np.uint16(_infinity(kind))
 
 
@@ -114,7 +114,8 @@ def half_add(a: Bits, b: Bits, *, kind: Format, ftz: bool = False, sat: bool = F
     """Give a+b.
 
     float32 has more than twice the bits of either format and two more, so that rounding its sum
-    again is safe (Figueroa, "When is double rounding innocuous?"); the same holds for products.
+    again is safe. The same holds for products. Source: Figueroa, "When is double rounding
+    innocuous?".
     """
     x, y = _operands(kind, ftz, a, b)
     return _modified(nearest(x + y, kind), kind, ftz, sat)

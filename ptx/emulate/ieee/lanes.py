@@ -1,12 +1,13 @@
-"""Arrays and their lanes: how one function serves arrays and scalars alike, and NaNs are settled.
+"""Arrays and their lanes: functions for both arrays and scalars, and the NaNs of results.
 
 The names of arrays are all `Any` to a type checker. NumPy's own stubs type the result of a mixed or
 in-place ufunc expression differently from version to version (1.26 to 2.x are supported), often as
-`Any`, sometimes wrongly; the dtypes are therefore told by these names and held by the tests.
+`Any`, sometimes wrongly. So these names document the dtypes, and the tests check them.
 
-Nothing else knows which NaN an operation gives. PTX ISA, "Floating Point Instructions": operations
-on `.f32`, `.f16` and `.bf16` give a canonical NaN; "NaN payloads are supported" for `.f64`, without
-a word on which operand's survives. What is here is what a GPU of compute capability 9.0 gave.
+Only this file defines which NaN an operation returns. PTX ISA, "Floating Point Instructions":
+operations on `.f32`, `.f16` and `.bf16` give a canonical NaN; "NaN payloads are supported" for
+`.f64`, without a word on which operand's survives. The values here were measured on a GPU of
+compute capability 9.0.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ Mask: TypeAlias = Any
 P = ParamSpec("P")
 Indices: TypeAlias = NDArray[np.intp]
 
-# NumPy's stubs, which differ from version to version, know no plain call of these methods.
+# NumPy's stubs, which differ from version to version, have no plain call of these methods.
 _greatest: Callable[..., Any] = np.maximum.reduce
 _least: Callable[..., Any] = np.minimum.reduce
 
@@ -96,7 +97,7 @@ def put(result: Array, indices: Indices, values: Array) -> None:
 
 
 def has_nan(x: Array) -> bool:
-    """Tell whether any float is a NaN: a maximum with one is one, and is the fastest test."""
+    """Return whether any float is a NaN: a maximum with one is one, and is the fastest test."""
     if not x.size:
         return False
     most = _greatest(x if x.ndim == 1 else x.reshape(-1))
@@ -131,7 +132,7 @@ def settle_nans(result: Array, *operands: Array) -> Array:
     """Give a float32 or float64 result's NaN lanes the bits that the hardware gives.
 
     Changes `result` in place and returns it. float32: the canonical NaN. float64: the first of
-    `operands` that is a NaN, made quiet, else `F64_NAN`; callers list the operands in the order in
+    `operands` that is a NaN, made quiet, else `F64_NAN`. Callers list the operands in the order in
     which the hardware prefers them.
     """
     if not has_nan(result):

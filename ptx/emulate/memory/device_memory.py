@@ -7,7 +7,7 @@ what `malloc` in kernels takes from (CUDA C++ Programming Guide, "Dynamic Global
 Allocation").
 
 Several processes of one host can share pages: a file in memory is mapped in their place (mmap(2),
-MAP_FIXED). So their addresses stay, and whatever reads or writes them needs to know nothing of it.
+MAP_FIXED). So their addresses stay, and code that reads or writes them needs no change.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ WRITTEN: Final[dict[int, np.unsignedinteger[Any]]] = {
 
 
 class Use(IntEnum):
-    """What becomes of a value that was loaded."""
+    """The use of a loaded value."""
 
     NONE = 0
     COPIED = 1
@@ -82,7 +82,7 @@ class WrittenBytes:
         return self._flags[start : start + nbytes]
 
     def begin(self, start: int, nbytes: int) -> None:
-        """These bytes are fresh: nothing has written them."""
+        """Mark bytes as unwritten."""
         self.version += 1
         end = min(start + nbytes, self._reached)
         if end - start > _MANY and self._pages is not None:
@@ -98,14 +98,14 @@ class WrittenBytes:
         self._reached = max(self._reached, start + nbytes)
 
     def settle(self) -> None:
-        """Find out what others have written that do not say so; nobody here."""
+        """Detect unannounced writes by others; this memory has none."""
 
     def mark(self, start: int, nbytes: int) -> None:
-        """These bytes were written."""
+        """Mark bytes as written."""
         self._flags[start : start + nbytes] = 1
 
     def put(self, start: int, flags: NDArray[np.uint8]) -> None:
-        """These bytes were copied from elsewhere, with their flags."""
+        """Set the flags of bytes that were copied from elsewhere, with their flags."""
         self._flags[start : start + len(flags)] = flags
         if not flags.all():
             self.version += 1
@@ -117,12 +117,12 @@ _REMEMBERED = 4096
 _QUARANTINE_BYTES = 64 << 20
 _MAP_NORESERVE = 0x4000  # Linux; named in mmap only from Python 3.13
 COMMITS_AT_ONCE: Final = platform.system() == "Windows"
-"""Whether reserved bytes count as the process's memory before they are written."""
+"""True if reserved bytes count as the process's memory before they are written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """A live or freed piece of device memory; `origin` says who made it."""
+    """A live or freed piece of device memory; `origin` names its creator."""
 
     address: int
     nbytes: int
@@ -130,7 +130,7 @@ class Allocation:
 
     @property
     def end(self) -> int:
-        """The first address behind it."""
+        """The first address past its end."""
         return self.address + self.nbytes
 
     def __str__(self) -> str:
@@ -164,7 +164,7 @@ def _reserve_pages(nbytes: int) -> mmap.mmap | None:
     try:
         pages = _map(nbytes)
     except OSError:
-        gc.collect()  # devices that nobody uses any more may wait in reference cycles
+        gc.collect()  # unused devices may wait in reference cycles
         try:
             pages = _map(nbytes)
         except OSError:
@@ -178,10 +178,10 @@ def _reserve_pages(nbytes: int) -> mmap.mmap | None:
 class DeviceMemory:
     """Device memory from address `base` on.
 
-    What was freed is not allocated again for a while, so that an access to it is seen: the last
-    4,096 pieces, of at most `quarantine_bytes` together, wait, and leave in the order of their
-    frees, or at once where an allocation needs them. They count as free. One that is larger by
-    itself does not wait.
+    Freed pieces are quarantined, so that a late access to them is found. The quarantine holds the
+    last 4,096 pieces, of at most `quarantine_bytes` together. They leave in the order of their
+    frees, or at once if an allocation needs them. They count as free. A piece larger than that
+    limit is not quarantined.
 
     Raises:
         ValueError: `base` or `nbytes` is no positive multiple of `GRANULE`.
@@ -190,11 +190,12 @@ class DeviceMemory:
     Attributes:
         data: (nbytes,) uint8; address a is `data[a - base]`.
         version: changes with every allocation and free.
-        parts: arrays within allocations that their owner lends, by address: allocation and size.
-        given_back: allocations by address whose owner keeps them, though nobody uses them.
-        quarantine_bytes: what may wait; 0 lets the next allocation have what was just freed.
+        parts: arrays within allocations that their owner hands out, by address: allocation and
+        size.
+        given_back: freed allocations, by address, that their owner retains for reuse.
+        quarantine_bytes: the limit of the quarantine; with 0 freed memory is reused at once.
         written: which bytes were written, where that is checked.
-        allocated: told of the address of each new allocation.
+        allocated: called with the address of each new allocation.
     """
 
     def __init__(self, base: int, nbytes: int) -> None:
@@ -232,13 +233,13 @@ class DeviceMemory:
         self.written = WrittenBytes(flags, pages)
 
     def mark_written(self, address: int, nbytes: int) -> None:
-        """These bytes were written by something else than a kernel."""
+        """Mark bytes as written by something else than a kernel."""
         if self.written is not None:
             self.written.mark(address - self.base, nbytes)
 
     @property
     def free_bytes(self) -> int:
-        """What is not in use."""
+        """The bytes that are not in use."""
         return self.nbytes - self.used_bytes
 
     def view(self, dtype: type[np.generic]) -> NDArray[Any]:
@@ -298,20 +299,20 @@ class DeviceMemory:
         self._join(address, nbytes)
 
     def show(self, address: int, nbytes: int, origin: str) -> None:
-        """Let a part of a reserved range be an allocation; what counts as used, others say."""
+        """Make a part of a reserved range an allocation; the caller updates the used bytes."""
         insort(self._starts, address)
         self._live[address] = (Allocation(address, nbytes, origin), nbytes)
         self.version += 1
 
     def hide(self, address: int) -> None:
-        """Let it be none any more."""
+        """Remove an allocation made by `show`."""
         allocation, _ = self._live.pop(address)
         del self._starts[bisect_left(self._starts, address)]
         self._freed.append(allocation)
         self.version += 1
 
     def free(self, address: int) -> None:
-        """Give an allocation back.
+        """Free an allocation.
 
         Raises:
             BadFree: the address starts no live allocation.
@@ -349,7 +350,7 @@ class DeviceMemory:
         return address
 
     def _release(self) -> None:
-        """Let what was freed first be allocated again."""
+        """Release the oldest piece from the quarantine."""
         address, size = self._waiting.popleft()
         self._waiting_bytes -= size
         self._join(address, size)
@@ -381,9 +382,9 @@ class DeviceMemory:
         return allocation if address < allocation.end else None
 
     def find_freed(self, address: int) -> Allocation | None:
-        """The allocation freed last that held `address`, among those remembered.
+        """Return the last freed allocation that held `address`, if it is among the recent ones.
 
-        None in a live allocation and in the bytes behind it that it holds, too.
+        None for addresses in a live allocation or in its padding.
         """
         at = bisect_right(self._starts, address) - 1
         if at >= 0 and address < self._starts[at] + self._live[self._starts[at]][1]:
@@ -436,7 +437,7 @@ class Reservation:
     Attributes:
         address: where it begins.
         nbytes: its size.
-        pieces: what is mapped, by address: the size, and whether it may be accessed.
+        pieces: mapped pieces, by address: the size, and whether access is allowed.
     """
 
     def __init__(self, memory: DeviceMemory, nbytes: int, alignment: int) -> None:
@@ -447,7 +448,7 @@ class Reservation:
         self._shown: dict[int, int] = {}
 
     def holds(self, address: int, nbytes: int) -> bool:
-        """Whether some bytes are all in the range."""
+        """Return whether some bytes are all in the range."""
         return self.address <= address and address + nbytes <= self.address + self.nbytes
 
     def map(self, address: int, nbytes: int) -> bool:
@@ -481,13 +482,13 @@ class Reservation:
         return found if at == address + nbytes else None
 
     def open(self, pieces: list[int], *, is_open: bool) -> None:
-        """Let pieces be accessed, or not."""
+        """Allow or forbid access to pieces."""
         for at in pieces:
             self.pieces[at] = self.pieces[at][0], is_open
         self._show()
 
     def unmap(self, pieces: list[int]) -> None:
-        """Take pieces away."""
+        """Remove pieces."""
         for at in pieces:
             del self.pieces[at]
         self._show()
@@ -520,7 +521,7 @@ _GRANULE = 16  # pointers are aligned to it
 
 
 class DeviceHeap:
-    """What `malloc` in kernels takes from; each piece is an allocation that the checker knows.
+    """The heap of `malloc` in kernels; each piece is an allocation that the checker tracks.
 
     Attributes:
         limit: bytes that may be live at once; allocations live on from launch to launch.
@@ -584,7 +585,7 @@ class DeviceHeap:
 
 
 CAN_SHARE: Final = platform.system() == "Linux" and hasattr(os, "memfd_create")
-"""Whether the system has such files."""
+"""True if the system has such files."""
 PAGE: Final = mmap.PAGESIZE
 _MAP_FIXED: Final = 0x10  # Linux; mmap has no name for it
 
@@ -595,16 +596,16 @@ def whole_pages(nbytes: int) -> int:
 
 
 def show_file(memory: DeviceMemory, address: int, nbytes: int, file: int, offset: int) -> None:
-    """Let whole pages of a device's memory be those of a file, by its descriptor.
+    """Map pages of a file, given by its descriptor, into a device's memory.
 
     Raises:
-        OSError: the system refused; the pages are as before.
+        OSError: the system rejected it; the pages are as before.
     """
     _map_file(memory, address, nbytes, mmap.MAP_SHARED, file, offset)
 
 
 def hide_file(memory: DeviceMemory, address: int, nbytes: int) -> None:
-    """Let them be the process's own again, which read as zero."""
+    """Unmap such pages: they are the process's own again, and read as zero."""
     _map_file(
         memory, address, nbytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE, -1, 0
     )
@@ -614,7 +615,7 @@ def _map_file(
     memory: DeviceMemory, address: int, nbytes: int, flags: int, file: int, offset: int
 ) -> None:
     at = address - memory.base
-    # What lies elsewhere would be lost for good.
+    # Mapping other addresses would destroy their contents.
     if at < 0 or at + nbytes > memory.nbytes or nbytes <= 0 or (at | nbytes | offset) % PAGE:
         raise ValueError(f"{nbytes} bytes at {address:#x} are no whole pages of the memory")
     function = ctypes.CDLL(None, use_errno=True).mmap

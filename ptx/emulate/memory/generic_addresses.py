@@ -4,9 +4,9 @@ PTX ISA, "Generic Addressing". Device memory starts above the windows. CODE is n
 addresses stand for functions. The windows lie at odd distances, so that an index that is out by a
 power of two meets no other window.
 
-An address in the shared window holds, above the 18 bits of an offset, 0 for the block's own memory
-or 1 + the rank of a block in its cluster of several ("mapa", "getctarank"). The latter are for
-`.shared::cluster` and for generic addresses: for `.shared` they are an offset that is far out.
+An address in the shared window has an offset of 18 bits. Above it stands 0 for the block's own
+memory, or 1 + the rank of a block in its cluster of several ("mapa", "getctarank"). Ranks are for
+`.shared::cluster` and for generic addresses: in `.shared` such an address is out of bounds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOCAL_WINDOW = 0x7D00_0000
 PARAM_WINDOW = 0xC500_0000
 WINDOW_BYTES = 0x0100_0000
 NEAR_WINDOW = 0x0200_0000
-"""How far from a window's start an address is still taken for one of its space, out of bounds."""
+"""Distance from a window's start up to which an address counts as out of bounds of its space."""
 
 
 WINDOWS = (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW), ("param", PARAM_WINDOW))
@@ -44,14 +44,14 @@ def in_window(addresses: Addresses, offset: int) -> tuple[str, Addresses]:
 
 
 def is_global(addresses: Addresses, offset: int, site: Site) -> bool:
-    """Whether addresses that lie in one space are in global memory."""
+    """Return whether addresses that lie in one space are in global memory."""
     return site.space == "global" or (
         site.space == "generic" and in_window(addresses, offset)[0] == "global"
     )
 
 
 def is_mixed(addresses: Addresses, offset: int) -> bool:
-    """Whether generic addresses lie in several spaces."""
+    """Return whether generic addresses lie in several spaces."""
     if addresses.varying is None:
         return False
     low, high = addresses.lowest() + offset, addresses.highest() + offset
@@ -92,9 +92,9 @@ def rank_of(address: Value, own: Value) -> Value:
 def owners(
     threads: Threads, addresses: Addresses, offset: int, site: Site
 ) -> tuple[Index, NDArray[np.int64]]:
-    """The place in the chunk of each thread's target block, and the offset in its shared memory.
+    """Return each thread's target block in the chunk, and the offset in its shared memory.
 
-    Where there is no such block the offset is the address, which is beyond any block's memory.
+    If there is no such block, the offset is the address, which is beyond any block's memory.
     """
     blocks = threads.blocks.cluster.blocks
     cluster = blocks if blocks > 1 and _reaches_others(site) else -1
@@ -108,7 +108,7 @@ def owners(
 
 
 def _reaches_others(site: Site) -> bool:
-    """Whether an instruction may name another block's memory; an mbarrier's says itself."""
+    """Return whether an instruction may name another block's memory."""
     facts = site.facts
     if facts.reaches_cluster or facts.kind is InstructionKind.MBARRIER:
         return True

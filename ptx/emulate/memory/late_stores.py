@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ptx.emulate.model.addresses import Index
 
 Words = NDArray[np.int64]
-_WORD_SHIFT = 2  # stores are told apart by words of four bytes
+_WORD_SHIFT = 2  # stores are distinguished by words of four bytes
 
 
 @dataclass(slots=True)
@@ -70,17 +70,17 @@ class LateStores:
             self._stores.append(_Store(elements, places + k, elements[places + k]))
 
     def lay_over(self, address: int, seen: bytearray) -> None:
-        """Put what is hidden over bytes that others see from an address of this process on."""
+        """Write the hidden stores over visible bytes, from an address of this process on."""
         for store in self._stores:
             store.lay_over(address, seen)
 
     def publish(self) -> None:
-        """Let all blocks see what was stored."""
+        """Make all deferred stores visible to all blocks."""
         self._stores.clear()
         self._hidden_turns = 0
 
     def publish_at(self, elements: NDArray[Any], index: Index | int, count: int) -> None:
-        """The same for some elements: an atomic or strong access to them is about to happen."""
+        """Make stores to some elements visible, before an atomic or strong access to them."""
         if not self._stores:
             return
         places = np.atleast_1d(np.asarray(index, dtype=np.intp))
@@ -97,7 +97,7 @@ class LateStores:
         return self._hidden_turns
 
     def show(self) -> None:
-        """A turn begins, or the launch is over."""
+        """Begin a turn, or end the launch."""
         for store in self._stores:
             store.exchange()
 
@@ -110,6 +110,6 @@ def words_of(elements: NDArray[Any], index: Index) -> Words:
 
 
 def _lies_in(elements: NDArray[Any], index: Index, words: Words) -> NDArray[np.bool_]:
-    """Whether each element has a part in one of the words."""
+    """Return whether each element has a part in one of the words."""
     own = words_of(elements, index).reshape(len(index), -1)
     return np.asarray(np.isin(own, words).any(axis=1), dtype=np.bool_)

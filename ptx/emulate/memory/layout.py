@@ -1,4 +1,4 @@
-"""Where the variables of a module, a kernel and a function lie, and the functions of a device."""
+"""Addresses of the variables of modules, kernels and functions, and of a device's functions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class CodePlace(NamedTuple):
 class CodeAddresses:
     """One address for each function of each module; no other function ever gets it.
 
-    So a pointer may be kept in memory, read by the host and given to a kernel of another module.
+    So a pointer may be stored in memory, read by the host and passed to a kernel of another module.
     Those of other devices are different, as the device's memory, at `base`, is elsewhere.
     """
 
@@ -63,11 +63,11 @@ class CodeAddresses:
         return found
 
     def find(self, address: int) -> CodePlace | None:
-        """The function at an address, while its module is there."""
+        """Return the function at an address, while its module is loaded."""
         return self._places.get(address)
 
     def remove(self, addresses: Iterable[int]) -> None:
-        """The functions at these addresses are gone."""
+        """Remove the functions at these addresses."""
         for address in addresses:
             self._places.pop(address, None)
 

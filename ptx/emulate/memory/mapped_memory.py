@@ -50,7 +50,7 @@ class MappedHostMemory:
         return found if self.is_open and found.address <= address < found.end else None
 
     def find_freed(self, address: int) -> None:
-        """Nothing here was freed."""
+        """Return None: nothing in this memory is ever freed."""
 
     def nearest(self, address: int) -> Allocation:
         """The only allocation."""
@@ -72,7 +72,7 @@ class PeerMemory:
     """
 
     def __init__(self, memory: DeviceMemory, is_open: Callable[[Allocation], bool]) -> None:
-        """`is_open` says whether kernels may access an allocation."""
+        """Take `is_open`, which returns whether kernels may access an allocation."""
         self.base: int = memory.base
         self.nbytes: int = memory.nbytes
         self._memory = memory

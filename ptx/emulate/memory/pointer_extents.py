@@ -1,8 +1,8 @@
-"""How far the memory reaches that a pointer was made from, and accesses beyond it.
+"""The bounds of the memory that a pointer was made from, and accesses beyond them.
 
-PTX has no bounds: `a + 4 * i` may lie in another array. C++ gives each pointer those of the array
-that it was made from ("Additive operators"), and where the code tells which one, accesses are held
-to it.
+PTX has no bounds: `a + 4 * i` may lie in another array. C++ restricts a pointer to the array that
+it was made from ("Additive operators"). If that array can be determined from the code, accesses
+outside of it are faults.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ptx.emulate.memory.site import Site
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a pointer was made from: a parameter of the kernel, or a variable.
+    """The origin of a pointer: a parameter of the kernel, or a variable.
 
     Attributes:
         name: of the parameter or the variable.
@@ -40,8 +40,8 @@ class Span:
     """Memory from `start` to below `end`.
 
     Attributes:
-        words: what it is.
-        is_given_back: whether nobody may use it.
+        words: its description for messages.
+        is_given_back: whether it is freed, so that no access is allowed.
     """
 
     start: int
@@ -57,7 +57,7 @@ class PointerExtents:
     """The memory that each access of a launch may reach.
 
     Args:
-        origins: what the addresses of each access were made from.
+        origins: the origins of the addresses of each access.
         memory: the device's memory.
         params: the kernel's parameters.
         shared_bytes: a block's shared memory.
@@ -73,7 +73,7 @@ class PointerExtents:
         self._known: dict[tuple[Site, str], tuple[Span, ...]] = {}
 
     def of(self, site: Site, space: str) -> tuple[Span, ...]:
-        """Where an access to a space must lie; nothing where that is not known."""
+        """Return the bounds of an access to a space; an empty tuple if they are unknown."""
         found = self._known.get((site, space))
         if found is None:
             found = self._known[site, space] = self._spans(site, space)
@@ -119,7 +119,7 @@ class PointerExtents:
     def _parts(self, allocation: Allocation, address: int) -> list[tuple[int, int]]:
         """The parts of an allocation that begin at an address, and those that end there.
 
-        At its own beginning it may as well be meant as a whole.
+        An address at the allocation's own start may also stand for all of it.
         """
         parts = self._memory.parts
         if address == allocation.address or parts.get(address, (None, 0))[0] is not allocation:

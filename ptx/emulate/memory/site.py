@@ -1,4 +1,4 @@
-"""One memory instruction, and what its accesses remember of the allocation table."""
+"""One memory instruction, and the part of the allocation table that its accesses cache."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def used_elements(instruction: Instruction, nbytes: int, count: int) -> tuple[in
 
 
 class Site:
-    """One memory instruction: what it accesses, and the bounds of the allocation that it hit last.
+    """One memory instruction: its access, and the bounds of the allocation that it accessed last.
 
     Attributes:
         facts: of the instruction.
@@ -75,7 +75,7 @@ class Site:
         self.window: Window = _CLOSED
 
     def open_window(self) -> None:
-        """Let single threads access what the last access was in, where that is known."""
+        """Give single threads direct access to the memory of the last access, if it is known."""
         least, end, version, memory = self.bounds
         greatest = end - self.total
         if memory is None or self.window[:3] == (least, greatest, version):

@@ -1,8 +1,8 @@
 """The tensor memory of a chunk's blocks. PTX ISA, "Tensor Memory".
 
-A block has 128 lanes of 512 columns, in each of which 32 bits stand. On a GPU the blocks of a
-multiprocessor share them; here each block is alone with its own, so that only what it holds itself
-can make it wait. An address has the lane in its upper 16 bits and the column in its lower ones.
+A block has 128 lanes of 512 columns of 32 bits. On a GPU the blocks of a multiprocessor share them.
+Here each block has its own, so that it only waits for columns that it holds itself. An address has
+the lane in its upper 16 bits and the column in its lower ones.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Numbers = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class HeldColumns:
-    """Columns that a block holds, and where it asked for them."""
+    """Columns that a block holds, and the instruction that allocated them."""
 
     columns: int
     where: Where
@@ -64,7 +64,7 @@ class TensorMemory:
         """The first column of so many for a block; None while it must wait for them.
 
         Raises:
-            TensorMemoryFault: the number is none that can be asked for, or the block may not ask.
+            TensorMemoryFault: the number is not allowed, or the block may not allocate any more.
         """
         self._require_number(columns, where)
         if block in self._relinquished:
@@ -118,7 +118,7 @@ class TensorMemory:
         self._relinquished.add(block)
 
     def require_all_free(self) -> None:
-        """All threads have exited.
+        """Raise if columns are still held when all threads have exited.
 
         Raises:
             TensorMemoryFault: a block still holds what it allocated.

@@ -1,4 +1,4 @@
-"""Images in device memory, and how a texture reads them: what handles of kernels stand for.
+"""Images in device memory, and the textures that read them: the objects of kernels' handles.
 
 CUDA programming guide, "Texture and Surface Memory", "Texture Fetching".
 """
@@ -16,7 +16,7 @@ from ptx.emulate.memory.device_memory import DeviceMemory
 
 
 class AddressMode(IntEnum):
-    """What a coordinate outside of an image means; numbered as the driver does.
+    """Handling of coordinates outside of an image; numbered as the driver does.
 
     WRAP and MIRROR need normalised coordinates; with others they are CLAMP.
     """
@@ -38,7 +38,7 @@ class TexelImage:
             slices.
         layers: 0 where it is not layered; 6 for a cubemap, 6 n for a layered one.
         row_bytes: from one row to the next; 0 where rows are packed.
-        values: what is read in place of the memory, channel by channel.
+        values: read in place of the memory, channel by channel.
     """
 
     memory: DeviceMemory
@@ -65,12 +65,12 @@ class TexelImage:
 
     @property
     def slices(self) -> int:
-        """How many layers or slices there are, at least 1."""
+        """Number of layers or slices, at least 1."""
         return self.layers or self.depth or 1
 
     @property
     def geometry(self) -> str:
-        """As instructions name it but for cubemaps, whose faces are layers: "1d", "a2d", "3d"."""
+        """The name in instructions: "1d", "a2d", "3d"; faces of cubemaps count as layers."""
         if self.depth:
             return "3d"
         plain = "2d" if self.height else "1d"
@@ -96,7 +96,7 @@ class TextureObject:
         mip_linear: two levels are combined; else the nearest.
         max_anisotropy: 0 or 1 for none.
         is_linear_memory: read by a texel's number; beyond the end it gives zeros.
-        seamless_cube: filtering goes on across the edges of a cubemap.
+        seamless_cube: filtering continues across the edges of a cubemap.
     """
 
     levels: tuple[TexelImage, ...]

@@ -1,10 +1,10 @@
 """Values of shared and local memory that nothing has written, in bytes and in registers.
 
-A copy of such a value is no fault, nor is one that an `and`, an `or` or a selection leaves out: as
-Valgrind's memcheck decides. Shuffles, votes, matches and reductions of a warp pass on to each lane
-what its result depends on. A fault is what depends on it: a branch, an address, an atomic
-operation, and what is stored in global memory. What is stored in shared or local memory is as if it
-was not written there.
+As in Valgrind's memcheck, copying an undefined value is not a fault. Neither is a value that an
+`and`, an `or` or a selection masks out. A result of a shuffle, vote, match or reduction of a warp
+is undefined if a value that it depends on is. A fault is a use of such a value: by a branch, an
+address, an atomic operation, or a store to global memory. A store to shared or local memory leaves
+the location unwritten.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _FIRST: Final = 2**31 - 1  # the number of the first read; later ones count down
 _MOST_READS: Final = 1000  # that have a number of their own
 
 STORED: Final = (-1, -1)
-"""Stands for what is about to be stored, so that there is something as long as there is that."""
+"""Stands for values about to be stored, so that the dict is not empty meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegisterUse:
-    """What an instruction does with registers, by their numbers.
+    """The registers that an instruction uses, by their numbers.
 
     Attributes:
         sources: those whose values it takes: of a store, of each element.
         writes: those that it writes.
-        address: those that say where it accesses memory.
-        guard: the one that says whether it is executed.
+        address: those of the address that it accesses.
+        guard: the one that decides whether it is executed.
     """
 
     instruction: Instruction
@@ -55,7 +55,7 @@ class RegisterUse:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What a load read that nothing has written: `first` by lane, where it last began."""
+    """A load of unwritten bytes: `first` has by lane the start of the lane's last such access."""
 
     site: Site
     space: str
@@ -81,7 +81,7 @@ class UndefinedValues(dict[_Key, _Reads]):
         self, threads: Threads, wrong: NDArray[np.bool_], first: Index, site: Site,
         space: str, passed_on: _Reads | None,
     ) -> bool:  # fmt: skip
-        """A load gives registers undefined values; False if that cannot be told.
+        """Record that a load gives registers undefined values; False if its registers are unknown.
 
         `wrong` is (threads, elements), `first` where each thread's access begins. `passed_on` has
         the reads that gave what is stored there, 0 for others; None for none.
@@ -118,10 +118,10 @@ class UndefinedValues(dict[_Key, _Reads]):
             self._reads.append(_Read(site, space, {}))
         return number
 
-    # What generated code calls, before the instruction is executed.
+    # Called by generated code, before the instruction is executed.
 
     def enter(self, threads: Threads, live: frozenset[int]) -> None:
-        """A basic block begins: what is not read any more is forgotten."""
+        """Begin a basic block, and discard values that are not read any more."""
         depth, lanes = len(threads.calls), _present(threads)
         for key in list(self):
             if key[0] > depth or (key[0] == depth and key[1] not in live):
@@ -202,7 +202,7 @@ class UndefinedValues(dict[_Key, _Reads]):
         self._check(threads, _present(threads), use, use.address)
 
     def brings(self, threads: Threads, registers: Sequence[int]) -> Value:
-        """What each thread brings to an exchange: a read its value depends on, 0 for none."""
+        """Return for each thread the read that its value in an exchange depends on, 0 for none."""
         reads = self._of(threads, _present(threads), registers)
         return np.int32(0) if reads is None else reads
 
@@ -214,20 +214,20 @@ class UndefinedValues(dict[_Key, _Reads]):
         self._write(threads, lanes, use, _either([received, own]), None)
 
     def needs(self, threads: Threads, use: RegisterUse) -> None:
-        """Something else: all that it takes is needed."""
+        """Check an instruction that needs all of its operands."""
         lanes = _present(threads)
         self._check(threads, lanes, use, (*use.sources, *use.address))
         self._write(threads, lanes, use, None, None)
 
-    # What accesses call.
+    # Called by accesses.
 
     def stored(self, threads: Threads) -> _Reads | None:
-        """(elements, n) what the store under way has of undefined values; None for nothing."""
+        """(elements, n) the undefined values of the current store; None if there are none."""
         rows = self.get(STORED)
         return None if rows is None else rows[:, threads.lane_numbers()]
 
     def refuse_stored(self, threads: Threads, site: Site) -> None:
-        """The store under way goes to global memory.
+        """Raise if the current store writes undefined values to global memory.
 
         Raises:
             UninitialisedRead: it has undefined values.
@@ -238,7 +238,7 @@ class UndefinedValues(dict[_Key, _Reads]):
             self._refuse(threads, lanes, rows[:, lanes].max(axis=0), site.instruction)
 
     def _of(self, threads: Threads, lanes: Index, registers: Sequence[int | None]) -> _Reads | None:
-        """For each lane a read that one of these registers depends on; None where none does."""
+        """Return for each lane a read that one of these registers depends on; None if none does."""
         depth = len(threads.calls)
         known = (self.get((depth, each)) for each in registers if each is not None)
         return _either([None if reads is None else reads[lanes] for reads in known])
@@ -247,7 +247,7 @@ class UndefinedValues(dict[_Key, _Reads]):
         self, threads: Threads, lanes: Index, use: RegisterUse, reads: _Reads | None,
         guard: Value | None,
     ) -> None:  # fmt: skip
-        """Registers are written, by the threads for which the guard holds."""
+        """Record writes of registers by the threads for which the guard holds."""
         self.pop(STORED, None)
         depth = len(threads.calls)
         by = None if use.guard is None else self._of(threads, lanes, (use.guard,))
@@ -311,7 +311,7 @@ def _present(threads: Threads) -> Index:
 
 
 def _of_present(threads: Threads, value: Value) -> NDArray[np.bool_]:
-    """A value of all threads as that of those that are still there."""
+    """Return a value of all threads for the present threads alone."""
     found = np.asarray(value, dtype=np.bool_)
     return found if found.ndim == 0 or threads.present is None else found[threads.present]
 
@@ -330,10 +330,9 @@ class Shadow:
     """One flag for each byte of the shared memory of `blocks` and of the local one of `threads`.
 
     The strides are the bytes that each block and each thread has; shared memory from
-    `reserved_start` on is the system's, and zero when a block begins. `uses_of` says what becomes
-    of each element that an instruction loads; () if that is no load to registers. `undefined`
-    takes values that nothing has written, where the code follows them; else a use of them is a
-    fault.
+    `reserved_start` on is the system's, and zero when a block begins. `uses_of` returns the use of
+    each element that an instruction loads; () if it is no load to registers. `undefined` receives
+    unwritten values if the code follows them. Without it a use of them is a fault.
     """
 
     def __init__(
@@ -358,7 +357,7 @@ class Shadow:
     def note(
         self, threads: Threads, start: int, index: Index | int, site: Site, space: str
     ) -> None:
-        """An access to the elements at `index` from byte `start` on, and to those of their vectors.
+        """Record an access to the elements at `index` from byte `start` on, and to their vectors.
 
         Raises:
             UninitialisedRead: a thread reads what no thread has written.
@@ -387,7 +386,7 @@ class Shadow:
             flags[every] = _KNOWN
 
     def _wrong(self, flags: NDArray[np.uint8], used: Index, site: Site) -> NDArray[np.bool_]:
-        """(threads, elements) which threads use bytes that are not known, or copy none that is.
+        """(threads, elements) mask of threads that use undefined bytes, or copy nothing else.
 
         `flags` is (threads, bytes); the bytes are those of the numbers `used` of an access.
         """
@@ -414,7 +413,7 @@ class Shadow:
         self, threads: Threads, wrong: NDArray[np.bool_], first: Index, site: Site,
         space: str,
     ) -> bool:  # fmt: skip
-        """Whether the values go on as undefined ones."""
+        """Return whether the values stay undefined."""
         if self._undefined is None:
             return False
         known = self._passed_on.get(space)
@@ -427,7 +426,7 @@ class Shadow:
     def _store(
         self, threads: Threads, start: int, index: Index | int, site: Site, space: str
     ) -> None:
-        """Elements are written, but for those whose value is undefined."""
+        """Mark elements as written, except those whose value is undefined."""
         assert self._undefined is not None
         first = start + (np.atleast_1d(np.asarray(index, dtype=np.int64)) << site.shift)
         every = first[:, None] + np.arange(site.total)

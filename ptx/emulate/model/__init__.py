@@ -1,1 +1,1 @@
-"""What all other rooms use: types, places of threads, addresses, errors, the clock."""
+"""Shared definitions of all layers: types, positions of threads, addresses, errors, the clock."""

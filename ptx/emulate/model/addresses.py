@@ -80,14 +80,14 @@ class Varying:
         if found is None:
             if shift and shift not in self._indices:
                 found = (self.array >> shift).astype(np.intp, copy=False)
-                found += start  # a fresh array: nobody else has it yet
+                found += start  # a fresh array without other references
             else:
                 found = self.index(shift) + start
             self._placed[space, shift] = found
         return found
 
     def is_apart(self, nbytes: int, start: Index | None) -> bool:
-        """Whether any two values are at least so far apart, from each lane's own start."""
+        """Return whether any two values are at least so far apart, from each lane's own start."""
         key = nbytes, start is not None
         found = self._apart.get(key)
         if found is None:
@@ -175,7 +175,7 @@ class Addresses:
         return Addresses(self.base + other.base, _sum(self.varying, other.varying))
 
     def moved(self, offset: int) -> Addresses:
-        """The same addresses, `offset` further."""
+        """Return the addresses plus `offset`."""
         return Addresses(self.base + offset, self.varying)
 
     def lowest(self) -> int:
@@ -215,5 +215,5 @@ def addresses_in(value: Any) -> Addresses:  # a NumPy array or scalar of any 32-
 
 
 def same_address(address: int) -> Addresses:
-    """The same address for all lanes."""
+    """Return addresses that are equal for all lanes."""
     return Addresses(address, None)

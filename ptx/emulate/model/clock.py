@@ -11,9 +11,10 @@ _STEP_SHIFT = 6  # a reading adds a 64th of a launch's time so far
 
 
 class Clock:
-    """What `%clock` and `%globaltimer` count.
+    """The clock of `%clock` and `%globaltimer`.
 
-    Where all threads sleep, time is skipped, not waited for; the device's clocks stay ahead then.
+    If all threads sleep, time is skipped without waiting; the device's clocks are then later than
+    the host's.
     """
 
     def __init__(self, khz: int) -> None:
@@ -30,12 +31,12 @@ class Clock:
         return (self.nanoseconds() - self._started_ns) * self._khz // 1_000_000
 
     def skip_to(self, nanoseconds: int) -> None:
-        """Let time be at least this."""
+        """Advance the time to at least this."""
         self._skipped_ns += max(0, nanoseconds - self.nanoseconds())
 
 
 class CountedClock(Clock):
-    """A clock that only goes on when it is read, so that a launch can be repeated.
+    """A clock that advances only when it is read, so that a launch can be repeated.
 
     Each reading adds a part of the launch's time so far, so that a kernel which waits for a time
     does not read for ever.

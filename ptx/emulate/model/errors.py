@@ -13,7 +13,7 @@ _NEEDS_NEWER = re.compile(r"supported_before_SM_(\d+)")
 
 
 class UnsupportedInstruction(PtxError):
-    """A kernel uses what the emulator does not execute; the module's others still work."""
+    """A kernel uses an unsupported instruction; the module's other kernels still work."""
 
     def __init__(self, kernel: str, opcode: str, line: int, reason: str = "") -> None:
         self.kernel = kernel
@@ -158,7 +158,7 @@ class Runaway(EmulationFault):
 
 
 class EndlessLoop(Runaway):
-    """Threads that wait in a loop for what no thread will ever write."""
+    """Threads wait in a loop for a value that no thread will ever write."""
 
 
 class Trap(EmulationFault):
@@ -195,7 +195,7 @@ class InvalidTextureHandle(EmulationFault):
 
 
 class InvalidTensorMap(EmulationFault):
-    """A copy of a tensor by what is no tensor map, or by one that does not fit the instruction."""
+    """A tensor copy names no tensor map, or one that does not fit the instruction."""
 
 
 class MisalignedCoordinate(EmulationFault):
@@ -211,7 +211,7 @@ class TensorMemoryFault(EmulationFault):
 
 
 class UnsupportedFetch(EmulationFault):
-    """An image is used in a way that CUDA leaves undefined, or whose result is not known here."""
+    """An image is used in a way that CUDA leaves undefined, or whose result was never measured."""
 
 
 class StackOverflow(EmulationFault):
@@ -227,7 +227,7 @@ class InvalidBranch(EmulationFault):
 
 
 class InvalidCondition(EmulationFault):
-    """A condition of a graph is set by what is no handle of one."""
+    """A condition of a graph is set by an invalid handle."""
 
 
 class LaunchError(PtxError):

@@ -1,4 +1,4 @@
-"""Where threads sit: their place in the block, their block, their warp; how blocks form clusters.
+"""Positions of threads in blocks, warps and chunks, and of blocks in clusters.
 
 PTX ISA, "Cluster of Cooperative Thread Arrays".
 """
@@ -21,10 +21,10 @@ WARP = 32
 
 
 class Geometry:
-    """`blocks` thread blocks of shape `block`, one thread behind another: x fastest, then y, z.
+    """`blocks` thread blocks of shape `block`, one thread after another: x fastest, then y, z.
 
-    A lane is a thread's number in the chunk. A warp slot is where it would be if every block were
-    padded to whole warps; it equals the lane where the block is a multiple of 32 threads.
+    A lane is a thread's number in the chunk. A warp slot is its number if every block were padded
+    to full warps. It equals the lane if the block is a multiple of 32 threads.
     """
 
     def __init__(self, block: Dim3, blocks: int) -> None:
@@ -48,11 +48,11 @@ class Geometry:
         return found
 
     def index(self, name: str) -> Index:
-        """The same, always an intp array."""
+        """Return the values of `array`, always as an intp array."""
         return np.broadcast_to(np.asarray(self.array(name), dtype=np.intp), (self.threads,))
 
     def remembered(self, name: str, make: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
-        """(threads,) what is the same for all chunks of this shape, made when first asked for."""
+        """Return an array (threads,) that all chunks of this shape share; made on first use."""
         found = self._remembered.get(name)
         if found is None:
             found = self._remembered[name] = make()
@@ -100,7 +100,7 @@ def coordinates(linear: int, extent: Dim3) -> Dim3:
 
 
 class ClusterShape:
-    """How the blocks of a grid form clusters of `extent` blocks."""
+    """The division of a grid's blocks into clusters of `extent` blocks."""
 
     def __init__(self, grid: Dim3, extent: Dim3) -> None:
         self.grid = grid

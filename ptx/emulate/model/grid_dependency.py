@@ -1,4 +1,4 @@
-"""What a launch and the one behind it tell each other. PTX ISA, "griddepcontrol"."""
+"""Dependencies between consecutive launches. PTX ISA, "griddepcontrol"."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 
 class GridDependency:
-    """One launch among those that may begin before what is ahead of them has ended.
+    """A launch that may begin before its predecessor has ended.
 
     Attributes:
-        ahead: the launch that it depends on; None where it began after that one's end.
+        ahead: the launch that it depends on; None if it began after that one's end.
         is_done: whether it has ended.
-        lets_go: whether all of its blocks have let the next launch go, or have ended.
+        lets_go: whether all of its blocks have released the next launch, or have ended.
     """
 
     def __init__(self) -> None:
@@ -22,13 +22,16 @@ class GridDependency:
 
     @property
     def may_go_on(self) -> bool:
-        """Whether `griddepcontrol.wait` waits no longer."""
+        """True if `griddepcontrol.wait` waits no longer."""
         if self.ahead is not None and self.ahead.is_done:
             self.ahead = None
         return self.ahead is None
 
     def let_go(self, blocks: Iterable[int], grid: int) -> bool:
-        """These blocks, of so many, let the next launch go; whether one of them did not before."""
+        """Record that blocks release the next launch; return whether one of them is new.
+
+        `grid` is the number of blocks in the grid.
+        """
         before = len(self._blocks)
         self._blocks.update(blocks)
         self.lets_go = len(self._blocks) == grid

@@ -1,4 +1,4 @@
-"""The order inside a launch: which of those that CUDA allows, and the draws that choose it."""
+"""The order within a launch, one of those that CUDA allows, and the draws that choose it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Decisions:
         return found
 
     def early(self, one_in: int) -> bool:
-        """Whether something that may wait happens now: one time in so many, never if `late`."""
+        """Return whether deferrable work runs now: one time in so many, never if `late`."""
         return not self.late and self.below(one_in) == 0
 
     def shuffled(self, items: Iterable[_T]) -> list[_T]:

@@ -1,6 +1,7 @@
-"""Tensor maps: what their 128 bytes hold. PTX ISA, "Tensors", "tensormap.replace".
+"""Tensor maps and their 128 bytes. PTX ISA, "Tensors", "tensormap.replace".
 
-CUDA leaves the layout open, and that of a GPU is another one. Here, from byte 0 on, little-endian:
+CUDA leaves the layout open, and GPUs use another one. The emulator's is, from byte 0 on,
+little-endian:
 
 | bytes | what |
 |---|---|
@@ -35,7 +36,7 @@ _TILE, _IM2COL = 0, 1
 class ElementType(NamedTuple):
     """A type of elements: its name in PTX, the bits of a NaN, and its size.
 
-    `nan` is what fills elements out of bounds, an H200's; 0 for types that have none.
+    `nan` fills elements out of bounds, as on an H200; 0 for types without a NaN.
     """
 
     name: str
@@ -44,7 +45,7 @@ class ElementType(NamedTuple):
 
     @property
     def is_rounded(self) -> bool:
-        """Whether loads round to the bits that tensor cores read; stores and sums do not."""
+        """True if loads round to the bits that tensor cores read; stores and sums do not."""
         return self.name.startswith("tf32")
 
     @property
@@ -54,7 +55,7 @@ class ElementType(NamedTuple):
 
     @property
     def flushes(self) -> bool:
-        """Whether sums make subnormals zero; loads and stores do not, on an H200."""
+        """True if sums make subnormals zero; loads and stores do not, on an H200."""
         return self.name.endswith(".ftz")
 
 
@@ -79,7 +80,7 @@ SLICE: Final = 16
 
 
 class Field(NamedTuple):
-    """Where `tensormap.replace` writes: the first place, and the type of one."""
+    """A field that `tensormap.replace` writes: its first byte, and the type of an element."""
 
     at: int
     kind: str
@@ -96,7 +97,7 @@ FIELDS: Final = {
 
 
 class PixelBox(NamedTuple):
-    """What `im2col` copies: the corners of the positions of a filter, innermost dimension first."""
+    """The box of `im2col`: the corners of a filter's positions, innermost dimension first."""
 
     lower: tuple[int, ...]
     upper: tuple[int, ...]
@@ -110,7 +111,7 @@ class BadTensorMap(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class TensorLayout:
-    """What a tensor map says; sequences are innermost first.
+    """The contents of a tensor map; sequences are innermost first.
 
     Attributes:
         address: of the first element.
@@ -163,7 +164,7 @@ class TensorLayout:
         """Bytes from one row in shared memory to the next: a swizzle's rows are as long as it.
 
         CUDA Programming Guide, "Shared Memory Bank Swizzling": there must be memory for the whole
-        width of the swizzle. What a shorter row leaves of it an H200 neither writes nor counts.
+        width of the swizzle. An H200 neither writes nor counts the rest of a shorter row.
         """
         if self.interleave:
             return self.interleave * SLICE
@@ -193,11 +194,11 @@ class TensorLayout:
         return head.ljust(NBYTES, b"\0")
 
     def with_slices(self) -> TensorLayout:
-        """The same, with the channels of a slice as the innermost dimension.
+        """Return the layout with the channels of a slice as the innermost dimension.
 
-        An interleaved tensor has the dimensions of NC/8DHWC8 but the last one: of them the first
-        counts slices that lie side by side, and of the last but one a box takes one slice, whatever
-        it says. So an H200 copies.
+        An interleaved tensor has the dimensions of NC/8DHWC8 without the last one. The first of
+        them counts slices that lie side by side. Of the last but one a box always takes one slice,
+        independently of its field. Measured on an H200.
         """
         if not self.interleave:
             return self
@@ -211,7 +212,7 @@ class TensorLayout:
 
 
 def decoded(data: bytes) -> TensorLayout:
-    """What 128 bytes say.
+    """Decode the 128 bytes of a tensor map.
 
     Raises:
         BadTensorMap: they are no tensor map, or one that cannot be copied by.
@@ -248,10 +249,10 @@ def _pixels(data: bytes, rank: int) -> PixelBox:
 
 
 def _check(layout: TensorLayout) -> None:
-    """Refuse what `tensormap.replace` may have left.
+    """Raise for invalid fields that `tensormap.replace` may have left.
 
     Raises:
-        BadTensorMap: a field is out of its range, or the box is no whole number of 16 bytes.
+        BadTensorMap: a field is out of its range, or the box is no multiple of 16 bytes.
     """
     if layout.address % 16 or any(stride % 16 or stride >> 40 for stride in layout.strides):
         raise BadTensorMap(
@@ -291,7 +292,10 @@ def _check_slices(layout: TensorLayout) -> None:
 
 
 def not_copied(layout: TensorLayout) -> str:
-    """What nobody has seen a GPU copy, so that the emulator refuses it; "" if it copies it."""
+    """Return the reason why the emulator rejects a tensor map, "" if it copies by it.
+
+    It rejects tensor maps whose copies were never measured on a GPU.
+    """
     if not layout.interleave:
         return ""
     if layout.atomicity:

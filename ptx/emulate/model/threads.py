@@ -1,4 +1,4 @@
-"""Threads that execute together, and the thread blocks that they are of: who they are, and where.
+"""Threads that execute together, and their thread blocks: their numbers and positions.
 
 `threads.fibre.Fibre` adds the threads' registers, `threads.resident_blocks.ResidentBlocks` the
 blocks' memory and what checks it.

@@ -1,4 +1,4 @@
-"""PTX types as NumPy types: registers are bits, and an instruction says how it reads them."""
+"""PTX types as NumPy types: registers are bits, and each instruction defines their type."""
 
 from __future__ import annotations
 

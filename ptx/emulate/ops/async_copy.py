@@ -79,7 +79,7 @@ def copy_part(
 ) -> None:  # fmt: skip
     """Copy the first `nbytes` bytes of each thread's `cp-size`, and fill up with zeros.
 
-    What is not copied is not read either.
+    Bytes that are not copied are not read either.
 
     Raises:
         OutOfBounds: `nbytes` is above `cp-size`, which the ISA leaves undefined.
@@ -194,7 +194,7 @@ def _copy(e: Emitter, i: Instruction) -> None:
 
 
 def _amount(e: Emitter, operand: Operand, size: int) -> str:
-    """`src-size`, or what the predicate `ignore-src` leaves."""
+    """`src-size`, or the size by the predicate `ignore-src`."""
     if isinstance(operand, Register) and operand.ptx_type == "pred":
         return e.temporary(f"{e.helper(ignored)}({size}, {e.value(operand, 'pred')})")
     return e.temporary(e.value(operand, "u32"))

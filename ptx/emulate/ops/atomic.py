@@ -1,6 +1,6 @@
 """Atomic operations on global and shared memory. PTX ISA, "atom", "red".
 
-Threads act in the order of their numbers in the chunk, each sees what the one before left, and
+Threads act in the order of their numbers in the chunk, each sees the result of the one before, and
 every sum is rounded in its own width. There is no loop over threads: those that address one element
 form a group, and within it they act in the order of their positions. Every access is done at once,
 so that memory order and scope change nothing but when late stores of an ordered launch are seen.
@@ -41,10 +41,10 @@ class AtomicRule:
 
     Attributes:
         name: as in PTX.
-        step: what becomes of elements that differ from each other, given one value for each (and
-            `cas`'s second value).
-        ufunc: NumPy's operation where it is the same, for an addition of floats only while
-            `is_plain` says so.
+        step: returns the new values of different elements, given one value for each (and `cas`'s
+            second value).
+        ufunc: NumPy's operation if it is the same; for an addition of floats only if `is_plain`
+            holds.
         wraps: an integer addition, whose partial sums can be had from any other sum.
         floating: an addition of f32 or f64; flushes: one that makes subnormals zero.
     """
@@ -57,7 +57,7 @@ class AtomicRule:
     flushes: bool = False
 
     def is_plain(self, elements: Elements, value: Value) -> bool:
-        """Whether NumPy's addition gives the right bits: no NaN, and nothing to flush."""
+        """Return whether NumPy's addition gives the right bits: no NaN, and nothing to flush."""
         if not self.floating:
             return True
         for array in (elements, np.asarray(value)):
@@ -84,7 +84,7 @@ def _exchange(old: Elements, value: Value, _: Value) -> Elements:
 
 
 def same_bits(a: Value, b: Value) -> Value:
-    """Whether values are equal bit for bit; 16-byte values are compared by halves."""
+    """Return whether values are equal bit for bit; 16-byte values are compared by halves."""
     if a.dtype != np.complex128:
         return a == b
     left, right = (np.ascontiguousarray(x).reshape(-1).view(np.uint64) for x in (a, b))
@@ -207,7 +207,7 @@ class Groups:
         return int(self.lengths[0])
 
     def longer_than(self, length: int) -> int:
-        """How many groups are longer; they are the first ones."""
+        """Return how many groups are longer; they are the first ones."""
         return int(np.searchsorted(-self.lengths, -length, side="left"))
 
     def ranks(self) -> Index:
@@ -232,7 +232,7 @@ def combine_in_order(
 ) -> Elements:
     """Combine each of n threads' values into its element, or one that all share.
 
-    Gives (n,) what each found there before.
+    Returns (n,) the previous value for each thread.
     """
     if rule.name == "cas":
         if isinstance(index, np.ndarray):
@@ -388,7 +388,7 @@ _ORDERS = ("relaxed", "acquire", "release", "acq_rel")
 _SCOPES = ("cta", "cluster", "gpu", "sys")
 _HINT = "L2::cache_hint"
 _VECTORS = ("v2", "v4", "v8")
-# What memory holds of the types that NumPy does not calculate with.
+# The form in memory of types with which NumPy does not calculate.
 _STORED = {"f16": "b16", "bf16": "b16", "f16x2": "b32", "bf16x2": "b32"}
 
 
@@ -398,7 +398,7 @@ def atomic(
 ) -> list[Value]:  # fmt: skip
     """Combine one value, or a vector of them, into memory for each thread, in their order.
 
-    Gives what each thread found there before; where `result` is False, nothing of use.
+    Returns the value that each thread found there before; meaningless if `result` is False.
     `keeps_subnormals`: whether a sum of f32 does so in global memory, too.
     """
     if site.space == "generic" and is_mixed(addresses, offset):
@@ -408,7 +408,7 @@ def atomic(
         site.space == "generic" and SHARED_WINDOW <= low < SHARED_WINDOW + WINDOW_BYTES
     )
     how = rule(name, ptx_type, in_shared or (keeps_subnormals and ptx_type == "f32"))
-    # Whether a compare-and-swap writes is known behind it.
+    # Only the result of a compare-and-swap shows whether it writes.
     is_swap = name == "cas" and fibre.blocks.races is not None
     elements, index = locate(fibre, addresses, offset, site, is_access=not is_swap)
     found: list[Value] = []
@@ -425,7 +425,7 @@ def atomic(
 
 
 def _is_free(how: AtomicRule, elements: Value, value: Value, index: Value) -> bool:
-    """Whether NumPy may combine: no old values are read, and it gives the right result."""
+    """Return whether NumPy may combine: no old values are read, and it gives the right result."""
     if how.ufunc is None:
         return False
     return not how.floating or how.is_plain(elements[index], value)

@@ -41,7 +41,7 @@ def _arrive(e: Emitter, i: Instruction) -> None:
 
 
 def verdict(fibre: Fibre, votes: tuple[Counts, Counts], mode: str) -> Value:
-    """What `barrier.red` gives each thread, from how many flags hold in each block, and of all."""
+    """Return each thread's result of `barrier.red`, from each block's true flags and all flags."""
     held, total = votes
     if mode == "popc":
         by_block: Value = held.astype(np.uint32)
@@ -80,19 +80,19 @@ for _name in ("bar", "bar.cta", "barrier", "barrier.cta"):
 
 
 def note_fence(fibre: Fibre, scope: str) -> None:
-    """Tell what looks for races of a fence; every access is done at once, so it orders nothing."""
+    """Report a fence to the race check; accesses are done at once, so it orders nothing itself."""
     if fibre.blocks.races is not None:
         fibre.blocks.races.order.fence(fibre.lane_numbers(), scope)
 
 
 def note_proxy_fence(fibre: Fibre, kind: str) -> None:
-    """Tell what looks for races of a proxy fence."""
+    """Report a proxy fence to the race check."""
     if fibre.blocks.races is not None:
         fibre.blocks.races.order.fence_proxy(fibre.lane_numbers(), kind)
 
 
 def _proxy_fence(e: Emitter, i: Instruction) -> None:
-    """Accesses through other proxies see what was written before anyway."""
+    """Do nothing: accesses through other proxies see earlier writes anyway."""
     words = set(i.modifiers)
     if words & {"async", "async::generic"} and "sync_restrict::shared::cluster::read" not in words:
         shared = words & {"shared::cta", "shared::cluster"}
@@ -178,7 +178,7 @@ operation(
 
 
 def may_go_on(fibre: Fibre, block: int) -> bool:
-    """Whether what is ahead has ended; else the fibre tries again at `block`, in another turn."""
+    """Return whether the launch before has ended; else the fibre tries again at `block`."""
     dependency = fibre.blocks.launch.limits.dependency
     if dependency is None or dependency.may_go_on:
         return True
@@ -188,7 +188,7 @@ def may_go_on(fibre: Fibre, block: int) -> bool:
 
 
 def let_dependents_go(fibre: Fibre) -> None:
-    """The threads' blocks let the next launch go, which may begin now."""
+    """Release the next launch from the threads' blocks; it may begin now."""
     launch = fibre.blocks.launch
     dependency = launch.limits.dependency
     if dependency is None:

@@ -1,9 +1,9 @@
 """Bulk copies and reductions, and stores and reductions that an mbarrier object counts.
 
-PTX ISA, "cp.async.bulk", "cp.reduce.async.bulk", "st.async", "red.async", "st.bulk". What becomes
-of subnormals and NaNs in bulk sums of f32 and f64 the ISA does not say; here it is as an H100
-showed: the first are kept. In an ordered launch a copy reads what stands there when it lands, and
-what it writes is not there before.
+PTX ISA, "cp.async.bulk", "cp.reduce.async.bulk", "st.async", "red.async", "st.bulk". The ISA does
+not define subnormals and NaNs in bulk sums of f32 and f64. The emulator follows an H100: subnormals
+are preserved. In an ordered launch a copy reads its source when it lands, and its result is not
+visible before.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _work(
 
 
 def _operands(i: Instruction) -> list[Operand]:
-    """All but the cache policy."""
+    """Return all operands except the cache policy."""
     operands = list(i.operands)
     if _HINT in i.modifiers:
         operands.pop(-2 if "cp_mask" in i.modifiers else -1)

@@ -22,7 +22,7 @@ _UNSIGNED = {"lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
 _COMPARISONS = frozenset({*_ORDERED, *_OPPOSITE, *_UNSIGNED, "ne", "neu", "num", "nan"})
 _BOOLEAN = {"and": "&", "or": "|", "xor": "^"}
 _HALVES = {"f16": ieee.F16, "bf16": ieee.BF16}
-# What `set` writes for true, and its kind; -1 in other types.
+# The value that `set` writes for true, and its kind; -1 in other types.
 _TRUE: dict[str, tuple[int | float, str]] = {
     "f32": (1.0, "f32"), "f16": (0x3C00, "u16"), "bf16": (0x3F80, "u16")
 }  # fmt: skip

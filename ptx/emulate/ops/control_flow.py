@@ -1,4 +1,4 @@
-"""Control flow beside `bra`, which the control-flow graph itself knows. PTX ISA, "Control Flow"."""
+"""Control flow except `bra`, which the control-flow graph handles. PTX ISA, "Control Flow"."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _symbols(e: Emitter, operands: tuple[Operand, ...]) -> tuple[Symbol, ...]:
     return found
 
 
-# What a kernel calls to launch another one. CUDA C++ Programming Guide, "CUDA Dynamic Parallelism".
+# Functions by which kernels launch others. CUDA C++ Programming Guide, "CUDA Dynamic Parallelism".
 _LAUNCHES = ("cudaGetParameterBuffer", "cudaLaunchDevice")
 
 

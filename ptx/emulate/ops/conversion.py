@@ -1,11 +1,18 @@
 """Conversions among integers, floats of all widths and packed pairs. PTX ISA, "cvt".
 
-With `.rs` a result is rounded away from zero where the sum of the random bits that the program
-brings and of the bits that are cut away carries. Where a word has the bits of each value, the ISA
-says: for two halves in the half of the word, of which `f16` takes 13 bits; for four values of 8 or
-6 bits the two upper ones share the upper half, the two lower ones the lower half; for four values
-of 4 bits the upper ones have the upper bytes of both halves, and the lower ones the lower bytes.
-That the first of such two takes the byte of the upper half is read into that; no GPU was asked.
+With `.rs` the random bits that the program supplies are added to the discarded bits. If the sum
+carries, the result is rounded away from zero.
+
+The ISA defines which random bits belong to which value of a word:
+
+- Two halves: each uses its half of the word, of which `f16` takes 13 bits.
+- Four values of 8 or 6 bits: the two upper values share the upper half, the two lower ones the
+  lower half.
+- Four values of 4 bits: the upper two use the upper bytes of both halves, the lower two the lower
+  bytes.
+
+That the first of such two takes the byte of the upper half is an interpretation, not measured on a
+GPU.
 """
 
 from __future__ import annotations
@@ -88,7 +95,7 @@ def _from_integer(e: Emitter, i: Instruction) -> None:
 
 
 def _to_integer(e: Emitter, i: Instruction) -> None:
-    """What is out of range is clamped, with `.sat` or without."""
+    """Convert a float to an integer; values out of range are clamped, with `.sat` or without."""
     target, source = type_suffix(i).split(".")
     mode = rounding_of(i, INTEGRAL_ROUNDINGS)
     if mode is None:
@@ -104,7 +111,7 @@ def _to_integer(e: Emitter, i: Instruction) -> None:
 
 
 def _may_lack_mode(target: str, source: str) -> bool:
-    """Whether the target holds every value; between the halves hardware rounds to nearest."""
+    """Return whether a mode is optional: the target holds every value, or both are 16-bit types."""
     to, of = FORMATS[target], FORMATS[source]
     if to.width == of.width:
         return True

@@ -3,9 +3,9 @@
 PTX ISA, "Data Movement and Conversion Instructions": "mov", "cvta", "isspacep", "prmt", "ld",
 "ldu", "st", "prefetch", "createpolicy".
 
-In an ordered launch other blocks see weak stores late. What is strong is seen at once: an atomic
-operation, and a volatile or relaxed store. One that releases, as a fence does, shows all that its
-block has stored before.
+In an ordered launch other blocks see weak stores late. Strong operations are visible at once:
+atomic operations, and volatile or relaxed stores. A release or a fence makes all earlier stores of
+its block visible.
 """
 
 from __future__ import annotations
@@ -125,14 +125,14 @@ def _convert_address(e: Emitter, i: Instruction) -> None:
 
 
 def within(addresses: Value, low: int, high: int) -> Value:
-    """Whether 64-bit addresses lie in low <= a < high."""
+    """Return whether 64-bit addresses lie in low <= a < high."""
     values = addresses.astype(np.uint64)
     inside: Value = (values >= np.uint64(low)) & (values < np.uint64(high))
     return inside
 
 
 def _is_in_space(e: Emitter, i: Instruction) -> None:
-    """Whatever lies in no other window is global; the parameters' window is a part of it."""
+    """Write `isspacep`: addresses in no other window are global, and so are parameters."""
     source, space = i.operands[1], _space(e, i)
     value = e.temporary(e.value(source, "u64"))
     test = e.helper(within)
@@ -223,7 +223,7 @@ def selector_of(mode: str, amount: Value) -> Value:
 
 
 def _pieces(selector: int) -> Iterator[tuple[int, int, int, bool]]:
-    """Source word, shift to the left in bits, mask of the result, whether signs are meant.
+    """Yield source word, left shift in bits, mask of the result, and whether signs are copied.
 
     Bytes of one word that move by the same distance are one piece.
     """
@@ -281,7 +281,7 @@ operation("prmt", ("b32",), 4, _permute, modifiers=SELECTORS, section="prmt")
 
 
 _MOST_WAYS: Final = 16  # a chunk: each takes its stores away and puts them back
-_GIVE_WAY: Final = 2  # one time in so many another chunk goes on where others may learn something
+_GIVE_WAY: Final = 2  # one time in so many another chunk continues where others may see a store
 
 
 def publish(fibre: Fibre) -> None:
@@ -326,7 +326,7 @@ def note_write(
 
 
 def _give_way(fibre: Fibre, blocks: OrderedBlocks) -> None:
-    """Let another chunk go on while it sees this and not what was stored before."""
+    """Switch to another chunk that sees this store, but not the ones before."""
     decisions = blocks.decisions
     if not blocks.late_stores or blocks.ways_given >= _MOST_WAYS:
         return
@@ -346,7 +346,7 @@ _ACCESS_SPACES = (
     "param::entry", "param::func",
 )  # fmt: skip
 _EVICTION = ("evict_normal", "evict_unchanged", "evict_first", "evict_last", "no_allocate")
-# What orders or caches an access changes nothing here: every access is done at once, in order.
+# Ordering and cache modifiers change nothing here: every access is done at once, in order.
 _HINTS = (
     "weak", "volatile", "relaxed", "acquire", "release", "mmio", "cta", "cluster", "gpu", "sys",
     "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "unified", "L2::cache_hint",
@@ -363,7 +363,7 @@ def space_of(i: Instruction) -> str:
 
 
 def _count(e: Emitter, i: Instruction, operand: Operand) -> int:
-    """How many elements a load or store moves."""
+    """Return how many elements a load or store moves."""
     wanted = i.facts.vector
     count = len(operand.items) if isinstance(operand, Vector) else 1
     if count != wanted:

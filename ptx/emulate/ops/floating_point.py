@@ -90,7 +90,7 @@ def flushed(e: Emitter, operand: Operand) -> str:
 
 
 def flushed_values(e: Emitter, operands: Sequence[Operand], kind: str, ftz: bool) -> list[str]:
-    """The values of operands, flushed if asked for; equal operands are flushed once."""
+    """The values of operands, flushed if the instruction has `.ftz`; equal operands only once."""
     if not ftz:
         return [e.value(operand, kind) for operand in operands]
     known: dict[Operand, str] = {}
@@ -135,14 +135,14 @@ def settle(e: Emitter, target: Operand, kind: str, expression: str, *operands: s
 
 
 def finish(e: Emitter, i: Instruction, kind: str, expression: str) -> None:
-    """Assign a result, saturated if the instruction says so."""
+    """Assign a result, saturated if the instruction has `.sat`."""
     if "sat" in i.modifiers:
         expression = call_of(e, ieee.saturate, expression)
     e.assign(i.operands[0], kind, expression)
 
 
 def _is_plain(i: Instruction) -> bool:
-    """Whether NumPy's operators do it."""
+    """Return whether NumPy's operators do it."""
     return rounding_of(i) in (None, Rounding.RN) and "ftz" not in i.modifiers
 
 
@@ -169,7 +169,7 @@ def _flushed_options(e: Emitter, i: Instruction) -> dict[str, bool | Rounding]:
 
 
 def _values(e: Emitter, i: Instruction, kind: str) -> list[str]:
-    """The source operands, subnormal ones as zeros if the instruction says `.ftz`."""
+    """Return the source operands, subnormal ones as zeros if the instruction has `.ftz`."""
     return flushed_values(e, i.operands[1:], kind, "ftz" in i.modifiers)
 
 

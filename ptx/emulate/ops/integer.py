@@ -4,9 +4,9 @@ PTX ISA, "Integer Arithmetic Instructions" and "Extended-Precision Integer Arith
 Instructions". Shifts rely on NumPy's rule that an amount of the width or more moves every bit out,
 and leaves copies of the sign in signed values.
 
-CC.CF is what the adder carries. A subtraction adds the complement and one, so it carries where it
-borrows nothing, and `addc` behind `subc` adds the opposite of a borrow: the manual speaks of a
-borrow, but GPUs do this, and NVRTC's division of 128-bit integers counts on it.
+CC.CF is the carry of the adder. A subtraction adds the complement and one, so it carries if it does
+not borrow. An `addc` after a `subc` therefore adds the opposite of a borrow. The manual describes a
+borrow, but GPUs do this, and NVRTC's division of 128-bit integers depends on it.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _high(e: Emitter, i: Instruction, kind: str) -> str:
 
 
 def product_of(e: Emitter, i: Instruction) -> tuple[str, str]:
-    """The product that `.lo`, `.hi` or `.wide` asks for, and its kind."""
+    """The product that `.lo`, `.hi` or `.wide` selects, and its kind."""
     kind = type_suffix(i)
     if "wide" in i.modifiers:
         if kind[1:] == "64":
@@ -238,7 +238,7 @@ _CARRY_TYPES = ("u32", "s32", "u64", "s64")
 
 
 def _finish(e: Emitter, i: Instruction, kind: str, total: str, carries: list[str]) -> None:
-    """Write the sum, and the carry where `.cc` asks for it."""
+    """Write the sum, and with `.cc` the carry."""
     if "cc" in i.modifiers:
         carry = " | ".join(carries)
         e.assign(CARRY, "u32", f"({carry}).astype({e.dtype('u32')})")
@@ -314,7 +314,7 @@ def bits_of(dtype: np.dtype[Any]) -> int:
 
 
 def low_mask(length: Value, dtype: np.dtype[Any]) -> Value:
-    """As many ones as `length` says, from bit 0 on; all for the width or more."""
+    """Return `length` ones from bit 0 on; all ones for the width or more."""
     width = bits_of(dtype)
     missing = np.uint32(width) - np.minimum(length, np.uint32(width))
     return ~dtype.type(0) >> missing.astype(dtype)
@@ -324,7 +324,7 @@ def field_place(start: Value, length: Value, dtype: np.dtype[Any]) -> tuple[Valu
     """Start and length of a field as the hardware reads them.
 
     The ISA gives them the range 0 to 255. Above, 32-bit fields take the lowest byte, and 64-bit
-    ones the whole number, which is cut at the width here.
+    ones the whole value, which is clamped to the width here.
     """
     if dtype.itemsize == 4:
         return start & _BYTE, length & _BYTE
@@ -355,7 +355,7 @@ def insert(a: Value, b: Value, start: Value, length: Value) -> Value:
 def leading_zeros(a: Value) -> Value:
     """(n,) uint32: zeros above the highest one of an unsigned value; its width for zero.
 
-    The exponent of the value as a double tells the place of its highest bit. Clearing the bit below
+    The exponent of the value as a double is the position of its highest bit. Clearing the bit below
     keeps 64-bit values from being rounded up to the next power of two.
     """
     width = bits_of(a.dtype)
@@ -380,7 +380,7 @@ def highest_bit(a: Value, shift_amount: bool) -> Value:
 
 
 def count_by_halves(a: Value) -> Value:
-    """How many bits are one, summed in ever wider fields."""
+    """Return how many bits are one, summed in ever wider fields."""
     kind = a.dtype.type
     width = bits_of(a.dtype)
     ones = (1 << width) - 1

@@ -2,13 +2,13 @@
 
 PTX ISA, "Integer Arithmetic", "Logic and Shift" and "Floating Point Instructions". `ops.integer`,
 `ops.logic_and_shift` and `ops.floating_point` have the same operations for arrays. Each gives the
-bits that NumPy's code of the same operation gives, which the tests compare. Where a result is rare
-to look for, a NaN among float64, the function for arrays is called: see `asked`.
+same bits as the NumPy code of the same operation; the tests compare them. Rare results, such as a
+NaN among float64, come from the function for arrays: see `asked`.
 
-A float32 operation is done in float64 and rounded to float32: for sums, products, quotients and
-roots that is as one rounding (Figueroa, "When is double rounding innocuous?", 1995). Rounding to
+A float32 operation is done in float64 and rounded to float32. For sums, products, quotients and
+roots that equals one rounding (Figueroa, "When is double rounding innocuous?", 1995). Rounding to
 nearest alone is done here. Approximate functions are computed in float64 and rounded, as
-`ptx.emulate.ieee` does for arrays. What is more than a quotient or a root is NumPy's, whose last
+`ptx.emulate.ieee` does for arrays. All functions beyond quotients and roots are NumPy's, whose last
 bits are its own.
 """
 
@@ -110,7 +110,7 @@ def _template(
 
 
 def _product(e: LaneEmitter, i: Instruction) -> tuple[str, str]:
-    """The product that `.lo`, `.hi` or `.wide` asks for, of any size, and its kind."""
+    """The product that `.lo`, `.hi` or `.wide` selects, of any size, and its kind."""
     kind = type_suffix(i)
     a, b = i.operands[1:3]
     if "wide" in i.modifiers:
@@ -141,7 +141,7 @@ def quotient(a: int, b: int, ones: int) -> int:
 
 
 def remainder_of(a: int, b: int, ones: int) -> int:
-    """What a / b towards zero leaves, with the sign of a, as unsigned bits; a where b is zero."""
+    """Return the remainder of a / b towards zero, signed as a, as unsigned bits; a if b is zero."""
     if b == 0:
         return a & ones
     found = abs(a) % abs(b)
@@ -233,7 +233,7 @@ _RANGE = 2.0**120  # a float32 below, and above its reciprocal, has float32 neig
 
 
 def operands(e: LaneEmitter, i: Instruction, sources: Sequence[Operand], kind: str) -> list[str]:
-    """The sources, subnormal ones as zeros if the instruction says `.ftz`."""
+    """Return the sources, subnormal ones as zeros if the instruction has `.ftz`."""
     values = [e.real(operand, kind) for operand in sources]
     if "ftz" not in i.modifiers:
         return values
@@ -267,7 +267,7 @@ def finish(
 
 
 def saturated(i: Instruction, result: str) -> str:
-    """A result clamped to [0, 1] if the instruction says so; NaN and -0 give +0."""
+    """Return a result clamped to [0, 1] if the instruction has `.sat`; NaN and -0 give +0."""
     if "sat" not in i.modifiers:
         return result
     return f"1.0 if {result} > 1.0 else {result} if {result} > 0.0 else 0.0"
@@ -320,7 +320,7 @@ def _fused(e: LaneEmitter, i: Instruction) -> None:
     total = e.temporary(f"{a} * {b} + {c}")
     e.line(f"{e.bench('F')}[0] = {total}")
     result = e.temporary("F[0]")
-    # What is neither a float32 nor half way between two rounds safely twice.
+    # Double rounding is safe for sums that are neither a float32 nor half way between two.
     e.line(f"if {result} != {total}:")
     e.line(f"    F[0] = {total} = {total} + ({total} - {result})")
     e.line(f"    if F[0] == {total} or {total} != {total}: {result} = {ask}")
@@ -341,7 +341,7 @@ def _fused_towards(e: LaneEmitter, i: Instruction) -> None:
     result = e.temporary("F[0]")
     low, high = 1.0 / _RANGE, _RANGE
     e.line(f"if {low} < {result} < {high} or -{low} > {result} > -{high}:")
-    # What the exact value is beyond the nearest float32; Knuth's sum.
+    # The difference of the exact value and the nearest float32; Knuth's sum.
     part = e.temporary("None")
     e.lines.pop()
     e.line(f"    {part} = {total} - {product}")

@@ -60,7 +60,7 @@ def _move(e: LaneEmitter, i: Instruction) -> None:
 
 
 def moved(e: LaneEmitter, source: Operand, kind: str) -> tuple[str, str]:
-    """What is moved as it is held: a float stays one, even where its bits are asked for."""
+    """Return a moved value in the form in which it is held: a float stays a float."""
     if isinstance(source, Register):
         held = e.held(source)
         if held in ("f32", "f64") and width_of(held) == width_of(kind):
@@ -271,7 +271,7 @@ _TYPES = (*(f"{sign}{bits}" for sign in "bus" for bits in (8, 16, 32, 64)), "f32
 
 
 class _Place:
-    """Where an access goes: the address in a register or none, what is added, the space."""
+    """The address of an access: a base register or none, an offset, and the space."""
 
     def __init__(self, e: LaneEmitter, operand: Operand, space: str) -> None:
         if not isinstance(operand, Address):
@@ -297,7 +297,7 @@ class _Place:
 
     @property
     def arguments(self) -> str:
-        """The same for the long way."""
+        """The arguments of the same address for the slow path."""
         return f"{self.base}, {self.width}, {self.offset}"
 
 
@@ -368,12 +368,12 @@ def _load(e: LaneEmitter, i: Instruction) -> None:
 
 
 def lane_load_call(e: LaneEmitter, place: _Place, site: Site) -> str:
-    """The long way of a load."""
+    """The slow path of a load."""
     return f"{e.helper(lane_load)}(f, {place.arguments}, {e.scope.bind(site, 'site')})"
 
 
 def _otherwise(e: LaneEmitter, target: str, call: str) -> None:
-    """The long way: at once for one thread; several stop, and take it together."""
+    """The slow path: at once for one thread; several stop, and take it together."""
     e.line(
         f"else: {target}{call}"
         if e.alone
@@ -430,7 +430,7 @@ def _store(e: LaneEmitter, i: Instruction) -> None:
 
 
 def _is_float(e: LaneEmitter, item: Operand, kind: str) -> bool:
-    """Whether a register is held as a float of a type's width, so that its bits are asked for."""
+    """Return whether a register is held as a float of a type's width, and needs its bits read."""
     return (
         isinstance(item, Register)
         and width_of(kind) in (4, 8)

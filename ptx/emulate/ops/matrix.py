@@ -2,43 +2,52 @@
 
 PTX ISA, "mma.sync" data types, "mma.sync" and "wmma" fragments, "wgmma" and "tcgen05" descriptors.
 
-**Elements.** Floats of 6 and 4 bits are in a byte each, of 4 bits in its middle four; "e2m1x8" are
-eight in a word.
+**Elements.** Floats of 6 and 4 bits take a byte each; those of 4 bits use its middle four. "e2m1x8"
+are eight in a word.
 
-**Fragments.** A lane is a group (lane / 4) and a place in it (lane % 4). Every register of 32 bits
-holds e = 32 / width elements of one row of A (of one column of B) that lie side by side; a 64-bit
-one holds one. A register is a tile of 8 rows (columns of B) by 4 * e elements. Of A, the two halves
-of 16 rows come first, then further tiles along k, then the next 16 rows; of B, tiles along k, then
-the next 8 columns. Of C a group holds a row, a place two columns; the tile 8 rows further comes
-next, then those of the next columns, then the next 16 rows. The fragments of `wmma`, which the ISA
-leaves open, are those of an H100: the same, with copies where registers are left over, and all
-transposed where 8 rows meet 32 columns. Those of `mma.m8n8k4` with f16 are of Volta: four products
-of eight lanes each.
+**Fragments.** A lane has a group (lane / 4) and a place in it (lane % 4). A 32-bit register holds e
+= 32 / width adjacent elements of one row of A (of one column of B). A 64-bit register holds one
+element. A register is a tile of 8 rows (columns of B) by 4 * e elements. The registers of a lane
+follow in this order:
+
+- A: the two halves of 16 rows, then further tiles along k, then the next 16 rows.
+- B: tiles along k, then the next 8 columns.
+- C: a group holds a row, a place two columns. The tile 8 rows further comes next, then the tiles of
+  the next columns, then the next 16 rows.
+
+The ISA leaves the fragments of `wmma` open; here they are those of an H100. They are the same as
+above, with copies in the remaining registers, and all transposed for 8 rows by 32 columns. The
+fragments of `mma.m8n8k4` with f16 are those of Volta: four products of eight lanes each.
 
 **Arithmetic.** Integers are exact, and float64 is a chain of fused multiply-adds along k. For f32
-and f16 results the ISA asks for about the precision of the result and leaves order and rounding
-open. Here they are as an H100 (capability 9.0) was seen to calculate them, bit for bit: products
-are exact; they and C are cut to multiples of 2**-25 of the greatest of their exponents, where a
-product's exponent is the sum of its factors'; the exact sum of these is rounded towards zero to
-f32, or to the nearest f16. Products of 8-bit floats are two such sums, of the lower and the upper
-two bytes of each word, to which C is added. `mma.m8n8k4` of f16, which only Volta has, is done
-there in steps of f32. Other architectures cut elsewhere and differ in the last bits. `wgmma` is the
-same, but for 8-bit floats: one sum, cut to multiples of 2**-13, in which subnormal factors and C
-have the least exponent of their formats; of an f32 result 13 bits of the fraction are left.
+and f16 results the ISA requires about the precision of the result and leaves order and rounding
+open. Here they equal the results measured on an H100 (capability 9.0), bit for bit. Other
+architectures truncate elsewhere and differ in the last bits.
 
-**Shared memory.** A matrix is rows of A (columns of B) by 32 bytes along k, by 64 the B of a sparse
-product. It is K-major, in memory 16 bytes of a row beside each other, or, of 16-bit elements and
-for `tcgen05` of 8-bit ones, MN-major: 8 or 16 rows of one k beside each other. These 16 bytes lie
+- Products are exact. The exponent of a product is the sum of its factors' exponents.
+- Products and C are truncated to multiples of 2**-25 of the greatest of their exponents.
+- Their exact sum is rounded towards zero to f32, or to the nearest f16.
+- Products of 8-bit floats are two such sums, of the lower and the upper two bytes of each word, to
+  which C is added.
+- `mma.m8n8k4` of f16, which only Volta has, is done in steps of f32.
+- `wgmma` is the same, except for 8-bit floats: one sum, truncated to multiples of 2**-13. Subnormal
+  factors and C have the least exponent of their formats there, and an f32 result has 13 bits of the
+  fraction.
+
+**Shared memory.** A matrix is rows of A (columns of B) by 32 bytes along k; the B of a sparse
+product has 64. A K-major matrix has 16 bytes of a row side by side. An MN-major one has 8 or 16
+rows of one k side by side; its elements have 16 bits, or for `tcgen05` also 8. These 16 bytes lie
 
 - without swizzling: 8 of them in a line, which is 8 rows of the first half of k (or k 0 to 7 of as
-  many rows), and from line to line by the leading and the stride offset;
-- with it: in rows of 32, 64 or 128 bytes, eight of which are a pattern; then bits of the address
+  many rows). Lines follow by the leading and the stride offset.
+- with swizzling: in rows of 32, 64 or 128 bytes, eight of which are a pattern. Bits of the address
   from 4 on are exclusive-ored with those from 7 on, less the base offset.
 
-A descriptor's fields, from bit: 0 the address, 16 the leading, 32 the stride offset, each of 14
-bits and in units of 16 bytes; 49 the base offset, 3 bits; 62 the swizzling, of `tcgen05` 61. What
-the ISA leaves to figures is as an H100 was seen to read. Of 64 bytes along k in rows of 32 the ISA
-does not say where the second half lies, and they are refused.
+A descriptor has its fields from these bits: 0 the address, 16 the leading offset, 32 the stride
+offset, each of 14 bits and in units of 16 bytes. Bit 49: the base offset, 3 bits. Bit 62
+(`tcgen05`: 61): the swizzling. Layouts that the ISA defines by figures alone follow an H100. The
+ISA does not define the second half of 64 bytes along k in rows of 32; such descriptors are
+rejected.
 """
 
 from __future__ import annotations
@@ -107,7 +116,7 @@ def separate(words: NDArray[Any], element: str) -> NDArray[Any]:
 
 @lru_cache(maxsize=6)  # by format
 def _narrow_values(element: str) -> NDArray[np.float64]:
-    """(256,) what each byte means."""
+    """(256,) the value of each byte."""
     kind, bits = _FORMATS[element]
     halves = ieee.from_narrow(bits, source=kind)
     return np.asarray(halves).view(np.float16).astype(np.float64)
@@ -169,7 +178,7 @@ def shape_of(word: str) -> MatrixShape:
 
 
 class Fragment:
-    """How a warp holds the elements of a matrix, or of `count` matrices of one shape.
+    """The distribution of a matrix over a warp's registers, or of `count` matrices of one shape.
 
     Attributes:
         row, column: (32, registers, e) of each lane's elements.
@@ -199,7 +208,7 @@ class Fragment:
 
     @property
     def registers(self) -> int:
-        """How many registers of each lane it takes."""
+        """Number of registers that it takes in each lane."""
         return int(self.row.shape[1])
 
     def gathered(self, words: Words) -> Matrices:
@@ -411,7 +420,7 @@ def cut_sum(
 
 
 class _Cut(NamedTuple):
-    """What a sum keeps of its terms, and the least exponents that they have."""
+    """The bits of its terms that a sum retains, and their least exponents."""
 
     kept_bits: int
     least_of_a: int
@@ -420,7 +429,7 @@ class _Cut(NamedTuple):
 
 
 def _cut_sums(a: Matrices, b: Matrices, c: Matrices, cut: _Cut, total: Matrices) -> None:
-    """The exact sums of what is left of the products and of C.
+    """The exact sums of the truncated products and C.
 
     The matrices' number is the last axis here, so that NumPy's loops are long.
     """
@@ -431,7 +440,7 @@ def _cut_sums(a: Matrices, b: Matrices, c: Matrices, cut: _Cut, total: Matrices)
     for k in range(a.shape[1]):
         np.maximum(greatest, of_a[:, k, None] + of_b[..., k, :, :], out=greatest)
     np.maximum(greatest, _NO_TERM, out=greatest)
-    # Every term is a whole number of units.
+    # Every term is an integer multiple of the unit.
     scale = np.ldexp(1.0, cut.kept_bits - greatest.astype(np.intc))
     found = np.trunc(c * scale)
     term = np.empty_like(found)
@@ -473,7 +482,7 @@ _MASKS: Final = np.array([0, 7, 3, 1])  # which of three bits are swizzled
 
 @dataclass(frozen=True, slots=True)
 class SharedMatrix:
-    """How an instruction reads one factor from shared memory.
+    """The layout by which an instruction reads one factor from shared memory.
 
     Attributes:
         element: the type; rows: how many each warp reads.
@@ -491,7 +500,7 @@ class SharedMatrix:
     def read(
         self, fibre: Fibre, threads: Index, descriptors: NDArray[np.uint64], first: Numbers
     ) -> Matrices:
-        """(warps, rows, k): what one thread of each warp names; `first` is each warp's first row.
+        """(warps, rows, k): one thread's matrix of each warp; `first` is each warp's first row.
 
         Raises:
             MemoryFault: it reaches out of the block's shared memory.
@@ -505,10 +514,10 @@ class SharedMatrix:
     def load(
         self, fibre: Fibre, threads: Index, descriptors: NDArray[np.uint64], first: Numbers
     ) -> NDArray[np.uint32]:
-        """The same as words: (warps, rows, words of a row), or as they lie where MN-major.
+        """The matrix as words: (warps, rows, words of a row), or in memory order if MN-major.
 
         Raises:
-            EmulationFault: it lies as the emulator does not know.
+            EmulationFault: the emulator does not support its layout.
         """
         fields = _DescriptorFields(descriptors)
         if not self.transposed and self.k_bytes > _WIDTHS[3] and (fields.width == _WIDTHS[3]).any():

@@ -3,12 +3,15 @@
 **16-bit elements.** A row is 8 elements, 16 bytes. Lane l holds elements 2*(l%4) and 2*(l%4)+1 of
 row l/4 in one word; lane 8*m+r brings the address of row r of matrix m.
 
-**Bytes** (m16n16, m8n16, m16n8). A row in memory is 16 bytes, at the address that a lane brings.
-Elements of 6 or 4 bits lie packed at its start, with padding behind, and become the low bits of a
-byte each. Lane l has group l/4 and place l%4. Of an 8x16 matrix it has bytes 4*place to 4*place+3
-of row group. A 16x16 matrix is loaded transposed: its first word has byte group of rows 4*place to
-4*place+3, its second word byte group+8. A 16x8 matrix is stored transposed, from words as `mma` has
-them of D: two columns of row group, and of row group+8; each column is a row in memory.
+**Bytes** (m16n16, m8n16, m16n8). A row in memory is 16 bytes, at the address that a lane supplies.
+Elements of 6 or 4 bits are packed at its start, followed by padding, and become the low bits of a
+byte each. Lane l has group l/4 and place l%4.
+
+- An 8x16 matrix: the lane has bytes 4*place to 4*place+3 of row group.
+- A 16x16 matrix is loaded transposed. The first word has byte group of rows 4*place to 4*place+3,
+  the second word byte group+8.
+- A 16x8 matrix is stored transposed, from words in the layout of D of `mma`: two columns of row
+  group, and of row group+8. Each column is a row in memory.
 """
 
 from __future__ import annotations

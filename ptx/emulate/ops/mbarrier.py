@@ -21,7 +21,7 @@ _SCOPES = ("cta", "cluster")
 
 
 def mbarrier_place(e: Emitter, i: Instruction, operand: Operand) -> str:
-    """Where an object is: the addresses, the offset and the site, as arguments."""
+    """Write the location of an object: the addresses, the offset and the site, as arguments."""
     where, offset, space = e.address(operand, i.facts.space)
     if space not in ("shared", "generic"):
         raise e.refuse("an mbarrier object lies in shared memory")

@@ -1,17 +1,19 @@
 """Products of small matrices by a warp, A * B + C. PTX ISA, "mma.sync", "mma.sp".
 
-**Sparse A.** Of every four neighbours in a row of A two are held (of two f32 one, of eight 4-bit
-integers two pairs), and metadata says which: for each such chunk two indices of two bits. A lane's
-metadata are of the rows of its group and of 8 further down: for 16- and 32-bit elements the lower
-half of a word is of one row and the upper half of the other, for narrower ones lanes take turns. Of
-four lanes the selector says which one, or which pair, brings the metadata.
+**Sparse A.** A holds two of every four neighbours in a row (of two f32 one, of eight 4-bit integers
+two pairs). Metadata selects them, by two indices of two bits for each such chunk.
 
-**Block scaling.** Each row of A and column of B may be cut into one, two or four chunks, each of
-which is multiplied by a factor of its own: a power of two (`ue8m0`) or a float without a sign
-(`ue4m3`). Of four lanes a pair brings the factors of A, those of its group's row and of the row 8
-further down, and one lane those of B; the selectors say which, and which of a word's bytes. The ISA
-leaves order and rounding of the sums open. No GPU was asked: products are exact, they are added to
-C in the order of k in float64, and the sum is rounded once to nearest.
+A lane's metadata belong to the row of its group and the row 8 further down. For 16- and 32-bit
+elements each half of a word belongs to one row; for narrower ones lanes alternate. The selector
+names the lane among four, or the pair, that supplies the metadata.
+
+**Block scaling.** Each row of A and column of B may have one, two or four chunks, each with a
+factor of its own. A factor is a power of two (`ue8m0`) or a float without a sign (`ue4m3`). Of four
+lanes a pair supplies the factors of A, for its group's row and the row 8 further down. One lane
+supplies those of B. The selectors name these lanes, and the bytes of their words.
+
+The ISA leaves order and rounding of the sums open, and they were not measured on a GPU. Products
+are exact, they are added to C in the order of k in float64, and the sum is rounded once to nearest.
 """
 
 from __future__ import annotations
@@ -81,7 +83,7 @@ def gathered(
 
 
 def dealt(group: Group, found: Words) -> list[Value]:
-    """For each register, (n,) its value in each thread of the fibre."""
+    """Return for each register (n,) its value in each thread of the fibre."""
     flat = found.reshape(-1, found.shape[-1])
     if not group.dense:
         flat = flat.take(group.mine, axis=0)
@@ -89,7 +91,7 @@ def dealt(group: Group, found: Words) -> list[Value]:
 
 
 def words_of(fibre: Fibre, group: Group, role: str, values: list[Value]) -> Words:
-    """(warps, 32, registers): what all lanes of the group brought."""
+    """(warps, 32, registers): the values of all lanes of the group."""
     grids = [
         group.grid(fibre, f"{role}{k}", value).reshape(-1, WARP) for k, value in enumerate(values)
     ]
@@ -100,7 +102,7 @@ def emit_product(
     e: Emitter, i: Instruction, what: Product,
     function: Callable[..., list[Value]] = multiply, form: object = None, **more: list[str],
 ) -> None:  # fmt: skip
-    """Wait for the whole warp, and multiply what the operands hold.
+    """Wait for the whole warp, and multiply its operands.
 
     `form`: what `function` gets instead of the product. `more`: further words that each lane
     brings, by their role; `function` gets them before those of A, B and C.
@@ -195,7 +197,7 @@ _FORMS = {
 
 
 def modifiers_of(forms: str) -> tuple[str, ...]:
-    """What may follow the shape: types that the parser does not know, and options."""
+    """Return the modifiers that may follow the shape: types unknown to the parser, and options."""
     element = forms.split(".")[1]
     if element in ("s4", "u4"):
         return ("s4", "u4", "satfinite")
@@ -207,7 +209,7 @@ def modifiers_of(forms: str) -> tuple[str, ...]:
 
 
 def known_types(forms: str) -> str:
-    """The types among them that the parser knows, as the table has them."""
+    """Return the types among them that the parser recognises, as the table has them."""
     return ".".join(word for word in forms.split(".") if word not in ("s4", "u4", "b1"))
 
 
@@ -258,7 +260,7 @@ def multiply_sparse(
 
 
 def lanes_of(k: int, width: int) -> int:
-    """How many of four lanes bring metadata."""
+    """Return how many of four lanes bring metadata."""
     return k // _CHUNK[width] // 4
 
 
@@ -409,7 +411,7 @@ def _factors(fibre: Fibre, what: Scaled, brought: NDArray[np.uint32], choices: i
 
 
 def decoded_factors(bits: NDArray[np.uint8], factor: str) -> Factors:
-    """What the bits of factors mean: "ue8m0" or "ue4m3"."""
+    """Return the values of factors in the format "ue8m0" or "ue4m3"."""
     if factor == "ue8m0":
         return np.where(bits == 255, np.nan, np.ldexp(1.0, bits.astype(np.intc) - 127))
     halves = ieee.from_narrow(bits & np.uint8(127), source=ieee.E4M3)

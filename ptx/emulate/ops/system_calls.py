@@ -2,7 +2,7 @@
 
 PTX ISA, "System Calls"; CUDA C++ Programming Guide, "Formatted Output", "Assertion", "Dynamic
 Global Memory Allocation and Operations", "Conditional Graph Nodes". The arguments of `vprintf` lie
-one behind another, each at a multiple of its size.
+one after another, each at a multiple of its size.
 """
 
 from __future__ import annotations

@@ -1,22 +1,24 @@
 """Tensor memory: allocation, loads and stores, copies, commits. PTX ISA, "tcgen05".
 
-**Allocation** ("tcgen05.alloc"). The lowest lane of a warp does it for all. One that asks for more
-than is free executes the instruction again until another warp of the block has given some back.
+**Allocation** ("tcgen05.alloc"). The lowest lane of a warp does it for all. If too few columns are
+free, it repeats the instruction until another warp of the block has freed some.
 
-**Loads and stores** ("tcgen05.ld", "tcgen05.st"). A warp reaches the 32 lanes of its place among
-four warps: all of them, or 16 from the first or the seventeenth on. Where each thread's registers
-lie is in figures of the ISA ("Matrix fragments"). Of 16 bits of each of two columns `.pack::16b`
-makes one register; `.unpack::16b` parts one, and the upper halves of the cells, of which the ISA
-does not speak, become zero. Loads are done at once. In an ordered launch a store is done when it is
-waited for.
+**Loads and stores** ("tcgen05.ld", "tcgen05.st"). A warp accesses the 32 lanes of its position
+among four warps: all of them, or 16 from the first or the seventeenth on. Figures of the ISA define
+the layout of each thread's registers ("Matrix fragments").
+
+`.pack::16b` combines 16 bits of each of two columns in one register; `.unpack::16b` separates them.
+The ISA does not define the upper halves of the cells, which become zero here. Loads are done at
+once. In an ordered launch a store is done at the wait for it.
 
 **Copies** ("tcgen05.cp") of rows of shared memory, by one thread. The rows lie as those of a
-K-major factor. 32 rows go to the lanes of all four warps. Which rows of the shapes .64x128b and
-.4x256b go where is not said clearly enough; they are refused, as are copies to another format.
+K-major factor. 32 rows go to the lanes of all four warps. The ISA does not define clearly enough
+how the shapes .64x128b and .4x256b distribute rows. They are rejected, as are copies to another
+format.
 
-**Commits** ("tcgen05.commit"). An mbarrier object, or that at the same place in each of some blocks
-of the cluster, gets one arrival when all is done that the thread has begun. The fences order what
-is done in order anyway.
+**Commits** ("tcgen05.commit"). When all work that the thread has begun is done, an mbarrier object
+gets one arrival. It may also be the object at the same offset in each of several blocks of the
+cluster. The fences have no effect, because work is done in order anyway.
 """
 
 from __future__ import annotations
@@ -85,14 +87,14 @@ def each(fibre: Fibre, value: Value) -> Index:
 
 
 def one_by_one(fibre: Fibre) -> list[Fibre]:
-    """Each thread by itself, without registers, for what it begins."""
+    """Yield each thread by itself, without registers, for its asynchronous work."""
     return [fibre.subset(np.array([k], dtype=np.intp), ()) for k in range(fibre.n)]
 
 
 def require_agreement(
     fibre: Fibre, group: Group, name: str, value: Value, instruction: Instruction
 ) -> None:
-    """All lanes of a warp must bring the same.
+    """Raise unless all lanes of a warp have the same value.
 
     Raises:
         TensorMemoryFault: two differ.
@@ -111,7 +113,7 @@ def require_known_layout(fibre: Fibre, instruction: Instruction, descriptor: int
     """A shared memory descriptor of the fifth generation. PTX ISA, "Shared memory descriptor".
 
     Raises:
-        TensorMemoryFault: it is none, or one of a layout that the emulator does not know.
+        TensorMemoryFault: it is invalid, or has a layout that the emulator does not support.
     """
     said = ""
     if descriptor >> 46 & 7 != 1 or descriptor >> 53 & 0xFF:
@@ -152,7 +154,7 @@ def allocate(
             if found is not None:
                 granted[int(lanes[position])] = found
     if any(int(lanes[position]) not in granted for position in leaders.tolist()):
-        # The lanes that came from other places have gone on.
+        # The lanes from other program counters have continued.
         fibre.released = fibre.exchange is not None
         if fibre.count == fibre.scheduler.alive:
             raise Deadlock(
@@ -234,7 +236,7 @@ _HALF: Final = 16  # lanes, and bits
 
 
 class Movement(NamedTuple):
-    """Where the registers of one instruction lie, from the warp's address on.
+    """The layout of one instruction's registers, from the warp's address on.
 
     Attributes:
         lane, column: (registers, 32) of each thread's register; of two columns the first.
@@ -376,7 +378,7 @@ def _movement(e: Emitter, i: Instruction, split: int) -> str:
 
 
 def _split(e: Emitter, i: Instruction) -> int:
-    """How far the columns of the second half of a warp lie from the first one's."""
+    """Return how far the columns of the second half of a warp lie from the first one's."""
     if "16x32bx2" not in i.modifiers:
         return 0
     given = i.operands[2 if i.modifiers[0] == "ld" else 1]
@@ -411,7 +413,7 @@ def _store(e: Emitter, i: Instruction) -> None:
 
 
 def note_wait_for(fibre: Fibre, kind: WorkerKind) -> None:
-    """Tell what looks for races that these threads have waited."""
+    """Report to the race check that these threads have waited."""
     if fibre.blocks.races is not None:
         fibre.blocks.races.workers.commit(kind, fibre.lane_numbers())
         fibre.blocks.races.workers.wait(kind, fibre.lane_numbers())
@@ -481,7 +483,7 @@ def copy_rows(fibre: Fibre, what: RowCopy, address: Value, descriptor: Value, la
 
 
 def _note(fibre: Fibre, what: RowCopy, address: int, descriptor: int) -> None:
-    """Tell what looks for races of one thread's copy, which begins now."""
+    """Report one thread's copy, which begins now, to the race check."""
     if fibre.blocks.races is not None:
         pieces = what.matrix.pieces(np.array([descriptor], dtype=np.uint64), _FIRST)
         note_work(fibre, "work", _ONE, pieces, what.matrix.site)
@@ -547,7 +549,7 @@ def _places(fibre: Fibre, barrier: Pointer, ranks: Value | None) -> Iterator[tup
 
 
 def _note_commit(fibre: Fibre, place: Pointer) -> None:
-    """Tell what looks for races what is handed over when all is done."""
+    """Report a commit, which hands over all work when it is done, to the race check."""
     races = fibre.blocks.races
     if races is not None:
         objects = mbarriers_of(fibre.blocks).places(fibre, place.where, place.offset, place.site)

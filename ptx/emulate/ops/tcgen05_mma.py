@@ -3,23 +3,26 @@
 PTX ISA, "tcgen05.mma", "tcgen05.mma.ws", "Data Path Layout", "Instruction descriptor".
 
 **Descriptor.** Its fields, from bit: 2 sparse, 3 saturate, 4 the type of D, 7 that of A, 10 that of
-B, 13 and 14 negate A and B, 15 and 16 transpose them, 17 columns / 8, 24 rows / 16, 30 a shift that
-only `.ws` has. With factors for blocks: 4 where those of B begin in a word, 23 their type, 27 rows
-/ 128, 29 where those of A begin, 31 whether k is 96. What the ISA calls reserved, or has no value
-for, is a fault.
+B. 13 and 14 negate A and B, 15 and 16 transpose them, 17 columns / 8, 24 rows / 16, 30 a shift that
+only `.ws` has.
 
-**Layout.** D has a row in each lane and a column in each column, of 16 bits in the lower half,
-where the upper one becomes zero. Of 64 rows each 16 lie in the lanes of one warp. With `.ws` 64 and
-32 rows begin again in the next lanes with the second half or the further quarters of the columns. A
-is in shared memory or, 32 bytes of each row in 8 columns, in tensor memory; B is in shared memory.
+With factors for blocks: 4 the first factor of B in its word, 23 their type, 27 rows / 128, 29 the
+first factor of A, 31 whether k is 96. Reserved and undefined values are a fault.
+
+**Layout.** D has a row in each lane and a column in each column. 16-bit elements take the lower
+half, and the upper one becomes zero. 64 rows lie in the lanes of four warps, 16 in each. With `.ws`
+64 and 32 rows begin again in the next lanes with the second half or the further quarters of the
+columns. A is in shared memory or, 32 bytes of each row in 8 columns, in tensor memory; B is in
+shared memory.
+
 With `.block_scale` chunks of each row of A and column of B have a factor each, a byte in tensor
-memory ("Block Scaling"): that of row r in lane r % 32 of each of the four warps and column r / 32,
-those of further chunks in the next bytes.
+memory ("Block Scaling"). The factor of row r lies in lane r % 32 of each of the four warps and
+column r / 32. Factors of further chunks lie in the next bytes.
 
-**Arithmetic.** The ISA leaves order and rounding of the sums open, and no GPU was asked: products
-are exact, they are added to D in the order of k in float64, and the sum is rounded once to nearest.
-The collector buffer holds what memory holds, so that its qualifiers change nothing. A product is
-done at once. In an ordered launch it is done when it is waited for.
+**Arithmetic.** The ISA leaves order and rounding of the sums open, and they were not measured on a
+GPU. Products are exact, they are added to D in the order of k in float64, and the sum is rounded
+once to nearest. The collector buffer equals memory, so that its qualifiers change nothing. A
+product is done at once. In an ordered launch it is done at the wait for it.
 """
 
 from __future__ import annotations
@@ -69,7 +72,7 @@ _FEW_COLUMNS: Final = 32  # from which on those of integers grow by 16
 
 
 class BadDescriptor(ValueError):
-    """What is wrong with a descriptor, in words."""
+    """A descriptor is invalid; the message names the reason."""
 
 
 class Scaling(NamedTuple):
@@ -85,7 +88,7 @@ class Scaling(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProductDescriptor:
-    """What an instruction multiplies: D (m, n) of type `d`, A of type `a`, B of type `b`."""
+    """The product of an instruction: D (m, n) of type `d`, A of type `a`, B of type `b`."""
 
     d: str
     a: str
@@ -105,7 +108,7 @@ def product_descriptor(
     """The fields of a descriptor for a kind, such as "f16"; `chunks`: factors that a row has.
 
     Raises:
-        BadDescriptor: the ISA has no such product, or the emulator does not know it.
+        BadDescriptor: the ISA has no such product, or the emulator does not support it.
     """
     return _scaled(word, kind, chunks) if chunks else _plain(word, kind, is_weight_stationary)
 
@@ -174,7 +177,7 @@ def _scaled(word: int, kind: str, chunks: int) -> ProductDescriptor:
 
 
 def _flags(word: int) -> tuple[tuple[bool, bool], tuple[bool, bool]]:
-    """Whether A and B are negated, and whether they are transposed."""
+    """Return whether A and B are negated, and whether they are transposed."""
     bits = [bool(word >> at & 1) for at in (13, 14, 15, 16)]
     return (bits[0], bits[1]), (bits[2], bits[3])
 
@@ -225,7 +228,7 @@ class TensorProduct(NamedTuple):
 
 
 class ProductOperands(NamedTuple):
-    """What one thread gives."""
+    """The operands of one thread."""
 
     target: int
     left: int
@@ -265,7 +268,7 @@ def multiply_one(fibre: Fibre, what: TensorProduct, given: ProductOperands) -> N
 
 
 def note_product(fibre: Fibre, what: TensorProduct, given: ProductOperands) -> None:
-    """Tell what looks for races of one thread's product, which begins now."""
+    """Report one thread's product, which begins now, to the race check."""
     try:
         form = product_descriptor(
             given.word, what.kind, what.chunks, is_weight_stationary=what.is_weight_stationary
@@ -490,7 +493,7 @@ def _emit(e: Emitter, i: Instruction) -> None:
 
 
 def _chunks(e: Emitter, i: Instruction, kind: str) -> int:
-    """How many factors a row has."""
+    """Return how many factors a row has."""
     words = {"block16", "block32", *_CHUNKS} & {*i.modifiers}
     default = {"mxf8f6f4": 1, "mxf4": 2}.get(kind, 0)
     if len(words) > 1 or (not words and not default):

@@ -2,8 +2,8 @@
 
 PTX ISA, "cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor", "cp.async.bulk.prefetch.tensor",
 "tensormap.replace", "tensormap.cp_fenceproxy". Not executed: `tile::gather4`, `tile::scatter4`,
-`im2col::w`, `cta_group` and `override`, which devices of compute capability 10.0 have. Where the
-fields of a map lie is the emulator's own, see `ptx.emulate.model.tensor_map`. A reduction combines
+`im2col::w`, `cta_group` and `override`, which devices of compute capability 10.0 have. The layout
+of a tensor map is the emulator's own, see `ptx.emulate.model.tensor_map`. A reduction combines
 elements one by one, each by an atomic operation; those out of bounds are left out.
 """
 
@@ -111,7 +111,7 @@ def _fence(e: Emitter, i: Instruction) -> None:
     if not acquires:
         e.line(f"{e.helper(note_proxy_fence)}(f, 'tensormap release')")
     e.line(f"{e.helper(note_fence)}(f, {i.facts.scope!r})")
-    if "release" not in i.modifiers:  # it knows what the fence has taken over
+    if "release" not in i.modifiers:  # it includes what the fence has acquired
         e.line(f"{e.helper(note_proxy_fence)}(f, 'tensormap acquire')")
     if e.late.stores and not acquires:
         e.line(f"{e.helper(publish)}(f)")
@@ -197,7 +197,7 @@ def _sites(e: Emitter, space: str, *, writes: bool) -> str:
 
 
 def dimensions(i: Instruction) -> int:
-    """How many dimensions an instruction names."""
+    """Return how many dimensions an instruction names."""
     return next(int(word[0]) for word in i.modifiers if word in DIMENSIONS)
 
 

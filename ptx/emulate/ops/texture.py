@@ -1,9 +1,9 @@
 """Fetches from textures, and queries of textures and surfaces.
 
-PTX ISA, "tex", "tld4", "txq", "suq", "istypep". A GPU's driver loads no kernel that asks a handle
-for anything but its extents: the rest is refused here as well. For `istypep` a handle is no opaque
-variable, as on a GPU. Module-scope `.texref` variables, samplers of their own, multisampled and
-depth-compared textures are refused: NVRTC emits none of them.
+PTX ISA, "tex", "tld4", "txq", "suq", "istypep". A GPU's driver loads no kernel that queries a
+handle for anything but its extents: other queries are rejected here as well. For `istypep` a handle
+is no opaque variable, as on a GPU. Module-scope `.texref` variables, separate samplers,
+multisampled and depth-compared textures are rejected: NVRTC emits none of them.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _texture(e: Emitter, i: Instruction) -> None:
 
 
 def _targets(operand: Operand) -> tuple[Operand, Operand | None]:
-    """The vector of results, and the predicate that says whether the texture is resident."""
+    """The vector of results, and the predicate that is true if the texture is resident."""
     if isinstance(operand, Pair):
         return operand.first, operand.second
     return operand, None

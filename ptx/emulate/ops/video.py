@@ -1,7 +1,7 @@
 """Video instructions. PTX ISA, "Scalar Video Instructions", "SIMD Video Instructions".
 
-A scalar instruction works on a word, a half or a byte of its sources, computes exactly, saturates,
-then applies a second operation or merges the result into another word; a SIMD one works on two
+A scalar instruction takes a word, a half or a byte of its sources, computes exactly, and saturates.
+Then it applies a second operation or merges the result into another word. A SIMD one works on two
 halves or four bytes at once. One `ScalarVideo` or `SimdVideo` describes an instruction.
 """
 
@@ -75,7 +75,7 @@ def word_of(value: Value) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class ScalarVideo:
-    """What one scalar video instruction does.
+    """The operation of one scalar video instruction.
 
     Attributes:
         first: the operation on the two selected parts.
@@ -188,7 +188,7 @@ def _shift(name: str) -> EmitFunction:
 
 @dataclass(frozen=True, slots=True)
 class MultiplyAdd:
-    """What one `vmad` does.
+    """The operation of one `vmad`.
 
     Attributes:
         a, b: which parts; a_signed, b_signed how they are extended.
@@ -296,7 +296,7 @@ _OPERATIONS: dict[str, Operate] = {**ARITHMETIC, "vavrg": rounded_average}
 
 @dataclass(frozen=True, slots=True)
 class SimdVideo:
-    """What one SIMD video instruction does.
+    """The operation of one SIMD video instruction.
 
     Attributes:
         first: the operation on each pair of elements.

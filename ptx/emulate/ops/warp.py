@@ -66,7 +66,7 @@ def _wait(e: Emitter, mask: str, key: str, values: dict[str, str], more: str = "
 
 
 def brought_by_any(fibre: Fibre, group: Group, undefined: Value) -> Value:
-    """For each thread a read that the value of some lane of its group depends on, 0 for none."""
+    """Return for each thread a read that a value of its group depends on, 0 for none."""
     return group.each(brought_grid(fibre, group, undefined).max(axis=1))
 
 
@@ -104,7 +104,7 @@ def source_lanes(
     """The lane that each lane reads, and whether it lies in the segment.
 
     All are int64 arrays that broadcast. `c` has the clamp value in its low 5 bits and the segment
-    mask in bits 8 to 12; a lane whose source is outside of its segment reads itself.
+    mask in bits 8 to 12. A lane whose source is outside of its segment reads itself.
     """
     amount, clamp, segment = b & 31, c & 31, c >> 8 & 31
     least = lane & segment
@@ -158,10 +158,10 @@ def _sources(group: Group, mode: str, b: Value, c: Value) -> tuple[Index, NDArra
 def shuffle(
     fibre: Fibre, group: Group, mode: str, a: Value, b: Value, c: Value, name: str = "a"
 ) -> tuple[Value, Value]:
-    """`shfl.sync`: what each thread reads, and whether its source was in its segment.
+    """`shfl.sync`: the value that each thread reads, and whether its source was in its segment.
 
-    `a` is what the fibre's lanes brought under `name`. A lane that takes no part gives zero, as the
-    hardware does; the ISA leaves it open.
+    `a` is the fibre's own value under `name`. A lane that takes no part gives zero, as the hardware
+    does; the ISA leaves it open.
     """
     where, inside = _sources(group, mode, b, c)
     if not a.ndim and group.dense:
@@ -213,7 +213,7 @@ def vote(fibre: Fibre, group: Group, mode: str, flag: Value) -> Value:
 
 
 def undefined_vote(fibre: Fibre, group: Group, mode: str, flag: Value, undefined: Value) -> Value:
-    """For each thread a read that the result of `vote` depends on, 0 where defined lanes decide."""
+    """Return for each thread a read that `vote` depends on, 0 if defined lanes decide."""
     reads = brought_grid(fibre, group, undefined)
     known = group.present().reshape(-1, WARP) & (reads == 0)
     holds = group.grid(fibre, "flag", flag, fill=False).reshape(-1, WARP)
@@ -311,7 +311,7 @@ def match_all(fibre: Fibre, group: Group, value: Value) -> tuple[Value, Value]:
 
 
 def undefined_match(fibre: Fibre, group: Group, value: Value, undefined: Value) -> Value:
-    """For each thread a read that `match.all` depends on, 0 where two defined lanes differ."""
+    """Return for each thread a read that `match.all` depends on, 0 if two defined lanes differ."""
     reads = brought_grid(fibre, group, undefined)
     known = group.present().reshape(-1, WARP) & (reads == 0)
     grid = group.grid(fibre, "value", value).reshape(-1, WARP)
@@ -354,7 +354,7 @@ _CANONICAL_NAN = np.uint32(0x7FFFFFFF).view(np.float32)
 
 
 def _neutral(name: str, kind: str) -> Value:
-    """What changes no reduction."""
+    """Return the neutral element of a reduction."""
     dtype = NUMPY[kind]
     if name in ("min", "max"):
         info = np.iinfo(kind.replace("u", "uint").replace("s", "int"))

@@ -1,12 +1,12 @@
 """Products by four warps, D = A * B + D, asynchronous. PTX ISA, "wgmma", "wgmma.mma_async.sp".
 
-Each warp has 16 rows of D and reads the same of A, so that nothing passes between the four; here
-each multiplies by itself, at once: fences, commits and waits have nothing to do but to tell what
-looks for races. In an ordered launch a wait finds whether what the product read was changed since.
-All four begin a product together, and what one of them has waited for is done for all.
+Each warp has 16 rows of D and reads the same rows of A, so that the four warps exchange nothing.
+The emulator multiplies for each warp alone, at once. Fences, commits and waits only report to the
+race check. In an ordered launch a wait checks whether the inputs of the product have changed since.
+All four begin a product together, and a wait of one of them completes it for all.
 
-Of a sparse product A is held as that of `mma.sp`, in registers or in memory, and each warp's
-metadata are those of its 16 rows; B is twice as long along k.
+A sparse product has its A in the layout of `mma.sp`, in registers or in memory. Each warp's
+metadata belong to its 16 rows, and B is twice as long along k.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _HALVES = ("f16", "bf16")
 
 
 class Sparsity(NamedTuple):
-    """How a sparse product's A is held: k of the whole matrix, bits of an element, the selector."""
+    """The layout of a sparse product's A: k of the matrix, bits of an element, the selector."""
 
     k: int
     width: int
@@ -160,7 +160,7 @@ class _Unchanged:
         """The product is waited for.
 
         Raises:
-            SynchronisationFault: the factor is another one now.
+            SynchronisationFault: the factor has changed.
         """
         before = self._words if positions is None else self._words[positions]
         changed = (self._loaded(fibre, positions) != before).any(axis=(1, 2))

@@ -1,7 +1,7 @@
 """Products with opaque fragments. PTX ISA, "wmma.load", "wmma.store", "wmma.mma".
 
 Every row (column, by the order) must start at a multiple of its size up to 16 bytes, of 8 bytes for
-float64. The ISA and the CUDA manual ask for more; an H100 was seen to need this in shared memory.
+float64. The ISA and the CUDA manual require more; an H100 needs this in shared memory.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _SPACES = ("global", "shared", "shared::cta")
 
 
 class FragmentMove:
-    """What one load or store moves.
+    """The fragment and memory of one load or store.
 
     Attributes:
         site: the access to a unit: a whole register where its elements lie side by side in memory,
@@ -79,7 +79,7 @@ class FragmentMove:
 
 
 def _side_by_side(line: Index, along: Index) -> bool:
-    """Whether the elements of each register are neighbours in memory."""
+    """Return whether the elements of each register are neighbours in memory."""
     first = along[:, :, :1] + np.arange(along.shape[2])
     return bool((line == line[:, :, :1]).all() and (along == first).all())
 

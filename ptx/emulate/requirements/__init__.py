@@ -1,1 +1,1 @@
-"""What an instruction needs of its module's `.target` and `.version`, and who lacks it."""
+"""The `.target` and `.version` that instructions require, and checks of modules against them."""

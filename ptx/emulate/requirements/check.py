@@ -1,4 +1,4 @@
-"""Whether a module's `.target` and `.version` have all that it uses."""
+"""Check that a module's `.target` and `.version` have all the features that it uses."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from ptx.errors import PtxError
 from ptx.isa.module import PtxModule
 
 _RECENT = "sm_100f sm_110f sm_120f"
-"""What the targets of Blackwell have that are for one architecture or family."""
+"""The needs of features that only architecture- or family-specific Blackwell targets have."""
 
 # A line is `opcodes | words | needs`. It applies to an instruction of one of the opcodes whose
-# modifiers have all the words: "a/b" is one of them, "a.b" one right behind the other, "!a" none,
-# and "L2::*" any that begins so. All lines that apply must hold. The source is the "PTX ISA Notes"
-# and "Target ISA Notes" of each instruction in the PTX ISA 9.0;
-# tests/ptx/emulate/requirements compares the table with NVIDIA's assembler. What follows from
-# operands alone is not here.
+# modifiers have all the words. "a/b" is one of the two, "a.b" one directly after the other, "!a"
+# excludes one, and "L2::*" is any with that prefix. All lines that apply must hold. The source is
+# the "PTX ISA Notes" and "Target ISA Notes" of each instruction in the PTX ISA 9.0;
+# tests/ptx/emulate/requirements compares the table with NVIDIA's assembler. Requirements that
+# follow from operands alone are not in the table.
 _RULES = f"""
 abs | f16/f16x2 | sm_53 6.5
 neg | f16/f16x2 | sm_53 6.0
@@ -221,7 +221,7 @@ def _has(modifiers: tuple[str, ...], word: str) -> bool:
 
 
 def _condition(words: str) -> Condition:
-    """Whether modifiers have all words."""
+    """Return whether modifiers have all words."""
     wanted = [word.split("/") for word in words.split()]
 
     def holds(modifiers: tuple[str, ...]) -> bool:
@@ -237,7 +237,7 @@ def _condition(words: str) -> Condition:
 
 @cache
 def _rules() -> dict[str, tuple[Requirement, ...]]:
-    """The lines by opcode; read when first asked for."""
+    """Return the lines by opcode; read on first use."""
     found: dict[str, tuple[Requirement, ...]] = {}
     for line in filter(None, _RULES.splitlines()):
         opcodes, words, needs = line.split("|")
@@ -249,14 +249,14 @@ def _rules() -> dict[str, tuple[Requirement, ...]]:
 
 @cache
 def special_needs() -> dict[str, Needs]:
-    """What special registers need, by name without the %."""
+    """Return the needs of special registers, by name without the %."""
     lines = (line.split("|") for line in _SPECIAL.split("\n") if line)
     return {name: needs_of(needs) for names, needs in lines for name in names.split()}
 
 
 @lru_cache(maxsize=8192)  # by the words of a text, of which there are few
 def instruction_needs(word: str) -> tuple[Needs, ...]:
-    """All that an instruction such as `cvt.rn.satfinite.e2m1x2.f32` needs."""
+    """Return all needs of an instruction such as `cvt.rn.satfinite.e2m1x2.f32`."""
     opcode, *modifiers = word.split(".")
     return tuple(
         rule.needs for rule in _rules().get(opcode, ()) if rule.condition(tuple(modifiers))
@@ -264,7 +264,7 @@ def instruction_needs(word: str) -> tuple[Needs, ...]:
 
 
 class UnsupportedTarget(PtxError):
-    """A module uses what its `.target` or `.version` lacks, as NVIDIA's assembler would say.
+    """A module uses a feature that its `.target` or `.version` lacks, as in NVIDIA's assembler.
 
     Attributes:
         instruction: what it is: an opcode with its modifiers, or a special register; line: of the
@@ -284,7 +284,7 @@ class UnsupportedTarget(PtxError):
 
 
 def check_requirements(module: PtxModule) -> None:
-    """Look at every instruction of the module, in kernels that nobody takes as well.
+    """Check every instruction of the module, in unused kernels as well.
 
     Raises:
         UnsupportedTarget: at the first one that the target or the version lacks.
@@ -296,7 +296,7 @@ def check_requirements(module: PtxModule) -> None:
 
 
 def unmet_requirements(module: PtxModule) -> dict[str, Needs]:
-    """What the module uses and its target or version lacks, with what it needs."""
+    """Return the features that the module uses without their needs being met, with the needs."""
     target = architecture_of(module.target)
     if target is None:
         return {}

@@ -1,9 +1,9 @@
-"""What a target must be, and of which version a module, for a form of an instruction.
+"""The targets and module versions that a form of an instruction requires.
 
-A need is written as alternatives: "sm_89 8.1, sm_90 7.8" is met by sm_89 from PTX 8.1 on, and by
-sm_90 and all later ones from 7.8 on. "sm_90a" is that architecture alone; "sm_100f" are the
-architecture-specific and family-specific targets of its family, from it on: sm_100a, sm_100f,
-sm_103a, sm_103f, …. PTX ISA, ".target".
+A need is written as alternatives. "sm_89 8.1, sm_90 7.8" is met by sm_89 from PTX 8.1 on, and by
+sm_90 and all later ones from 7.8 on. "sm_90a" is that architecture alone. "sm_100f" stands for the
+architecture- and family-specific targets of its family, from it on: sm_100a, sm_100f, sm_103a,
+sm_103f, …. PTX ISA, ".target".
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class TargetArchitecture(NamedTuple):
 
     @property
     def family(self) -> int:
-        """What a family shares: 10 of sm_100 and sm_103."""
+        """The common part of a family's numbers: 10 of sm_100 and sm_103."""
         return self.number // 10
 
     def has(self, needed: TargetArchitecture) -> bool:
-        """Whether what `needed` brought is in this target, too."""
+        """Return whether what `needed` brought is in this target, too."""
         if needed.suffix == "a":
             return self == needed
         if needed.suffix == "f":
@@ -79,5 +79,5 @@ def needs_of(text: str) -> Needs:
 
 
 def are_met(needs: Needs, target: TargetArchitecture, version: Version) -> bool:
-    """Whether a module of this target and version has it."""
+    """Return whether a module of this target and version has it."""
     return any(target.has(each.target) and version >= each.version for each in needs)

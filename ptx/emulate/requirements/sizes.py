@@ -1,4 +1,4 @@
-"""How much constant memory, shared memory and parameters a module may declare.
+"""Limits on a module's constant memory, shared memory and parameters.
 
 CUDA guide, "Technical Specifications per Compute Capability"; PTX ISA, "Kernel Function
 Parameters". The numbers are those of ptxas of CUDA 13.0, which are the same for each architecture.
@@ -27,7 +27,7 @@ class SizeLimitExceeded(PtxError):
 
     Attributes:
         what: the memory, in words.
-        nbytes: what the module declares.
+        nbytes: the size that the module declares.
         most: what there may be.
     """
 
@@ -39,7 +39,7 @@ class SizeLimitExceeded(PtxError):
 
 
 def check_sizes(module: PtxModule, signatures: Iterable[KernelSignature]) -> None:
-    """Check the constants of a module, and what each of its kernels declares.
+    """Check the constants of a module, and the declarations of each of its kernels.
 
     Raises:
         SizeLimitExceeded: there is too much of something.
@@ -65,7 +65,7 @@ def check_sizes(module: PtxModule, signatures: Iterable[KernelSignature]) -> Non
 
 
 def _constant_bytes(variables: Iterable[Variable]) -> int:
-    """The size of all constants, one behind another."""
+    """The size of all constants, one after another."""
     end = 0
     for each in variables:
         if each.space is Space.CONST and each.linkage is not Linkage.EXTERN:

@@ -4,11 +4,11 @@ Two kinds of texels are reported:
 
 - Texels that nothing has written.
 - Texels that the launch itself has written. CUDA Programming Guide, "Read/Write Coherency": the
-  cache of textures and surfaces is not kept coherent with writes of the same kernel call, by
-  whichever thread and way, so such a read gives undefined data. Barriers and fences change nothing.
+  cache of textures and surfaces is not coherent with writes of the same kernel call. Such a read
+  returns undefined data, whichever thread wrote, and however. Barriers and fences change nothing.
 
-A fetch is made again of a texture whose texels are 1 where they are wrong, and else 0: so a texel
-counts as it does in the fetch, by the same filter, levels and borders.
+To check a fetch, it is repeated on a texture whose texels are 1 if they are wrong, and else 0. The
+same filter, levels and borders apply, so each texel counts as in the fetch.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def rows_of(here: Index | None) -> Any:  # an index of rows
 
 
 def check_live(threads: Threads, image: TexelImage, i: Instruction, *, writes: bool) -> None:
-    """Refuse an image whose memory was given back.
+    """Raise if an image's memory was freed.
 
     Raises:
         UseAfterFree, OutOfBounds: it is in no live allocation.
@@ -103,7 +103,7 @@ def check_live(threads: Threads, image: TexelImage, i: Instruction, *, writes: b
 
 
 def unsupported(threads: Threads, i: Instruction, why: str) -> UnsupportedFetch:
-    """The fault of a fetch whose result is not known."""
+    """Return the fault of a fetch whose result was never measured."""
     return UnsupportedFetch(why, threads.where(0, i))
 
 

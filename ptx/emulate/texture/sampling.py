@@ -1,12 +1,12 @@
-"""One texture fetch: from coordinates to what the kernel gets, for many threads at once.
+"""One texture fetch: from coordinates to a kernel's results, for many threads at once.
 
 PTX ISA, "tex" (`.level`, `.grad`); CUDA programming guide, "Texture Fetching", "Cubemap Textures".
-What a GPU does beyond that is measured on an H100.
+All other behaviour was measured on an H100.
 
 **Mipmaps.** A level counts in 256ths: the level of the instruction and the texture's bias are each
-cut to that, then added and clamped. Where gradients are given the level is the logarithm of the
-longest way across the texels of a pixel, estimated without squares; it is right to 2/256 of a
-level, and mostly exact.
+cut to that, then added and clamped. With gradients the level is the logarithm of the longest
+distance across the texels of a pixel, estimated without squares. It is correct to 2/256 of a level,
+and mostly exact.
 
 **Cubemaps.** Where two coordinates are equally large, z goes before y, and y before x. Directions
 that are infinite, NaN or longer than 2**126 have no meaning; a GPU finds other texels for them.
@@ -46,7 +46,7 @@ from ptx.emulate.texture.texels import (
 Gradient = tuple[Floats, ...]  # a derivative of each coordinate
 
 _MOST = 2.0**10
-_DIGITS = 9  # of a gradient that count, behind the first
+_DIGITS = 9  # of a gradient that count, after the first
 _LEAST = 2.0**-60
 _LONGEST = 2.0**60
 
@@ -89,7 +89,7 @@ def asked_level(texture: TextureObject, level: Floats) -> tuple[Integers, Intege
 
 
 def gradient_level(texture: TextureObject, dx: Gradient, dy: Gradient) -> tuple[Integers, Integers]:
-    """The same, from how the coordinates change from one pixel to its neighbours."""
+    """Return the level from the change of coordinates between a pixel and its neighbours."""
     image = texture.levels[0]
     first = _in_texels(texture, image, dx)
     second = _in_texels(texture, image, dy)
@@ -188,13 +188,13 @@ def neighbour(
 
 
 def is_outside(number: Integers, extent: int) -> Bools:
-    """Whether a column or row is not on the face."""
+    """Return whether a column or row is not on the face."""
     return (number < 0) | (number >= extent)
 
 
 @dataclass(frozen=True)
 class Fetch:
-    """What the threads of an instruction ask for.
+    """The texels that the threads of an instruction fetch.
 
     Attributes:
         coordinates: one to three (n,) float32; of a cubemap, on the face.
@@ -231,7 +231,7 @@ class LevelReader:
         self.image = image
         self.fetch = fetch
         self.crosses_edges: bool = image.cube and texture.seamless_cube and texture.linear
-        # A texel beyond the edge is not brought inside: BORDER tells it apart.
+        # A texel beyond the edge is not moved inside: BORDER marks it.
         modes = (AddressMode.BORDER,) * 3 if self.crosses_edges else texture.address_modes
         extents = (image.width, image.height, image.depth)
         self.axes: list[TexelAxis] = [
@@ -308,7 +308,7 @@ class LevelReader:
     def _row(self, pair_x: tuple[Integers, Integers], share: Integers) -> Slice:
         """Two texels of a row, which is one of an image that is one texel high.
 
-        Without layers it is read at its upper edge: where a border is there, half of it counts.
+        Without layers it is read at its upper edge: if there is a border, half of it counts.
         """
         x, across = pair_x
         texels = [self.texels([x + k]) for k in (0, 1)]
@@ -335,7 +335,7 @@ class LevelReader:
     def _share_corners(
         self, first: tuple[Integers, Integers], weights: list[Integers], reached: list[Bools]
     ) -> None:
-        """Where three faces meet there is no fourth texel: the others share its weight."""
+        """At a corner of three faces there is no fourth texel: the others share its weight."""
         extent = self.image.width
         x, y = first
         for corner in range(4):
@@ -352,7 +352,7 @@ class LevelReader:
 
 
 def sample(texture: TextureObject, fetch: Fetch) -> Words:
-    """(n, channels) uint32: what each thread gets."""
+    """(n, channels) uint32: the sample of each thread."""
     first = int(fetch.first[0])
     if len(texture.levels) == 1 or (fetch.first == first).all():
         return _sample_level(texture, fetch, first)

@@ -1,9 +1,9 @@
 """Reads, writes and reductions of images through surfaces. PTX ISA, "suld", "sust", "sured".
 
-Byte addressing (`.b`) counts x in bytes; formatted access (`.p`) in texels. What is outside stops
-the kernel (`.trap`), means the nearest element (`.clamp`), or reads as zeros and is not written
-(`.zero`). A layer's number has 16 bits, as on an H100; its saturation and rounding of formatted
-stores are measured there too.
+Byte addressing (`.b`) counts x in bytes; formatted access (`.p`) in texels. An access outside the
+surface stops the kernel (`.trap`), uses the nearest element (`.clamp`), or reads zeros and writes
+nothing (`.zero`). A layer's number has 16 bits, as on an H100; its saturation and rounding of
+formatted stores are measured there too.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class SurfaceForm:
 
     @property
     def nbytes(self) -> int:
-        """What each thread accesses where x counts bytes."""
+        """The bytes that each thread accesses if x counts bytes."""
         return self.count * self.dtype.itemsize
 
 
@@ -140,7 +140,7 @@ def reduce(threads: Fibre, form: SurfaceForm, handle: Value, axes: int, *values:
 def _images(
     threads: Fibre, form: SurfaceForm, handle: Value, coordinates: tuple[Value, ...]
 ) -> Any:
-    """For each image that threads name: their positions, the image, their places in it."""
+    """Yield for each image that threads name their positions, the image, and their texels in it."""
     surfaces = threads.device.surfaces
     spread = [np.broadcast_to(value, (threads.n,)).astype(np.int64) for value in coordinates]
     for here, image in by_handle(threads, handle, surfaces, "surface", form.instruction):

@@ -4,20 +4,21 @@ CUDA programming guide, "Texture Fetching", "Linear Filtering", "Texture Object 
 CUDA driver API, CUDA_TEXTURE_DESC. The guide gives formulas for real numbers. An H100 works as
 follows, bit for bit, as far as was tried:
 
-- A normalised coordinate is cut to 21 binary places (22 beyond 8192 texels, 23 beyond 65536) before
-  it is multiplied by the extent, and the fraction that linear filtering uses is rounded to 8,
-  halves up.
+- A normalised coordinate is truncated to 21 binary places (22 beyond 8192 texels, 23 beyond 65536)
+  before it is multiplied by the extent. The fraction for linear filtering is rounded to 8, halves
+  up.
 - Weights have 8 bits too: a weight is split along x, then along y, each time with one rounding, so
   that the weights always sum to 256.
-- Floating-point texels that have a weight are aligned to the largest exponent among the four of
-  a slice, with 4 bits more than their format has, the rest cut off; their sum is exact and is
-  rounded once to the texel's format, halves away from zero. The sum over slices is exact here; a
-  GPU's may differ in the last bit where texels differ by more than a factor of 2**20.
+- Floating-point texels that have a weight are aligned to the largest exponent among the four of a
+  slice. They are truncated to 4 bits more than their format has. Their sum is exact and is rounded
+  once to the texel's format, halves away from zero. The sum over slices is exact here; a GPU's may
+  differ in the last bit if texels differ by more than a factor of 2**20.
 - Normalised integers are combined as integers and rounded to 16 bits, halves up.
 
-Two things are only near. sRGB colours are within 1/128 (0.0061 was the worst seen), since the GPU
-combines them in a precision of its own. Where two levels of a three-dimensional mipmap are combined
-a weight may be one step off: 18 of 4,000 results differed, by 0.0026 at most for texels up to 1.
+Two results are only approximate. sRGB colours are within 1/128 (0.0061 was the worst seen), since
+the GPU combines them in a precision of its own. When two levels of a three-dimensional mipmap are
+combined, a weight may be one step off: 18 of 4,000 results differed, by 0.0026 at most for texels
+up to 1.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _SMALLEST = 2.0**-126
 
 @dataclass(frozen=True, slots=True)
 class TexelAxis:
-    """How one coordinate is read: the image's extent along it and what lies outside."""
+    """The interpretation of one coordinate: the image's extent and the mode for outside texels."""
 
     extent: int
     mode: AddressMode
@@ -90,7 +91,7 @@ def pair(
 ) -> tuple[Integers, Integers]:
     """The first of the two texels around a coordinate, and the second's weight of `FRACTION`.
 
-    Where clamping makes both the same texel the weight is 0.
+    If clamping makes both the same texel, the weight is 0.
     """
     place = np.floor((axis.units(coordinate) - 0.5) * FRACTION + 0.5).astype(np.int64)
     number, weight = (place >> 8) + offset, place & (FRACTION - 1)
@@ -120,7 +121,7 @@ class Slice:
 
 
 def split_weight(weight: Integers, fraction: Integers) -> tuple[Integers, Integers]:
-    """What the first and the second of two places get of a weight."""
+    """Split a weight between the first and the second of two texels."""
     second = (weight * fraction + _HALF) >> 8
     return weight - second, second
 
@@ -136,7 +137,7 @@ def slice_weights(share: Integers, x: Integers, y: Integers | None) -> list[Inte
 
 
 def slice_reach(share: Integers, x: Integers, y: Integers | None) -> list[Bools]:
-    """Where each texel of a slice has a weight before rounding, in the same order."""
+    """Return masks of the texels of a slice with a weight before rounding, in the same order."""
     left, right = (share > 0) & (x < FRACTION), (share > 0) & (x > 0)
     if y is None:
         return [left, right]
@@ -268,12 +269,12 @@ def stored(image: TexelImage, x: Integers, y: Integers | None, z: Integers | Non
 
 
 def is_normalized(texture: TextureObject, dtype: np.dtype[Any]) -> bool:
-    """Whether integers of a type are read as numbers from 0 or -1 to 1."""
+    """Return whether integers of a type are read as numbers from 0 or -1 to 1."""
     return not texture.as_integer and dtype.kind in "iu" and dtype.itemsize <= 2
 
 
 def border_texel(texture: TextureObject, image: TexelImage) -> Texels:
-    """(channels,) what is read outside of the image: the border colour in the image's type.
+    """(channels,) the border colour, read outside of the image, in the image's type.
 
     Integers that are read as they are get the low bits of the colour's float32.
     """
@@ -326,7 +327,7 @@ def _is_srgb(texture: TextureObject, dtype: np.dtype[Any]) -> bool:
 
 
 def as_read(texture: TextureObject, texels: Texels) -> Words:
-    """What a kernel gets of texels that are not filtered: 32 bits a channel."""
+    """Return unfiltered texels as a kernel reads them: 32 bits a channel."""
     dtype = texels.dtype
     if _is_srgb(texture, dtype):
         return _linear_light(texels).view(np.uint32)
@@ -340,12 +341,12 @@ def as_read(texture: TextureObject, texels: Texels) -> Words:
 
 
 def can_filter(texture: TextureObject, dtype: np.dtype[Any]) -> bool:
-    """Whether texels of a type can be combined at all."""
+    """Return whether texels of a type can be combined at all."""
     return dtype.kind == "f" or is_normalized(texture, dtype)
 
 
 def blended(texture: TextureObject, parts: list[Slice]) -> Words:
-    """What a kernel gets of several texels."""
+    """Return the weighted sum of several texels as a kernel reads it."""
     dtype = parts[0].texels[0].dtype
     if _is_srgb(texture, dtype):
         light = [replace(p, texels=[_linear_light(each) for each in p.texels]) for p in parts]

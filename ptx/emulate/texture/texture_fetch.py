@@ -19,7 +19,7 @@ from ptx.isa.model import Instruction
 
 CHANNELS = 4
 AXES = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2, "cube": 3, "acube": 3}
-_QUIET_NAN = 0x7FFF  # what a conversion to float16 makes of any NaN
+_QUIET_NAN = 0x7FFF  # the result of converting any NaN to float16
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def fetch(threads: Fibre, form: TextureForm, handle: Value, *values: Value) -> l
 
     Raises:
         InvalidTextureHandle: a handle is no texture object.
-        UnsupportedFetch: what a GPU would give is not known.
+        UnsupportedFetch: the result on a GPU was never measured.
         UseAfterFree: the image's memory was freed.
     """
     scalar = handle.ndim == 0 and all(value.ndim == 0 for value in values)

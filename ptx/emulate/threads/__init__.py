@@ -1,1 +1,1 @@
-"""Threads that execute together: their registers, their blocks, and the launch that they are of."""
+"""Threads that execute together: their registers, their blocks, and their launch."""

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def no_host_memory(address: int) -> MappedHostMemory | None:
-    """Finds nothing: for a device whose kernels reach no host memory."""
+    """Return nothing, for a device whose kernels access no host memory."""
     return None
 
 
 def no_condition(handle: int, value: int) -> bool:
-    """Knows none: for a device without graphs."""
+    """Return False, for a device without graphs."""
     return False
 
 

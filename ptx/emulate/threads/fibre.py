@@ -1,4 +1,4 @@
-"""Fibres: sets of threads that execute together, each with its own registers, and their queue.
+"""Fibres: thread groups that execute together, each with its own registers, and their queue.
 
 A fibre's registers are a list by register number; a value is a NumPy scalar where all its threads
 agree, else an array with one element a thread. Arrays are never changed in place once they are in a
@@ -23,11 +23,11 @@ from ptx.isa.model import Instruction
 
 Key = tuple[int, ...]  # a fibre's place: the blocks of its open calls, then its own block
 
-GONE = -1  # what a basic block returns when its fibre does not go on
+GONE = -1  # returned by a basic block when its fibre does not continue
 ENDLESS = 1 << 62
 
 _UNSET: Value = np.uint32(0)
-_KEEP_SHARE = 0.75  # a running fibre keeps its arrays while this share of their lanes is present
+_KEEP_SHARE = 0.75  # a running fibre retains its arrays while this share of their lanes is present
 _LAZY_SHARE = 0.25  # a waiting one, while this share is
 
 
@@ -58,7 +58,7 @@ class RunQueue:
         self._turn_end: int = ENDLESS
 
     def wait(self, fibre: Fibre, block: int) -> None:
-        """Queue the fibre; it goes on at `block` when its turn comes."""
+        """Queue the fibre; it continues at `block` when its turn comes."""
         key = (*fibre.prefix, block)
         fibre.tick = self.steps
         found = self._runnable.get(key)
@@ -79,7 +79,7 @@ class RunQueue:
             self.exited.append(fibre.lane_numbers())
 
     def check_stack(self, fibre: Fibre, nbytes: int) -> None:
-        """Refuse a call whose frame would leave the thread's local memory.
+        """Raise if a call's frame would leave the thread's local memory.
 
         Raises:
             StackOverflow: it would.
@@ -94,7 +94,7 @@ class RunQueue:
 
     @property
     def has_runnable(self) -> bool:
-        """Whether a fibre is ready to run."""
+        """True if a fibre is ready to run."""
         return bool(self._heap or self.released)
 
     @property
@@ -159,7 +159,7 @@ class Fibre(Threads):
         self.rows: list[Row] | None = None
         self.tick: int = 0
 
-    # What generated code calls.
+    # Called by generated code.
 
     def invariant(self, slot: int) -> Value | None:
         """Return the value that another chunk computed; None unless all threads are here."""
@@ -276,7 +276,7 @@ class Fibre(Threads):
         return self.blocks.code.dtypes(self.calls[-1].function if self.calls else 0)
 
     def with_rows(self, rows: list[Row]) -> Fibre:
-        """A fibre of those threads of this one that have these rows."""
+        """Return a fibre of the threads that have these rows."""
         lanes = np.array([row[LANE] for row in rows], dtype=np.intp)
         found = Fibre(self.scheduler, [], lanes, len(rows))
         found.rows = rows
@@ -333,7 +333,7 @@ class Fibre(Threads):
         self._places = {}
 
     def branch_index(self, index: Value, targets: tuple[int, ...], instruction: Instruction) -> int:
-        """`brx.idx`: each thread goes to the target that its index names.
+        """`brx.idx`: branch each thread to the target that its index names.
 
         Raises:
             InvalidBranch: there is no such target (the PTX ISA leaves open what happens then).

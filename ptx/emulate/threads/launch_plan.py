@@ -32,12 +32,12 @@ Array = NDArray[Any]
 _SHARED_ALIGN = 128
 _SHARE_OF_OTHERS = 16  # of the stack; makes 1 KiB, the default of CU_LIMIT_STACK_SIZE
 _MOST_TEXT = 1 << 20  # characters that are held back
-_MOST_BYTES = 64 << 20  # of all arrays that one launch keeps
+_MOST_BYTES = 64 << 20  # of all arrays that one launch retains
 _MOST_MISSES = 32  # at a branch, less two for each hit, before its masks are no longer stored
 
 
 class Parameters(dict[tuple[str, int], Value]):
-    """Kernel parameters by kind and offset, read when first asked for."""
+    """Kernel parameters by kind and offset, read on first use."""
 
     def __init__(self, data: NDArray[np.uint8]) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class Output:
             self.flush()
 
     def flush(self) -> None:
-        """Write to `sys.stdout`, as it is now, what was added."""
+        """Write the added text to the present `sys.stdout`."""
         text, self._parts, self._size = "".join(self._parts), [], 0
         if text:
             sys.stdout.write(text.encode("latin-1").decode(errors="replace"))
@@ -86,10 +86,11 @@ class LaunchPlan:
         reserved_start: where the part of a block's shared memory begins that the system reserves.
         extents: how far each access may reach, where that is checked.
         output: takes the text that threads print; clock: gives them the time.
-        cluster: how its blocks form clusters; is_cluster: whether that was asked for.
+        cluster: its division into clusters; is_cluster: whether that was requested.
         unwritten: the check of reads of global memory that nothing wrote; None without it.
         workspace: address of the memory by which a cooperative grid synchronises, 0 in any other.
-        lacks_workspace: whether a kernel has asked for a workspace that the launch does not have.
+        lacks_workspace: whether a kernel has read the address of a workspace that the launch does
+        not have.
     """
 
     def __init__(
@@ -158,7 +159,7 @@ class LaunchPlan:
         pointers = frozenset(
             offset for offset in range(0, len(params) - 7, 8) if self._is_pointer(offset)
         )
-        # What sites remember of the last launch is not as narrow.
+        # Invalidate the bounds that sites cached in the last launch, which may be wider.
         self.memory.version += 1
         return PointerExtents(
             self.code.find_origins(pointers), self.memory, params, self.shared_bytes
@@ -229,8 +230,8 @@ def _stack_bytes(code: KernelFacts, limits: Limits) -> int:
 class Division:
     """A mask that a branch gave before, and the positions of its elements.
 
-    `parts`: what was taken at these positions of arrays that are cached, by their identity;
-    `places`: what a fibre of these threads remembers of their places.
+    `parts`: elements at these positions of cached arrays, by the arrays' identity; `places`: the
+    cached positions of a fibre of these threads.
     """
 
     __slots__ = ("mask", "parts", "places", "positions")
@@ -247,7 +248,7 @@ class LaunchCache:
 
     A block-invariant value (`codegen/analysis/block_invariant.py`) is the same array in every chunk
     of the same geometry. So are the bounds and element indices of accesses by it, and its parts at
-    branches. They are found by the identity of arrays, which the cache therefore keeps alive.
+    branches. They are found by the identity of arrays, which the cache therefore retains.
 
     Attributes:
         fewest: threads of a chunk from which on it shares (`Limits.share_from`).
@@ -306,7 +307,7 @@ class LaunchCache:
         return taken
 
     def _remember(self, value: Array) -> bool:
-        """Keep an array alive, with room for the indices that its accesses will compute."""
+        """Retain an array, with capacity for the indices that its accesses will compute."""
         if id(value) in self._addresses:
             return True
         nbytes = value.nbytes + 16 * len(value)

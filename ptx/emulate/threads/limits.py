@@ -14,17 +14,17 @@ from ptx.errors import PtxArgumentValueError
 
 @dataclass(frozen=True, slots=True)
 class FewThreads:
-    """When the threads of a fibre have their registers one by one, in rows.
+    """Thresholds for holding the registers of a fibre thread by thread, in rows.
 
     A kernel gives the same bits and the same faults in either form.
 
     Attributes:
-        most: threads whose rows take about as long as NumPy's arrays of all of them.
+        most: number of threads for which rows take about as long as NumPy's arrays.
         most_in_loop: the same where they go through a loop in one function.
         most_apart: the same where fibres part and meet at every few blocks.
         heat: visits of few threads to a block before it gets code for single threads.
         settled: blocks that a fibre of few threads executes before it gets rows.
-        switches: tells before each block whether the fibre is to have the other form, for tests.
+        switches: called before each block; True changes the fibre to the other form, for tests.
     """
 
     most: int = 16
@@ -41,11 +41,12 @@ class Limits:
 
     Attributes:
         max_steps: basic blocks that a chunk of thread blocks may execute before `Runaway`; one that
-            many threads execute counts once for each 1,024 of them, and going on with other
-            threads as eight. The default takes some ten seconds.
+            many threads execute counts once for each 1,024 of them, and a change to other threads
+            as eight. The default takes some ten seconds.
         chunk_threads: threads that are executed together, whole blocks of them.
-        share_from: threads of a chunk from which on it shares with later ones what depends on a
-            thread's place in its block alone; for fewer, finding is no faster than computing.
+        share_from: threads of a chunk from which on it shares values with later chunks that depend
+            only on a thread's position in its block. For fewer, a look-up is no faster than
+            computing.
         stack_bytes: local memory of a thread where calls recurse; a sixteenth of it is for the
             functions of other modules, where calls by an address may reach them.
         divergent_barriers: let threads of one warp meet at different aligned barriers, such as the
@@ -54,16 +55,17 @@ class Limits:
         strict_barriers: report a barrier that exited threads did not reach, and threads of a block
             that meet at different aligned barriers. PTX allows both ("exit", "barrier"): a barrier
             waits for the threads that have not exited, and warps may come from different places.
-        check_uninitialised: report where a value is needed of shared or local memory that nothing
-            has written; takes several times as long.
-        check_bounds: hold accesses to the array or variable that their addresses were made from.
+        check_uninitialised: report uses of unwritten values of shared or local memory; takes
+            several times as long.
+        check_bounds: restrict accesses to the array or variable that their addresses were made
+        from.
         check_synchronisation: report threads that go around a barrier, or an instruction of their
-            warp, at which others wait; a GPU goes on once they have exited.
-        findings: where races are put; None looks for none.
-        unwritten: where reads of global memory are put that nothing has written, of memory that
-            has flags for that (`DeviceMemory.watch_writes`); None looks for none.
-        accessed: where races are looked for, called at the end with what the launch accessed.
-        dependency: where launches may overlap, what this one and its neighbours tell each other.
+            warp, at which others wait; a GPU continues once they have exited.
+        findings: receives the races; None disables the race check.
+        unwritten: receives unwritten reads of global memory that has flags for that
+            (`DeviceMemory.watch_writes`); None disables that check.
+        accessed: with the race check, called at the end with the accesses of the launch.
+        dependency: if launches may overlap, the dependencies on this one and its neighbours.
         few_threads: when few threads run one by one, which changes the time alone.
     """
 

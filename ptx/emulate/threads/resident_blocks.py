@@ -1,4 +1,4 @@
-"""Thread blocks that are executed together: their memory, and what their threads can ask."""
+"""Thread blocks that are executed together: their memory, and queries of their threads."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class ResidentBlocks(ThreadBlocks):
         return self._tensor_memory
 
     def finish(self) -> None:
-        """All threads have exited.
+        """Finish the chunk after all threads have exited.
 
         Raises:
             TensorMemoryFault: a block still holds tensor memory.
@@ -103,7 +103,7 @@ class ResidentBlocks(ThreadBlocks):
         return found
 
     def is_fixed(self, name: str) -> bool:
-        """Whether a special register that was read stays as it is: a clock does not."""
+        """Return whether a special register that was read stays as it is: a clock does not."""
         return name in self._special
 
     def _new_shadow(self) -> Shadow:

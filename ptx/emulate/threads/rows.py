@@ -58,7 +58,7 @@ def long_of_double(x: float) -> int:
 
 
 def is_held(dtype: np.dtype[Any]) -> bool:
-    """Whether a row can hold values of a type as Python numbers."""
+    """Return whether a row can hold values of a type as Python numbers."""
     return dtype.kind != "c"
 
 
@@ -84,7 +84,7 @@ def column(value: Value, count: int) -> list[Any]:
 
 
 def _are_same(values: Sequence[Any], first: Any) -> bool:
-    """Whether all have the same bits; zeros, which have two signs, are not looked into."""
+    """Return whether all have the same bits; zeros, which have two signs, are not looked into."""
     return bool(first) and values.count(first) == len(values)
 
 

@@ -25,14 +25,14 @@ _CLUSTER = frozenset(
        for stem in ("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"))}
 )  # fmt: skip
 RESERVED_BYTES = 1024  # CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK
-# Where that part of shared memory begins and ends, and two places in it: cooperative groups keep at
-# the second what large tiles exchange. Measured on an H100.
+# The bounds of the reserved shared memory, and two offsets in it. Cooperative groups exchange
+# values of large tiles at the second one. Measured on an H100.
 _RESERVED = {
     "reserved_smem_offset_begin": 0, "reserved_smem_offset_end": 288,
     "reserved_smem_offset_0": 0, "reserved_smem_offset_1": 0,
 }  # fmt: skip
 _SHARED_UNIT = 128  # in which a block's shared memory is given out
-# Where a cooperative grid finds its workspace: NVRTC's grid synchronisation reads it here.
+# The address of a cooperative grid's workspace: NVRTC's grid synchronisation reads it here.
 _WORKSPACE = {"envreg1": 32, "envreg2": 0}
 _WIDE = frozenset({"clock64", "globaltimer", "gridid", "current_graph_exec"})
 _TIMES = frozenset(
@@ -89,7 +89,7 @@ def special_value(blocks: ThreadBlocks, launch: LaunchPlan, name: str) -> tuple[
 
 
 def _count(launch: LaunchPlan, name: str) -> int:
-    """A register that is the same for all threads; 0 for those that tell nothing here."""
+    """Return a register that is equal for all threads; 0 for those without meaning here."""
     shared = launch.code.shared_bytes + launch.dynamic_shared
     reserved = RESERVED_BYTES if launch.device.compute_capability >= (8, 0) else 0
     counts = {
@@ -111,7 +111,7 @@ def _numbers(blocks: ThreadBlocks) -> Index:
 
 
 def _by_block(blocks: ThreadBlocks, values: NDArray[Any]) -> Value:
-    """For each lane its block's value, as u32."""
+    """Return for each lane its block's value, as u32."""
     each = values.astype(np.uint32)
     if (each == each[0]).all():
         return each[0]

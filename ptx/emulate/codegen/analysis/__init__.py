@@ -1,1 +1,1 @@
-"""What is known of registers before a kernel runs."""
+"""Static analyses of a kernel's registers, done before it runs."""

@@ -35,7 +35,7 @@ Definition = tuple[int, int]  # block, and position in it
 def invariant_definitions(
     blocks: list[Block], parameters: Collection[str]
 ) -> frozenset[Definition]:
-    """Where a kernel's function writes block-invariant values that differ from thread to thread.
+    """Return the definitions of block-invariant values that differ from thread to thread.
 
     Each source of such an instruction has one definition that reaches it, on every way to it, so
     that all threads which are there have executed that one. `parameters` are the symbols of the
@@ -48,7 +48,7 @@ def invariant_definitions(
 
 
 def dominators(blocks: list[Block]) -> list[int]:
-    """For each block, the bit mask of the blocks that every way to it from the first one passes."""
+    """Return for each block the bit mask of the blocks on every path to it from the first one."""
     everything = (1 << len(blocks)) - 1
     found = [1, *([everything] * (len(blocks) - 1))]
     before: list[list[int]] = [[] for _ in blocks]
@@ -129,7 +129,7 @@ class _Search:
         )
 
     def _is_invariant(self, at: Definition, step: BlockStep) -> bool | None:
-        """Whether threads differ in the result; None where it is not block-invariant."""
+        """Return whether threads differ in the result; None where it is not block-invariant."""
         varies = any(map(_is_place, step.instruction.operands))
         for number in step.reads:
             source = self._source(number, at)
@@ -157,7 +157,7 @@ class _Search:
         return None
 
     def _reachable(self, start: int, without: int) -> int:
-        """The bit mask of blocks that control may get to from a block, not through another one."""
+        """Return the bit mask of blocks reachable from a block, without passing another one."""
         found = self._reached.get((start, without))
         if found is None:
             found, waiting = 0, [start]

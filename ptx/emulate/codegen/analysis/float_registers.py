@@ -1,8 +1,8 @@
 """Which float32 registers need work on their bits: canonical NaNs, and subnormal numbers.
 
 A float32 result that is a NaN has canonical bits on the hardware (PTX ISA, "Floating Point
-Instructions"), NumPy's has others. Arithmetic and comparisons never tell one NaN from another, so
-that a result needs the canonical bits only where something else reads its register: a store, a
+Instructions"), NumPy's has others. Arithmetic and comparisons never distinguish one NaN from
+another. A result needs the canonical bits only if something else reads its register: a store, a
 reinterpretation, an exchange among lanes.
 
 On registers that never hold a subnormal number `.ftz` has nothing to do.
@@ -55,7 +55,7 @@ _FRACTION = 0x007F_FFFF
 
 
 def is_subnormal(bits: int) -> bool:
-    """Whether float32 bits are a subnormal number."""
+    """Return whether float32 bits are a subnormal number."""
     return not bits & _EXPONENT and bool(bits & _FRACTION)
 
 
@@ -93,7 +93,7 @@ def registers_without_subnormals(body: Body) -> frozenset[str]:
 
 
 def _is_plain(operand: Operand) -> bool:
-    """Whether a moved operand is a register, or a constant that is no subnormal number."""
+    """Return whether a moved operand is a register, or a constant that is no subnormal number."""
     if isinstance(operand, FloatImmediate):
         return operand.width == 32 and not is_subnormal(operand.bits)
     return isinstance(operand, Register)

@@ -1,8 +1,8 @@
-"""Registers whose values may not be there yet: results of `wgmma`, and of `tcgen05.ld`.
+"""Registers whose values may still be pending: results of `wgmma`, and of `tcgen05.ld`.
 
 PTX ISA, "wgmma.wait_group": to access the registers of a product before its group has been waited
-for is undefined; so it is with `tcgen05.ld` before `tcgen05.wait::ld`. What may be too early by the
-code alone is followed when it is executed, as whether it is depends on the way there.
+for is undefined; so it is with `tcgen05.ld` before `tcgen05.wait::ld`. If an access may come too
+early on some path, the race check follows it at run time.
 
 Compilers move arithmetic over the wait, which is inline assembly without these registers. So the
 result of a pure instruction is as early as its operands, and any other instruction that reads such
@@ -41,7 +41,7 @@ class _PendingRegisters(NamedTuple):
         return _PendingRegisters(found)
 
     def behind(self, step: BlockStep) -> _PendingRegisters:
-        """Return what is pending after an instruction."""
+        """Return the registers that are pending after an instruction."""
         i, ages = step.instruction, self.ages
         name = i.facts.name
         if name == "wgmma.commit_group":
@@ -79,7 +79,7 @@ class _PendingRegisters(NamedTuple):
 
 
 def pending_results(blocks: Sequence[Block], numbers: Mapping[str, int]) -> dict[int, PendingUse]:
-    """What instructions do with such registers, by the identity of the instruction."""
+    """Return how instructions use pending registers, by the identity of the instruction."""
     if not any(_begins(step) for block in blocks for step in block.steps):
         return {}
     names = {number: name.split("@")[0] for name, number in numbers.items()}
@@ -105,7 +105,7 @@ def pending_results(blocks: Sequence[Block], numbers: Mapping[str, int]) -> dict
 
 
 def _before_blocks(blocks: Sequence[Block]) -> list[_PendingRegisters]:
-    """What may be pending where each block begins."""
+    """Return the registers that may be pending at the start of each block."""
     found = [_PendingRegisters({})] * len(blocks)
     waiting = list(range(len(blocks)))
     while waiting:
@@ -172,17 +172,17 @@ def _use(
 
 
 def _begins(step: BlockStep) -> bool:
-    """Whether it gives registers results that are there later."""
+    """Return whether it gives registers results that are there later."""
     return step.instruction.facts.name in ("wgmma.mma_async", "tcgen05.ld")
 
 
 def _factors(step: BlockStep) -> Iterator[int]:
-    """What a product takes beside its sums, which may be those of one before."""
+    """Yield the inputs of a product other than its sums, which may come from an earlier product."""
     for each in step.reads:
         if each not in step.writes:
             yield each
 
 
 def _passes_on(step: BlockStep) -> bool:
-    """Whether its results are as late as what it takes."""
+    """Return whether an instruction's results are as late as its operands."""
     return step.operation.effect is Effect.PURE

@@ -1,10 +1,13 @@
-"""What the addresses of a kernel's accesses are computed from: pointer parameters, or variables.
+"""The origins of the addresses that a kernel accesses: pointer parameters, or variables.
 
-A register is followed as a sum of pointers, each with a factor; what else is in the sum is a plain
-number. An address whose sum has one pointer, once, was made from that one: so `a + 4 * i` from `a`,
-and `p + (b - a)` from nothing that is known if `p` was loaded, but from `b` if `p` is `a`. A
-register that is written at several places may be any of several sums. The order of execution is not
-looked at, so what is found holds wherever the instruction stands.
+A register is followed as a sum of pointers, each with a factor; all other terms are plain numbers.
+If the sum has one pointer, once, the address has that pointer as its origin.
+
+For example, `a + 4 * i` has the origin `a`. `p + (b - a)` has the origin `b` if `p` is `a`, and an
+unknown one if `p` was loaded.
+
+A register that several instructions write may be any of several sums. The order of execution is
+ignored, so a result holds anywhere in the function.
 """
 
 from __future__ import annotations
@@ -77,7 +80,7 @@ class PointerOrigins:
                     changed |= self._add(target.name, self._result(each, number))
 
     def of(self, site: Site) -> frozenset[Origin] | None:
-        """What the addresses of an access were made from; None where that is not known."""
+        """Return the origins of the addresses of an access; None if they are unknown."""
         sums = self._sums_of_address(site)
         if not sums:
             return None
@@ -94,7 +97,7 @@ class PointerOrigins:
     def _sums_of_address(self, site: Site) -> Value:
         instruction = site.instruction
         if "tensor" in site.facts.words:
-            return None  # which of its accesses this is, nothing tells
+            return None  # nothing shows which of its accesses this is
         places = [each for each in instruction.operands if isinstance(each, Address)]
         if len(places) == 2 and site.facts.kind is InstructionKind.COPY:
             place = places[0 if site.writes else 1]
@@ -145,7 +148,7 @@ class PointerOrigins:
         return None
 
     def _parameter(self, instruction: Instruction, number: int) -> Value:
-        """What a load of a kernel's parameters gives its destination of this number."""
+        """Return the value that a load of kernel parameters writes to one of its destinations."""
         place = instruction.operands[1]
         if not isinstance(place, Address) or not isinstance(place.base, Symbol):
             return None  # an array of pointers, by an index
@@ -210,7 +213,7 @@ class _Function:
 
 
 class KernelOrigins:
-    """The origins of a kernel's accesses, found when they are first asked for.
+    """The origins of a kernel's accesses, found on first use.
 
     Args:
         code: the kernel.

@@ -1,12 +1,12 @@
-"""Accesses by which threads share a place on purpose: speculative reads, polls, updates.
+"""Accesses by which threads share a location on purpose: speculative reads, polls, updates.
 
-- A speculative read: a compare-and-swap checks its value before anything comes of it.
+- A speculative read: a compare-and-swap checks its value before it has any effect.
 - A poll: a loop repeats a volatile load until its value changes.
-- An update: a volatile or relaxed store of what was made of a volatile or relaxed load of the same
-  place.
+- An update: a volatile or relaxed store of a value computed from a volatile or relaxed load of the
+  same location.
 
-`SymbolicAddresses` finds which instructions of a function access the same place, by what their
-addresses are made of.
+`SymbolicAddresses` finds the instructions of a function that access the same location, from the
+expressions of their addresses.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ptx.isa.model import Address, Instruction, Operand, Register
 _MOST_DEEP: Final = 16
 
 Value: TypeAlias = tuple[object, ...]
-"""What a value is made of; equal ones are equal wherever they are computed."""
+"""The expression of a value; values with equal expressions are equal in the whole function."""
 
 
 class SymbolicAddress(NamedTuple):
@@ -35,11 +35,11 @@ class SymbolicAddress(NamedTuple):
 
 
 class SymbolicAddresses:
-    """The places of a function's accesses.
+    """The locations of a function's accesses.
 
     An address may be computed twice, as one of global memory and as a generic one. Both are one
-    place, if all that they are made of is written by one instruction alone: what a loop counts may
-    have gone on between them.
+    location if each of their registers is written by one instruction alone. A loop may otherwise
+    have changed a register between them.
     """
 
     def __init__(self, blocks: Sequence[Block]) -> None:
@@ -52,7 +52,7 @@ class SymbolicAddresses:
                         self._writers[operand.name].append(step.instruction)
 
     def of(self, instruction: Instruction) -> SymbolicAddress | None:
-        """Where an instruction accesses memory; None if it does not."""
+        """Return the address that an instruction accesses; None if it does not access memory."""
         for operand in instruction.operands:
             if isinstance(operand, Address):
                 return SymbolicAddress(self._base(operand.base), operand.offset)
@@ -63,7 +63,7 @@ class SymbolicAddresses:
         return (base,) if value is None else value
 
     def _value(self, operand: Operand, depth: int) -> Value | None:
-        """What an operand is made of; None where that may change from use to use."""
+        """Return the expression of an operand; None if it may change from use to use."""
         if not isinstance(operand, Register):
             return (operand,)
         if operand.name not in self._values:
@@ -92,10 +92,11 @@ class SymbolicAddresses:
 
 
 def guessed_reads(blocks: Sequence[Block]) -> set[int]:
-    """The loads of a function, by identity, behind which each way comes to a compare-and-swap.
+    """Return the loads of a function, by identity, that a compare-and-swap follows on every path.
 
-    It has the same address. The value that was loaded is a guess then: where it is old, the swap
-    fails and gives the present one. A load that may decide that there is nothing to swap is none.
+    The compare-and-swap has the same address. Such a load is speculative: if its value is old, the
+    swap fails and returns the present one. A load that may decide that there is nothing to swap is
+    not speculative.
     """
     swaps = [step.instruction for block in blocks for step in block.steps if _is_swap(step)]
     if not swaps:
@@ -120,7 +121,7 @@ class _Swaps:
         self._place = place
 
     def any_of(self, steps: Iterable[BlockStep]) -> bool:
-        """Whether one of these is one."""
+        """Return whether one of these is one."""
         return any(
             _is_swap(each) and self._places.of(each.instruction) == self._place for each in steps
         )
@@ -182,7 +183,7 @@ def updates_of(blocks: Sequence[Block], first: int) -> dict[int, Update]:
 
 
 def writers_of(blocks: Sequence[Block]) -> Writers:
-    """What writes each register."""
+    """Return the instructions that write each register."""
     found: Writers = defaultdict(list)
     for block in blocks:
         for step in block.steps:
@@ -254,7 +255,7 @@ def polls_of(blocks: Sequence[Block], numbers: Mapping[str, int]) -> set[int]:
 
 
 def _reached(blocks: Sequence[Block], start: int) -> set[int]:
-    """The blocks that control may come to from the end of one."""
+    """Return the blocks that control may reach from the end of a block."""
     found: set[int] = set()
     waiting = [start]
     while waiting:

@@ -1,7 +1,8 @@
 """Registers that an instruction reads although nothing on any way to it has written them.
 
 NVRTC leaves such reads where inline assembly takes a variable that has no value, in loops, and
-without optimisation. What only copies a value is not told of: half of a vector may have none.
+without optimisation. Instructions that only copy a value are not reported: half of a vector may
+have no value.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def unwritten_registers(
 
 
 def _with_copies(blocks: Sequence[Block], doubtful: _Numbers) -> _Numbers:
-    """These registers and those that some of them are copied to."""
+    """Return these registers and those that they are copied to."""
     while True:
         copies = {
             number
@@ -58,7 +59,7 @@ def _with_copies(blocks: Sequence[Block], doubtful: _Numbers) -> _Numbers:
 
 
 def _unwritten(blocks: Sequence[Block], doubtful: _Numbers) -> list[_Numbers]:
-    """For each block, which of these registers nothing on any way to it has written."""
+    """Return for each block the registers that are unwritten on every path to it."""
     found: list[_Numbers | None] = [None] * len(blocks)
     found[0] = doubtful
     waiting = [0]
@@ -76,7 +77,7 @@ def _unwritten(blocks: Sequence[Block], doubtful: _Numbers) -> list[_Numbers]:
 
 
 def _behind(step: BlockStep, unwritten: _Numbers) -> _Numbers:
-    """What is still unwritten behind an instruction; a copy of nothing gives nothing."""
+    """Return the unwritten registers after an instruction; a copy of one is unwritten, too."""
     if not unwritten or (_is_copy(step) and unwritten.issuperset(step.reads)):
         return unwritten
     return unwritten.difference(step.writes)

@@ -1,4 +1,4 @@
-"""What becomes of a value that an instruction reads from memory."""
+"""Analysis of how a kernel uses the values that it loads from memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ptx.isa.model import Address, Body, Instruction, Operand, Register, Vector
 
 
 def uses_of(bodies: Iterable[Body], instruction: Instruction) -> tuple[Use, ...]:
-    """What becomes of each element that a load or atomic operation gives; () where none is known.
+    """Return how each element of a load or atomic operation is used; () if none is known.
 
     An instruction that is only part of a copy, such as `cp.async`, gives registers nothing.
     """
@@ -62,7 +62,7 @@ def _readers(body: Body, name: str) -> Iterator[Instruction]:
 
 
 def _has_result(instruction: Instruction) -> bool:
-    """Whether its first operand is a destination."""
+    """Return whether its first operand is a destination."""
     operation = find_operation(in_table_order(instruction))
     return operation is not None and operation.writes > 0
 

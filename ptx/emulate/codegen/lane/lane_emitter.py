@@ -1,4 +1,4 @@
-"""What the code of an instruction for a single thread is written with.
+"""The emitter for an instruction's code for a single thread.
 
 Expressions are of Python numbers, as `threads/rows.py` has them: an integer's bits, unsigned and
 within its width; a float; a bool. An operation without such code is left to NumPy: `NoLaneCode`.
@@ -53,11 +53,11 @@ class LaneEmitter(LaneRegisters):
 
     @property
     def prelude(self) -> list[str]:
-        """What is set before all."""
+        """The assignments at the start of the function."""
         return [f"{each} = {value}" for each, value in self._prelude.items()]
 
     def function(self, name: str, result: int | None) -> str:
-        """The part as a function; `result` is what it gives for all threads, if that is known."""
+        """Return the part as a function; `result` is its result for all threads, if known."""
         head = self.prelude
         body = self.lines or ["pass"]
         if self.alone:
@@ -89,7 +89,7 @@ class LaneEmitter(LaneRegisters):
         raise NoLaneCode
 
     def signed(self, operand: Operand, ptx_type: str) -> str:
-        """The same as a signed number."""
+        """Return an operand as a signed number."""
         bits = 8 * width_of(kind_of(ptx_type))
         if isinstance(operand, Immediate):
             value = operand.value & (1 << bits) - 1
@@ -166,10 +166,10 @@ class LaneEmitter(LaneRegisters):
         return name
 
     def target(self, operand: Operand, ptx_type: str) -> str:
-        """The variable that is to be set to a result of a type, by lines that follow.
+        """Return the variable that the following lines set to a result of a type.
 
-        Where the type has the destination's width and there is no guard; else a temporary that
-        `assign` is then given.
+        It is the destination's own variable if the widths are equal and there is no guard.
+        Otherwise it is a temporary, which the caller then passes to `assign`.
         """
         if (
             isinstance(operand, Register)
@@ -181,7 +181,7 @@ class LaneEmitter(LaneRegisters):
         return f"t{self._temporaries}"
 
     def assign(self, operand: Operand, ptx_type: str, expression: str) -> None:
-        """Write a destination; the expression is what a row holds for `ptx_type`.
+        """Write a destination; the expression has the form in which a row holds `ptx_type`.
 
         A wider register is filled by its sign or by zeros. Under a guard a thread that it excludes
         keeps the old value.

@@ -1,7 +1,7 @@
 """The registers of a part of a basic block of single threads, each in a variable of Python.
 
 A variable holds a register as its last instruction needed it: as bits, as a float or as a truth
-value. Where another needs it otherwise, a second variable is made, a view.
+value. If another instruction needs it otherwise, a second variable is made, a view.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ class NoLaneCode(Exception):
 
 
 def held_as(kind: str) -> str:
-    """How a row holds a kind: "f32", "f64", "pred" or, as bits, "int"."""
+    """Return the form in which a row holds a kind: "f32", "f64", "pred" or, as bits, "int"."""
     return kind if kind in (*FLOATS, "pred") else "int"
 
 
 class LaneRegisters:
-    """What the variables hold, and the lines that set them.
+    """The registers that Python variables hold, and the lines that set them.
 
     Attributes:
         scope: the function's registers, symbols and names.
@@ -83,7 +83,7 @@ class LaneRegisters:
         raise NoLaneCode
 
     def held(self, register: Register) -> str:
-        """How a register is held just now."""
+        """Return the form in which a register is held at present."""
         number = self.scope.number(register)
         self._load(number)
         return self._held[number]
@@ -114,7 +114,7 @@ class LaneRegisters:
         return self._as(number, held_as(self.scope.home[number]))
 
     def set_home(self, number: int, expression: str) -> None:
-        """Set a register to what a row holds of it."""
+        """Set a register to its value in a row."""
         self.lines.append(f"r{number} = {expression}")
         self._note_written(number, held_as(self.scope.home[number]))
 

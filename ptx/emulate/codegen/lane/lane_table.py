@@ -25,7 +25,7 @@ def lane_operation(name: str, types: Iterable[str], emit: EmitLane) -> None:
 
 
 def find_lane(operation: OperationRecord, instruction: Instruction) -> EmitLane | None:
-    """What writes an instruction's code for a single thread; None if nothing does."""
+    """Return the emitter of an instruction's code for a single thread; None if it has none."""
     return _LANE.get((operation.name, type_suffix(instruction)))
 
 

@@ -1,8 +1,8 @@
 """Writes a kernel's code for few threads: parts of basic blocks, and loops.
 
-A basic block is cut into parts, each for single threads or for NumPy. Code for one thread goes on
-as long as every operation has it. Several threads take turns, so that theirs also ends before each
-store and behind it: what a thread loads is then the same as if all had done each instruction
+A basic block is cut into parts, each for single threads or for NumPy. Code for one thread continues
+as long as every operation has it. Several threads take turns, so that their parts also end before
+and after each store. Each thread then loads the same values as if all had executed each instruction
 together.
 
 A loop is one Python function, with a thread's registers in its variables. Several threads go
@@ -80,7 +80,7 @@ def vector_part(code: KernelCode, unit: Unit, block: Block, first: int, end: int
 
 
 def may_be_called(step: BlockStep) -> bool:
-    """Whether the code for one thread may call NumPy's for a step, with just its registers."""
+    """Return whether one thread's code may call NumPy's for a step, with its registers alone."""
     return step.operation.effect in (Effect.PURE, Effect.MEMORY)
 
 
@@ -96,31 +96,31 @@ def call_vector(e: LaneEmitter, code: KernelCode, unit: Unit, block: Block, at: 
 
 
 def _called(part: VectorPart, unit: Unit) -> Callable[..., tuple[Any, ...]]:
-    """A part as a function of what rows hold; it gives the same, and None behind all."""
+    """Return a part as a function from row values to row values, with None as the last result."""
     scalars = [(number, np.dtype(NUMPY[unit.scope.home[number]])) for number in part.reads]
 
     def call(fibre: Fibre, *values: Any) -> tuple[Any, ...]:
         regs: dict[int, Any] = {}
         for (number, dtype), value in zip(scalars, values, strict=True):
             regs[number] = value_of((value,), dtype)
-        part.function(fibre, regs)  # type: ignore[arg-type]  # it asks for these numbers alone
+        part.function(fibre, regs)  # type: ignore[arg-type]  # it uses these numbers alone
         return (*[column(regs[number], 1)[0] for number in part.writes], None)
 
     return call
 
 
 _MOST_STEPS = 600  # writing and compiling take some 100 µs for each
-_MOST_STEPS_APART = 6000  # where threads go their own ways for long
+_MOST_STEPS_APART = 6000  # where threads diverge for long
 _GROUP = 8  # blocks that are passed over by one test
 
 
 def loops_of(
     blocks: Sequence[Block], *, alone: bool, leave_out: bool
 ) -> dict[int, tuple[int, ...]]:
-    """For each block of a function the largest loop around it that may become one function.
+    """Return for each block the largest loop around it that may become one function.
 
-    `leave_out`: without the blocks that have no code for single threads, which a thread then
-    leaves the loop for; else a loop that has such blocks stays as it is.
+    With `leave_out` a loop omits blocks that have no code for single threads, and threads leave the
+    loop for them. Otherwise a loop that has such blocks stays as it is.
     """
     found: dict[int, tuple[int, ...]] = {}
     waiting = [set(range(len(blocks)))]
@@ -137,9 +137,9 @@ def loops_of(
 
 
 def _cycles(blocks: Sequence[Block], inside: set[int]) -> Iterator[tuple[int, ...]]:
-    """The largest sets of blocks, among some, whose every block comes back to every other.
+    """Return the largest sets of blocks, among some, in which every block reaches every other.
 
-    Kosaraju's way: forward in any order, then backward from what was finished last.
+    Kosaraju's algorithm: forward in any order, then backward from the last finished block.
     """
     before: dict[int, list[int]] = {each: [] for each in inside}
     for each in inside:
@@ -207,7 +207,7 @@ def _may_be_inside(block: Block, alone: bool) -> bool:
 
 
 def _write_block(emitter: LaneEmitter, code: KernelCode, unit: Unit, block: Block) -> list[str]:
-    """The lines of a block, with where control goes on as `at`."""
+    """Return the lines of a block, with the next block as `at`."""
     emitter.begin_block()
     live = unit.live_behind_each(block)
     for at, (step, behind) in enumerate(zip(block.steps, live, strict=True)):
@@ -277,7 +277,7 @@ _IN_NO_ORDER = frozenset({
 
 
 def _shows_order(step: BlockStep, unit: Unit) -> bool:
-    """Whether an instruction meets other threads, but for barriers, or the world outside."""
+    """Return whether an instruction meets other threads, but for barriers, or the world outside."""
     instruction = step.instruction
     if step.operation.effect is Effect.PURE:
         return any("clock" in repr(each) or "timer" in repr(each) for each in instruction.operands)
@@ -315,7 +315,7 @@ class LaneWriter:
         return None if inside is None else write_loop(self._code, unit, inside, alone)
 
     def shows_order(self) -> bool:
-        """Whether what the kernel gives may tell which of two threads ran first, without a race."""
+        """Return whether results may depend on which of two threads ran first, without a race."""
         if self._code.calls_by_address:
             return True
         for unit in self._units:
@@ -346,7 +346,7 @@ class _LaneBlockWriter:
         self._stored = False
 
     def parts(self) -> tuple[Part, ...]:
-        """All of the block."""
+        """Return all parts of the block."""
         steps = self._block.steps
         self._begin(0)
         waiting: int | None = None  # where the steps begin that wait for NumPy
@@ -437,7 +437,7 @@ class _LaneBlockWriter:
         self._close(len(block.steps), None)
 
     def _close(self, end: int, result: int | None) -> None:
-        """Make a function of the part; `result` is what it gives for all threads."""
+        """Make a function of the part; `result` is its result for all threads."""
         emitter, first = self._emitter, self._from
         source = emitter.function("part", result)
         names: dict[str, object] = self._code.blocks.names
@@ -453,7 +453,7 @@ class _LaneBlockWriter:
         self._parts.append(LanePart(function, instead, sites, undo))  # type: ignore[arg-type]  # made
 
     def _instead(self, first: int, end: int, result: int | None) -> tuple[Part, ...]:
-        """The steps for NumPy; where the block ends with them, also the way on from there."""
+        """Return the steps for NumPy; if the block ends with them, also the branch from there."""
         vector = self._vector(first, end)
         if result == GOES_ON:
             return (vector,)

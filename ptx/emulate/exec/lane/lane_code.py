@@ -20,7 +20,7 @@ class VectorPart:
     """Instructions that NumPy executes for all threads of a fibre at once.
 
     Attributes:
-        reads, writes: registers that it takes, and that are read behind it.
+        reads, writes: registers that it reads, and written ones that are read after it.
         needs: those that it uses in a fibre without rows, as a call does; None where any will do.
         returns: whether it needs such a fibre only where calls are open.
         sites: of its accesses.
@@ -38,18 +38,18 @@ class VectorPart:
 class LanePart:
     """Instructions that are executed thread by thread.
 
-    What several threads do instruction by instruction is the same as what they do one after
-    another: a part has one store at most, and no load beside it.
+    A part has one store at most, and no load beside it. Threads therefore get the same results one
+    after another as together, instruction by instruction.
 
     Attributes:
         function: of a fibre and one row, giving the next block; or of the rows of several threads,
             giving that of all or a list with that of each.
-        instead: the same for all threads at once, for what goes wrong or elsewhere.
+        instead: returns the same for all threads at once, for an access outside a site's window.
         sites: of its accesses.
         undo: registers that it reads and changes, where it may stop halfway.
     """
 
-    function: Callable[[Fibre, Any], Any]  # whether one row or several, its table tells
+    function: Callable[[Fibre, Any], Any]  # its table: one row or several
     instead: Callable[[], tuple[Part, ...]]
     sites: tuple[Site, ...]
     undo: tuple[int, ...]
@@ -82,9 +82,9 @@ class LaneCode:
 
     Attributes:
         write: makes the parts of a block; write_loop: the loop around it, if that can be done.
-        shows_order: tells whether results may depend on which of two threads ran first.
-        heat: how often one thread, or several, came to each block without rows.
-        are_apart: whether threads of a launch went their own ways.
+        shows_order: returns whether results may depend on which of two threads ran first.
+        heat: visits of one thread, or of several, to each block without rows.
+        are_apart: whether threads of a launch diverged.
         held: whether rows can hold the registers of each function.
     """
 
@@ -99,7 +99,7 @@ class LaneCode:
     held: dict[int, bool] = field(default_factory=dict)
 
     def loop(self, block: int, *, alone: bool, apart: bool) -> Loop | None:
-        """The loop around a block, for one thread or for several, made when first asked for.
+        """The loop around a block, for one thread or for several, made on first use.
 
         `apart`: of all blocks that can be in one, so that threads leave it for the others.
         """
@@ -112,7 +112,7 @@ class LaneCode:
         return self.loops[key]
 
     def parts(self, block: int, *, alone: bool) -> tuple[Part, ...]:
-        """The parts of a block, made when first asked for."""
+        """The parts of a block, made on first use."""
         table = self.alone if alone else self.together
         found = table.get(block)
         if found is None:

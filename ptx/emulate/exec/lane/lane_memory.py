@@ -1,7 +1,7 @@
-"""The memory of single threads: as Python sees it, and accesses that go the long way.
+"""The memory of single threads: Python's view of it, and accesses on the slow path.
 
-An access within what its site hit last is made by the code itself. The long way is the same as for
-many threads (`access/memory_access.py`), with its checks and its faults.
+The code itself makes an access within the allocation that its site accessed last. The slow path is
+that of many threads (`access/memory_access.py`), with its checks and faults.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ADDRESS = {4: np.uint32, 8: np.uint64}
 
 
 class LaneParameters(dict[tuple[str, int], Any]):
-    """Kernel parameters by kind and offset, as a row holds them; read when first asked for."""
+    """Kernel parameters by kind and offset, as a row holds them; read on first use."""
 
     def __init__(self, launch: LaunchPlan) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class LaneMemory:
         self._blocks = blocks
 
     def __getattr__(self, name: str) -> memoryview:
-        """A memory as elements of a kind, made when first asked for."""
+        """A memory as elements of a kind, made on first use."""
         space, _, kind = name.partition("_")
         if space not in ("shared", "local") or kind not in NUMPY:
             raise AttributeError(name)
@@ -67,13 +67,13 @@ class LaneMemory:
         return found
 
     def special(self, name: str, row: Row) -> int:
-        """A special register of one thread, but for those that tell a time."""
+        """A special register of one thread, except those that read a clock."""
         value = self._blocks.special(name)
         return int(value.item(row[LANE]) if value.ndim else value)
 
 
 class Elsewhere(Exception):
-    """One of several threads needs the long way: all of them take it together."""
+    """One of several threads needs the slow path: all of them take it together."""
 
 
 def _addresses(base: int, width: int) -> Addresses:

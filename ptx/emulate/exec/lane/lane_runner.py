@@ -1,8 +1,7 @@
 """Runs basic blocks for fibres of few threads, each with its own row of registers.
 
-A fibre changes to rows where it comes to code that few threads executed often; it changes back
-where it comes to other code, where it meets others and becomes wide, and where an operation needs
-all of its registers.
+A fibre changes to rows at code that few threads executed often. It changes back at other code, when
+it meets others and becomes wide, and when an operation needs all of its registers.
 """
 
 from __future__ import annotations
@@ -50,9 +49,9 @@ class LaneRunner:
             self.are_apart()
 
     def are_apart(self) -> None:
-        """The threads go their own ways: more of them at one place are few.
+        """Raise the limit of threads that count as few, because the threads diverge.
 
-        Where nothing tells which of them runs first, each goes as far as it may by itself.
+        If results cannot depend on which of them runs first, each runs alone as far as it can.
         """
         if self._are_apart or self._lanes.shows_order():
             return
@@ -61,7 +60,7 @@ class LaneRunner:
         self._most = self.most
 
     def run(self, fibre: Fibre, block: int, room: int) -> int:
-        """Execute a block for a fibre; what comes next, as a block's own function says it.
+        """Execute a block for a fibre; return the next block, as a block's own function does.
 
         More blocks, up to `room`, where they are a loop and no fibre waits before its end.
         """
@@ -92,12 +91,12 @@ class LaneRunner:
         )
 
     def _is_free(self, fibre: Fibre, loop: Loop) -> bool:
-        """Whether no fibre waits for its turn before the end of a loop."""
+        """Return whether no fibre waits for its turn before the end of a loop."""
         place = self._queue.next_place
         return place is None or place > (*fibre.prefix, loop.last)
 
     def _run_loop(self, fibre: Fibre, rows: list[Row], loop: Loop, block: int, room: int) -> int:
-        """Each thread goes through a loop, to where it leaves it."""
+        """Run each thread through a loop until it leaves the loop."""
         following: list[int] = []
         fibre.written |= loop.defined
         try:
@@ -111,7 +110,7 @@ class LaneRunner:
         return self._split(fibre, following)
 
     def _stopped(self, fibre: Fibre, rows: list[Row], following: list[int], block: int) -> int:
-        """The threads that have not gone through a loop execute its next block together."""
+        """Execute the next block of a loop together for the threads that have not finished it."""
         done = len(following)
         if done:
             for part, to in zip(rows[:done], following, strict=True):
@@ -154,7 +153,7 @@ class LaneRunner:
         return found
 
     def _is_hot(self, block: int, *, alone: bool) -> bool:
-        """Whether few threads came here so often that code of their own is worth its making."""
+        """Return whether few threads came here often enough to justify code of their own."""
         heat = self._lanes.heat
         key = (block, alone)
         found = heat[key] = heat.get(key, 0) + 1

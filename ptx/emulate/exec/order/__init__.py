@@ -1,1 +1,1 @@
-"""Launches whose parts run in an order that is late, or drawn by a seed."""
+"""Launches whose parts run in a "late" order, or in a random one drawn by a seed."""

@@ -1,14 +1,12 @@
 """Thread blocks of a launch in another order, and their work that is not done yet.
 
-- `LateGroups`: a thread begins work and later waits for it by groups; it is done when it is waited
-  for. PTX ISA, "cp.async.commit_group", "cp.async.wait_group", and their kin of bulk copies and
-  `wgmma`.
+- `LateGroups`: a thread begins work and later waits for it by groups. The work runs at that wait.
+  PTX ISA, "cp.async.commit_group", "cp.async.wait_group", and the same for bulk copies and `wgmma`.
 - `TensorWork`: each thread's work on tensor memory, in its order: `tcgen05.mma`, `tcgen05.cp`. It
-  is done when an mbarrier object is waited for that the thread told of it by `tcgen05.commit`. PTX
-  ISA, "Pipelined tcgen05 Instructions".
+  runs at a wait for an mbarrier object that a `tcgen05.commit` named. PTX ISA, "Pipelined tcgen05
+  Instructions".
 - `LateCopies`: all asynchronous work of a chunk. Copies that signal an mbarrier object land when a
-  thread waits for a phase of that object and nothing else lets it go on. PTX ISA, "Asynchronous
-  Operations".
+  thread waits for its phase and cannot continue otherwise. PTX ISA, "Asynchronous Operations".
 """
 
 from __future__ import annotations
@@ -33,8 +31,8 @@ from ptx.emulate.threads.launch_plan import LaunchPlan
 from ptx.emulate.threads.resident_blocks import ResidentBlocks
 
 Work = Callable[[], None]
-# What is left to do, for these threads, which are those of these positions among all that began it
-# (None: all). It gives what is left after that, None if nothing is.
+# The next stage of work, for threads at these positions among all that began it (None: all). It
+# returns the stage after it, None if it was the last.
 Stage = Callable[[Fibre, Index | None], "Stage | None"]
 _WARP_GROUP: Final = 128  # threads
 _EARLY: Final = 4  # one time in so many something lands before it must
@@ -55,7 +53,7 @@ class _Pending:
 
 
 def without_registers(fibre: Fibre) -> Fibre:
-    """The same threads, for what they do later."""
+    """Return the same threads, for their later work."""
     return Fibre(fibre.scheduler, [], fibre.lanes, fibre.n)
 
 
@@ -208,7 +206,7 @@ class TensorWork:
 
 @dataclass(frozen=True, slots=True)
 class _Signal:
-    """A copy, and what it then tells the mbarrier objects `at` some places of shared memory."""
+    """A copy, and its signal to the mbarrier objects `at` some locations of shared memory."""
 
     at: Index
     copy: Callable[[], object]
@@ -246,7 +244,7 @@ class LateCopies:
             self._land(self._signals.pop(self._decisions.below(len(self._signals))))
 
     def land_awaited(self, waits: list[TimedWait]) -> None:
-        """Let a copy land that one of the threads waits for."""
+        """Land a copy that one of the threads waits for."""
         if not self._signals or not waits:
             return
         awaited = np.concatenate([each.awaited.at for each in waits if each.awaited is not None])
@@ -256,7 +254,7 @@ class LateCopies:
             self._land(self._signals.pop(found[which]))
 
     def finish(self) -> None:
-        """All threads have exited: finish the copies, and tell nobody."""
+        """Finish the copies without signals, because all threads have exited."""
         signals, self._signals = self._signals, []
         for each in signals:
             each.copy()
@@ -277,7 +275,7 @@ class OrderedBlocks(ResidentBlocks):
     Attributes:
         late_copies: the asynchronous copies under way.
         late_stores: the stores that other chunks do not see yet.
-        ways_given: how often its turn ended for what others may see.
+        ways_given: how often its turn ended because others may see its stores.
     """
 
     def __init__(

@@ -1,12 +1,11 @@
-"""A launch whose blocks, warps and lanes run in an order that is late, or drawn by a seed.
+"""A launch whose blocks, warps and lanes run in a "late" order, or in a random one.
 
 The grid is divided: blocks into chunks, threads of a chunk into parts. Threads that run together
-can hide what is missing between them: they write all before any reads. To run every warp by itself
-costs hundreds of times as much, so some blocks are taken apart and the others run as they always
-do.
+can hide missing synchronisation: all of them write before any reads. Running every warp by itself
+costs hundreds of times as much. So only some blocks are split, and the others run as usual.
 
-Fibres of two parts never become one: the number of its part stands in front of a fibre's place. So
-a part runs as far as it may before the next one does, unless a draw lets another one go on.
+Fibres of two parts never merge, because a fibre's place begins with the number of its part. A part
+therefore runs as far as it can before the next one, unless a draw selects another one.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from ptx.emulate.threads.limits import Limits
 
 _SMALL_THREADS: Final = 8192  # of a grid of which many blocks run apart
 _MOST_APART: Final = 8  # clusters that run as chunks of their own
-_PIECES: Final = 6  # that the rest of a grid whose blocks speak with each other becomes
+_PIECES: Final = 6  # into which the rest of a grid with communicating blocks is divided
 _MOST_GROUPS: Final = 4  # of warps in a block that runs apart
 _FEW_GROUPS: Final = 2  # where the rest of the grid is one or a few chunks
 _ALL_LANES: Final = 1 << WARP
@@ -62,7 +61,7 @@ def chunks_of(
     """The chunks of a grid, in the order in which they begin.
 
     Blocks of `threads` threads and clusters of `cluster` blocks; `most`: blocks of a chunk.
-    `speak`: blocks may wait for what others of the launch write.
+    `speak`: blocks may wait for writes of others of the launch.
     """
     if blocks * threads == 1:
         return [OrderedChunk(0, 1, 0)]
@@ -116,7 +115,7 @@ def parts_of(geometry: Geometry, groups: int, decisions: Decisions) -> list[Inde
     return found[::-1] if decisions.late else decisions.shuffled(found)
 
 
-_PASSED_OVER: Final = 4  # one time in so many the fibre whose turn it is is passed over
+_PASSED_OVER: Final = 4  # one time in so many the next fibre is passed over
 _MOST_HIDDEN_TURNS: Final = 32  # that stores are not seen: in the end every store is
 _SHOWN: Final = 8  # one time in so many they are seen earlier
 _LONGEST_RUN: Final = 5  # and another one runs for up to 2**5 basic blocks
@@ -132,7 +131,7 @@ class OrderedWaits(WaitingFibres):
         self._late_copies = late_copies
 
     def resolve(self) -> bool:
-        """Release what is complete; whether anything was.
+        """Release complete waits; return whether there were any.
 
         Raises:
             Deadlock: threads wait and nothing is left that runs, lands or is complete.
@@ -174,7 +173,7 @@ class OrderedScheduler(Scheduler):
         return ended
 
     def show_stores(self) -> None:
-        """The launch is over: all of it has been stored."""
+        """End the launch, after all of its stores."""
         self._late_stores.show()
         self._late_stores.publish()
 
@@ -203,8 +202,10 @@ _LATE_TURN: Final = 512
 _LONGEST_TURN: Final = 12  # up to 2**12, where it is drawn
 _LATE_FILL: Final = 0xFF  # bytes of shared memory that nothing has written
 Turns = Generator[bool, None, None]
-"""A launch that runs as it is asked to. After each turn but the last: whether the blocks are not at
-their end, as they may wait for what others write."""
+"""A launch in progress; each turn but the last yields whether blocks are unfinished.
+
+Unfinished blocks may wait for writes of others.
+"""
 
 
 class OrderedLaunch(Launch):
@@ -266,7 +267,7 @@ class OrderedLaunch(Launch):
         return found
 
     def _run_chunks(self, chunks: list[OrderedChunk]) -> Turns:
-        """Every chunk begins, and those that are not at their end go on in turn.
+        """Begin every chunk, and continue unfinished ones in turn.
 
         The device need not hold all blocks at once: some programs wait for blocks of lower numbers,
         which a GPU happens to start first.
@@ -285,7 +286,7 @@ class OrderedLaunch(Launch):
                 coming = next(ahead, None)
             else:
                 scheduler = unfinished.pop(at)
-            if self.extents is not None:  # another launch may have run, whose arrays sites know
+            if self.extents is not None:  # sites may have cached another launch's arrays
                 self.memory.version += 1
             with np.errstate(all="ignore"):
                 ended = scheduler.run(self._turn())
@@ -303,13 +304,13 @@ class OrderedLaunch(Launch):
             scheduler.show_stores()
 
     def _choice(self, unfinished: int, more: bool) -> int:
-        """Which of the unfinished chunks goes on; -1 where another one begins."""
+        """Return which of the unfinished chunks continues; -1 if a new one begins."""
         if self.decisions.late or not unfinished:
             return -1 if more else 0
         return self.decisions.below(unfinished + more) - more
 
     def _turn(self) -> int:
-        """How many basic blocks a chunk executes before another one may go on."""
+        """Return how many basic blocks a chunk executes before another one may continue."""
         if not self.code.may_be_late.stores:
             return _LONG_TURN
         if self.decisions.late:

@@ -1,1 +1,1 @@
-"""Where threads wait: barriers, warps, mbarrier objects, time."""
+"""Waits of threads: barriers, warps, mbarrier objects, time."""

@@ -5,8 +5,8 @@ other waits; barriers that are complete release their threads when nothing else 
 before the first thread of their next phase arrives.
 
 An aligned barrier, such as `bar.sync`, must be executed by all threads of a warp at one place; what
-happens otherwise is undefined. Different warps may come from different places. CUDA asks more of
-`__syncthreads`: one place for all threads of the block that have not exited.
+happens otherwise is undefined. Different warps may come from different places. CUDA requires more
+of `__syncthreads`: one instruction for all threads of the block that have not exited.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ BARRIERS = 16
 class BarrierWait:
     """A fibre that waits at a barrier.
 
-    `block` is where it goes on; with a `flag` it executes that block again, for the reduction.
+    It continues at `block`; with a `flag` it executes that block again, for the reduction.
     """
 
     fibre: Fibre
@@ -66,7 +66,7 @@ class _ThreadCounts:
         return self.among(np.broadcast_to(np.asarray(fibre.place("lane")), (fibre.n,)), padded)
 
     def among(self, lanes: Lanes, padded: bool = True) -> Counts:
-        """The same for the threads of these numbers."""
+        """Return the number of threads in each block among the given ones."""
         geometry = self._geometry
         threads = geometry.threads_per_block
         slots = lanes // threads if geometry.blocks > 1 else np.zeros(len(lanes), dtype=np.intp)
@@ -78,7 +78,7 @@ class _ThreadCounts:
         return counts
 
     def last_to_come(self, arrivals: list[Lanes], extra: Counts) -> Bools:
-        """(threads,) who came last, as many of each block as there are too many; whole warps."""
+        """Return a mask of the threads that came last: each block's excess, in whole warps."""
         geometry = self._geometry
         late = np.zeros(geometry.threads, dtype=np.bool_)
         left = extra.copy()
@@ -106,7 +106,7 @@ class _ThreadCounts:
 
 
 class _Barrier:
-    """One barrier of all blocks: who waits, and how many have arrived and are expected."""
+    """One barrier of all blocks: waiting threads, and the numbers of arrived and expected ones."""
 
     def __init__(self, blocks: int) -> None:
         self.waiting: list[BarrierWait] = []
@@ -128,13 +128,13 @@ class BlockBarriers:
         self._exits_seen = 0
         limits = self._blocks.launch.limits
         strict = limits.strict_barriers or limits.check_synchronisation
-        # Whether a fibre of all that are alive passes, and nobody is told.
+        # If true, a fibre of all live threads passes without a report to any check.
         self._is_plain = not strict and self._blocks.races is None
 
     # Called by generated code.
 
     def sync(self, fibre: Fibre, which: Value, threads: Value | None, block: int) -> int:
-        """`barrier.sync`: `block` where the fibre goes on at once, GONE where it waits.
+        """`barrier.sync`: return `block` if the fibre continues at once, GONE if it waits.
 
         `threads` are expected at barrier `which`, all that have not exited if None.
         """
@@ -166,7 +166,7 @@ class BlockBarriers:
         for part in self._alike(fibre, which, threads, ()):
             instruction = self._blocks.code.first[block]
             number, count = self._checked(part, False, instruction)
-            # Those who wait for a phase that is complete take over what came before it first.
+            # Threads waiting for a complete phase first acquire what was released before it.
             barrier = self._arrives(part[0], number, count, instruction)
             barrier.some_went_on |= self._counts.of(part[0]) > 0
             if self._blocks.races is not None:
@@ -206,7 +206,7 @@ class BlockBarriers:
 
     @property
     def waiting(self) -> dict[int, list[BarrierWait]]:
-        """Who waits, by the barrier's number."""
+        """The waiting threads, by the barrier's number."""
         return {number: b.waiting for number, b in self._barriers.items() if b.waiting}
 
     def resolve(self, *, lenient: bool = False) -> bool:
@@ -218,7 +218,7 @@ class BlockBarriers:
         return any(released)
 
     def missing(self, number: int) -> Counts:
-        """How many threads of each block a barrier still waits for."""
+        """Return how many threads of each block a barrier still waits for."""
         barrier = self._barriers[number]
         left = self._wanted(barrier) - barrier.arrived
         # A last thread that is missing does not miss the lanes that its warp does not have.
@@ -228,7 +228,7 @@ class BlockBarriers:
         return np.where(barrier.arrived > 0, np.clip(left, 0, most), 0)
 
     def _passes(self, fibre: Fibre, number: int, count: int | None) -> bool:
-        """Whether the barrier, in every block, waits for no thread outside this fibre."""
+        """Return whether the barrier, in every block, waits for no thread outside this fibre."""
         blocks = self._blocks
         queue = self._queue
         everyone = fibre.count == queue.alive and number not in self._barriers
@@ -283,7 +283,7 @@ class BlockBarriers:
         complete: Bools = (arrived >= self._wanted(barrier)) & (barrier.arrived > 0)
         if not complete.any():
             return False
-        # Where more have come than the barrier waits for, the last ones begin its next phase.
+        # If more have arrived than the barrier expects, the last ones begin its next phase.
         more = complete & (barrier.expected > 0) & (barrier.arrived > barrier.expected)
         extra = np.where(more, barrier.arrived % np.maximum(barrier.expected, 1), 0)
         late = None
@@ -320,7 +320,7 @@ class BlockBarriers:
     def _tell(
         self, races: ChunkRaces, number: int, barrier: _Barrier, go: list[BarrierWait]
     ) -> None:
-        """Threads have met: all of their block, or those of a barrier with a count."""
+        """Report to the race check that threads have met, all of their block or a counted part."""
         lanes = np.concatenate([entry.fibre.lane_numbers() for entry in go])
         slots = self._blocks.geometry.index("slot")[lanes]
         everyone = self._blocks.geometry.warps_per_block * WARP
@@ -419,7 +419,7 @@ def _is_aligned(entry: BarrierWait) -> bool:
 
 
 def _check_warps(entries: list[BarrierWait], *, sync: bool) -> None:
-    """Refuse threads of one warp at different aligned barriers.
+    """Raise if threads of one warp are at different aligned barriers.
 
     An H100 lets them pass at `barrier.sync`, which counts only if `sync`, and hangs at a reduction.
 
@@ -435,7 +435,7 @@ def _check_warps(entries: list[BarrierWait], *, sync: bool) -> None:
 
 
 def _check_blocks(entries: list[BarrierWait]) -> None:
-    """Refuse threads of one block at different aligned barriers.
+    """Raise if threads of one block are at different aligned barriers.
 
     Raises:
         SynchronisationFault: there are such threads.
@@ -450,10 +450,10 @@ def _check_blocks(entries: list[BarrierWait]) -> None:
 def _check_skipped(
     skipped: SkippedBarriers, queue: RunQueue, entries: list[BarrierWait], for_all: Bools
 ) -> None:
-    """Refuse a barrier that others of the block went around.
+    """Raise if other threads of the block went around a barrier.
 
-    They have exited, or have come to another barrier. In the blocks where it is `for_all` threads:
-    one with a count is for some.
+    Such threads have exited, or wait at another barrier. Only blocks whose barrier is `for_all`
+    threads are checked: a barrier with a count is for some.
 
     Raises:
         SynchronisationFault: there are such threads.
@@ -488,11 +488,11 @@ def _check_skipped(
                         first.fibre.where(0, first.instruction),
                     )
     for meeting, others in elsewhere.items():
-        skipped.arrive(meeting, others)  # they have met those who wait there
+        skipped.arrive(meeting, others)  # they have met the threads that wait there
 
 
 def _check(entries: list[BarrierWait], place: str, size: int, words: str) -> None:
-    """Refuse two entries of one group: of threads whose `place`, divided by `size`, is equal."""
+    """Raise if two entries have threads of one group, whose `place` divided by `size` is equal."""
     places = {id(entry.instruction): entry for entry in entries}
     if len(places) < 2:
         return

@@ -55,7 +55,7 @@ class Pointer:
 
 
 class Amounts:
-    """How many bytes each thread copies; pieces of `unit` bytes are like threads of their own.
+    """Numbers of bytes that threads copy; pieces of `unit` bytes count as threads of their own.
 
     Attributes:
         thread: (pieces,) the thread of each; start: (pieces,) its offset in that thread's bytes.
@@ -89,7 +89,7 @@ class Amounts:
         self.start: NDArray[np.int64] = (np.arange(len(self.thread)) - first[self.thread]) * unit
 
     def elements(self, nbytes: int) -> tuple[Index, NDArray[np.int64]]:
-        """The same for elements of `nbytes`: the thread of each, and its offset there."""
+        """Return for elements of `nbytes` the thread of each, and its offset in the copy."""
         count = UNIT // nbytes
         start = np.repeat(self.start, count) + np.arange(len(self.start) * count) % count * nbytes
         return np.repeat(self.thread, count), start
@@ -109,7 +109,7 @@ def copy_bulk(fibre: Fibre, target: Pointer, source: Pointer, nbytes: Value) -> 
 
 
 class BulkCopy:
-    """A copy of `nbytes` for each thread: what was read, to be written."""
+    """A copy of `nbytes` for each thread: the data read, to be written."""
 
     def __init__(self, fibre: Fibre, target: Pointer, source: Pointer, nbytes: Value) -> None:
         amounts = Amounts(fibre, nbytes, target.site.instruction)
@@ -121,7 +121,7 @@ class BulkCopy:
             self._where = amounts.addresses(target.every(fibre.n))
 
     def write(self) -> None:
-        """Store what was read."""
+        """Store the data that was read."""
         if self._data:
             store(self._part, self._where, 0, self._site, *self._data)
 
@@ -168,7 +168,7 @@ def copy_to_blocks(
 
 
 class BlockCopy(NamedTuple):
-    """What some threads copy to one block of their cluster."""
+    """The copies of some threads to one block of their cluster."""
 
     fibre: Fibre
     target: Pointer
@@ -194,7 +194,7 @@ def copies_to_blocks(
 
 
 def ranks_named(fibre: Fibre, ranks: Value) -> Iterator[tuple[int, Index]]:
-    """The ranks whose bits are set in the threads' masks, and the threads that name each."""
+    """Return the ranks set in the threads' masks, and the threads that name each rank."""
     masks = np.broadcast_to(np.asarray(ranks), (fibre.n,))
     for rank in range(_MOST_RANKS):
         chosen: Index = (masks >> rank & 1).nonzero()[0]

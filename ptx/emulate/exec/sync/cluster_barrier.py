@@ -20,7 +20,7 @@ _NEVER = -1
 
 @dataclass(slots=True)
 class ClusterWait:
-    """A fibre that waits for the blocks of its clusters and goes on at `block`."""
+    """A fibre that waits for the blocks of its clusters and continues at `block`."""
 
     fibre: Fibre
     block: int

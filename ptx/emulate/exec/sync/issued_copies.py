@@ -1,6 +1,6 @@
-"""Asynchronous operations, told to what looks for races when they are issued.
+"""Reports of asynchronous operations to the race check when they are issued.
 
-What happens of them later, in an ordered launch, is told by the waits for them alone.
+In an ordered launch they run later; the race check then relies on the waits for them alone.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def note_pieces(
     sides: Iterable[tuple[Fibre, Addresses, Site, Index]],
     barrier: Pointer | None,
 ) -> None:
-    """A copy piece by piece: of each side the threads and places of the pieces, and whose each is.
+    """Report a copy piece by piece: for each side the threads, the pieces and their owners.
 
     An object counts it, or a group.
     """
@@ -129,7 +129,7 @@ def note_work(
 def note_cells(
     fibre: Fibre, kind: WorkerKind, threads: Index, lanes: Index, columns: Index, site: Site
 ) -> None:
-    """Some threads begin to access tensor memory, all of the halves that `lanes` are of.
+    """Report an access of threads to tensor memory, to all of the halves that contain `lanes`.
 
     `lanes` and `columns` are (n, …) for each thread.
     """
@@ -152,13 +152,13 @@ def note_counted(fibre: Fibre, where: Addresses, offset: int, site: Site) -> Non
 
 
 def note_commit(fibre: Fibre, *, bulk: bool = False) -> None:
-    """What these threads began to copy is a group."""
+    """Report that the copies which these threads began form a group."""
     if fibre.blocks.races is not None:
         fibre.blocks.races.commit_copies(fibre.lane_numbers(), bulk=bulk)
 
 
 def note_wait(fibre: Fibre, pending: int, *, bulk: bool = False, reads_alone: bool = False) -> None:
-    """A wait for all but `pending` groups, or for what they read; -1 for all copies."""
+    """Report a wait for all but `pending` groups, or for their reads; -1 for all copies."""
     if fibre.blocks.races is not None:
         fibre.blocks.races.wait_for_copies(
             fibre.lane_numbers(), pending, bulk=bulk, reads_alone=reads_alone
@@ -166,7 +166,7 @@ def note_wait(fibre: Fibre, pending: int, *, bulk: bool = False, reads_alone: bo
 
 
 def _begin(races: ChunkRaces, fibre: Fibre, barrier: Pointer) -> Index:
-    """The objects that count; who waits for them knows what their threads have done until now."""
+    """Return the objects that count a copy; waits for them acquire the threads' earlier work."""
     objects = mbarriers_of(fibre.blocks).places(fibre, barrier.where, barrier.offset, barrier.site)
     races.order.arrive(fibre.lane_numbers(), "mbarrier", objects)
     return objects

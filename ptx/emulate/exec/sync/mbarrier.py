@@ -1,12 +1,13 @@
 """The mbarrier objects in the shared memory of a chunk. PTX ISA, "mbarrier".
 
-An object holds its phase, how many arrivals are pending in it, how many each later phase expects,
-and the bytes of asynchronous copies that it still waits for, the tx-count. A phase is complete when
-both counts are zero. What memory holds is compared with what was put there, so that an object that
-was never initialised, was invalidated or was overwritten is found.
+An object holds its phase, the pending arrivals of that phase, and the expected arrivals of each
+later phase. It also holds the tx-count, the bytes of asynchronous copies that it still waits for. A
+phase is complete when both counts are zero. Each use compares memory with the last contents
+written, and so finds objects that were never initialised, were invalidated, or were overwritten.
 
-The bits of an object, which PTX leaves open ("Contents of the mbarrier object"): 20 of expected and
-20 of pending arrivals, 21 of the tx-count plus 2**20, two of the phase's number. None is all zeros.
+PTX leaves the bits of an object open ("Contents of the mbarrier object"). The emulator uses 20 for
+expected arrivals, 20 for pending ones, 21 for the tx-count plus 2**20, and two for the phase's
+number. None is all zeros.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def _phase_of(words: Words) -> Words:
 
 
 def _is_state(words: Words) -> Bools:
-    """Whether bits may be a state that an arrival gave."""
+    """Return whether bits may be a state that an arrival gave."""
     found: Bools = (words >> _BYTES & _BYTES_MASK) != 0
     return found
 
@@ -78,12 +79,12 @@ class _Objects:
         return counts | (self.tx + _BIAS) << _BYTES | self.phase << _PHASE
 
     def are_complete(self) -> Bools:
-        """(k,) whether they wait for nothing any more."""
+        """(k,) whether their phases are complete."""
         found: Bools = (self.pending == 0) & (self.tx == 0)
         return found
 
     def complete(self) -> None:
-        """Begin the next phase of those that wait for nothing any more."""
+        """Begin the next phase of objects whose phase is complete."""
         done = self.are_complete()
         self.phase = np.where(done, (self.phase + 1) & 3, self.phase)
         self.pending = np.where(done, self.expected, self.pending)
@@ -100,7 +101,7 @@ class Awaited:
         self.mask: int = mask
 
     def part(self, positions: Index) -> Awaited:
-        """The same for some of the threads."""
+        """Return the awaited phases of some of the threads."""
         return Awaited(self.at[positions], self.bits[positions], self.mask)
 
 
@@ -151,7 +152,7 @@ class Mbarriers:
 
         `tx` is expected before that; `drops`: later phases expect so many fewer arrivals;
         `completes`: whether the arrival may complete the phase; `releases`: unless it is
-        `.relaxed`; `scope`: the one that it names; `is_noted`: what looks for races knows of it.
+        `.relaxed`; `scope`: the one that it names; `is_noted`: the race check has its report.
 
         Raises:
             SynchronisationFault: an address holds no object, or it has fewer pending arrivals.
@@ -243,7 +244,7 @@ class Mbarriers:
     def awaited(
         self, fibre: Fibre, where: Addresses, offset: int, site: Site, wanted: Value, parity: bool
     ) -> Awaited:
-        """What each thread waits for: the phase of a state, or the one of a parity.
+        """Return the phase that each thread waits for, given by a state or a parity.
 
         Raises:
             SynchronisationFault: there is no object, it is in another block, or the state is
@@ -275,7 +276,7 @@ class Mbarriers:
         return over
 
     def take(self, fibre: Fibre, awaited: Awaited, over: Bools, *, acquires: bool) -> None:
-        """Threads of a fibre know that phases are over."""
+        """Record that phases are complete for threads of a fibre."""
         if self._blocks.races is not None and over.any():
             lanes = fibre.lane_numbers()[over]
             self._blocks.races.order.take(lanes, "mbarrier", awaited.at[over], acquires=acquires)
@@ -333,7 +334,7 @@ class Mbarriers:
         return at, words
 
     def _note(self, fibre: Fibre, at: Index, site: Site) -> None:
-        """Tell what looks for races of a use of objects."""
+        """Report a use of objects to the race check."""
         if self._blocks.races is not None and site.facts.kind is InstructionKind.MBARRIER:
             self._blocks.races.use_objects(fibre, at, site)
 

@@ -1,15 +1,20 @@
-"""Threads that go around a barrier, or an instruction of a warp, at which others wait for them.
+"""Detection of threads that go around a barrier, or an instruction of a warp, while others wait.
 
-Once they have exited nobody waits for them any more (PTX ISA, "barrier"), so that a GPU goes on.
-But CUDA asks that a condition around `__syncthreads()` be the same for all threads of the block
-(CUDA Programming Guide, "Synchronization Functions"), and that all threads which a mask names
-execute the instruction, unless they have exited. A thread that returns early is right by that. One
-that goes around the instruction and on, to code that the others come to behind it, is not.
+Barriers do not wait for exited threads (PTX ISA, "barrier"), so a GPU continues. CUDA, however,
+requires that a condition around `__syncthreads()` be the same for all threads of the block (CUDA
+Programming Guide, "Synchronization Functions"). It also requires that all threads which a mask
+names execute the instruction, unless they have exited.
 
-For each such instruction there is a first block behind it that threads can come to without it.
-Each thread's visits there are counted, less the times that it executed the instruction, or met
-those who did at a barrier of another place: warps may do so in the branches of an if. Who waits has
-one less than who has just gone on, and two less than who went around it.
+A thread may therefore return early. It may not go around the instruction to code that the others
+reach after it.
+
+For each such instruction there is a first block after it that threads can reach without it. The
+emulator counts each thread's visits there, minus its executions of the instruction. A meeting with
+threads that executed it, at another barrier, counts as an execution: warps may meet from the
+branches of an if.
+
+A waiting thread has a count one less than a thread that has just continued, and two less than a
+thread that went around the instruction.
 """
 
 from __future__ import annotations
@@ -31,7 +36,7 @@ _WENT_AROUND: Final = 2
 
 
 class SkippedBarriers:
-    """The visits of a chunk's threads behind each instruction where they meet."""
+    """The visits of a chunk's threads to the code after each instruction where they meet."""
 
     def __init__(self, code: KernelCode, threads: int) -> None:
         self._code = code
@@ -42,7 +47,7 @@ class SkippedBarriers:
             self._behind.setdefault(behind, []).append(meeting)
 
     def __getitem__(self, block: int) -> BlockFunction:
-        """The function of a block, which counts who comes by."""
+        """Return the function of a block, which also counts the visits of threads."""
         if block not in self._behind:
             return self._code.blocks[block]
 
@@ -57,7 +62,7 @@ class SkippedBarriers:
         return count_and_run
 
     def arrive(self, meeting: int, lanes: Index) -> None:
-        """These threads execute the instruction of a block, or meet those who do."""
+        """Count that these threads execute the instruction of a block, or meet threads that do."""
         if meeting in self._visits:
             self._add(meeting, lanes, -1)
 
@@ -69,7 +74,7 @@ class SkippedBarriers:
             visits[lanes] += count
 
     def who_went_around(self, meeting: int, waiting: Index, others: Index) -> Index:
-        """Which of some other threads went around an instruction at which these wait."""
+        """Return which of some other threads went around an instruction at which these wait."""
         visits = self._visits.get(meeting)
         if visits is None or not len(waiting):
             return others[:0]
@@ -77,7 +82,7 @@ class SkippedBarriers:
 
 
 def _meetings(code: KernelCode) -> dict[int, int]:
-    """For each block where threads meet, the first one behind it that they may come to without."""
+    """Return for each block where threads meet the first one reachable around it."""
     following = _following(code.successors)
     found: dict[int, int] = {}
     for block, (first, last) in enumerate(zip(code.first, code.last, strict=True)):
@@ -93,7 +98,7 @@ def _meetings(code: KernelCode) -> dict[int, int]:
 
 
 def _is_end(code: KernelCode, block: int) -> bool:
-    """Whether a block only ends the thread; or may be executed again, so that it cannot count."""
+    """Return whether a block only ends the thread, or may repeat, so that it cannot count."""
     first, last = code.first[block], code.last[block]
     if first is None:
         return False
@@ -114,7 +119,7 @@ def _reached(code: KernelCode, entry: int, without: int) -> set[int]:
 
 
 def _following(successors: Sequence[tuple[int, ...]]) -> list[int]:
-    """For each block the next one that control comes to in any case; -1 where there is none.
+    """Return for each block the next one that control reaches in any case; -1 if there is none.
 
     Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm", from the end.
     """
@@ -144,7 +149,7 @@ def _following(successors: Sequence[tuple[int, ...]]) -> list[int]:
 
 
 def _postorder(edges: Sequence[Sequence[int]], root: int) -> tuple[list[int], dict[int, int]]:
-    """The nodes that a root leads to, each behind those that it leads to; and their numbers."""
+    """Return the nodes reachable from a root in postorder, and their numbers."""
     order: list[int] = []
     seen = {root}
     stack = [(root, iter(edges[root]))]

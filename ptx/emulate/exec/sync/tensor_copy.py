@@ -76,7 +76,7 @@ def boxes_at(
         unit: the bytes of a piece; 0: as many as can be.
 
     Raises:
-        BadTensorMap: `im2col` begins before the first position of its filter or behind the last.
+        BadTensorMap: `im2col` begins before the first position of its filter or after the last.
     """
     nbytes = layout.type.nbytes
     first = coordinates[:, 0] * nbytes
@@ -112,11 +112,11 @@ def _tile_rows(layout: TensorLayout, coordinates: Words) -> tuple[Words, Bools]:
 
 
 def _pixel_rows(layout: TensorLayout, coordinates: Words, offsets: Words) -> tuple[Words, Bools]:
-    """The same of `im2col`: pixels at positions of the filter, one behind the other.
+    """Return the same for `im2col`: pixels at positions of the filter, one after the other.
 
-    A position runs to the last one that the upper corner allows, by the element stride; then the
-    next dimension goes on, and after all of them the next image. In the first run it begins where
-    the coordinate says, and else at the lower corner: measured on an H200.
+    A position advances by the element stride to the last one that the upper corner allows. Then the
+    next dimension advances, and after all of them the next image. The first run begins at the
+    coordinate, later ones at the lower corner: measured on an H200.
     """
     pixels = layout.pixels
     assert pixels is not None
@@ -188,7 +188,7 @@ class Tensor:
         self.sites: Sites = sites
 
     def part(self, count: int, positions: Index) -> Tensor:
-        """What some of `count` threads name."""
+        """Return the tensors that some of `count` threads name."""
         return Tensor(
             self.map.part(count, positions), _chosen(self.coordinates, positions),
             None if self.offsets is None else _chosen(self.offsets, positions), self.sites,
@@ -196,12 +196,12 @@ class Tensor:
 
 
 class TensorPieces:
-    """What some threads, whose tensor maps are the same, copy.
+    """The pieces that some threads copy with the same tensor map.
 
     Attributes:
         positions: the threads, among those of the instruction.
         fibre: these threads.
-        layout: what the map says, with slices of channels as a dimension.
+        layout: the map's layout, with slices of channels as a dimension.
         unit: bytes of a piece.
         thread: (pieces,) the thread of each, a position in `fibre`.
         outside: (pieces,) addresses in global memory.
@@ -234,7 +234,7 @@ class TensorPieces:
         self.is_within: Bools = boxes.is_within.reshape(-1)
 
     def _check_start(self, innermost: Words, tensor: Tensor) -> None:
-        """Refuse what an H200 does, which ends the kernel by CUDA_ERROR_ILLEGAL_INSTRUCTION.
+        """Raise where an H200 ends the kernel with CUDA_ERROR_ILLEGAL_INSTRUCTION.
 
         Raises:
             MisalignedCoordinate: a box begins between two pieces of a row.
@@ -254,7 +254,7 @@ class TensorPieces:
         )
 
     def require_writable(self) -> None:
-        """Refuse boxes to be written that begin before the tensor, as an H200 does.
+        """Raise if a box to be written begins before the tensor, as an H200 does.
 
         CUDA Programming Guide, "Tensor Memory Access". Of pixels, all positions count.
 
@@ -297,7 +297,7 @@ class TensorPieces:
         return np.full(self.fibre.n, self.layout.nbytes, dtype=np.int64)
 
     def part(self, positions: Index | None) -> TensorPieces:
-        """What some of the threads copy; None: all of them."""
+        """Return the pieces of some of the threads; None: of all."""
         if positions is None:
             return self
         found = copy(self)
@@ -324,7 +324,7 @@ class TensorPieces:
 
 
 def tensor_pieces(fibre: Fibre, tensor: Tensor, *, by_element: bool = False) -> list[TensorPieces]:
-    """What the threads of a fibre copy, for each tensor map that they name.
+    """Return the pieces that the threads of a fibre copy, for each tensor map that they name.
 
     `by_element`: the pieces are elements, as a reduction needs them.
 
@@ -345,7 +345,7 @@ def tensor_pieces(fibre: Fibre, tensor: Tensor, *, by_element: bool = False) -> 
 
 
 def _maps(fibre: Fibre, tensor: Tensor) -> Iterator[tuple[Index, bytes]]:
-    """The tensor maps that the threads name, and whose each is."""
+    """Return the tensor maps that the threads name, and the threads of each."""
     place = tensor.map
     _note_maps(fibre, place)
     words = [
@@ -363,7 +363,7 @@ def _maps(fibre: Fibre, tensor: Tensor) -> Iterator[tuple[Index, bytes]]:
 
 
 def _note_maps(fibre: Fibre, place: Pointer) -> None:
-    """Tell what looks for races of tensor maps in global memory, which the kernel may write."""
+    """Report tensor maps in global memory, which the kernel may write, to the race check."""
     races = fibre.blocks.races
     if races is not None and not is_mixed(place.where, place.offset):
         space, where = in_window(place.where, place.offset)
@@ -431,7 +431,7 @@ class TensorLoad:
         self._source = sources[pieces.unit]
 
     def note(self) -> None:
-        """Tell what looks for races."""
+        """Report the accesses to the race check."""
         pieces = self._pieces
         chosen = pieces.within()
         source = pieces.access(pieces.outside, chosen)
@@ -454,16 +454,16 @@ class TensorLoad:
         store(part, where, 0, self._target, *words)
 
     def tell(self) -> None:
-        """Let the objects count the bytes."""
+        """Have the objects count the bytes."""
         deliver(self.fibre, self.barrier, self._pieces.nbytes)
 
 
 class TensorWrite:
-    """Boxes in shared memory that go into a tensor; what is out of bounds is left out.
+    """Boxes in shared memory that are written to a tensor; elements out of bounds are left out.
 
     Attributes:
         fibre: the threads.
-        pieces: what they write.
+        pieces: the written pieces.
         source: the access to shared memory.
         target: the access to the tensor.
     """
@@ -477,7 +477,7 @@ class TensorWrite:
         self.target: Site = target
 
     def note(self) -> None:
-        """Tell what looks for races."""
+        """Report the accesses to the race check."""
         pieces, chosen = self.pieces, self.pieces.within()
         if len(chosen):
             thread = pieces.thread[chosen]
@@ -497,14 +497,14 @@ class TensorStore(TensorWrite):
         self._words: list[NDArray[np.generic]] = []
 
     def part(self, positions: Index | None) -> TensorStore:
-        """The same for some of the threads, before it is read; None: for all."""
+        """Return the copy of some of the threads, before it is read; None: of all."""
         found = copy(self)
         found.pieces = self.pieces.part(positions)
         found.fibre = found.pieces.fibre
         return found
 
     def read(self) -> None:
-        """Read what is to be written."""
+        """Read the data to be written."""
         pieces, chosen = self.pieces, self.pieces.within()
         if len(chosen):
             part, where = pieces.access(pieces.inside, chosen)
@@ -548,7 +548,7 @@ def tensor_stores(
 
 
 def _converted(pieces: TensorPieces, value: Value) -> Value:
-    """What loads make of elements: of two nearest tf32 the even one, and one NaN, as an H200."""
+    """Return elements as loads convert them: tf32 ties to even, and a single NaN, as on an H200."""
     if not pieces.layout.type.is_rounded:
         return value
     given = np.atleast_1d(value).view(np.float32)
@@ -557,7 +557,7 @@ def _converted(pieces: TensorPieces, value: Value) -> Value:
 
 
 def _filling(pieces: TensorPieces, dtype: Scalar) -> np.generic:
-    """What stands for an element out of bounds, as many as make a number of this type."""
+    """Return the fill of elements out of bounds, repeated to a number of this type."""
     element = pieces.layout.type
     nan = element.nan if pieces.layout.fills_nan else 0
     count = max(np.dtype(dtype).itemsize // element.nbytes, 1)

@@ -1,7 +1,7 @@
 """Fibres that wait for a time: in `nanosleep`, or at most so long for an mbarrier object's phase.
 
-PTX ISA, "nanosleep", "mbarrier.try_wait". A wait also ends when its phase is over. Where every
-thread of a chunk sleeps, the device's clock skips to the first one's time.
+PTX ISA, "nanosleep", "mbarrier.try_wait". A wait also ends when its phase is over. If every thread
+of a chunk sleeps, the device's clock skips to the earliest wake-up time.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from ptx.emulate.model.geometry import Value
 from ptx.emulate.threads.fibre import GONE, Fibre, RunQueue
 from ptx.isa.model import Instruction
 
-_TEST_NS = 1_000  # `test_wait` does not block; it is late, where that lets others go on
+_TEST_NS = 1_000  # `test_wait` does not block; it is delayed only to let others continue
 _TRY_NS = 20_000_000  # "a system-dependent time limit"
 _SLOWEST_TEST_NS = 1_000_000
-_SLEEP_STEPS = 8  # what a sleep counts towards `Limits.max_steps`: it takes as long
+_SLEEP_STEPS = 8  # count of a sleep towards `Limits.max_steps`: it takes as long
 _MOST_ROUNDS = 10_000  # of waits that end by time, while no mbarrier object changes
 
 
@@ -53,7 +53,7 @@ class TimedWaits:
     # Called by generated code.
 
     def sleep(self, fibre: Fibre, nanoseconds: Value, block: int) -> int:
-        """`nanosleep`: the fibre goes on at `block` when the longest of its times is over."""
+        """`nanosleep`: the fibre continues at `block` after the longest of its times."""
         until = self._clock.nanoseconds() + int(np.max(nanoseconds))
         instruction = self._blocks.code.last[block - 1]
         self._queue.steps += _SLEEP_STEPS
@@ -93,16 +93,16 @@ class TimedWaits:
 
     @property
     def phase_waits(self) -> list[TimedWait]:
-        """Those that wait for a phase."""
+        """Return the waits for a phase."""
         return [each for each in self.waits if each.awaited is not None]
 
     @property
     def counts(self) -> bool:
-        """Whether waits have ended in vain, and are counted here."""
+        """True if waits have ended in vain, and are counted here."""
         return self._rounds > 0
 
     def resolve(self) -> bool:
-        """Wake those whose time or phase has come; whether there were any."""
+        """Wake threads whose time or phase is over; return whether there were any."""
         if not self.waits:
             return False
         now = self._clock.nanoseconds()
@@ -135,7 +135,7 @@ class TimedWaits:
         return self.resolve()
 
     def _is_hopeless(self) -> bool:
-        """Whether only waits for phases are left, and they have ended in vain too often."""
+        """Return whether only waits for phases are left, and they have ended in vain too often."""
         seen = (mbarriers_of(self._blocks).version, self._queue.alive)
         if seen != self._seen:
             self._seen, self._rounds = seen, 0
@@ -144,11 +144,11 @@ class TimedWaits:
 
     @property
     def _test_limit(self) -> int:
-        """How long `test_wait` may take, in nanoseconds: longer, the longer nothing has changed."""
+        """The time limit of `test_wait` in nanoseconds, which grows while nothing changes."""
         return min(_TEST_NS << min(self._rounds, 20), _SLOWEST_TEST_NS)
 
     def _wake_passed(self, wait: TimedWait) -> TimedWait | None:
-        """Let threads go whose phase is over; what is left of the wait."""
+        """Release threads whose phase is over; return the rest of the wait."""
         awaited = wait.awaited
         if awaited is None:
             return wait

@@ -20,7 +20,7 @@ _SHOWN = 8  # groups of waiting threads that a report lists
 
 
 class WaitingFibres:
-    """The fibres of one chunk that wait, by what they wait for."""
+    """The waiting fibres of one chunk, by the kind of wait."""
 
     def __init__(self, queue: RunQueue, skipped: SkippedBarriers | None) -> None:
         self._queue = queue
@@ -43,12 +43,12 @@ class WaitingFibres:
 
     @property
     def anyone(self) -> bool:
-        """Whether a fibre waits."""
+        """True if a fibre waits."""
         for_others = self.warp_sync.waiting or self.block_barriers.waiting or self._at_clusters
         return bool(for_others or self.timed_waits.waits)
 
     def resolve(self) -> bool:
-        """Release what is complete; whether anything was.
+        """Release complete waits; return whether there were any.
 
         Raises:
             Deadlock: threads wait and nothing is left that runs or is complete.
@@ -109,7 +109,7 @@ class WaitingFibres:
         )
 
     def _whereabouts(self) -> str:
-        """How many threads wait where."""
+        """Return how many threads wait where."""
         counts: dict[str, int] = {}
         for place, count in self._places():
             counts[place] = counts.get(place, 0) + count

@@ -49,7 +49,7 @@ class Group:
 
     @property
     def members(self) -> Words:
-        """(rows,) which places are taken, as bits."""
+        """(rows,) the occupied places, as bits."""
         if self._members is None:
             if self.dense:
                 self._members = np.full(self.rows, 0xFFFFFFFF, dtype=np.uint32)
@@ -58,13 +58,13 @@ class Group:
         return self._members
 
     def present(self) -> NDArray[np.bool_]:
-        """(rows * 32,) which places are taken."""
+        """(rows * 32,) mask of the occupied places."""
         taken = np.zeros(self.rows * WARP, dtype=np.bool_)
         taken[self.slots] = True
         return taken
 
-    def recall(self, key: object) -> Any:  # whatever `remember` was given
-        """What was remembered under a key, None if nothing was."""
+    def recall(self, key: object) -> Any:  # of the type given to `remember`
+        """Return the value stored under a key, None if there is none."""
         return self._cache.get(key)
 
     def remember(

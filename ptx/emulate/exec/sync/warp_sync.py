@@ -1,8 +1,8 @@
 """Lanes of a warp that wait for each other. PTX ISA, "membermask" of the `.sync` instructions.
 
-A fibre that holds all lanes that its masks name passes at once. Any other waits with what it
-brings; when nothing else can run, groups that are complete by then execute their instruction, from
-every place where their lanes wait.
+A fibre that holds all lanes that its masks name passes at once. Any other waits with the values
+that it brings; when nothing else can run, groups that are complete by then execute their
+instruction, from every place where their lanes wait.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class WarpSync:
         self, fibre: Fibre, mask: Value, block: int, key: str, values: dict[str, Value],
         warps: int = 1,
     ) -> bool:  # fmt: skip
-        """Whether all lanes that `mask` names are here; otherwise the fibre waits.
+        """Return whether all lanes that `mask` names are here; otherwise the fibre waits.
 
         They are those of `warps` warps together, from a multiple of that number on. Lanes that
         execute `key` at another place count as well; after the release, what they brought is in
@@ -90,7 +90,7 @@ class WarpSync:
         return False
 
     def resolve(self) -> bool:
-        """Let complete groups go on; whether there were any."""
+        """Release complete groups; return whether there were any."""
         entries, self.waiting = self.waiting, []
         released = False
         for key in dict.fromkeys(entry.key for entry in entries):
@@ -115,7 +115,7 @@ class WarpSync:
         return self._missing(group)[next(at for at, e in enumerate(group) if e is entry)]
 
     def _tell(self, lanes: Index, mask: Value) -> None:
-        """These lanes have met, each those that its mask names."""
+        """Report to the race check that each of these lanes has met the lanes in its mask."""
         races = self._blocks.races
         if races is not None:
             masks: Words = np.broadcast_to(np.asarray(mask, dtype=np.uint32), (len(lanes),))
@@ -136,7 +136,7 @@ class WarpSync:
         )
 
     def _check_masks(self, ready: list[WarpWait]) -> None:
-        """Refuse lanes at one instruction of which one names the other, who names other lanes.
+        """Raise if a lane names another at the same instruction whose mask names other lanes.
 
         In a loop the other one may come again, with the mask that is waited for.
 
@@ -161,7 +161,7 @@ class WarpSync:
                 )
 
     def _check_skipped(self, fibre: Fibre, mask: Value, block: int) -> None:
-        """Refuse a mask that names exited lanes which went around the instruction, where asked.
+        """Raise if a mask names exited lanes that went around the instruction, if this is checked.
 
         Raises:
             SynchronisationFault: there are such lanes.
@@ -197,7 +197,7 @@ class WarpSync:
         return np.broadcast_to(np.asarray(fibre.place("warp_slot"), dtype=np.intp), (fibre.n,))
 
     def _is_complete(self, fibre: Fibre, mask: Value) -> bool:
-        """Whether every thread finds all lanes that its mask names in this fibre."""
+        """Return whether every thread finds all lanes that its mask names in this fibre."""
         slots = self._slots(fibre)
         warps = slots // WARP
         here = self._bits([slots])
@@ -214,7 +214,7 @@ class WarpSync:
         return bool((found.take(place) == wanted).all())
 
     def _missing(self, group: list[WarpWait]) -> list[Words]:
-        """For each entry, (n,) the lanes that a thread waits for and that no entry has."""
+        """Return for each entry (n,) the lanes that a thread waits for and that no entry has."""
         gone = self._lanes_gone()
         keys: list[NDArray[np.uint64]] = []
         lanes: list[Words] = []
@@ -231,7 +231,7 @@ class WarpSync:
         return np.split(left.take(place.reshape(-1)), ends)
 
     def _missing_with_warps(self, group: list[WarpWait]) -> list[Words]:
-        """The same, and for a thread that waits for other warps all lanes."""
+        """Return the missing lanes; all lanes for a thread that waits for other warps."""
         found = self._missing(group)
         warps = group[0].warps
         if warps == 1:
@@ -250,7 +250,7 @@ class WarpSync:
         ]
 
     def _lacking_warps(self, here: Index, warps: int) -> Bools:
-        """Whether each of these warps lacks one of its group that has not exited."""
+        """Return whether each of these warps lacks one of its group that has not exited."""
         of_block = self._blocks.geometry.warps_per_block
         there = self._lanes_gone() == _FULL
         there[here] = True
@@ -308,7 +308,7 @@ class WarpSync:
             self._queue.released.append((fibre, place[-1]))
 
     def _exchange(self, ready: list[WarpWait]) -> dict[str, Value]:
-        """For each value, (threads of the chunk,) what every released lane brought."""
+        """Return each exchanged value of the released lanes, (threads of the chunk,)."""
         found: dict[str, Value] = {}
         for name, value in ready[0].values.items():
             table = np.zeros(self._blocks.geometry.threads, dtype=value.dtype)
