@@ -69,19 +69,21 @@ if typing.TYPE_CHECKING:
     from .driver.sm_resource import SmResource as SmResource
     from .driver.types import ContextFlags as ContextFlags, MemoryInfo as MemoryInfo
     from .errors import GpuError as GpuError, OutOfMemoryError as OutOfMemoryError
-    from .graph import (
-        AllocNode as AllocNode,
+    from .graph.executable import GraphExec as GraphExec
+    from .graph.graph import (
         ConditionalNode as ConditionalNode,
+        Graph as Graph,
+        GraphCondition as GraphCondition,
+    )
+    from .graph.node import GraphNode as GraphNode, NodeKind as NodeKind
+    from .graph.node_kinds import (
+        AllocNode as AllocNode,
         CopyNode as CopyNode,
         EventNode as EventNode,
         FillNode as FillNode,
-        Graph as Graph,
-        GraphCondition as GraphCondition,
-        GraphExec as GraphExec,
         HostNode as HostNode,
         KernelNode as KernelNode,
     )
-    from .graph.node import GraphNode as GraphNode, NodeKind as NodeKind
     from .launch.config import LaunchConfig as LaunchConfig
     from .launch.host_arguments import In as In, InOut as InOut, Out as Out
     from .launch.jit_options import JitOptions as JitOptions
@@ -212,9 +214,10 @@ else:
         "driver.sm_resource": "SmResource",
         "driver.types": "ContextFlags MemoryInfo",
         "errors": "GpuError OutOfMemoryError",
-        "graph": "AllocNode ConditionalNode CopyNode EventNode FillNode Graph GraphCondition"
-        " GraphExec HostNode KernelNode",
+        "graph.executable": "GraphExec",
+        "graph.graph": "ConditionalNode Graph GraphCondition",
         "graph.node": "GraphNode NodeKind",
+        "graph.node_kinds": "AllocNode CopyNode EventNode FillNode HostNode KernelNode",
         "launch.config": "LaunchConfig",
         "launch.host_arguments": "In InOut Out",
         "launch.jit_options": "JitOptions",

@@ -150,3 +150,8 @@ def test_the_picture_replaces_what_stands_between_the_markers() -> None:
     assert rooms.replaced(made, "new\n") == made
     with pytest.raises(ValueError, match="begin"):
         rooms.replaced("nothing", "new\n")
+
+
+def test_a_package_whose_files_are_imported_late_imports_none_of_them() -> None:
+    # Two threads that import a package and a file of it would wait for each other.
+    assert names_imported("cudadrv.graph") == []

@@ -18,7 +18,8 @@ from .. import border
 from ..driver.device import Device
 from ..driver.event import Event
 from ..errors import ClosedError, CudadrvError, InvalidValueError
-from ..graph import Graph, GraphExec
+from ..graph.executable import GraphExec
+from ..graph.graph import Graph
 from ..launch.module_and_kernel import Module
 from ..memory.driver_pool import set_release_threshold
 from ..memory.reuse.allocator import DEFAULT_CAP_BYTES, CudaAllocator

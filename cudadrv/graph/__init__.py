@@ -1,18 +1,5 @@
-"""Graphs: captured or built, and replayed at the cost of one call."""
+"""Graphs: captured or built, and replayed at the cost of one call.
 
-from .capture import Capture as Capture
-from .executable import GraphExec as GraphExec
-from .graph import (
-    ConditionalNode as ConditionalNode,
-    Graph as Graph,
-    GraphCondition as GraphCondition,
-)
-from .node import GraphNode as GraphNode, NodeKind as NodeKind
-from .node_kinds import (
-    AllocNode as AllocNode,
-    CopyNode as CopyNode,
-    EventNode as EventNode,
-    FillNode as FillNode,
-    HostNode as HostNode,
-    KernelNode as KernelNode,
-)
+This file imports nothing. Streams import files of this package when they first need them. If two
+threads did so at once, and this file imported the same files, each would wait for the other.
+"""

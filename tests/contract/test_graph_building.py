@@ -20,7 +20,7 @@ from cudadrv.errors import (
     InvalidValueError,
     WrongDeviceError,
 )
-from cudadrv.graph import NodeKind
+from cudadrv.graph.node import NodeKind
 
 from .conftest import compile_module
 
