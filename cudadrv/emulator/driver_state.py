@@ -395,7 +395,7 @@ class DriverState:
         self._usable(stream.context)
         return stream
 
-    def streams_among(self, arguments: Iterable[object]) -> dict[int, Stream]:
+    def _streams_among(self, arguments: Iterable[object]) -> dict[int, Stream]:
         """Return the streams among the arguments of a call, by their handles."""
         numbers = [int(each) for each in arguments if isinstance(each, CUstream)]
         return {each: self._streams[each] for each in numbers if each in self._streams}
