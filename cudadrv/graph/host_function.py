@@ -66,8 +66,9 @@ class HostCall:
         self._number = next(_numbers)
         _repeated[self._number] = function, args
 
-    def __del__(self) -> None:
-        _repeated.pop(self._number, None)
+    # Bound as a default: at the end of the process the names of the module may be gone first.
+    def __del__(self, forget: Callable[[int, None], object] = _repeated.pop) -> None:
+        forget(self._number, None)
 
     def params(self) -> CUgraphNodeParams:
         """Return the parameters of a node that makes the call."""
