@@ -283,13 +283,7 @@ class Kernel(NotCopyable):
         if found is None:
             function, module = self._loaded()  # held until the call is made
             doing = f"attribute {number} of kernel {self.name!r}"
-            try:
-                known = _OfKernel(number)
-            except ValueError as error:
-                raise errors.InvalidValueError(
-                    f"{doing}, which is missing in the installed cuda-bindings"
-                ) from error
-            code, found = module.api.cuFuncGetAttribute(known, function)
+            code, found = module.api.cuFuncGetAttribute(_known_attribute(number, doing), function)
             if code:
                 raise failure(module.api, code, "cuFuncGetAttribute", doing)
             self._attributes[number] = found
@@ -307,12 +301,7 @@ class Kernel(NotCopyable):
         value = border.whole("Kernel.set_attribute: value", value, least=-(2**31), most=2**31 - 1)
         function, module = self._loaded()  # held until the call is made
         doing = f"setting attribute {number} of kernel {self.name!r} to {value}"
-        try:
-            known = _OfKernel(number)
-        except ValueError as error:
-            raise errors.InvalidValueError(
-                f"{doing}, which is missing in the installed cuda-bindings"
-            ) from error
+        known = _known_attribute(number, doing)
         (code,) = module.api.cuFuncSetAttribute(function, known, value)
         if code:
             raise failure(module.api, code, "cuFuncSetAttribute", doing)
@@ -769,3 +758,17 @@ class Module(Closeable):
         """Return the kernel names that the driver reports; drivers before 12.4 report none."""
         handle = self._handle
         return handle.context.call(names_of, handle)
+
+
+def _known_attribute(number: int, doing: str) -> _OfKernel:
+    """Return a kernel attribute as cuda.bindings names it.
+
+    Raises:
+        InvalidValueError: the installed cuda-bindings does not know the number.
+    """
+    try:
+        return _OfKernel(number)
+    except ValueError as error:
+        raise errors.InvalidValueError(
+            f"{doing}, which is missing in the installed cuda-bindings"
+        ) from error
