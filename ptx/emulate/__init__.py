@@ -31,17 +31,24 @@ order of accesses are the same in both forms.
 With a `LaunchOrder` blocks, warps and lanes run in another order (`exec/order`). Kernels that are
 correct only because threads run together fail there.
 
-The layers, from top to bottom; a file imports from its own layer and from those below:
+The layers, from top to bottom; a file imports from its own layer and from those below. From a
+module to its code:
 
 - `program`: a module on a device, and its kernels.
 - `requirements`: what instructions need of a module's target and version.
 - `ops`: the operations, a group of the PTX ISA a file; `ops/__init__.py` shows how to add one.
 - `codegen`: basic blocks, the table of operations, the emitter, and the generator.
+
+Execution:
+
 - `exec`: scheduling of fibres, and launches; `exec/sync`: waits and synchronisation.
 - `texture`: conversion of coordinates to texels.
 - `access`: accesses of threads to memory, and their faults.
 - `threads`: fibres, the blocks that are executed together, and their launch.
 - `count`: counters of executed instructions, updated by code that is generated to count.
+
+Checks, memory and definitions:
+
 - `check`: the checks for races and for unwritten reads.
 - `kernel_facts`: facts about a kernel's code beside its functions.
 - `memory`: device memory, its layout, and the images in it.
@@ -54,49 +61,48 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from ptx.emulate.memory.device_memory import Allocation, DeviceMemory
-from ptx.emulate.memory.texture_object import AddressMode, TexelImage, TextureObject
-from ptx.emulate.model.errors import (
-    AddressSpaceExhausted,
-    AssertionFailed,
-    BadFree,
-    BarrierDivergence,
-    Deadlock,
-    EmulationFault,
-    EndlessLoop,
-    InvalidBranch,
-    InvalidCall,
-    InvalidCondition,
-    InvalidFree,
-    InvalidTensorMap,
-    InvalidTextureHandle,
-    LaunchError,
-    MemoryFault,
-    Misaligned,
-    MisalignedCoordinate,
-    NegativeCoordinate,
-    OutOfBounds,
-    OutOfMemory,
-    Runaway,
-    StackOverflow,
-    SynchronisationFault,
-    TensorMemoryFault,
-    Trap,
-    UndefinedSymbol,
-    UninitialisedRead,
-    UnsupportedFetch,
-    UnsupportedInstruction,
-    UseAfterFree,
-    Where,
-)
-from ptx.emulate.model.order import LaunchOrder
-from ptx.emulate.threads.device_model import DeviceModel
-from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
-
 if TYPE_CHECKING:
+    from ptx.emulate.memory.device_memory import Allocation, DeviceMemory
+    from ptx.emulate.memory.texture_object import AddressMode, TexelImage, TextureObject
+    from ptx.emulate.model.errors import (
+        AddressSpaceExhausted,
+        AssertionFailed,
+        BadFree,
+        BarrierDivergence,
+        Deadlock,
+        EmulationFault,
+        EndlessLoop,
+        InvalidBranch,
+        InvalidCall,
+        InvalidCondition,
+        InvalidFree,
+        InvalidTensorMap,
+        InvalidTextureHandle,
+        LaunchError,
+        MemoryFault,
+        Misaligned,
+        MisalignedCoordinate,
+        NegativeCoordinate,
+        OutOfBounds,
+        OutOfMemory,
+        Runaway,
+        StackOverflow,
+        SynchronisationFault,
+        TensorMemoryFault,
+        Trap,
+        UndefinedSymbol,
+        UninitialisedRead,
+        UnsupportedFetch,
+        UnsupportedInstruction,
+        UseAfterFree,
+        Where,
+    )
+    from ptx.emulate.model.order import LaunchOrder
     from ptx.emulate.program import EmulatedKernel, KernelAttributes, Program
     from ptx.emulate.requirements.check import UnsupportedTarget
     from ptx.emulate.requirements.sizes import SizeLimitExceeded
+    from ptx.emulate.threads.device_model import DeviceModel
+    from ptx.emulate.threads.limits import DEFAULT_LIMITS, Limits
 
 __all__ = [
     "DEFAULT_LIMITS",
@@ -147,8 +153,21 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # type checkers know which names exist
-    # The operations and the code generator: a device without a module needs neither.
+    # This file imports none of the package's: see `tests/test_layers.py`.
     _AT_FIRST_USE = {
+        "ptx.emulate.memory.device_memory": "Allocation DeviceMemory",
+        "ptx.emulate.memory.texture_object": "AddressMode TexelImage TextureObject",
+        "ptx.emulate.model.errors": (
+            "AddressSpaceExhausted AssertionFailed BadFree BarrierDivergence Deadlock "
+            "EmulationFault EndlessLoop InvalidBranch InvalidCall InvalidCondition InvalidFree "
+            "InvalidTensorMap InvalidTextureHandle LaunchError MemoryFault Misaligned "
+            "MisalignedCoordinate NegativeCoordinate OutOfBounds OutOfMemory Runaway "
+            "StackOverflow SynchronisationFault TensorMemoryFault Trap UndefinedSymbol "
+            "UninitialisedRead UnsupportedFetch UnsupportedInstruction UseAfterFree Where"
+        ),
+        "ptx.emulate.model.order": "LaunchOrder",
+        "ptx.emulate.threads.device_model": "DeviceModel",
+        "ptx.emulate.threads.limits": "DEFAULT_LIMITS Limits",
         "ptx.emulate.program": "EmulatedKernel KernelAttributes Program",
         "ptx.emulate.requirements.check": "UnsupportedTarget",
         "ptx.emulate.requirements.sizes": "SizeLimitExceeded",
@@ -157,5 +176,7 @@ if not TYPE_CHECKING:  # type checkers know which names exist
     def __getattr__(name: str) -> object:
         for module, names in _AT_FIRST_USE.items():
             if name in names.split():
-                return getattr(importlib.import_module(module), name)
+                value = getattr(importlib.import_module(module), name)
+                globals()[name] = value
+                return value
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -154,6 +154,8 @@ class KernelFacts:
         count_registers: how many of 32 bits hold what a thread needs at once, in any function.
         stack_bytes: local memory of the deepest chain of calls known from the module.
         reads_clock: whether it reads a clock, so that what it does depends on time.
+        needs_order: whether its blocks may depend on each other by more than loads and stores, or
+            show their order to the host.
         may_be_late: the work that an ordered launch may defer.
         counted: which instructions each block has, if the code counts them.
         follows_undefined: whether it follows values of memory that nothing has written.
@@ -186,6 +188,7 @@ class KernelFacts:
     fences_narrowly: bool = False
     calls_by_address: bool = False
     reads_clock: bool = False
+    needs_order: bool = False
     may_be_late: LateWork = NOTHING_LATE
     is_recursive: bool = False
     stack_bytes: int = 0
@@ -197,15 +200,17 @@ class KernelFacts:
 
     @property
     def may_fence_narrowly(self) -> bool:
-        """True if it, or what it calls by address, may have a fence of less than all blocks."""
+        """True if it, or a function that it calls by address, may have a fence of less than all
+        blocks.
+        """
         return self.fences_narrowly or self.calls_by_address
 
     def dtypes(self, function: int) -> list[np.dtype[Any]]:
         """The types of a function's registers."""
-        found = self._dtypes.get(function)
-        if found is None:
-            found = self._dtypes[function] = [value.dtype for value in self.zeros[function]]
-        return found
+        dtypes = self._dtypes.get(function)
+        if dtypes is None:
+            dtypes = self._dtypes[function] = [value.dtype for value in self.zeros[function]]
+        return dtypes
 
     def first_of(self, block: int) -> Instruction | None:
         """The first instruction of a block; None where there is none."""
@@ -213,14 +218,14 @@ class KernelFacts:
 
     def reachable(self, block: int) -> set[int]:
         """Return the blocks that control may reach after a block."""
-        found: set[int] = set()
+        reachable: set[int] = set()
         waiting = list(self.successors[block])
         while waiting:
-            each = waiting.pop()
-            if each not in found:
-                found.add(each)
-                waiting += self.successors[each]
-        return found
+            successor = waiting.pop()
+            if successor not in reachable:
+                reachable.add(successor)
+                waiting += self.successors[successor]
+        return reachable
 
     @property
     def loads_own_memory(self) -> bool:

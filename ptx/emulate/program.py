@@ -130,11 +130,11 @@ class EmulatedKernel:
         if not limits.check_uninitialised or not self._code.loads_own_memory:
             return self._ordered_code if ordered else self._code
         late = self._code.may_be_late if ordered else NOTHING_LATE
-        found = self._following_codes.get(late)
-        if found is None:
-            found = self._program.code_of(self.name, late, follows_undefined=True)
-            self._following_codes[late] = found
-        return found
+        code = self._following_codes.get(late)
+        if code is None:
+            code = self._program.code_of(self.name, late, follows_undefined=True)
+            self._following_codes[late] = code
+        return code
 
     @cached_property
     def _counted_code(self) -> KernelCode:
@@ -184,7 +184,7 @@ class EmulatedKernel:
             self._reserved_shared, counts,
         )  # fmt: skip
         launch.run(cooperative=cooperative)
-        launch.tell_accesses()
+        launch.report_accesses()
         return 0
 
     def launch_in_turns(
@@ -235,10 +235,10 @@ class EmulatedKernel:
         return counts.read(counted, self._program.module.files)
 
     def _check(self, grid: Dim3, block: Dim3, params: bytes, shared_bytes: int) -> None:
-        for what, extent, most in (("grid", grid, _MAX_GRID), ("block", block, _MAX_BLOCK)):
+        for noun, extent, most in (("grid", grid, _MAX_GRID), ("block", block, _MAX_BLOCK)):
             (x, y, z), (most_x, most_y, most_z) = extent, most
             if not (1 <= x <= most_x and 1 <= y <= most_y and 1 <= z <= most_z):
-                raise LaunchError(f"kernel {self.shown}: {what} {extent} is not within 1 to {most}")
+                raise LaunchError(f"kernel {self.shown}: {noun} {extent} is not within 1 to {most}")
         threads = block[0] * block[1] * block[2]
         most_threads = self.attributes.max_threads
         if threads > most_threads:
@@ -294,15 +294,15 @@ class Program:
             UndefinedSymbol: it names a symbol that the module does not define.
             PtxSyntaxError: its text is wrong.
         """
-        found = self._kernels.get(name)
-        if found is None:
+        kernel = self._kernels.get(name)
+        if kernel is None:
             function = self.module.functions.get(name)
             if function is None or not function.is_entry or function.span is None:
                 raise KeyError(name)
             signature = signature_of(self.module, function)
             code = self.code_of(name, NOTHING_LATE)
-            found = self._kernels[name] = EmulatedKernel(self, signature, code)
-        return found
+            kernel = self._kernels[name] = EmulatedKernel(self, signature, code)
+        return kernel
 
     def code_of(
         self, name: str, late: LateWork, *, counted: bool = False, follows_undefined: bool = False

@@ -108,7 +108,7 @@ def _are_aligned(addresses: Addresses, offset: int, site: Site) -> bool:
 
 def _hold(spans: tuple[Span, ...], low: int, high: int) -> bool:
     """Return whether one of the spans holds all bytes from `low` to below `high`."""
-    return any(not s.is_given_back and s.start <= low and high <= s.end for s in spans)
+    return any(not s.is_freed and s.start <= low and high <= s.end for s in spans)
 
 
 def _wrong(
@@ -129,8 +129,10 @@ def _wrong(
         groups = _groups(threads.blocks.launch.device, every, site)
         if len(groups) > 1:
             return SeveralMemories(threads.where(0, site.instruction), groups)
-    at = int(np.argmax(~inside)) if not inside.all() else int(np.argmax(misaligned))
-    return _global_fault(threads, at, int(every[at]), site, inside=bool(inside[at]))
+    position = int(np.argmax(~inside)) if not inside.all() else int(np.argmax(misaligned))
+    return _global_fault(
+        threads, position, int(every[position]), site, inside=bool(inside[position])
+    )
 
 
 def check_spans(
@@ -142,21 +144,21 @@ def check_spans(
     Raises:
         OutOfBounds: a lane's is.
     """
-    found = outside(spans, every, site)
-    if found is None:
+    first_outside = outside(spans, every, site)
+    if first_outside is None:
         return
-    at, span = found
-    address = int(every[at])
+    position, span = first_outside
+    address = int(every[position])
     access = f"{'write' if site.writes else 'read'} of {site.total} bytes"
     distance = address - span.end if address >= span.start else span.start - address
-    side = "behind" if address >= span.start else "before"
+    side = "past the end of" if address >= span.start else "before"
     side = f"{distance} bytes {side}" if distance >= 0 else "across the end of"
-    wrong = UseAfterFree if span.is_given_back else OutOfBounds
-    if span.is_given_back:
+    wrong = UseAfterFree if span.is_freed else OutOfBounds
+    if span.is_freed:
         side = "in"
     raise wrong(
         f"out-of-bounds {access} at {space} address {address % (1 << 64):#x}",
-        threads.where(at, site.instruction), address=address, nbytes=site.total, space=space,
+        threads.where(position, site.instruction), address=address, nbytes=site.total, space=space,
         nearest=f"it is {side} {span.words}",
     )  # fmt: skip
 
@@ -170,26 +172,26 @@ def _memory_of(address: int, device: DeviceModel) -> Memory | None:
 
 def _groups(device: DeviceModel, every: NDArray[np.int64], site: Site) -> list[Index]:
     """Positions of the addresses of each memory; [] unless every address is in an allocation."""
-    left = np.ones(len(every), dtype=np.bool_)
-    found: list[Index] = []
-    while left.any():
-        memory = _memory_of(int(every[np.argmax(left)]) + site.first, device)
+    remaining = np.ones(len(every), dtype=np.bool_)
+    groups: list[Index] = []
+    while remaining.any():
+        memory = _memory_of(int(every[np.argmax(remaining)]) + site.first, device)
         if memory is None:
             return []
-        here = left & _inside(memory, every, site)
-        if not here[np.argmax(left)]:
+        in_memory = remaining & _inside(memory, every, site)
+        if not in_memory[np.argmax(remaining)]:
             return []
-        found.append(here.nonzero()[0])
-        left &= ~here
-    return found
+        groups.append(in_memory.nonzero()[0])
+        remaining &= ~in_memory
+    return groups
 
 
 def _inside(memory: Memory, every: NDArray[np.int64], site: Site) -> NDArray[np.bool_]:
     starts, ends = memory.bounds()
     if not len(starts):
         return np.zeros(len(every), dtype=np.bool_)
-    found = np.searchsorted(starts, every + site.first, side="right") - 1
-    inside: NDArray[np.bool_] = (found >= 0) & (every <= ends[np.maximum(found, 0)] - site.end)
+    indices = np.searchsorted(starts, every + site.first, side="right") - 1
+    inside: NDArray[np.bool_] = (indices >= 0) & (every <= ends[np.maximum(indices, 0)] - site.end)
     return inside
 
 
@@ -218,7 +220,7 @@ def _global_fault(
         distance = (
             address - nearest.end if address >= nearest.address else address - nearest.address
         )
-        side = f"{distance} bytes behind" if distance >= 0 else f"{-distance} bytes before"
+        side = f"{distance} bytes past the end of" if distance >= 0 else f"{-distance} bytes before"
         if nearest.address <= address < nearest.end:
             is_whole = address + site.total <= nearest.end
             side = "the device has no access to" if is_whole else "across the end of"
@@ -250,17 +252,22 @@ def memory_fault(
     """The fault of the first lane that is outside a window of `limit` bytes, or misaligned."""
     every = addresses.every(threads.n) + offset
     outside = (every < -site.first) | (every > limit - site.end)
-    at = int(np.argmax(outside)) if outside.any() else int(np.argmax(every & (site.total - 1) != 0))
-    address = int(every[at])
-    where = threads.where(at, site.instruction)
+    position = (
+        int(np.argmax(outside)) if outside.any() else int(np.argmax(every & (site.total - 1) != 0))
+    )
+    address = int(every[position])
+    where = threads.where(position, site.instruction)
     access = f"{'write' if site.writes else 'read'} of {site.total} bytes"
-    if outside[at]:
-        forgotten = space == "shared" and threads.blocks.launch.dynamic_shared == 0
+    if outside[position]:
+        launch = threads.blocks.launch
+        hint = ""
+        if space == "shared" and launch.dynamic_shared == 0:
+            hint = _PAST_AN_ARRAY if launch.code.shared_bytes else _NO_DYNAMIC
         return OutOfBounds(
             f"out-of-bounds {access} at {space} address {address:#x}; this {_OWNER[space]}"
             f" {limit} bytes of {space} memory",
             where, address=address, nbytes=site.total, space=space,
-            nearest=_NO_DYNAMIC if forgotten else "",
+            nearest=hint,
         )  # fmt: skip
     if site.writes and space == "param":
         return OutOfBounds(
@@ -274,4 +281,8 @@ def memory_fault(
 
 
 _NO_DYNAMIC = "arrays of extern __shared__ have as many bytes as shared_bytes of the launch, here 0"
+_PAST_AN_ARRAY = (
+    "an index may be past the end of a __shared__ array: compare its size with the block's threads"
+    "\n  if the array is extern __shared__, pass its bytes as shared_bytes of the launch, here 0"
+)
 _OWNER = {"shared": "block has", "local": "thread has", "param": "kernel has"}

@@ -51,7 +51,7 @@ def locate(
     """The elements of an access: an array, and one index into it for all lanes or one for each.
 
     `addresses` must lie in one space; `divide` splits generic addresses that do not. `values` are
-    those that are about to be stored. Without `is_access` the caller only needs the location.
+    about to be stored. Without `is_access` the caller only needs the location.
 
     Raises:
         MemoryFault: an address is out of bounds, freed or misaligned.
@@ -64,7 +64,7 @@ def locate(
         return _params(threads, addresses, offset, site)
     if space == "global":
         if blocks.undefined and site.writes:
-            blocks.undefined.refuse_stored(threads, site)
+            blocks.undefined.reject_stored(threads, site)
         elements, index = _global(threads, addresses, offset, site, values)
     else:
         elements, index = _per_thread(threads, addresses, offset, site, space)
@@ -152,16 +152,19 @@ def _checked(threads: Fibre, addresses: Addresses, offset: int, site: Site) -> M
         least, greatest, bits = varying.bounds()
         low, high = base + least, base + greatest
         bits |= base
-    least_known, end_known, version, known = site.bounds
+    first_address, end_address, version, memory = site.bounds
     if (
-        low < least_known
-        or high + site.total > end_known
+        low < first_address
+        or high + site.total > end_address
         or bits & (site.total - 1)
         or version != threads.blocks.launch.memory.version
-        or known is None
+        or memory is None
     ):
-        return find_memory(threads, addresses, offset, site)
-    return known
+        memory = find_memory(threads, addresses, offset, site)
+    accesses = threads.blocks.accesses
+    if accesses is not None:
+        accesses.note(memory, low, high + site.total, writes=site.writes)
+    return memory
 
 
 def _params(threads: Fibre, addresses: Addresses, offset: int, site: Site) -> Located:
@@ -226,12 +229,16 @@ def _locate_remote(
             in the cluster.
     """
     blocks = threads.blocks
-    owner, within = owners(threads, addresses, offset, site)
+    owner, block_offsets = owners(threads, addresses, offset, site)
     limit = blocks.launch.shared_bytes
-    wrong = (within < 0) | (within > limit - site.end) | ((within & (site.total - 1)) != 0)
+    wrong = (
+        (block_offsets < 0)
+        | (block_offsets > limit - site.end)
+        | ((block_offsets & (site.total - 1)) != 0)
+    )
     if wrong.any():
-        raise memory_fault(threads, addresses_in(within), 0, site, "shared", limit)
-    return memory.view(site.dtype), (owner * blocks.shared_stride + within) >> site.shift
+        raise memory_fault(threads, addresses_in(block_offsets), 0, site, "shared", limit)
+    return memory.view(site.dtype), (owner * blocks.shared_stride + block_offsets) >> site.shift
 
 
 def raise_if_wrong(
@@ -256,14 +263,17 @@ def divide(threads: Fibre, addresses: Addresses, offset: int) -> list[Group]:
     without the offset.
     """
     every = addresses.every(threads.n)
-    edges = [edge for _, at in WINDOWS for edge in (at - NEAR_WINDOW, at + NEAR_WINDOW)]
+    edges = [edge for _, window in WINDOWS for edge in (window - NEAR_WINDOW, window + NEAR_WINDOW)]
     groups = np.searchsorted(edges, every + offset, side="right")
     groups[groups % 2 == 0] = 0  # between windows, all of which is global
     return _parts(threads, every, [(groups == group).nonzero()[0] for group in np.unique(groups)])
 
 
 def _parts(threads: Fibre, every: NDArray[np.int64], groups: list[Index]) -> list[Group]:
-    return [(each, threads.subset(each, ()), addresses_in(every[each])) for each in groups]
+    return [
+        (positions, threads.subset(positions, ()), addresses_in(every[positions]))
+        for positions in groups
+    ]
 
 
 def divide_into(threads: Fibre, addresses: Addresses, groups: list[Index]) -> list[Group]:
@@ -285,14 +295,14 @@ def load_vector(threads: Fibre, addresses: Addresses, offset: int, site: Site) -
     except SeveralMemories as several:
         return _load_parts(threads, divide_into(threads, addresses, several.groups), offset, site)
     except InParameters:
-        there = Site(site.instruction, "param", site.kind, site.count, writes=False)
-        return _load(threads, addresses.moved(-PARAM_WINDOW), offset, there)
+        param_site = Site(site.instruction, "param", site.kind, site.count, writes=False)
+        return _load(threads, addresses.moved(-PARAM_WINDOW), offset, param_site)
 
 
 def _load_parts(threads: Fibre, parts: list[Group], offset: int, site: Site) -> list[Value]:
     results = [np.empty(threads.n, dtype=site.dtype) for _ in site.parts]
-    for positions, part, where in parts:
-        for result, value in zip(results, load_vector(part, where, offset, site), strict=True):
+    for positions, part, addresses in parts:
+        for result, value in zip(results, load_vector(part, addresses, offset, site), strict=True):
             result[positions] = value
     return list(results)
 
@@ -333,9 +343,9 @@ def store(threads: Fibre, addresses: Addresses, offset: int, site: Site, *values
 
 
 def _store_parts(parts: list[Group], offset: int, site: Site, values: tuple[Value, ...]) -> None:
-    for positions, part, where in parts:
+    for positions, part, addresses in parts:
         chosen = [value.take(positions) if value.ndim else value for value in values]
-        store(part, where, offset, site, *chosen)
+        store(part, addresses, offset, site, *chosen)
 
 
 def _store(
@@ -381,13 +391,13 @@ def read_string(threads: Fibre, position: int, address: int, instruction: Instru
             if len(zeros):
                 return data[: first + int(zeros[0])].tobytes().decode("latin-1")
         address = allocation.end  # no end within it: the read past it is the fault
-    found: list[int] = []
-    while len(found) < _LONGEST_STRING:
-        byte = int(np.ravel(load(thread, _at(address + len(found)), 0, site))[0])
+    characters: list[int] = []
+    while len(characters) < _LONGEST_STRING:
+        byte = int(np.ravel(load(thread, _at(address + len(characters)), 0, site))[0])
         if not byte:
             break
-        found.append(byte)
-    return bytes(found).decode("latin-1")
+        characters.append(byte)
+    return bytes(characters).decode("latin-1")
 
 
 def _at(address: int) -> Addresses:

@@ -39,7 +39,7 @@ class Accelerations:
         skips_fences: skip fences of threads that have learned nothing since their last one.
         merges_lazily: merge the clocks of a release sequence only when one is read (`LazyClock`).
         joins_blocks: let a block that arrives at a barrier as a whole release as one thread.
-        asks_blocks: query the order of two blocks before that of two threads.
+        checks_blocks: query the order of two blocks before that of two threads.
     """
 
     lists_accesses: bool = True
@@ -53,7 +53,7 @@ class Accelerations:
     skips_fences: bool = True
     merges_lazily: bool = True
     joins_blocks: bool = True
-    asks_blocks: bool = True
+    checks_blocks: bool = True
 
 
 ALL: Final = Accelerations()
@@ -120,55 +120,55 @@ class SpinReads:
 class LazyClock:
     """A lazily merged vector clock, published by the first releases of a sequence."""
 
-    __slots__ = ("_before", "_known", "_late", "_said", "_size", "_told")
+    __slots__ = ("_before", "_clocks", "_known", "_late", "_own_epochs", "_size")
 
     def __init__(self) -> None:
         self._known: VectorClock | None = EMPTY
         self._before: LazyClock | None = None
         self._late = 0  # releases that are not merged yet, since so many entries were known
         self._size = 0
-        self._said: SparseClock = {}
-        self._told: tuple[VectorClock, ...] = ()
+        self._own_epochs: SparseClock = {}
+        self._clocks: tuple[VectorClock, ...] = ()
 
-    def then(self, said: SparseClock, *told: VectorClock) -> LazyClock:
+    def then(self, own_epochs: SparseClock, *clocks: VectorClock) -> LazyClock:
         """Return the clock after one more release.
 
         Args:
             said: the releasing thread's own epochs.
             told: its knowledge of others.
         """
-        more = LazyClock()
-        more._known, more._before, more._said = None, self, said
-        more._told = tuple([each for each in told if each is not EMPTY])
-        more._size = self._size if self._known is None else len(self._known)
-        most = max(_MOST_LATE, more._size)
+        extended = LazyClock()
+        extended._known, extended._before, extended._own_epochs = None, self, own_epochs
+        extended._clocks = tuple([clock for clock in clocks if clock is not EMPTY])
+        extended._size = self._size if self._known is None else len(self._known)
+        most = max(_MOST_LATE, extended._size)
         # A thread's knowledge of others takes more memory than its knowledge of itself.
-        more._late = self._late + (most // _MOST_PUBLISHING if more._told else 1)
-        if more._late >= most:
-            more.known()
-        return more
+        extended._late = self._late + (most // _MOST_PUBLISHING if extended._clocks else 1)
+        if extended._late >= most:
+            extended.known()
+        return extended
 
     def known(self) -> VectorClock:
         """Return the merged clock."""
         if self._known is None:
             late: list[LazyClock] = []
             node: LazyClock | None = self
-            known: VectorClock | None = None
-            while node is not None and known is None:
+            clock_before: VectorClock | None = None
+            while node is not None and clock_before is None:
                 late.append(node)
                 node = node._before
-                known = None if node is None else node._known
-            self._known = _merged(EMPTY if known is None else known, late)
-            self._before, self._late, self._said, self._told = None, 0, {}, ()
+                clock_before = None if node is None else node._known
+            self._known = _merged(EMPTY if clock_before is None else clock_before, late)
+            self._before, self._late, self._own_epochs, self._clocks = None, 0, {}, ()
         return self._known
 
 
-def _merged(known: VectorClock, late: list[LazyClock]) -> VectorClock:
-    said: SparseClock = {}
-    for each in late:
-        for told in each._told:
-            known = joined(known, told)
-        for number, epoch in each._said.items():
-            if said.get(number, 0) < epoch:
-                said[number] = epoch
-    return joined(known, said)
+def _merged(merged: VectorClock, late: list[LazyClock]) -> VectorClock:
+    own_epochs: SparseClock = {}
+    for release in late:
+        for clock in release._clocks:
+            merged = joined(merged, clock)
+        for number, epoch in release._own_epochs.items():
+            if own_epochs.get(number, 0) < epoch:
+                own_epochs[number] = epoch
+    return joined(merged, own_epochs)

@@ -25,10 +25,10 @@ class Moment:
         chunk: identifies the chunk; -1 if the stamps are not those of a chunk's threads.
     """
 
-    def __init__(self, stamps: Stamps, more: int = 0, chunk: int = -1) -> None:
+    def __init__(self, stamps: Stamps, increment: int = 0, chunk: int = -1) -> None:
         self.chunk: int = chunk
         self._stamps = stamps
-        self._more = more
+        self._more = increment
 
     @cached_property
     def stamps(self) -> Stamps:
@@ -78,7 +78,7 @@ class AccessStep:
         self._addresses = addresses
         self._offset = offset
         self._nbytes = nbytes
-        self._each = max(nbytes >> unit_shift, 1)
+        self._units_per_access = max(nbytes >> unit_shift, 1)
         self._unit_shift = unit_shift
         self._starts = starts
         self.count = count
@@ -92,7 +92,7 @@ class AccessStep:
     def first_of_run(self) -> int:
         """The first unit, where each thread accesses the unit after the one before; else -1."""
         varying = self._addresses.varying
-        if self._starts is not None or varying is None or self._each != 1:
+        if self._starts is not None or varying is None or self._units_per_access != 1:
             return -1
         line = varying.line()
         if line is None or line[1] != 1 << self._unit_shift:
@@ -167,8 +167,8 @@ class AccessStep:
         if self._starts is not None:
             units += self._starts
         units >>= self._unit_shift
-        if self._each > 1:
-            units = (units[:, None] + np.arange(self._each)).reshape(-1)
+        if self._units_per_access > 1:
+            units = (units[:, None] + np.arange(self._units_per_access)).reshape(-1)
         return units
 
     @property
@@ -180,18 +180,18 @@ class AccessStep:
         varying = self._addresses.varying
         if varying is None or varying.users < _SHARED or self._starts is not None:
             return None
-        found = varying.stretches(self._nbytes)
-        if found is None:
+        bounds = varying.stretches(self._nbytes)
+        if bounds is None:
             return None
         addresses = self._addresses.moved(self._offset)
-        starts, ends = map(addresses.above, found)
+        starts, ends = map(addresses.above, bounds)
         return starts >> self._unit_shift, ends >> self._unit_shift
 
     @property
     def places(self) -> Units | int:
         """The units, or the one that all threads access."""
         units = self.units
-        if self.is_uniform and self._starts is None and self._each == 1:
+        if self.is_uniform and self._starts is None and self._units_per_access == 1:
             assert not isinstance(units, slice)
             return int(units[0])
         return units
@@ -202,7 +202,7 @@ class AccessStep:
         units = self.units
         if isinstance(units, slice):
             return np.arange(units.start, units.stop)
-        firsts: Index = units[:: self._each]
+        firsts: Index = units[:: self._units_per_access]
         return firsts
 
     @cached_property
@@ -213,7 +213,11 @@ class AccessStep:
     @cached_property
     def lanes(self) -> Index:
         """The thread of each unit, by its number in the chunk."""
-        return np.repeat(self.threads, self._each) if self._each > 1 else self.threads
+        return (
+            np.repeat(self.threads, self._units_per_access)
+            if self._units_per_access > 1
+            else self.threads
+        )
 
     def numbered(self, first: int) -> NDArray[np.int32]:
         """Return the thread of each unit, by numbers from `first` on, without caching them."""
@@ -221,12 +225,12 @@ class AccessStep:
             threads = np.arange(first, first + self.count, dtype=np.int32)
         else:
             threads = (self._lanes + first).astype(np.int32)
-        return np.repeat(threads, self._each) if self._each > 1 else threads
+        return np.repeat(threads, self._units_per_access) if self._units_per_access > 1 else threads
 
     @property
     def unit_count(self) -> int:
         """Number of units; a unit that several threads access counts once for each."""
-        return self.count * self._each
+        return self.count * self._units_per_access
 
     @cached_property
     def stamps(self) -> Stamps:
@@ -234,11 +238,15 @@ class AccessStep:
         now = self.moment.stamps
         stamps = now if self._lanes is None else now[self._lanes]
         stamps = stamps | self.site
-        return np.repeat(stamps, self._each) if self._each > 1 else stamps
+        return np.repeat(stamps, self._units_per_access) if self._units_per_access > 1 else stamps
 
     def spread(self, of_threads: Bools) -> Bools:
         """Return for each unit what its thread has."""
-        return np.repeat(of_threads, self._each) if self._each > 1 else of_threads
+        return (
+            np.repeat(of_threads, self._units_per_access)
+            if self._units_per_access > 1
+            else of_threads
+        )
 
     def by(self, stamps: Stamps) -> AccessStep:
         """Return the same access by other threads, with these stamps without a site."""
@@ -251,14 +259,14 @@ class AccessStep:
 
         Of threads that read one place, these two are enough where barriers alone order them.
         """
-        kept = np.array([0, self.count - 1])
+        outermost = np.array([0, self.count - 1])
         starts = self._starts
         if starts is not None:
             last = np.flatnonzero(starts[1:] != starts[:-1])
-            kept = np.unique(np.concatenate([kept, last, last + 1]))
+            outermost = np.unique(np.concatenate([outermost, last, last + 1]))
         return self._changed(
-            count=len(kept), _lanes=self.lanes[:: self._each][kept],
-            _starts=None if starts is None else starts[kept],
+            count=len(outermost), _lanes=self.lanes[:: self._units_per_access][outermost],
+            _starts=None if starts is None else starts[outermost],
         )  # fmt: skip
 
     def _changed(self, **changed: object) -> AccessStep:
@@ -269,7 +277,7 @@ class AccessStep:
 
     def byte(self, position: int) -> int:
         """Return the first byte that the thread of this number accesses."""
-        return self.unit(position * self._each) << self._unit_shift
+        return self.unit(position * self._units_per_access) << self._unit_shift
 
     def unit(self, position: int) -> int:
         """Return the number of one unit."""
@@ -278,21 +286,21 @@ class AccessStep:
 
     def position_of_thread(self, position: int) -> int:
         """Return the number of the thread of one unit, among those of the step."""
-        return position // self._each
+        return position // self._units_per_access
 
 
 _SHARED: Final = 2  # listed accesses with one array
 _OF_STEP: Final = 256  # bytes of a listed access without its array
 _NOWHERE = Addresses(0, None)
 _COPIED = (
-    "moment", "site", "_addresses", "_offset", "_nbytes", "_each", "_unit_shift", "_starts", "low",
-    "high", "is_uniform", "number", "is_write",
+    "moment", "site", "_addresses", "_offset", "_nbytes", "_units_per_access", "_unit_shift",
+    "_starts", "low", "high", "is_uniform", "number", "is_write",
 )  # fmt: skip
 
 
-def chosen(units: Units, which: Index) -> Index:
+def chosen(units: Units, indices: Index) -> Index:
     """Return some of the units."""
     if isinstance(units, slice):
-        there: Index = which + units.start
-        return there
-    return units[which]
+        chosen_units: Index = indices + units.start
+        return chosen_units
+    return units[indices]

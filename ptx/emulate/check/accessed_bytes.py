@@ -58,23 +58,25 @@ class LaunchAccesses:
             self.signals |= check.is_wide(step.site)
         self.parts: tuple[AccessedBytes, ...] = tuple(_parts(check) if check.site_count else ())
 
-    def access(self, part: AccessedBytes, at: int, queued_at: str) -> Access:
-        """Return one side of a race: the range number `at` of a part."""
-        return self._check.access_of_any(int(part.sites[at]), queued_at)
+    def access(self, part: AccessedBytes, index: int, queued_at: str) -> Access:
+        """Return one side of a race: the range number `index` of a part."""
+        return self._check.access_of_any(int(part.sites[index]), queued_at)
 
     def committed_nbytes(self) -> int:
         """Return the bytes of the pages that the shadow memory of global memory uses."""
         accesses, shift = self._check.in_global, self._check.global_shift
         return _PAGE * sum(map(_used_pages, accesses.parts_in_use(shift)))
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Forget all but the names of the accesses."""
         self._check.forget_accesses()
 
 
 def _used_pages(array: NDArray[np.integer[Any]]) -> int:
-    each = _PAGE // array.itemsize
-    return int(np.count_nonzero(np.add.reduceat(array != 0, np.arange(0, len(array), each))))
+    elements_per_page = _PAGE // array.itemsize
+    return int(
+        np.count_nonzero(np.add.reduceat(array != 0, np.arange(0, len(array), elements_per_page)))
+    )
 
 
 def _parts(check: RaceCheck) -> Iterator[AccessedBytes]:
@@ -82,18 +84,21 @@ def _parts(check: RaceCheck) -> Iterator[AccessedBytes]:
     wide = np.zeros(check.site_count, dtype=np.bool_)
     for number in range(check.site_count):
         wide[number] = check.is_wide(number)
-    found = [(writes, *ranges, wide[ranges[2]]) for writes, ranges in _ranges(check, wide)]
+    ways = [(writes, *ranges, wide[ranges[2]]) for writes, ranges in _ranges(check, wide)]
     shift, base = check.global_shift, check.memory.base
     for writes in (False, True):
         for strong in (False, True):
-            some = []
-            for is_write, starts, ends, sites, is_wide in found:
-                which = is_wide if strong else ~is_wide
-                if is_write == writes and which.any():
-                    first, last = (starts[which] << shift) + base, (ends[which] << shift) + base
-                    some.append(AccessedBytes(first, last, sites[which], writes, strong))
-            if some:
-                yield merged(some)
+            parts = []
+            for is_write, starts, ends, sites, is_wide in ways:
+                is_selected = is_wide if strong else ~is_wide
+                if is_write == writes and is_selected.any():
+                    first, last = (
+                        (starts[is_selected] << shift) + base,
+                        (ends[is_selected] << shift) + base,
+                    )
+                    parts.append(AccessedBytes(first, last, sites[is_selected], writes, strong))
+            if parts:
+                yield merged(parts)
 
 
 def _ranges(check: RaceCheck, wide: Bools) -> Iterator[tuple[bool, _Ranges]]:
@@ -104,34 +109,34 @@ def _ranges(check: RaceCheck, wide: Bools) -> Iterator[tuple[bool, _Ranges]]:
     read, written = elsewhere
     steps = [*check.in_global.listed(), (False, read), (True, written)]
     scattered = []
-    for writes, some in steps:
-        runs, rest = [], []
-        for step in some:
+    for writes, steps_of_way in steps:
+        runs, sparse = [], []
+        for step in steps_of_way:
             if step.first_of_run >= 0:
                 runs.append((step.first_of_run, step.first_of_run + step.count, step.site))
             elif step.stretches is None:
-                rest.append(step)
+                sparse.append(step)
         if runs:
             starts, ends, sites = np.array(runs, dtype=np.int64).T
             yield writes, (starts, ends, sites)
-        for step in some:
+        for step in steps_of_way:
             stretches = step.stretches if step.first_of_run < 0 else None
             if stretches is not None:
                 yield writes, (*stretches, np.full(len(stretches[0]), step.site))
-        if rest:
-            scattered.append((writes, rest))
+        if sparse:
+            scattered.append((writes, sparse))
     # By 1 + the number of a site: 0 for no access, 1 for a weak one, 2 for a strong one.
     ways = np.concatenate([[0], wide + 1]).astype(np.uint8)
     for writes, first, stamps in check.in_global.stored(check.global_shift):
-        there = (stamps != 0).view(np.uint8)
+        accessed = (stamps != 0).view(np.uint8)
         if wide.any():
-            there *= ways[sites_of(stamps) + 1]
-        starts, ends = _stretches(there)
+            accessed *= ways[sites_of(stamps) + 1]
+        starts, ends = _stretches(accessed)
         yield writes, (starts + first, ends + first, sites_of(stamps[starts]))
-    for writes, rest in scattered:
-        units, numbers = _listed(rest, check.global_shift)
-        apart = units if isinstance(units, np.ndarray) else None
-        starts, ends = _stretches(ways[numbers], apart)
+    for writes, sparse_steps in scattered:
+        units, numbers = _listed(sparse_steps, check.global_shift)
+        separate_units = units if isinstance(units, np.ndarray) else None
+        starts, ends = _stretches(ways[numbers], separate_units)
         sites = numbers[starts].astype(np.int64) - 1
         if isinstance(units, int):
             yield writes, (starts + units, ends + units, sites)
@@ -149,8 +154,8 @@ def _stretches(ways: NDArray[np.uint8], units: Units | None = None) -> tuple[Uni
         changes |= units[1:] != units[:-1] + 1
     bounds = np.concatenate([[0], np.flatnonzero(changes) + 1, [len(ways)]])
     starts, ends = bounds[:-1], bounds[1:]
-    there = ways[starts] != 0
-    return starts[there], ends[there]
+    is_accessed = ways[starts] != 0
+    return starts[is_accessed], ends[is_accessed]
 
 
 def _listed(steps: list[AccessStep], shift: int) -> tuple[int | Units, Sites]:
@@ -159,12 +164,12 @@ def _listed(steps: list[AccessStep], shift: int) -> tuple[int | Units, Sites]:
     if sum(step.count for step in steps) * _SPARSE < high - low:
         units = np.concatenate([_numbers(step) for step in steps])
         sites = np.concatenate([np.full(len(_numbers(s)), s.site + 1, np.uint16) for s in steps])
-        there, first = np.unique(units, return_index=True)
-        return there, sites[first]
-    found: Sites = np.zeros(high - low, dtype=np.uint16)
+        distinct, first = np.unique(units, return_index=True)
+        return distinct, sites[first]
+    site_marks: Sites = np.zeros(high - low, dtype=np.uint16)
     for step in steps:
-        found[_numbers(step) - low] = step.site + 1
-    return low, found
+        site_marks[_numbers(step) - low] = step.site + 1
+    return low, site_marks
 
 
 def _numbers(step: AccessStep) -> Units:
@@ -176,9 +181,9 @@ def _numbers(step: AccessStep) -> Units:
 
 def merged(parts: list[AccessedBytes]) -> AccessedBytes:
     """Merge parts of one way of access, whose ranges may be in any order and overlap."""
-    starts = np.concatenate([each.starts for each in parts])
-    ends = np.concatenate([each.ends for each in parts])
-    sites = np.concatenate([each.sites for each in parts])
+    starts = np.concatenate([part.starts for part in parts])
+    ends = np.concatenate([part.ends for part in parts])
+    sites = np.concatenate([part.sites for part in parts])
     if (starts[1:] < starts[:-1]).any():
         order = np.argsort(starts, kind="stable")
         starts, ends, sites = starts[order], ends[order], sites[order]

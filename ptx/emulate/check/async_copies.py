@@ -63,18 +63,18 @@ class _Copy:
 
         `now`: the stamp of each thread at the end.
         """
-        done = self.groups < waited[self.lanes]
-        if done.any():
-            units, stamps = self.units[done], now[self.lanes[done]] | self.step.site
+        is_complete = self.groups < waited[self.lanes]
+        if is_complete.any():
+            units, stamps = self.units[is_complete], now[self.lanes[is_complete]] | self.step.site
             if self.kind == "write":
                 self.shadow.put(units, stamps, self.step)
             elif self.kind == "combine":
-                self.shadow.atomics.change(units, self.stamps[done], stamps)
+                self.shadow.atomics.change(units, self.stamps[is_complete], stamps)
             else:
-                self._read(units, stamps, now, done.all())
-            rest = ~done
-            self.units, self.lanes = self.units[rest], self.lanes[rest]
-            self.stamps, self.groups = self.stamps[rest], self.groups[rest]
+                self._read(units, stamps, now, is_complete.all())
+            unfinished = ~is_complete
+            self.units, self.lanes = self.units[unfinished], self.lanes[unfinished]
+            self.stamps, self.groups = self.stamps[unfinished], self.groups[unfinished]
         return not len(self.units)
 
     def _read(self, units: Index, stamps: Stamps, now: Stamps, every: np.bool_) -> None:
@@ -119,14 +119,14 @@ class AsyncCopies:
         waited: Stamps = np.zeros(len(self._committed), dtype=np.int64)
         waited[lanes] = self._committed[lanes] - pending
         self._in_flight = [
-            each
-            for each in self._in_flight
-            if (reads_alone and each.kind != "read") or not each.finish(waited, now)
+            copy
+            for copy in self._in_flight
+            if (reads_alone and copy.kind != "read") or not copy.finish(waited, now)
         ]
 
     def reads_of(self, shadow: ShadowMemory, step: AccessStep) -> Stamps | None:
         """Return the stamps of copies that may still read each unit of a step; None without any."""
-        found = None
+        readers = None
         for copy in self._in_flight:
             if copy.kind != "read" or copy.shadow is not shadow:
                 continue
@@ -136,11 +136,11 @@ class AsyncCopies:
             if isinstance(units, slice):
                 units = np.arange(units.start, units.stop)
             order = np.argsort(copy.units, kind="stable")
-            at = np.searchsorted(copy.units[order], units)
-            at = order[np.minimum(at, len(order) - 1)]
-            reader = np.where(copy.units[at] == units, copy.stamps[at], 0)
-            found = reader if found is None else np.where(found != 0, found, reader)
-        return found
+            positions = np.searchsorted(copy.units[order], units)
+            positions = order[np.minimum(positions, len(order) - 1)]
+            reader = np.where(copy.units[positions] == units, copy.stamps[positions], 0)
+            readers = reader if readers is None else np.where(readers != 0, readers, reader)
+        return readers
 
     def put_again(self, shadow: ShadowMemory) -> None:
         """Store the copies in flight again, after all accesses were forgotten."""
@@ -168,16 +168,17 @@ class VirtualThreads:
         return bool(self._numbers)
 
     def stamps(
-        self, what: str, objects: Index, blocks: Index, issuers: Stamps, site: int
+        self, kind: str, objects: Index, blocks: Index, issuers: Stamps, site: int
     ) -> Stamps:
-        """Return the stamps, without a site, of what threads issue for these mbarrier objects.
+        """Return the stamps, without a site, of copies that threads issue for these mbarrier
+        objects.
 
-        `what`, `objects`: the locations; `blocks`: where they lie; `issuers`: the threads.
+        `kind`, `objects`: the locations; `blocks`: where they lie; `issuers`: the threads.
         """
-        found, first, of = np.unique(objects, return_index=True, return_inverse=True)
-        stamps = np.empty(len(found), dtype=np.int64)
-        for k, number in enumerate(found.tolist()):
-            location = what, number
+        distinct, first, of = np.unique(objects, return_index=True, return_inverse=True)
+        stamps = np.empty(len(distinct), dtype=np.int64)
+        for k, number in enumerate(distinct.tolist()):
+            location = kind, number
             thread = self.number_of(location, int(blocks[first[k]]))
             self.note_issuer(thread, site, int(issuers[first[k]]))
             phase = min(self._phases.get(location, 0), _LATEST)
@@ -200,17 +201,19 @@ class VirtualThreads:
         """Record that a thread has issued the work of a virtual thread."""
         self._issuers[number, site] = self._last_issuers[number] = thread
 
-    def complete(self, location: Location, known: Synchronization) -> None:
+    def complete(self, location: Location, synchronization: Synchronization) -> None:
         """Complete a phase, and with it its copies for threads that wait for it."""
         thread = self._numbers.get(location)
         if thread is not None:
             phase = self._phases[location] = self._phases.get(location, 0) + 1
-            known.release(location, thread, ((key_of_thread(thread), phase),), 0, at_once=True)
+            synchronization.release(
+                location, thread, ((key_of_thread(thread), phase),), 0, at_once=True
+            )
 
     def are_virtual(self, threads: Stamps) -> Bools:
         """Return which threads are virtual."""
-        found: Bools = threads > _LAST - len(self._blocks)
-        return found
+        virtual: Bools = threads > _LAST - len(self._blocks)
+        return virtual
 
     def issuer(self, thread: int, site: int) -> int:
         """Return the thread that issued the work of a virtual thread; for others the thread itself.
@@ -220,7 +223,7 @@ class VirtualThreads:
         return self._issuers.get((thread, site), self._last_issuers.get(thread, thread))
 
     def blocks(self, threads: Stamps, shift: int) -> Stamps:
-        """Return the blocks of threads, or those that their locations lie in."""
+        """Return the blocks of threads, or the blocks that their locations lie in."""
         blocks: Stamps = threads >> shift
         virtual = self.are_virtual(threads)
         if virtual.any():

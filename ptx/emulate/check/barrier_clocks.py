@@ -132,16 +132,16 @@ class BarrierClocks:
     def over(self, old: Stamps, lanes: Index) -> Bools:
         """Return whether each access is complete for the lane beside it, by barriers alone."""
         thread, epoch = threads_of(old), epochs_of(old)
-        mine = threads_of(self.now[lanes])
-        same_block = thread >> self.shift == mine >> self.shift
-        known: Bools = (thread == mine) | (
+        own_threads = threads_of(self.now[lanes])
+        same_block = thread >> self.shift == own_threads >> self.shift
+        is_complete: Bools = (thread == own_threads) | (
             same_block & (epoch < self.block_known[self._slot[lanes]])
         )
-        same_warp = thread >> WARP_SHIFT == mine >> WARP_SHIFT
-        known |= same_warp & (epoch < self.warp_known[self._warp[lanes]])
+        same_warp = thread >> WARP_SHIFT == own_threads >> WARP_SHIFT
+        is_complete |= same_warp & (epoch < self.warp_known[self._warp[lanes]])
         if self._lane_known is not None:
-            known |= same_warp & (epoch < self._lane_known[lanes, thread & (WARP - 1)])
-        return known
+            is_complete |= same_warp & (epoch < self._lane_known[lanes, thread & (WARP - 1)])
+        return is_complete
 
     def known(self, lanes: Index) -> tuple[Stamps, Stamps, Small | None]:
         """Return the epochs below which block, warp, and each lane are complete for each thread."""
@@ -161,8 +161,8 @@ class BarrierClocks:
         number = np.zeros(blocks, dtype=np.int64)
         number[slots] = numbers
         count = np.bincount(slots[number[slots] == numbers], minlength=blocks)
-        whole: Bools = count[slots] == most
-        return whole
+        are_whole: Bools = count[slots] == most
+        return are_whole
 
     def advance_blocks(self, lanes: Index) -> list[tuple[int, int]]:
         """End an epoch of all threads of these blocks; return each block's place and that epoch."""
@@ -170,13 +170,13 @@ class BarrierClocks:
         latest = np.zeros(self._geometry.blocks, dtype=np.int64)
         np.maximum.at(latest, slots, epochs_of(self.now[lanes]))
         self._set(lanes, latest[slots] + 1)
-        here = np.unique(slots)
-        return list(zip(here.tolist(), latest[here].tolist(), strict=True))
+        blocks_here = np.unique(slots)
+        return list(zip(blocks_here.tolist(), latest[blocks_here].tolist(), strict=True))
 
     def pass_block(self, lanes: Index) -> Index:
         """Synchronise these threads, all live ones of their blocks; return the blocks."""
-        self.block_known, here = self._meet(lanes, self._slot[lanes], self.block_known)
-        return here
+        self.block_known, groups_here = self._meet(lanes, self._slot[lanes], self.block_known)
+        return groups_here
 
     def pass_blocks(self) -> None:
         """Synchronise all threads of the chunk within their blocks."""
@@ -194,11 +194,11 @@ class BarrierClocks:
         if latest + 1 >= MOST_EPOCHS:
             raise EpochsExhausted
         self._common = latest + 1
-        more = self._start + (self._common << EPOCH_SHIFT)
-        self.moment = Moment(self._first_chunk, more, self._first)
+        epoch_start = self._start + (self._common << EPOCH_SHIFT)
+        self.moment = Moment(self._first_chunk, epoch_start, self._first)
         return latest + 1
 
-    def pass_warp(self, lanes: Index, masks: Words, whole: Bools) -> None:
+    def pass_warp(self, lanes: Index, masks: Words, are_whole: Bools) -> None:
         """Synchronise these threads with those of their warps that their masks name.
 
         Args:
@@ -206,11 +206,13 @@ class BarrierClocks:
             masks: the lanes that each one meets.
             whole: whether those are all that its warp still has.
         """
-        if whole.any():
-            some = lanes[whole]
-            self.warp_known, _ = self._meet(some, self._warp[some], self.warp_known)
-        if not whole.all():
-            self._pass_parts(lanes[~whole], masks[~whole])
+        if are_whole.any():
+            lanes_of_whole = lanes[are_whole]
+            self.warp_known, _ = self._meet(
+                lanes_of_whole, self._warp[lanes_of_whole], self.warp_known
+            )
+        if not are_whole.all():
+            self._pass_parts(lanes[~are_whole], masks[~are_whole])
 
     def advance(self, lanes: Index) -> Stamps:
         """End the epochs of these threads, and return them."""
@@ -236,30 +238,30 @@ class BarrierClocks:
         """
         fences.end(lanes, ended, block[self._slot[lanes]], warp[self._warp[lanes]])
 
-    def _meet(self, lanes: Index, groups: Index, known: Stamps) -> tuple[Stamps, Index]:
-        """Advance threads to one epoch a group; return `known` with these, and the groups."""
-        latest = np.zeros(len(known), dtype=np.int64)
+    def _meet(self, lanes: Index, groups: Index, group_epochs: Stamps) -> tuple[Stamps, Index]:
+        """Advance threads to one epoch a group; return the epochs of all groups, and the groups."""
+        latest = np.zeros(len(group_epochs), dtype=np.int64)
         np.maximum.at(latest, groups, epochs_of(self.now[lanes]))
-        here = np.unique(groups)
-        known = known.copy()
-        known[here] = latest[here] + 1
-        self._set(lanes, known[groups])
-        return known, here
+        distinct = np.unique(groups)
+        group_epochs = group_epochs.copy()
+        group_epochs[distinct] = latest[distinct] + 1
+        self._set(lanes, group_epochs[groups])
+        return group_epochs, distinct
 
     def _pass_parts(self, lanes: Index, masks: Words) -> None:
-        known = self._lane_known
-        if known is None:
-            known = np.zeros((self._geometry.threads, WARP), dtype=np.int32)
-            self._lane_known = known
+        lane_epochs = self._lane_known
+        if lane_epochs is None:
+            lane_epochs = np.zeros((self._geometry.threads, WARP), dtype=np.int32)
+            self._lane_known = lane_epochs
         keys = (self._warp[lanes].astype(np.int64) << 32) | masks
         order = np.argsort(keys, kind="stable")
         lanes, keys = lanes[order], keys[order]
         starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
         group = np.repeat(np.arange(len(starts)), np.diff(np.r_[starts, len(keys)]))
-        together = np.maximum.reduceat(known[lanes], starts, axis=0)
+        together = np.maximum.reduceat(lane_epochs[lanes], starts, axis=0)
         after = epochs_of(self.now[lanes]) + 1
         np.maximum.at(together, (group, self._lane[lanes]), after.astype(np.int32))
-        known[lanes] = together[group]
+        lane_epochs[lanes] = together[group]
         self._set(lanes, after)
 
     def _set(self, lanes: Index, epochs: Stamps) -> None:

@@ -138,10 +138,10 @@ class ChunkRaces:
         """Check that threads initialise or use mbarrier objects, one each."""
         launch = self._launch
         number = launch.number_of(site)
-        slots, within = np.divmod(objects * 8, self._stride)
+        slots, offsets = np.divmod(objects * 8, self._stride)
         lanes = None if threads.lanes is None else threads.lane_numbers()
         step = AccessStep(
-            self._clocks.moment, lanes, number, addresses_in(within), 0, threads.n, site.total,
+            self._clocks.moment, lanes, number, addresses_in(offsets), 0, threads.n, site.total,
             launch.shared_shift, slots * self._stride,
         )  # fmt: skip
         access = MemoryAccess("shared", self._shared, step, launch.role(number))
@@ -238,8 +238,8 @@ class ChunkRaces:
     def _counted(self, lanes: Index, objects: Index, site: int) -> Stamps:
         blocks = objects * 8 // self._stride + self.first
         issuers = self._clocks.threads[lanes]
-        what = f"mbarrier {self.first}"
-        return self._launch.virtual_threads.stamps(what, objects, blocks, issuers, site)
+        kind = f"mbarrier {self.first}"
+        return self._launch.virtual_threads.stamps(kind, objects, blocks, issuers, site)
 
     def _store_as(self, kind: Kind, access: MemoryAccess, stamps: Stamps) -> None:
         """Store an access as one by virtual threads, with these stamps without a site."""
@@ -286,15 +286,15 @@ class ChunkRaces:
         self, memory: DeviceMemory, address: int, nbytes: int
     ) -> NDArray[np.uint8] | None:
         """Return flags of bytes that the launch has written in any way; None without any."""
-        launch, found = self._launch, self._launch.stored_texels.get(address)
+        launch, written_flags = self._launch, self._launch.stored_texels.get(address)
         if memory is launch.memory:
             low, shift = address - memory.base, launch.global_shift
             units = launch.in_global.written_within(low, low + nbytes, shift)
             if units is not None:
                 first = low & (1 << shift) - 1
                 written = np.repeat(units, 1 << shift)[first : first + nbytes].view(np.uint8)
-                found = written if found is None else found | written
-        return found
+                written_flags = written if written_flags is None else written_flags | written
+        return written_flags
 
     def report_texel(self, where: Where, memory: DeviceMemory, address: int, nbytes: int) -> None:
         """Report that a thread reads such a texel of an image at an address."""
@@ -310,16 +310,16 @@ class ChunkRaces:
         number: int,
     ) -> AccessStep | None:  # fmt: skip
         """Return an access as a step; None where its memory is not checked."""
-        launch, starts, begun = self._launch, None, None
+        launch, starts, remote = self._launch, None, None
         if space == "global":
             most, shift = launch.memory.nbytes, launch.global_shift
             offset -= launch.memory.base
         elif space == "shared":
             most, shift = self._stride, launch.shared_shift
             if addresses.lowest() + offset < 0 or addresses.highest() + offset + site.total > most:
-                slots, within = owners(threads, addresses, offset, site)
-                begun = slots, within
-                starts, addresses, offset = slots * most, addresses_in(within), 0
+                slots, offsets = owners(threads, addresses, offset, site)
+                remote = slots, offsets
+                starts, addresses, offset = slots * most, addresses_in(offsets), 0
             elif self._geometry.blocks > 1:
                 starts = threads.start_index("shared", 0)
         else:
@@ -333,17 +333,19 @@ class ChunkRaces:
             if space == "global":  # another device's memory, or the host's
                 launch.note_elsewhere(step, writes=launch.role(number).writes)
             return None
-        if begun is not None:
-            self._compare_begins(step, *begun)
+        if remote is not None:
+            self._compare_begins(step, *remote)
         return step
 
-    def _compare_begins(self, step: AccessStep, slots: Index, within: Index) -> None:
+    def _compare_begins(self, step: AccessStep, slots: Index, offsets: Index) -> None:
         """Report an access to the shared memory of a block that may not have begun."""
         early = np.flatnonzero(self.order.may_not_have_begun(step.threads, slots))
         if len(early):
-            at = int(early[0])
-            stamp = int(self._clocks.now[step.threads[at]]) | step.site
-            self._launch.report_early(stamp, int(within[at]), self.first + int(slots[at]))
+            first_early = int(early[0])
+            stamp = int(self._clocks.now[step.threads[first_early]]) | step.site
+            self._launch.report_early(
+                stamp, int(offsets[first_early]), self.first + int(slots[first_early])
+            )
 
     def _ends(self, step: AccessStep) -> AccessStep:
         """Return the first and the last thread alone, where all read one element together."""
@@ -360,12 +362,12 @@ class ChunkRaces:
 
     def _copies_reading(self, access: MemoryAccess) -> list[Stamps]:
         """Return the stamps of copies that may still read these units."""
-        found = []
+        stamps_of_copies = []
         for copies in (self._copies, self._bulk):
             stamps = copies.reads_of(access.shadow, access.step) if copies else None
             if stamps is not None:
-                found.append(stamps)
-        return found
+                stamps_of_copies.append(stamps)
+        return stamps_of_copies
 
     def _compare_proxies(self, access: MemoryAccess, proxy: str, *fences: str) -> None:
         """Compare a read through a proxy with writes through other ones."""
@@ -414,8 +416,8 @@ class ChunkRaces:
         if role.is_copy:
             return  # stored as an operation in flight, or by a virtual thread
         if role.is_volatile and access.space == "shared":
-            met = shadow.strong_reads if role.writes else shadow.atomics
-            for old in met.found(units):
+            conflicting = shadow.strong_reads if role.writes else shadow.atomics
+            for old in conflicting.found(units):
                 self._volatile.compare_lanes(old, access)
         if not role.writes:
             stored = step if role.update else self._ends(step)

@@ -108,28 +108,28 @@ class DataRaces:
         compared = (old != 0) & (old >> THREAD_SHIFT != stamps >> THREAD_SHIFT)
         if flying is not None:
             compared |= flying
-        others = np.flatnonzero(compared)
-        if not len(others):
+        conflicting = np.flatnonzero(compared)
+        if not len(conflicting):
             return
         # Barriers.
-        is_over = self._order.clocks.over(old[others], step.lanes[others])
+        is_over = self._order.clocks.over(old[conflicting], step.lanes[conflicting])
         if flying is not None:
-            is_over &= ~flying[others]
-        rest = others[~is_over]
-        if not len(rest):
+            is_over &= ~flying[conflicting]
+        racing = conflicting[~is_over]
+        if not len(racing):
             return
         second = int(stamps[0]) & MOST_SITES - 1
-        sites = sites_of(old[rest])
+        sites = sites_of(old[racing])
         for first in np.unique(sites).tolist():
             if launch.is_reported(first, second):
                 continue
-            positions = rest[sites == first]
+            positions = racing[sites == first]
             if are_strong(launch.role(first), access.role):
                 positions = self._not_morally_strong(old, access, positions, launch.role(first))
             # Synchronisation through memory, between whole blocks and then between threads.
             if len(positions):
-                over = self._order.over_for_blocks(old[positions], step.lanes[positions])
-                positions = positions[~over]
+                are_complete = self._order.over_for_blocks(old[positions], step.lanes[positions])
+                positions = positions[~are_complete]
             if len(positions):
                 self._report_unordered(old, access, positions, by_value=by_value)
 
@@ -139,10 +139,10 @@ class DataRaces:
         """Return where strong accesses conflict, and a scope does not include the other thread."""
         if not do_conflict(access.role, other):
             return positions[:0]
-        level = min(self._launch.level_of(each.scope) for each in (access.role, other))
+        level = min(self._launch.level_of(role.scope) for role in (access.role, other))
         reached = self._order.reaches(old[positions], access.step.stamps[positions], level)
-        found: Index = positions[~reached]
-        return found
+        unordered: Index = positions[~reached]
+        return unordered
 
     def _report_unordered(
         self, old: Stamps, access: MemoryAccess, positions: Index, *, by_value: bool
@@ -154,36 +154,36 @@ class DataRaces:
         is_guess = access.role.is_guess or first.is_guess
         # A thread has many units at once, whose order is the same.
         orders: dict[tuple[int, int], MemoryOrder] = {}
-        for at in positions.tolist():
-            pair = int(old[at]), int(stamps[at])
+        for position in positions.tolist():
+            pair = int(old[position]), int(stamps[position])
             order = orders.get(pair)
             if order is None:
                 order = orders[pair] = self._order.order_of(*pair)
             if order is MemoryOrder.HAPPENS_BEFORE:
                 continue
             if order is not MemoryOrder.NONE:
-                intentional.setdefault(_INTENTIONAL[order], at)
-            elif by_value and self.is_there(access, at):
-                intentional.setdefault(SAME_VALUE, at)
+                intentional.setdefault(_INTENTIONAL[order], position)
+            elif by_value and self.is_there(access, position):
+                intentional.setdefault(SAME_VALUE, position)
             else:
-                intentional = {GUESS if is_guess else "": at}
+                intentional = {GUESS if is_guess else "": position}
                 break
-        for benign, at in intentional.items():
-            pair = int(old[at]), int(stamps[at])
-            launch.report(*pair, access.space, *self.place(access, at), benign=benign)
+        for benign, position in intentional.items():
+            pair = int(old[position]), int(stamps[position])
+            launch.report(*pair, access.space, *self.place(access, position), benign=benign)
 
     def compare_in_step(self, access: MemoryAccess) -> None:
         """Report threads that write one unit by the same instruction at once."""
         benign, first = SAME_VALUE, None
-        for both in _twice(access.step):
-            first = first or both
-            if not self.write_same(access, *both):
-                benign, first = "", both
+        for positions in _twice(access.step):
+            first = first or positions
+            if not self.write_same(access, *positions):
+                benign, first = "", positions
                 break
         assert first is not None
-        one, two = first
-        pair = int(access.step.stamps[one]), int(access.step.stamps[two])
-        self._launch.report(*pair, access.space, *self.place(access, one), benign=benign)
+        first_position, second_position = first
+        pair = int(access.step.stamps[first_position]), int(access.step.stamps[second_position])
+        self._launch.report(*pair, access.space, *self.place(access, first_position), benign=benign)
 
     def compare_proxies(
         self, old: Stamps, access: MemoryAccess, proxy: str, fences: Sequence[str]
@@ -199,68 +199,70 @@ class DataRaces:
         sites = np.where((old != 0) & ~in_flight(old), sites_of(old), -1)
         for first in np.unique(sites[sites >= 0]).tolist():
             if launch.role(first).proxy != proxy and not launch.is_unfenced(first, second):
-                at = np.flatnonzero(sites == first)
-                unseen = np.full(len(at), not fences)
+                positions = np.flatnonzero(sites == first)
+                unseen = np.full(len(positions), not fences)
                 for kind in fences:
-                    unseen |= self._order.unseen(kind, old[at], step.lanes[at])
-                at = at[unseen]
-                at = at[self._is_before(old[at], stamps[at], step.lanes[at])]
-                if len(at):
-                    pair = int(old[at[0]]), int(stamps[at[0]])
-                    place = self.place(access, int(at[0]))
-                    launch.report_unfenced(*pair, proxy, access.space, *place)
+                    unseen |= self._order.unseen(kind, old[positions], step.lanes[positions])
+                positions = positions[unseen]
+                positions = positions[
+                    self._is_before(old[positions], stamps[positions], step.lanes[positions])
+                ]
+                if len(positions):
+                    pair = int(old[positions[0]]), int(stamps[positions[0]])
+                    location = self.place(access, int(positions[0]))
+                    launch.report_unfenced(*pair, proxy, access.space, *location)
 
     def _is_before(self, old: Stamps, stamps: Stamps, lanes: Index) -> Bools:
         """Return which old accesses happen before those beside them; others are races already."""
         before = self._order.clocks.over(old, lanes) | self._order.over_for_blocks(old, lanes)
-        for at in np.flatnonzero(~before).tolist():
-            order = self._order.order_of(int(old[at]), int(stamps[at]))
-            before[at] = order is MemoryOrder.HAPPENS_BEFORE
+        for position in np.flatnonzero(~before).tolist():
+            order = self._order.order_of(int(old[position]), int(stamps[position]))
+            before[position] = order is MemoryOrder.HAPPENS_BEFORE
         return before
 
     def not_over(self, old: Stamps, access: MemoryAccess, positions: Index) -> Index:
         """Return where an old access is not over for all of the new one's block."""
         lanes = access.step.lanes
         positions = positions[~self._order.clocks.over(old[positions], lanes[positions])]
-        over = self._order.over_for_blocks(old[positions], lanes[positions])
-        found: Index = positions[~over]
-        return found
+        are_complete = self._order.over_for_blocks(old[positions], lanes[positions])
+        pending: Index = positions[~are_complete]
+        return pending
 
-    def is_there(self, access: MemoryAccess, at: int) -> bool:
+    def is_there(self, access: MemoryAccess, position: int) -> bool:
         """Return whether memory has the value already that a thread is about to write.
 
         Late stores of other chunks count, although the thread does not see them yet.
         """
-        step, lane = access.step, access.step.position_of_thread(at)
+        step, lane = access.step, access.step.position_of_thread(position)
         written = _value_of(access, lane)
         start = step.byte(lane)
         data = self._launch.memory.data if access.space == "global" else self._shared
-        there = data[start : start + len(written)]
-        if not written or there.tobytes() == written:
+        in_memory = data[start : start + len(written)]
+        if not written or in_memory.tobytes() == written:
             return bool(written)
-        seen = bytearray(there.tobytes())
+        visible = bytearray(in_memory.tobytes())
         for stores in self._launch.hidden:
             if stores is not self.own and stores:
-                stores.lay_over(there.ctypes.data, seen)
-        return seen == written
+                stores.lay_over(in_memory.ctypes.data, visible)
+        return visible == written
 
-    def write_same(self, access: MemoryAccess, one: int, two: int) -> bool:
+    def write_same(self, access: MemoryAccess, first_position: int, second_position: int) -> bool:
         """Return whether the threads of two units write the same value."""
-        first = _value_of(access, access.step.position_of_thread(one))
-        second = _value_of(access, access.step.position_of_thread(two))
+        first = _value_of(access, access.step.position_of_thread(first_position))
+        second = _value_of(access, access.step.position_of_thread(second_position))
         return bool(first) and first == second
 
-    def place(self, access: MemoryAccess, at: int) -> tuple[int, int]:
+    def place(self, access: MemoryAccess, position: int) -> tuple[int, int]:
         """Return the address of a unit, and the number of the block whose memory it lies in."""
-        unit, launch = access.step.unit(at), self._launch
+        unit, launch = access.step.unit(position), self._launch
         if access.space == "global":
             return (unit << launch.global_shift) + launch.memory.base, 0
         if access.space == "tensor":
             half, column = divmod(unit, COLUMNS)
             slot, lane = divmod(half * HALF, LANES)
             return lane << 16 | column, self._first + slot
-        slot, within = divmod(unit << launch.shared_shift, self._stride)
-        return within, self._first + slot
+        slot, address = divmod(unit << launch.shared_shift, self._stride)
+        return address, self._first + slot
 
 
 def _twice(step: AccessStep) -> Iterator[tuple[int, int]]:
@@ -269,16 +271,16 @@ def _twice(step: AccessStep) -> Iterator[tuple[int, int]]:
     if isinstance(units, slice):
         return  # those are apart
     order = np.argsort(units, kind="stable")
-    for at in np.flatnonzero(units[order][1:] == units[order][:-1]).tolist():
-        yield int(order[at]), int(order[at + 1])
+    for index in np.flatnonzero(units[order][1:] == units[order][:-1]).tolist():
+        yield int(order[index]), int(order[index + 1])
 
 
 def _value_of(access: MemoryAccess, lane: int) -> bytes:
     """The bytes that a thread writes; nothing where they are unknown."""
-    found = b""
+    content = b""
     for value in access.values:
-        found += np.asarray(value[lane] if value.ndim else value).tobytes()
-    return found
+        content += np.asarray(value[lane] if value.ndim else value).tobytes()
+    return content
 
 
 class VolatileAccesses:
@@ -317,51 +319,55 @@ class VolatileAccesses:
             return
         step = access.step
         written = access.shadow.atomics.latest(step.units)
-        each = len(written) // step.count
+        per_access = len(written) // step.count
         has_loaded = loaded[0][step.threads] == step.first_units
-        is_old = has_loaded & (loaded[1][step.threads] != written[::each])
-        self._compare(np.where(np.repeat(is_old, each), written, 0), access, update)
+        is_old = has_loaded & (loaded[1][step.threads] != written[::per_access])
+        self._compare(np.where(np.repeat(is_old, per_access), written, 0), access, update)
         site = int(step.stamps[0]) & MOST_SITES - 1
-        for one, two in _twice(step):
+        for first, second in _twice(step):
             if self._launch.is_lost(site, site):
                 return
-            if not (has_loaded[one // each] and has_loaded[two // each]):
+            if not (has_loaded[first // per_access] and has_loaded[second // per_access]):
                 continue
-            if not (update.is_idempotent and self._races.write_same(access, one, two)):
-                pair = int(step.stamps[one]), int(step.stamps[two])
-                self._report(pair, access, one, LOST)
+            if not (update.is_idempotent and self._races.write_same(access, first, second)):
+                pair = int(step.stamps[first]), int(step.stamps[second])
+                self._report(pair, access, first, LOST)
 
     def _compare(self, old: Stamps, access: MemoryAccess, update: Update) -> None:
         """Report where an update overwrites a write that it has not seen, and is not after."""
         stamps = access.step.stamps
-        others = np.flatnonzero((old != 0) & (threads_of(old) != threads_of(stamps)))
-        for at in self._races.not_over(old, access, others).tolist():
-            pair = int(old[at]), int(stamps[at])
+        conflicting = np.flatnonzero((old != 0) & (threads_of(old) != threads_of(stamps)))
+        for position in self._races.not_over(old, access, conflicting).tolist():
+            pair = int(old[position]), int(stamps[position])
             if self._launch.is_lost(pair[0] & MOST_SITES - 1, pair[1] & MOST_SITES - 1):
                 continue
-            if update.is_idempotent and self._races.is_there(access, at):
+            if update.is_idempotent and self._races.is_there(access, position):
                 continue
             if self._order.order_of(*pair) is MemoryOrder.NONE:
-                self._report(pair, access, at, LOST)
+                self._report(pair, access, position, LOST)
 
     def compare_lanes(self, old: Stamps, access: MemoryAccess) -> None:
         """Report volatile accesses of lanes of one warp that nothing orders."""
         launch, stamps = self._launch, access.step.stamps
         second = int(stamps[0]) & MOST_SITES - 1
-        apart = threads_of(old) ^ threads_of(stamps)
-        others = np.flatnonzero((old != 0) & (apart != 0) & (apart >> WARP_SHIFT == 0))
-        for first in np.unique(sites_of(old[others])).tolist():
+        differences = threads_of(old) ^ threads_of(stamps)
+        conflicting = np.flatnonzero(
+            (old != 0) & (differences != 0) & (differences >> WARP_SHIFT == 0)
+        )
+        for first in np.unique(sites_of(old[conflicting])).tolist():
             role = launch.role(first)
             is_update = role.update is not None and role.update == access.role.update
             if not role.is_volatile or is_update or launch.is_reported(first, second):
                 continue
-            positions = others[sites_of(old[others]) == first]
-            for at in self._races.not_over(old, access, positions).tolist():
-                pair = int(old[at]), int(stamps[at])
+            positions = conflicting[sites_of(old[conflicting]) == first]
+            for position in self._races.not_over(old, access, positions).tolist():
+                pair = int(old[position]), int(stamps[position])
                 if self._order.order_of(*pair) is MemoryOrder.NONE:
-                    self._report(pair, access, at, VOLATILE)
+                    self._report(pair, access, position, VOLATILE)
                     break
 
-    def _report(self, pair: tuple[int, int], access: MemoryAccess, at: int, benign: str) -> None:
-        place = self._races.place(access, at)
-        self._launch.report(*pair, access.space, *place, benign=benign)
+    def _report(
+        self, pair: tuple[int, int], access: MemoryAccess, position: int, benign: str
+    ) -> None:
+        location = self._races.place(access, position)
+        self._launch.report(*pair, access.space, *location, benign=benign)

@@ -98,8 +98,8 @@ class Access:
         if not where.kernel:
             return f"{self.what} by a {where.instruction}, called at {self.queued_at}"
         if where.block is None:
-            at = f", launched at {self.queued_at}" if self.queued_at else ""
-            return f"{self.what} by kernel {where.kernel}, at {line}{at}"
+            launched = f", launched at {self.queued_at}" if self.queued_at else ""
+            return f"{self.what} by kernel {where.kernel}, at {line}{launched}"
         return f"{self.what} by block {where.block}, thread {where.thread}, at {line}"
 
 
@@ -141,25 +141,27 @@ class Finding:
     @property
     def places(self) -> tuple[Place, ...]:
         """Both places, or the only one."""
-        return tuple([each.place for each in (self.first, self.second) if each is not None])
+        return tuple([side.place for side in (self.first, self.second) if side is not None])
 
     @property
     def _place(self) -> str:
         if self.space == "register":
             return f"registers {self.variable} of PTX"
-        memory = f" ({self.memory})" if self.memory else ""
-        return f"{self.nbytes} bytes of {self.space} memory at {self.address:#x}{memory}"
+        return f"{self.nbytes} bytes of {self.space} memory at {self.address:#x}"
 
     def __str__(self) -> str:
         kernel = f"kernel {self.kernel}, " if self.kernel else ""
-        lines = [f"{self.check}: {kernel}{self._place}", f"  {self.first}"]
+        lines = [f"{self.check}: {kernel}{self._place}"]
+        if self.memory:
+            lines.append(f"  in {self.memory}")
+        lines.append(f"  {self.first}")
         if self.second is None:
             early = "the block whose they are may not have begun"
             why = self.kind or (early if self.check == "race" else "nothing has written them all")
             lines.append(f"  {why}: {self.missing}")
         else:
-            what = self.kind or "nothing orders the two"
-            lines += [f"  {self.second}", f"  {what}: {self.missing}"]
+            reason = self.kind or "nothing orders the two"
+            lines += [f"  {self.second}", f"  {reason}: {self.missing}"]
         if self.benign:
             lines.append(f"  it may be meant so: {self.benign}")
         return "\n".join(lines)
@@ -241,24 +243,24 @@ def demangled(symbol: str) -> str:
             if name and _BEHIND_LOCAL.fullmatch(symbol, end):
                 return name
         return symbol
-    at = len("_Z") if symbol.startswith("_Z") else len(symbol)
-    while at < len(symbol) and symbol[at] in "NKL":
-        at += 1
+    offset = len("_Z") if symbol.startswith("_Z") else len(symbol)
+    while offset < len(symbol) and symbol[offset] in "NKL":
+        offset += 1
     last = symbol
     while True:
-        name, at = _name_at(symbol, at)
+        name, offset = _name_at(symbol, offset)
         if not name:
             return last
         last = name
 
 
-def _name_at(symbol: str, at: int) -> tuple[str, int]:
-    """The name whose length stands at a place, and where it ends; "" if there is none."""
-    digits = re.compile(r"\d+").match(symbol, at)
+def _name_at(symbol: str, offset: int) -> tuple[str, int]:
+    """The name after its length at an index, and its end; "" if there is none."""
+    digits = re.compile(r"\d+").match(symbol, offset)
     if digits is None:
-        return "", at
+        return "", offset
     end = digits.end() + int(digits[0])
-    return (symbol[digits.end() : end], end) if end <= len(symbol) else ("", at)
+    return (symbol[digits.end() : end], end) if end <= len(symbol) else ("", offset)
 
 
 @dataclass
@@ -274,9 +276,9 @@ class Findings:
 
     def add(self, finding: Finding) -> None:
         """Keep a finding, unless one of the same two places is known."""
-        sides = [each for each in (finding.first, finding.second) if each is not None]
-        places = tuple([(each.what, *_line(each.where)) for each in sides])
-        key = (finding.check, finding.kind, finding.kernel, places, bool(finding.benign))
+        sides = [side for side in (finding.first, finding.second) if side is not None]
+        lines_of_sides = tuple([(side.what, *_line(side.where)) for side in sides])
+        key = (finding.check, finding.kind, finding.kernel, lines_of_sides, bool(finding.benign))
         if key not in self._keys:
             self._keys.add(key)
             self.found.append(finding)

@@ -102,10 +102,12 @@ class HappensBefore:
         self._deferred.settle()
         if not self._known.has_releases:
             return MemoryOrder.NONE
-        one, other = (old >> THREAD_SHIFT) - 1, (new >> THREAD_SHIFT) - 1
-        strong, as_strong = (self._launch.role(each & MOST_SITES - 1).strong for each in (old, new))
+        first, second = (old >> THREAD_SHIFT) - 1, (new >> THREAD_SHIFT) - 1
+        strong, as_strong = (
+            self._launch.role(site_of & MOST_SITES - 1).strong for site_of in (old, new)
+        )
         epoch = old >> EPOCH_SHIFT & MOST_EPOCHS
-        return self._known.order(one, epoch, other, strong=strong, as_strong=as_strong)
+        return self._known.order(first, epoch, second, strong=strong, as_strong=as_strong)
 
     def over_for_blocks(self, old: Stamps, lanes: Index) -> Bools:
         """Return which accesses are complete for all of a lane's block, through memory.
@@ -113,31 +115,33 @@ class HappensBefore:
         This saves `order_of` for each pair of threads.
         """
         self._deferred.settle()
-        if not self._known.has_releases or not self._launch.accelerations.asks_blocks:
+        if not self._known.has_releases or not self._launch.accelerations.checks_blocks:
             return np.zeros(len(old), dtype=np.bool_)
         slots = self.clocks.slots(lanes)
         keys = threads_of(old) >> self.clocks.shift << EPOCH_BITS | epochs_of(old)
         keys = keys << _SLOT_BITS | slots
-        found, of = np.unique(keys, return_inverse=True)
-        over = [
+        distinct, of = np.unique(keys, return_inverse=True)
+        are_complete = [
             self._known.block_knows(
                 self._first + (key & (1 << _SLOT_BITS) - 1),
                 key >> _SLOT_BITS + EPOCH_BITS,
                 key >> _SLOT_BITS & (1 << EPOCH_BITS) - 1,
             )
-            for key in found.tolist()
+            for key in distinct.tolist()
         ]
-        return np.array(over, dtype=np.bool_)[of]
+        return np.array(are_complete, dtype=np.bool_)[of]
 
     def reaches(self, old: Stamps, new: Stamps, level: int) -> Bools:
         """Return whether scopes of this level of two accesses include each other's threads."""
         launch, shift = self._launch, self.clocks.shift
         if level == launch.levels - 1:
             return np.ones(len(old), dtype=np.bool_)
-        one, two = (launch.virtual_threads.blocks(threads_of(each), shift) for each in (old, new))
+        first, second = (
+            launch.virtual_threads.blocks(threads_of(stamps), shift) for stamps in (old, new)
+        )
         if level:
-            one, two = one // launch.cluster_blocks, two // launch.cluster_blocks
-        same: Bools = one == two
+            first, second = first // launch.cluster_blocks, second // launch.cluster_blocks
+        same: Bools = first == second
         return same
 
     def may_not_have_begun(self, lanes: Index, slots: Index) -> Bools:
@@ -146,8 +150,8 @@ class HappensBefore:
         A block has begun for threads that passed a barrier of the cluster. Limitation: nothing is
         reported where threads synchronise through memory, which may order the two as well.
         """
-        own = self.clocks.slots(lanes)
-        early: Bools = (own != slots) & ~self._begun[own]
+        own_slots = self.clocks.slots(lanes)
+        early: Bools = (own_slots != slots) & ~self._begun[own_slots]
         self._deferred.settle()
         return early & (not self._known.has_releases)
 
@@ -184,9 +188,9 @@ class HappensBefore:
             threads = self.clocks.threads
             self._do(partial(self._meet, None, threads), 1)
 
-    def pass_warp(self, lanes: Index, masks: Words, whole: Bools) -> None:
+    def pass_warp(self, lanes: Index, masks: Words, are_whole: Bools) -> None:
         """Synchronise threads with those of their warps that their masks name; `whole`: all."""
-        self.clocks.pass_warp(lanes, masks, whole)
+        self.clocks.pass_warp(lanes, masks, are_whole)
         if self._may_synchronise:
             threads = self.clocks.threads[lanes]
             keys = threads >> WARP_SHIFT << 32 | masks
@@ -195,7 +199,7 @@ class HappensBefore:
     # Barriers with arrivals and waits apart, and mbarrier objects.
 
     def arrive(
-        self, lanes: Index, what: str, numbers: Index, scope: str = "", *, releases: bool = True
+        self, lanes: Index, kind: str, numbers: Index, scope: str = "", *, releases: bool = True
     ) -> None:
         """Record that threads arrive at the objects of these numbers of a kind.
 
@@ -203,62 +207,62 @@ class HappensBefore:
         """
         self._deferred.settle()
         if not releases:
-            self._arrive_relaxed(lanes, what, numbers, self._launch.level_of(scope))
+            self._arrive_relaxed(lanes, kind, numbers, self._launch.level_of(scope))
             return
-        whole = self._whole_blocks(lanes, numbers)
-        if whole.any():
+        are_whole = self._whole_blocks(lanes, numbers)
+        if are_whole.any():
             objects = dict(zip(self.clocks.slots(lanes).tolist(), numbers.tolist(), strict=True))
-            for slot, epoch in self.clocks.advance_blocks(lanes[whole]):
+            for slot, epoch in self.clocks.advance_blocks(lanes[are_whole]):
                 block = self._first + slot
                 key = key_of_block(block << self.clocks.shift, self.clocks.shift)
-                location = self._object(what, objects[slot], scope, block)
+                location = self._object(kind, objects[slot], scope, block)
                 self._known.release_by_block(location, block, (key, epoch + 1))
-            lanes, numbers = lanes[~whole], numbers[~whole]
+            lanes, numbers = lanes[~are_whole], numbers[~are_whole]
         if not len(lanes):
             return
         before = self.clocks.block_known, self.clocks.warp_known
         self.clocks.end(self._arrived, lanes, self.clocks.advance(lanes), *before)
         threads = self.clocks.threads[lanes].tolist()
         for lane, thread, number in zip(lanes.tolist(), threads, numbers.tolist(), strict=True):
-            location = self._object(what, number, scope, thread >> self.clocks.shift)
-            own = self._own(self._arrived, lane)
-            self._known.release(location, thread, own, 0, at_once=True)
+            location = self._object(kind, number, scope, thread >> self.clocks.shift)
+            published = self._published(self._arrived, lane)
+            self._known.release(location, thread, published, 0, at_once=True)
 
-    def _arrive_relaxed(self, lanes: Index, what: str, numbers: Index, level: int) -> None:
+    def _arrive_relaxed(self, lanes: Index, kind: str, numbers: Index, level: int) -> None:
         """Release only the work before a fence of each thread."""
         fences = self.fences[level]
         threads = self.clocks.threads[lanes].tolist()
-        for at in np.flatnonzero(fences.ended[lanes] >= 0).tolist():
-            own = self._own(fences, int(lanes[at]))
-            location = f"{what} {self._first}", int(numbers[at])
-            self._known.release(location, threads[at], own, level, at_once=False)
+        for position in np.flatnonzero(fences.ended[lanes] >= 0).tolist():
+            published = self._published(fences, int(lanes[position]))
+            location = f"{kind} {self._first}", int(numbers[position])
+            self._known.release(location, threads[position], published, level, at_once=False)
 
-    def complete(self, what: str, numbers: Index) -> None:
+    def complete(self, kind: str, numbers: Index) -> None:
         """Complete a phase of these objects: a thread that waits for it acquires the arrivals."""
         self._deferred.settle()
         for number in numbers.tolist():
-            location = f"{what} {self._first}", number
+            location = f"{kind} {self._first}", number
             self._launch.virtual_threads.complete(location, self._known)
             self._known.complete(location)
 
-    def take(self, lanes: Index, what: str, numbers: Index, *, acquires: bool = True) -> None:
+    def take(self, lanes: Index, kind: str, numbers: Index, *, acquires: bool = True) -> None:
         """End the wait of these threads for all that arrived there."""
         self._deferred.settle()
-        if what == "cluster":
+        if kind == "cluster":
             self._begun[self.clocks.slots(lanes)] = True
         shift, level = self.clocks.shift, self._launch.level_of("cluster")
         if acquires:
-            whole = self._whole_blocks(lanes, numbers)
-            slots = self.clocks.slots(lanes[whole]).tolist()
-            for slot, number in set(zip(slots, numbers[whole].tolist(), strict=True)):
+            are_whole = self._whole_blocks(lanes, numbers)
+            slots = self.clocks.slots(lanes[are_whole]).tolist()
+            for slot, number in set(zip(slots, numbers[are_whole].tolist(), strict=True)):
                 block = self._first + slot
                 for scope in ("", "cta"):
-                    self._known.read_by_block(self._object(what, number, scope, block), block)
-            lanes, numbers = lanes[~whole], numbers[~whole]
+                    self._known.read_by_block(self._object(kind, number, scope, block), block)
+            lanes, numbers = lanes[~are_whole], numbers[~are_whole]
         threads = self.clocks.threads[lanes].tolist()
         for thread, number in zip(threads, numbers.tolist(), strict=True):
             for scope in ("", "cta"):
-                location = self._object(what, number, scope, thread >> shift)
+                location = self._object(kind, number, scope, thread >> shift)
                 self._known.read(location, thread, level, at_once=acquires)
 
     def _whole_blocks(self, lanes: Index, numbers: Index) -> Bools:
@@ -266,11 +270,11 @@ class HappensBefore:
             return self.clocks.whole_blocks(lanes, numbers)
         return np.zeros(len(lanes), dtype=np.bool_)
 
-    def _object(self, what: str, number: int, scope: str, block: int) -> Location:
+    def _object(self, kind: str, number: int, scope: str, block: int) -> Location:
         """The location of an object's releases; each block has its own where the scope is one."""
         if scope and not self._launch.level_of(scope) and self._launch.cluster_blocks > 1:
-            return f"{what} {self._first} in {block}", number
-        return f"{what} {self._first}", number
+            return f"{kind} {self._first} in {block}", number
+        return f"{kind} {self._first}", number
 
     # Fences, and accesses that synchronise.
 
@@ -301,17 +305,17 @@ class HappensBefore:
             self._begin_epoch(writers, top, acquires=False)
         if not self._may_synchronise and not self._any_fenced(writers, top):
             return
-        places = step.places
-        if isinstance(places, np.ndarray):
-            places = places.astype(self._unit_type)
+        units = step.places
+        if isinstance(units, np.ndarray):
+            units = units.astype(self._unit_type)
         epochs: Small | None = None
         if len(writers):
             epochs = epochs_of(self.clocks.now[lanes]).astype(np.int32)
             if wrote is not None:
                 epochs[~wrote] = -1
-        work = partial(self._synchronise, space, self._small(lanes), places, epochs, step.site)
+        work = partial(self._synchronise, space, self._small(lanes), units, epochs, step.site)
         self._has_released[writers] = True
-        retained = isinstance(places, np.ndarray) + (epochs is not None)
+        retained = isinstance(units, np.ndarray) + (epochs is not None)
         self._deferred.add(work, len(lanes) * retained + self._new_numbers())
 
     def _part(self, step: AccessStep) -> None:
@@ -332,17 +336,17 @@ class HappensBefore:
         self._do(work, len(lanes) + self._new_numbers())
 
     def _any_fenced(self, lanes: Index, top: int) -> bool:
-        return any((each.ended[lanes] >= 0).any() for each in self.fences[: top + 1])
+        return any((fence.ended[lanes] >= 0).any() for fence in self.fences[: top + 1])
 
     def _proxy_fences_of(self, kind: str) -> ProxyFences:
-        found = self._proxy_fences.get(kind)
-        if found is None:
+        fences = self._proxy_fences.get(kind)
+        if fences is None:
             # Shared memory is that of this chunk alone.
             name = f"{kind} {self._first}" if kind == "shared" else kind
             log = self._launch.proxy_fences.setdefault(name, ProxyFenceLog())
-            found = ProxyFences(self._known, self._deferred, self.clocks, log, self._threads)
-            self._proxy_fences[kind] = found
-        return found
+            fences = ProxyFences(self._known, self._deferred, self.clocks, log, self._threads)
+            self._proxy_fences[kind] = fences
+        return fences
 
     # Deferred work.
 
@@ -368,10 +372,10 @@ class HappensBefore:
 
     def _new_numbers(self) -> int:
         """Return how much more memory the next work retains than the last one."""
-        known, count = (self.clocks.block_known, self.clocks.warp_known), self._uncounted
-        last, self._last_known, self._uncounted = self._last_known, known, 0
-        each = zip(known, last, strict=True)
-        return count + sum(2 * len(new) for new, old in each if new is not old)
+        barrier_epochs, count = (self.clocks.block_known, self.clocks.warp_known), self._uncounted
+        last, self._last_known, self._uncounted = self._last_known, barrier_epochs, 0
+        changes = zip(barrier_epochs, last, strict=True)
+        return count + sum(2 * len(new) for new, old in changes if new is not old)
 
     def _fence(
         self, lanes: Small, ended: Small, block: Stamps, warp: Stamps, level: int, acquires: bool
@@ -386,8 +390,8 @@ class HappensBefore:
         slots = self.clocks.slots(lanes)
         least = np.full(self._blocks, np.iinfo(np.int64).max)
         np.minimum.at(least, slots, self.fences[-1].ended[lanes])
-        here = np.unique(slots)
-        self._fenced[here] = least[here] + 1
+        slots_here = np.unique(slots)
+        self._fenced[slots_here] = least[slots_here] + 1
 
     def _meet_blocks(self, slots: list[int]) -> None:
         for slot in slots:
@@ -401,7 +405,7 @@ class HappensBefore:
                 self._known.meet_threads(threads[keys == key].tolist())
 
     def _synchronise(
-        self, space: str, lanes: Small, places: Units | int, epochs: Small | None, site: int
+        self, space: str, lanes: Small, units: Units | int, epochs: Small | None, site: int
     ) -> None:
         """Carry out `synchronise`; `epochs`: those of threads that write."""
         role = self._launch.role(site)
@@ -413,23 +417,25 @@ class HappensBefore:
                 every = self._released(self.fences[level], lanes, threads, epochs)
             if not any(every):
                 if role.reads and self._known.has_releases:
-                    self._read(space, lanes, places, site, level)
+                    self._read(space, lanes, units, site, level)
                 continue
-            for thread, unit, own in zip(threads, _numbers(places, lanes), every, strict=True):
+            for thread, unit, published in zip(threads, _numbers(units, lanes), every, strict=True):
                 location = self._location(space, unit, thread, level)
                 if role.reads:
                     self._known.read(location, thread, level, at_once=role.acquires)
-                if own:
-                    self._known.release(location, thread, own, level, at_once=role.releases)
+                if published:
+                    self._known.release(location, thread, published, level, at_once=role.releases)
 
-    def _read(self, space: str, lanes: Small, places: Units | int, site: int, level: int) -> None:
+    def _read(
+        self, space: str, lanes: Small, units_read: Units | int, site: int, level: int
+    ) -> None:
         """Record that these threads read locations where they release nothing."""
         threads, at_once = self.clocks.threads[lanes], self._launch.role(site).acquires
-        if level == self._launch.levels - 1 and isinstance(places, int):
-            location = self._location(space, places, 0, level)
+        if level == self._launch.levels - 1 and isinstance(units_read, int):
+            location = self._location(space, units_read, 0, level)
             self._known.read_together(location, threads.tolist(), level, at_once=at_once)
             return
-        units = np.asarray(_numbers(places, lanes))
+        units = np.asarray(_numbers(units_read, lanes))
         if not at_once or not self._launch.accelerations.skips_spins:
             self._read_each(space, threads, units, level, at_once=at_once)
             return
@@ -453,7 +459,8 @@ class HappensBefore:
     def _released(
         self, fences: FenceClocks, lanes: Small, threads: list[int], epochs: Small
     ) -> list[_Own]:
-        """Return what a write in these epochs publishes for each thread that had a fence.
+        """Return the clocks that a write in these epochs publishes for each thread that had a
+        fence.
 
         Epoch -1 is of a thread that does not write.
         """
@@ -474,11 +481,11 @@ class HappensBefore:
             if epoch >= 0 and strong >= 0
             else ()
             for thread, epoch, warp, block, strong, fenced in zip(
-                threads, *(each.tolist() for each in columns), strict=True
+                threads, *(column.tolist() for column in columns), strict=True
             )
         ]
 
-    def _own(self, fences: FenceClocks, lane: int) -> _Own:
+    def _published(self, fences: FenceClocks, lane: int) -> _Own:
         """Return the epochs that a thread publishes for itself, its warp and its block."""
         thread = int(self.clocks.threads[lane])
         return (
@@ -498,11 +505,11 @@ class HappensBefore:
         return f"{name} in {block}", unit
 
 
-def _numbers(places: Units | int, lanes: Small) -> Sequence[int]:
-    if isinstance(places, int):
-        return [places] * len(lanes)
-    return range(places.start, places.stop) if isinstance(places, slice) else places.tolist()
+def _numbers(units: Units | int, lanes: Small) -> Sequence[int]:
+    if isinstance(units, int):
+        return [units] * len(lanes)
+    return range(units.start, units.stop) if isinstance(units, slice) else units.tolist()
 
 
-def _same(one: Index, other: Index) -> bool:
-    return one is other or (len(one) == len(other) and bool((one == other).all()))
+def _same(first: Index, second: Index) -> bool:
+    return first is second or (len(first) == len(second) and bool((first == second).all()))

@@ -63,10 +63,10 @@ class AddressPatterns:
         array = varying.array
         count, first = len(array), int(array[0])
         key = count, int(array[1]) - first, int(array[count // 3]) - first, int(array[-1]) - first
-        known = self._known.get(key)
-        if known is not None:
-            is_same = bool((np.subtract(array, first, dtype=np.int64) == known.array).all())
-            return (first, known) if is_same else None
+        shared = self._known.get(key)
+        if shared is not None:
+            is_same = bool((np.subtract(array, first, dtype=np.int64) == shared.array).all())
+            return (first, shared) if is_same else None
         least, greatest, _ = varying.bounds()
         if greatest - least >= _FARTHEST:
             return None
@@ -111,31 +111,31 @@ class SoleUsers:
 
     def read(self, step: AccessStep) -> bool:
         """Record reads; return False if another thread has written one of the units."""
-        users, units, place = self._users(step), step.find_units(), self._place()
+        users, units, known_users = self._users(step), step.find_units(), self._place()
         if users is None:
             return self._fail()
-        known = place[units]
-        if known.any():
-            if ((known < 0) & (known != -users)).any():
+        earlier_users = known_users[units]
+        if earlier_users.any():
+            if ((earlier_users < 0) & (earlier_users != -users)).any():
                 return self._fail()
-            own = abs(known) == users
-            users = np.where(known == 0, users, np.where(own, known, _SEVERAL))
-        place[units] = users
+            is_own = abs(earlier_users) == users
+            users = np.where(earlier_users == 0, users, np.where(is_own, earlier_users, _SEVERAL))
+        known_users[units] = users
         if not step.is_apart:
             assert not isinstance(units, slice)
-            others = np.flatnonzero(place[units] != users)
-            place[units[others]] = _SEVERAL
+            shared_units = np.flatnonzero(known_users[units] != users)
+            known_users[units[shared_units]] = _SEVERAL
         return self._succeed()
 
     def write(self, step: AccessStep) -> bool:
         """Record writes to places apart; return False if another thread has accessed a unit."""
-        users, units, place = self._users(step), step.find_units(), self._place()
+        users, units, known_users = self._users(step), step.find_units(), self._place()
         if users is None:
             return self._fail()
-        known = place[units]
-        if known.any() and ((known != 0) & (abs(known) != users)).any():
+        earlier_users = known_users[units]
+        if earlier_users.any() and ((earlier_users != 0) & (abs(earlier_users) != users)).any():
             return self._fail()
-        place[units] = -users
+        known_users[units] = -users
         return self._succeed()
 
     def reset(self) -> None:
@@ -196,9 +196,9 @@ class _Listed:
 _low, _high = attrgetter("low"), attrgetter("high")
 
 
-def _meet(one: AccessStep, step: AccessStep) -> bool:
+def _meet(earlier: AccessStep, step: AccessStep) -> bool:
     """Return whether other threads may access the same bytes in two steps."""
-    return one.low < step.high and step.low < one.high and not one.is_at(step)
+    return earlier.low < step.high and step.low < earlier.high and not earlier.is_at(step)
 
 
 class LazyShadowMemory(ShadowMemory):
@@ -228,7 +228,7 @@ class LazyShadowMemory(ShadowMemory):
         group = self._group(step)
         if group.was_combined or group.atomics:
             return False
-        if (group.has_users or any(_meet(each, step) for each in group.writes)) and not (
+        if (group.has_users or any(_meet(write, step) for write in group.writes)) and not (
             self._finds_users(group) and self._users.read(step)
         ):
             return False
@@ -260,8 +260,8 @@ class LazyShadowMemory(ShadowMemory):
             return False
         if (
             group.has_users
-            or any(_meet(each, step) for each in group.writes)
-            or any(_meet(each, step) for each in group.reads)
+            or any(_meet(listed, step) for listed in group.writes)
+            or any(_meet(listed, step) for listed in group.reads)
         ) and not (self._finds_users(group) and self._users.write(step)):
             return False
         if group.reads and group.reads[-1].is_at(step):
@@ -280,24 +280,24 @@ class LazyShadowMemory(ShadowMemory):
 
     def settle(self, step: AccessStep) -> None:
         """Store all accesses to the bytes of a step, before it is compared."""
-        around = self._around(step.low, step.high)
-        groups = self._groups[around]
-        del self._groups[around]
+        nearby = self._around(step.low, step.high)
+        groups = self._groups[nearby]
+        del self._groups[nearby]
         for group in groups:
             self._store(group)
         self._add_range(step.low, step.high)
 
     def has_writes(self, step: AccessStep) -> bool:
         """Return whether anything may have written bytes near those of a step."""
-        around = self._groups[self._around(step.low, step.high)]
-        return self._is_stored(step) or any(each.writes or each.atomics for each in around)
+        nearby = self._groups[self._around(step.low, step.high)]
+        return self._is_stored(step) or any(group.writes or group.atomics for group in nearby)
 
     def written_within(self, low: int, high: int, shift: int) -> Bools | None:
         """Return which units of some bytes were written; None if none was."""
-        around = self._around(low, high)
-        groups = self._groups[around]
-        if any(each.writes or each.atomics for each in groups):
-            del self._groups[around]
+        nearby = self._around(low, high)
+        groups = self._groups[nearby]
+        if any(listed.writes or listed.atomics for listed in groups):
+            del self._groups[nearby]
             for group in groups:
                 self._store(group)
         return super().written_within(low, high, shift)
@@ -314,13 +314,13 @@ class LazyShadowMemory(ShadowMemory):
         yield from super().parts_in_use(shift)
         every = self._users.every
         if every is not None:
-            for low, high in [*self._stored, *((each.low, each.high) for each in self._groups)]:
+            for low, high in [*self._stored, *((group.low, group.high) for group in self._groups)]:
                 yield every[low >> shift : -(-high >> shift)]
 
     def _ranges(self) -> list[tuple[int, int]]:
         """The bytes between which units may have stamps."""
-        groups = [each for each in self._groups if each.was_read or each.was_combined]
-        return [*self._stored, *[(each.low, each.high) for each in groups]]
+        groups = [group for group in self._groups if group.was_read or group.was_combined]
+        return [*self._stored, *[(group.low, group.high) for group in groups]]
 
     def _share(self, step: AccessStep) -> None:
         if self._patterns is not None:
@@ -339,8 +339,8 @@ class LazyShadowMemory(ShadowMemory):
         """Record the users of a group's units; return whether no two threads conflict."""
         if not group.has_users and self._users.is_worthwhile:
             group.has_users = all(
-                self._users.write(each) if each.is_write else self._users.read(each)
-                for each in group.in_order()
+                self._users.write(access) if access.is_write else self._users.read(access)
+                for access in group.in_order()
             )
         return group.has_users
 
@@ -353,25 +353,25 @@ class LazyShadowMemory(ShadowMemory):
         self._nbytes += nbytes
         if self._nbytes <= self._most:
             return
-        self._most = max(self._fewest, sum(each.high - each.low for each in self._groups))
+        self._most = max(self._fewest, sum(listed.high - listed.low for listed in self._groups))
         if self._nbytes <= self._most:
             return
-        rest, least = [], self._nbytes // (2 * len(self._groups))
-        for each in self._groups:
-            if each.nbytes < least:
-                rest.append(each)  # these take less than half of all bytes together
-            elif each.writes:
-                self._store(each)
+        retained, least = [], self._nbytes // (2 * len(self._groups))
+        for listed in self._groups:
+            if listed.nbytes < least:
+                retained.append(listed)  # these take less than half of all bytes together
+            elif listed.writes:
+                self._store(listed)
             else:
-                self._add_all(each)
-                each.was_read |= bool(each.reads)
-                each.was_combined |= bool(each.atomics)
-                each.reads.clear()
-                each.atomics.clear()
-                each.nbytes = 0
-                rest.append(each)
-        self._groups = rest
-        self._nbytes = sum(each.nbytes for each in rest)
+                self._add_all(listed)
+                listed.was_read |= bool(listed.reads)
+                listed.was_combined |= bool(listed.atomics)
+                listed.reads.clear()
+                listed.atomics.clear()
+                listed.nbytes = 0
+                retained.append(listed)
+        self._groups = retained
+        self._nbytes = sum(listed.nbytes for listed in retained)
 
     def _around(self, low: int, high: int) -> slice:
         """Return where the groups of some bytes stand in the list."""
@@ -380,21 +380,21 @@ class LazyShadowMemory(ShadowMemory):
 
     def _group(self, step: AccessStep) -> _Listed:
         """Return one group for all listed accesses to the bytes of a step."""
-        where = self._around(step.low, step.high)
-        around = self._groups[where]
-        group = around[0] if around else _Listed(step.low, step.high)
+        around = self._around(step.low, step.high)
+        nearby = self._groups[around]
+        group = nearby[0] if nearby else _Listed(step.low, step.high)
         group.low, group.high = min(group.low, step.low), max(group.high, step.high)
-        if any(each.has_users for each in around[1:]) or (group.has_users and len(around) > 1):
-            group.has_users = all(self._finds_users(each) for each in around)
-        for each in around[1:]:
-            group.high = max(group.high, each.high)
-            group.reads += each.reads
-            group.writes += each.writes
-            group.atomics += each.atomics
-            group.nbytes += each.nbytes
-            group.was_read |= each.was_read
-            group.was_combined |= each.was_combined
-        self._groups[where] = [group]
+        if any(listed.has_users for listed in nearby[1:]) or (group.has_users and len(nearby) > 1):
+            group.has_users = all(self._finds_users(listed) for listed in nearby)
+        for listed in nearby[1:]:
+            group.high = max(group.high, listed.high)
+            group.reads += listed.reads
+            group.writes += listed.writes
+            group.atomics += listed.atomics
+            group.nbytes += listed.nbytes
+            group.was_read |= listed.was_read
+            group.was_combined |= listed.was_combined
+        self._groups[around] = [group]
         return group
 
     def _store(self, group: _Listed) -> None:

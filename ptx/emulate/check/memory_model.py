@@ -97,14 +97,14 @@ def role_of(
     )
 
 
-def do_conflict(one: AccessRole, other: AccessRole) -> bool:
+def do_conflict(first: AccessRole, second: AccessRole) -> bool:
     """Return whether two accesses to the same memory conflict. "Conflict and Data-races"."""
-    return one.writes or other.writes
+    return first.writes or second.writes
 
 
-def are_strong(one: AccessRole, other: AccessRole) -> bool:
+def are_strong(first: AccessRole, second: AccessRole) -> bool:
     """Return whether two accesses are morally strong, if their scopes include each other.
 
     "Morally Strong Operations": both are strong, and each names a scope with the other thread.
     """
-    return one.strong and other.strong
+    return first.strong and second.strong

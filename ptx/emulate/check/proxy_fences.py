@@ -38,10 +38,10 @@ class ProxyFence:
         threads: their numbers in the launch, ascending; ended: the epoch that the fence ends.
         block, warp: the epochs below which the block and the warp of each are complete for it.
         lanes: (threads, 32) the same for the lanes of its warp; None where no part of one has met.
-        told: the knowledge of each through memory; empty without a release.
+        clocks_of_threads: the knowledge of each through memory; empty without a release.
     """
 
-    __slots__ = ("block", "ended", "lanes", "threads", "told", "warp")
+    __slots__ = ("block", "clocks_of_threads", "ended", "lanes", "threads", "warp")
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class ProxyFence:
         ended: Stamps,
         clocks: BarrierClocks,
         lanes: Index,
-        told: list[ThreadClocks],
+        clocks_of_threads: list[ThreadClocks],
     ) -> None:
         self.threads: Stamps = threads
         self.ended: Stamps = ended
@@ -57,7 +57,7 @@ class ProxyFence:
         self.block: Stamps = block
         self.warp: Stamps = warp
         self.lanes: Small | None = by_lane
-        self.told: list[ThreadClocks] = told
+        self.clocks_of_threads: list[ThreadClocks] = clocks_of_threads
 
 
 class ProxyFenceLog:
@@ -84,13 +84,13 @@ class ProxyFences:
 
     def __init__(
         self,
-        known: Synchronization,
+        synchronization: Synchronization,
         deferred: DeferredWork,
         clocks: BarrierClocks,
         log: ProxyFenceLog,
         threads: int,
     ) -> None:
-        self._known = known
+        self._known = synchronization
         self._deferred = deferred
         self._clocks = clocks
         self._log = log
@@ -99,22 +99,26 @@ class ProxyFences:
 
     def add(self, lanes: Index) -> None:
         """Record that these threads execute a fence."""
-        clocks, known = self._clocks, self._known
+        clocks, synchronization = self._clocks, self._known
         self._deferred.settle()
         threads = clocks.threads[lanes]
-        told = [known.clocks_of(each) for each in threads.tolist()] if known.has_releases else []
+        clocks_of_threads = (
+            [synchronization.clocks_of(thread) for thread in threads.tolist()]
+            if synchronization.has_releases
+            else []
+        )
         before = clocks.block_known, clocks.warp_known
         ended = clocks.advance(lanes)
         clocks.end(self._last, lanes, ended, *before)
-        self._log.add(ProxyFence(threads, ended, clocks, lanes, told))
+        self._log.add(ProxyFence(threads, ended, clocks, lanes, clocks_of_threads))
 
     def unseen(self, old: Stamps, lanes: Index) -> Bools:
         """Return which writes have no fence between them and the reader beside them."""
         unseen = ~self._by_last(old, lanes)
         for lane in np.unique(lanes[unseen]).tolist():
-            at = np.flatnonzero(unseen & (lanes == lane))
-            writes, of = np.unique(old[at], return_inverse=True)
-            unseen[at] = self._unseen_by(writes, lane)[of]
+            selected = np.flatnonzero(unseen & (lanes == lane))
+            writes, of = np.unique(old[selected], return_inverse=True)
+            unseen[selected] = self._unseen_by(writes, lane)[of]
         return unseen
 
     def _by_last(self, old: Stamps, lanes: Index) -> Bools:
@@ -124,36 +128,38 @@ class ProxyFences:
         """
         clocks, last = self._clocks, self._last
         writers, epochs = threads_of(old), epochs_of(old)
-        mine = clocks.threads[lanes]
-        seen: Bools = (writers == mine) & (epochs <= last.ended[lanes])
-        same_block = writers >> clocks.shift == mine >> clocks.shift
-        same_warp = writers >> WARP_SHIFT == mine >> WARP_SHIFT
-        seen |= same_block & (epochs < last.block[lanes])
-        seen |= same_warp & (epochs < last.warp[lanes])
-        rest = np.flatnonzero(same_block & ~seen)
-        if len(rest):
-            by = lanes[rest] + (writers[rest] - mine[rest])  # threads of a block stand together
+        own_threads = clocks.threads[lanes]
+        is_visible: Bools = (writers == own_threads) & (epochs <= last.ended[lanes])
+        same_block = writers >> clocks.shift == own_threads >> clocks.shift
+        same_warp = writers >> WARP_SHIFT == own_threads >> WARP_SHIFT
+        is_visible |= same_block & (epochs < last.block[lanes])
+        is_visible |= same_warp & (epochs < last.warp[lanes])
+        unseen = np.flatnonzero(same_block & ~is_visible)
+        if len(unseen):
+            by = lanes[unseen] + (
+                writers[unseen] - own_threads[unseen]
+            )  # threads of a block stand together
             ended = last.ended[by]
-            fences = (writers[rest] + 1) << THREAD_SHIFT | np.maximum(ended, 0) << EPOCH_SHIFT
-            seen[rest] = (epochs[rest] <= ended) & clocks.over(fences, lanes[rest])
-        return seen
+            fences = (writers[unseen] + 1) << THREAD_SHIFT | np.maximum(ended, 0) << EPOCH_SHIFT
+            is_visible[unseen] = (epochs[unseen] <= ended) & clocks.over(fences, lanes[unseen])
+        return is_visible
 
     def _unseen_by(self, old: Stamps, lane: int) -> Bools:
         """Return which writes no fence makes visible to one reader."""
-        known = self._seen.setdefault(lane, set())
-        unseen = np.array([each not in known for each in old.tolist()])
+        seen_stamps = self._seen.setdefault(lane, set())
+        unseen = np.array([stamp not in seen_stamps for stamp in old.tolist()])
         writers, epochs = threads_of(old), epochs_of(old)
         for covered in (self._covered_by_own, self._covered_by_others):
             for fence in reversed(self._log.fences):
-                at = np.flatnonzero(unseen)
-                if not len(at):
+                indices = np.flatnonzero(unseen)
+                if not len(indices):
                     break
-                unseen[at] = ~covered(fence, lane, writers[at], epochs[at])
+                unseen[indices] = ~covered(fence, lane, writers[indices], epochs[indices])
         if self._log.forgot:
             unseen[:] = False
-        if len(known) > _MOST_SEEN:
-            known.clear()
-        known.update(old[~unseen].tolist())
+        if len(seen_stamps) > _MOST_SEEN:
+            seen_stamps.clear()
+        seen_stamps.update(old[~unseen].tolist())
         return unseen
 
     def _is_over(self, fence: ProxyFence, chosen: Index, lane: int) -> Bools:
@@ -161,52 +167,58 @@ class ProxyFences:
         clocks = self._clocks
         threads, ended = fence.threads[chosen], fence.ended[chosen]
         stamps = (threads + 1) << THREAD_SHIFT | ended << EPOCH_SHIFT
-        known = clocks.over(stamps, np.full(len(stamps), lane))
-        synchronization, rest = self._known, np.flatnonzero(~known)
-        if len(rest) and synchronization.has_releases:
-            mine = int(clocks.threads[lane])
-            known[rest] = synchronization.thread_knows(
-                mine, threads[rest].tolist(), ended[rest].tolist()
+        is_complete = clocks.over(stamps, np.full(len(stamps), lane))
+        synchronization, unknown = self._known, np.flatnonzero(~is_complete)
+        if len(unknown) and synchronization.has_releases:
+            own_thread = int(clocks.threads[lane])
+            is_complete[unknown] = synchronization.thread_knows(
+                own_thread, threads[unknown].tolist(), ended[unknown].tolist()
             )
-        return known
+        return is_complete
 
     def _covered_by_own(
         self, fence: ProxyFence, lane: int, writers: Stamps, epochs: Stamps
     ) -> Bools:
         """Return which writes a fence of the writing threads makes visible to a thread."""
-        at = np.minimum(np.searchsorted(fence.threads, writers), len(fence.threads) - 1)
-        covered: Bools = (fence.threads[at] == writers) & (epochs <= fence.ended[at])
-        some = np.flatnonzero(covered)
-        covered[some] = self._is_over(fence, at[some], lane)
+        fence_index = np.minimum(np.searchsorted(fence.threads, writers), len(fence.threads) - 1)
+        covered: Bools = (fence.threads[fence_index] == writers) & (
+            epochs <= fence.ended[fence_index]
+        )
+        candidates = np.flatnonzero(covered)
+        covered[candidates] = self._is_over(fence, fence_index[candidates], lane)
         return covered
 
     def _covered_by_others(
         self, fence: ProxyFence, lane: int, writers: Stamps, epochs: Stamps
     ) -> Bools:
         """Return which writes a fence of other threads makes visible to a thread."""
-        known = self._is_over(fence, np.arange(len(fence.threads)), lane)
-        if not known.any():
+        is_complete = self._is_over(fence, np.arange(len(fence.threads)), lane)
+        if not is_complete.any():
             return np.zeros(len(writers), dtype=np.bool_)
         shift = self._clocks.shift
-        threads = fence.threads[known]
-        covered: Bools = epochs < _found(threads >> shift, fence.block[known], writers >> shift)
+        threads = fence.threads[is_complete]
+        covered: Bools = epochs < _value_by_key(
+            threads >> shift, fence.block[is_complete], writers >> shift
+        )
         warps, warp = threads >> WARP_SHIFT, writers >> WARP_SHIFT
-        covered |= epochs < _found(warps, fence.warp[known], warp)
+        covered |= epochs < _value_by_key(warps, fence.warp[is_complete], warp)
         if fence.lanes is not None:
-            for one, of_lanes in zip(warps.tolist(), fence.lanes[known], strict=True):
-                covered |= (warp == one) & (epochs < of_lanes[writers & WARP - 1])
-        if fence.told:
-            told = [fence.told[at] for at in np.flatnonzero(known).tolist()]
-            different = {(id(one), id(other)): (one, other) for one, other in told}.values()
-            for at in np.flatnonzero(~covered).tolist():
-                thread, epoch = int(writers[at]), int(epochs[at])
-                tells = self._known.clocks_know
-                covered[at] = any(tells(each, thread, epoch) for each in different)
+            for fence_warp, of_lanes in zip(warps.tolist(), fence.lanes[is_complete], strict=True):
+                covered |= (warp == fence_warp) & (epochs < of_lanes[writers & WARP - 1])
+        if fence.clocks_of_threads:
+            pairs = [
+                fence.clocks_of_threads[index] for index in np.flatnonzero(is_complete).tolist()
+            ]
+            different = {(id(one), id(other)): (one, other) for one, other in pairs}.values()
+            for index in np.flatnonzero(~covered).tolist():
+                thread, epoch = int(writers[index]), int(epochs[index])
+                clocks_know = self._known.clocks_know
+                covered[index] = any(clocks_know(pair, thread, epoch) for pair in different)
         return covered
 
 
-def _found(keys: Stamps, values: Stamps, wanted: Stamps) -> Stamps:
+def _value_by_key(keys: Stamps, values: Stamps, searched: Stamps) -> Stamps:
     """Return the value of each wanted key, -1 where there is none; `keys` are ascending."""
-    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    found: Stamps = np.where(keys[at] == wanted, values[at], -1)
-    return found
+    key_index = np.minimum(np.searchsorted(keys, searched), len(keys) - 1)
+    matched: Stamps = np.where(keys[key_index] == searched, values[key_index], -1)
+    return matched

@@ -54,18 +54,18 @@ GUESS = "the value read is a guess that a compare-and-swap checks"
 SAME_VALUE = "both write the same value"
 WITHOUT_ACQUIRE = "the flag or counter was read before a barrier, though no fence comes between"
 WITHOUT_RELEASE = (
-    "the flag or counter was written behind a barrier, though each fence comes before that"
+    "the flag or counter was written after a barrier, though each fence comes before that"
 )
 LOST = "an update is lost, but each access is volatile or relaxed, which PTX calls no race"
 VOLATILE = "volatile, but nothing orders these lanes since compute capability 7.0"
 # Synchronisation that would order an access after an asynchronous operation in flight.
-_COPY = "a wait for the asynchronous copy, and a barrier behind it for other threads"
+_COPY = "a wait for the asynchronous copy, and a barrier after it for other threads"
 _WORKERS = {
-    "wgmma": "wgmma.wait_group for the product, and behind it a barrier or arrival for others",
+    "wgmma": "wgmma.wait_group for the product, and after it a barrier or arrival for others",
     "tcgen05.mma": "tcgen05.commit, and a wait for the phase of the mbarrier object that it tells",
     "tcgen05.cp": "tcgen05.commit, and a wait for the phase of the mbarrier object that it tells",
-    "tcgen05.ld": "tcgen05.wait::ld, and behind it a barrier or arrival for others",
-    "tcgen05.st": "tcgen05.wait::st, and behind it a barrier or arrival for others",
+    "tcgen05.ld": "tcgen05.wait::ld, and after it a barrier or arrival for others",
+    "tcgen05.st": "tcgen05.wait::st, and after it a barrier or arrival for others",
 }
 _COUNTED = "a wait for the phase of the mbarrier object that counts the asynchronous copy"
 _ATOMIC = (
@@ -85,7 +85,7 @@ _FENCES_OF = {
     CONSTANT: "constant memory shows no writes of the same launch, and no fence changes that: load"
     " by an ordinary pointer, or in a later launch",
 }
-UNFENCED_COPY = "NVIDIA's libraries leave this fence out behind cp.async"
+UNFENCED_COPY = "NVIDIA's libraries leave this fence out after cp.async"
 _SYNCHRONISED = "a flag or lock handed over by atomics with __threadfence() on both sides"
 
 
@@ -179,10 +179,10 @@ class RaceCheck:
         self._block = block
         self._block_at = block_at
         self._findings = findings
-        self._shared = sorted((at, name) for name, at in code.shared_offsets.items())
+        self._shared = sorted((offset, name) for name, offset in code.shared_offsets.items())
         self._numbers: dict[Site, int] = {}
         self._sites: list[tuple[Site, AccessRole]] = []
-        # Pairs of sites that were reported, by what they were reported for.
+        # Pairs of sites that were reported, by the kind of the report.
         self._reported: set[tuple[int, int]] = set()
         self._lost: set[tuple[int, int]] = set()
         self._unfenced: set[tuple[int, int]] = set()
@@ -278,9 +278,9 @@ class RaceCheck:
             owner: the block whose shared memory it is.
             benign: why it may be intentional, or "".
         """
-        both = np.array([old, new], dtype=np.int64)
-        first, second = sites_of(both).tolist()
-        is_virtual = bool(self.virtual_threads.are_virtual(threads_of(both))[0])
+        stamps = np.array([old, new], dtype=np.int64)
+        first, second = sites_of(stamps).tolist()
+        is_virtual = bool(self.virtual_threads.are_virtual(threads_of(stamps))[0])
         if benign == LOST:
             self._lost.add((first, second))
         elif benign not in (SAME_VALUE, WITHOUT_ACQUIRE, WITHOUT_RELEASE):
@@ -288,32 +288,32 @@ class RaceCheck:
         missing = _ATOMIC if benign == LOST else ""
         if is_virtual:
             missing = _WORKERS.get(_work_of(self._sites[first][0].instruction), _COUNTED)
-        elif in_flight(both)[0]:
+        elif in_flight(stamps)[0]:
             missing = _COPY
-        self._report_pair(both, space, address, owner, benign=benign, missing=missing)
+        self._report_pair(stamps, space, address, owner, benign=benign, missing=missing)
 
     def report_unfenced(
         self, old: int, new: int, proxy: str, space: str, address: int, owner: int
     ) -> None:
         """Report a write that a later read through another proxy may not see."""
-        both = np.array([old, new], dtype=np.int64)
-        first, second = sites_of(both).tolist()
+        stamps = np.array([old, new], dtype=np.int64)
+        first, second = sites_of(stamps).tolist()
         self._unfenced.add((first, second))
         is_copy = proxy == ASYNC and self._sites[first][0].facts.kind is InstructionKind.COPY
         self._report_pair(
-            both, space, address, owner, benign=UNFENCED_COPY if is_copy else "",
+            stamps, space, address, owner, benign=UNFENCED_COPY if is_copy else "",
             missing=_FENCES_OF[proxy], kind=PROXY_FENCE,
         )  # fmt: skip
 
     def report_early(self, stamp: int, address: int, owner: int) -> None:
         """Report an access to the shared memory of another block that may not have begun."""
-        one = np.array([stamp])
-        thread, site = int(threads_of(one)[0]), int(sites_of(one)[0])
+        stamps = np.array([stamp])
+        thread, site = int(threads_of(stamps)[0]), int(sites_of(stamps)[0])
         if site not in self._early:
             self._early.add(site)
             self._report(
                 self._access(thread, site), None, "shared", address, self._sites[site][0].total,
-                memory=f"of block {self._block_at(owner)}",
+                memory=f"shared memory of block {self._block_at(owner)}",
                 variable=self._variable("shared", address),
                 missing="a barrier of the cluster, such as cluster.sync(), that comes first",
             )  # fmt: skip
@@ -326,10 +326,10 @@ class RaceCheck:
         )  # fmt: skip
 
     def report_pending(
-        self, begun: Instruction, first: Where, second: Where, register: str
+        self, producer: Instruction, first: Where, second: Where, register: str
     ) -> None:
         """Report a register that is read before its result has been waited for."""
-        name = _work_of(begun)
+        name = _work_of(producer)
         wait = "tcgen05.wait::ld" if name == "tcgen05.ld" else "wgmma.commit_group and wait_group"
         self._report(
             Access("write", first), Access("read", second), "register", 0, 0,
@@ -343,20 +343,24 @@ class RaceCheck:
         return replace(access, where=where, queued_at=queued_at)
 
     def _report_pair(
-        self, both: Stamps, space: str, address: int, owner: int, *, benign: str = "",
+        self, stamps: Stamps, space: str, address: int, owner: int, *, benign: str = "",
         missing: str = "", kind: str = "",
     ) -> None:  # fmt: skip
-        (first, second), (one, other) = sites_of(both).tolist(), threads_of(both).tolist()
-        one = self.virtual_threads.issuer(one, first)
-        other = self.virtual_threads.issuer(other, second)
+        (first, second), (first_thread, second_thread) = (
+            sites_of(stamps).tolist(),
+            threads_of(stamps).tolist(),
+        )
+        first_thread = self.virtual_threads.issuer(first_thread, first)
+        second_thread = self.virtual_threads.issuer(second_thread, second)
         memory = f"of block {self._block_at(owner)}" if self.cluster_blocks > 1 else ""
         if space == "global":
             memory = str(self.memory.find(address) or "")
         self._report(
-            self._access(one, first), self._access(other, second), space, address,
+            self._access(first_thread, first), self._access(second_thread, second), space, address,
             self._sites[second][0].total, memory=memory, benign=benign,
             variable=self._variable(space, address),
-            missing=missing or self._missing(one, other, first, second, space), kind=kind,
+            missing=missing or self._missing(first_thread, second_thread, first, second, space),
+            kind=kind,
         )  # fmt: skip
 
     def _report(
@@ -374,8 +378,8 @@ class RaceCheck:
     def _variable(self, space: str, address: int) -> str:
         """Return the name in CUDA of the variable at an address, or ""."""
         if space == "shared":
-            at = bisect_right(self._shared, address, key=itemgetter(0)) - 1
-            return demangled(self._shared[at][1]) if at >= 0 else ""
+            index = bisect_right(self._shared, address, key=itemgetter(0)) - 1
+            return demangled(self._shared[index][1]) if index >= 0 else ""
         allocation = self.memory.find(address)
         words = ("", "") if allocation is None else (*allocation.origin.split(), "", "")
         return demangled(words[1]) if words[0] == "variable" else ""  # as a module's layout says
@@ -395,23 +399,27 @@ class RaceCheck:
         )
         return Access("atomic" if role.is_atomic else "write" if role.writes else "read", where)
 
-    def _missing(self, one: int, other: int, first: int, second: int, space: str) -> str:
-        """Say what would order two threads at two sites."""
+    def _missing(
+        self, first_thread: int, second_thread: int, first: int, second: int, space: str
+    ) -> str:
+        """Return the remedies that would order two threads at two sites."""
         roles = self.role(first), self.role(second)
         is_strong = roles[0].strong, roles[1].strong
         if all(is_strong) and not (roles[0].is_volatile and roles[1].is_volatile):
             narrow = min(roles[0].scope, roles[1].scope, key=self.level_of)
             return f"an atomic operation of scope {narrow} does not reach the other block"
-        blocks = one >> self.shift, other >> self.shift
+        blocks = first_thread >> self.shift, second_thread >> self.shift
         if blocks[0] != blocks[1]:
-            ways = ["an atomic operation on both sides"] if any(is_strong) else []
+            remedies = ["an atomic operation on both sides"] if any(is_strong) else []
             if blocks[0] // self.cluster_blocks == blocks[1] // self.cluster_blocks:
-                ways.append("a barrier of the cluster, such as cluster.sync()")
-            ways += ["two launches", "a grid-wide barrier"]
-            return f"{', '.join(ways)}, or {_SYNCHRONISED}"
-        warp = "__syncwarp() or " if one >> WARP_SHIFT == other >> WARP_SHIFT else ""
-        between = f"{warp}__syncthreads() between them"
+                remedies.append("a barrier of the cluster, such as cluster.sync()")
+            remedies += ["two launches", "a grid-wide barrier"]
+            return f"{', '.join(remedies)}, or {_SYNCHRONISED}"
+        warp = (
+            "__syncwarp() or " if first_thread >> WARP_SHIFT == second_thread >> WARP_SHIFT else ""
+        )
+        barrier_remedy = f"{warp}__syncthreads() between them"
         # A kernel with atomics may use flags where threads meet at no barrier.
         if space == "global" and any(role.is_atomic for _, role in self._sites):
-            return f"{between}, or {_SYNCHRONISED}"
-        return between
+            return f"{barrier_remedy}, or {_SYNCHRONISED}"
+        return barrier_remedy

@@ -54,11 +54,11 @@ class AccessPair:
 
     def found_by_others(self, units: Units, stamps: Stamps) -> list[Stamps]:
         """Return the same, without units whose last access is by the comparing thread itself."""
-        found = self.found(units)
-        if not found:
+        stored = self.found(units)
+        if not stored:
             return []
-        own = threads_of(found[0]) == threads_of(stamps)
-        return [np.where(own, 0, each) for each in found]
+        is_own = threads_of(stored[0]) == threads_of(stamps)
+        return [np.where(is_own, 0, old) for old in stored]
 
     def latest(self, units: Units) -> Stamps:
         """Return the last access to each of these units, 0 where there is none."""
@@ -80,9 +80,9 @@ class AccessPair:
             return
         winners = self.last[units]
         self._put_aside(units, winners, before)
-        beside = np.flatnonzero(winners != stamps)
-        if len(beside):
-            self._put_aside(units[beside], winners[beside], stamps[beside])
+        losers = np.flatnonzero(winners != stamps)
+        if len(losers):
+            self._put_aside(units[losers], winners[losers], stamps[losers])
 
     def _is_again(self, units: Units, stamps: Stamps) -> bool:
         """Record two threads that access one unit again; return whether it is so.
@@ -106,17 +106,17 @@ class AccessPair:
 
     def change(self, units: Index, old: Stamps, new: Stamps) -> None:
         """Replace these stamps by new ones, where they are still stored."""
-        for each in (self.last, self.other):
-            if each is not None:
-                same = each[units] == old
-                each[units[same]] = new[same]
+        for array in (self.last, self.other):
+            if array is not None:
+                same = array[units] == old
+                array[units[same]] = new[same]
 
     def clear_of(self, units: Units, sites: Sequence[int]) -> None:
         """Forget the accesses by these sites."""
-        for each in (self.last, self.other):
-            if each is not None:
-                kept = each[units]
-                each[units] = np.where(np.isin(sites_of(kept), sites), 0, kept)
+        for array in (self.last, self.other):
+            if array is not None:
+                present = array[units]
+                array[units] = np.where(np.isin(sites_of(present), sites), 0, present)
 
     def clear(self, units: Units) -> None:
         """Forget the accesses to these units."""
@@ -135,29 +135,29 @@ class AccessPair:
         assert self.other is not None
         if not stamps.any():
             return
-        mine = _numbers(last)
-        apart = mine ^ _numbers(stamps)
-        changed = (apart != 0) & (stamps != 0)
+        numbers = _numbers(last)
+        differences = numbers ^ _numbers(stamps)
+        changed = (differences != 0) & (stamps != 0)
         if not changed.any():
             return
-        kept, far = self.other[units], self._distance(apart)
-        if kept.any():
-            apart_before = mine ^ _numbers(kept)
-            nearer = self._distance(apart_before) <= far
-            changed &= nearer | (apart_before == 0) | (kept == 0)
+        stored, distances = self.other[units], self._distance(differences)
+        if stored.any():
+            apart_before = numbers ^ _numbers(stored)
+            nearer = self._distance(apart_before) <= distances
+            changed &= nearer | (apart_before == 0) | (stored == 0)
         for distance in range(_FARTHEST + 1):  # of one unit's, the farthest stays
-            there = np.flatnonzero(changed & (far == distance))
-            if len(there):
-                self.other[chosen(units, there)] = stamps[there]
+            selected = np.flatnonzero(changed & (distances == distance))
+            if len(selected):
+                self.other[chosen(units, selected)] = stamps[selected]
 
-    def _distance(self, apart: NDArray[np.int32]) -> NDArray[np.uint8]:
+    def _distance(self, differences: NDArray[np.int32]) -> NDArray[np.uint8]:
         """Return the distance of two threads: 0 in one warp, 1 in one block, 2 in different blocks.
 
-        `apart`: the bits in which their numbers differ.
+        `differences`: the bits in which their numbers differ.
         """
-        far = (apart >= 1 << self._shift).view(np.uint8)
-        far += (apart >= 1 << WARP_SHIFT).view(np.uint8)
-        return far
+        distances = (differences >= 1 << self._shift).view(np.uint8)
+        distances += (differences >= 1 << WARP_SHIFT).view(np.uint8)
+        return distances
 
 
 def _numbers(stamps: Stamps) -> NDArray[np.int32]:
@@ -167,8 +167,8 @@ def _numbers(stamps: Stamps) -> NDArray[np.int32]:
 
 def copied(stamps: Stamps, units: Units) -> Stamps:
     """The stamps of these units, in an array of their own."""
-    found: Stamps = stamps[units]
-    return found.copy() if isinstance(units, slice) else found
+    taken_out: Stamps = stamps[units]
+    return taken_out.copy() if isinstance(units, slice) else taken_out
 
 
 class ShadowMemory:
@@ -234,8 +234,8 @@ class ShadowMemory:
         """Return the last ordinary writes of these units; nothing where there are none."""
         if self._writes is None:
             return []
-        found = copied(self._writes, units)
-        return [found] if found.any() else []
+        stamps = copied(self._writes, units)
+        return [stamps] if stamps.any() else []
 
     def write(self, step: AccessStep) -> Bools | None:
         """Store a write; return the units where another thread of the step wrote last, if any."""
@@ -270,11 +270,11 @@ class ShadowMemory:
             shift: turns the number of a byte into that of its unit.
         """
         units = slice(low >> shift, -(-high >> shift))
-        found: Bools = np.zeros(units.stop - units.start, dtype=np.bool_)
+        are_written: Bools = np.zeros(units.stop - units.start, dtype=np.bool_)
         for stamps in (self._writes, self.atomics.last):
             if stamps is not None:
-                found |= stamps[units] != 0
-        return found if found.any() else None
+                are_written |= stamps[units] != 0
+        return are_written if are_written.any() else None
 
     def reset(self) -> None:
         """Forget all accesses: every later access is ordered after them."""
@@ -314,8 +314,8 @@ class ShadowMemory:
         return self._stored
 
     def _is_stored(self, step: AccessStep) -> bool:
-        at = bisect_right(self._stored, step.low, key=_end)
-        return at < len(self._stored) and self._stored[at][0] < step.high
+        index = bisect_right(self._stored, step.low, key=_end)
+        return index < len(self._stored) and self._stored[index][0] < step.high
 
     def _add_range(self, low: int, high: int) -> None:
         self._has_stamps = True

@@ -71,23 +71,23 @@ class ReleaseSequence:
         # The common knowledge of a block's threads at its last release.
         self._of_blocks: dict[int, VectorClock] = {}
 
-    def add(self, own: SparseClock, block: int, clocks: ThreadClocks) -> None:
+    def add(self, own_epochs: SparseClock, block: int, clocks: ThreadClocks) -> None:
         """Add a release by a thread of a block: its own epochs, and its knowledge of others."""
         if self.acquired_by:
             self.acquired_by = set()
-        at = self.length << _BITS
-        for number, epoch in own.items():
+        position = self.length << _BITS
+        for number, epoch in own_epochs.items():
             epochs = self._own.get(number)
             if epochs is None:
-                self._own[number] = [at | epoch]
+                self._own[number] = [position | epoch]
             elif epoch > epochs[-1] & _EPOCH:
-                epochs.append(at | epoch)
-        together, alone = clocks
+                epochs.append(position | epoch)
+        together, own_clock = clocks
         if self._of_blocks.get(block, EMPTY) is together:
             together = EMPTY
         else:
             self._of_blocks[block] = together
-        self.clock = self.clock.then(own, together, alone)
+        self.clock = self.clock.then(own_epochs, together, own_clock)
         self.length += 1
 
     def publishes(self, number: int, epoch: int, length: int) -> bool:
@@ -95,8 +95,8 @@ class ReleaseSequence:
         epochs = self._own.get(number)
         if epochs is None:
             return False
-        told = bisect_left(epochs, length << _BITS)
-        return told > 0 and epochs[told - 1] & _EPOCH > epoch
+        n_releases = bisect_left(epochs, length << _BITS)
+        return n_releases > 0 and epochs[n_releases - 1] & _EPOCH > epoch
 
 
 _Read = dict[ReleaseSequence, tuple[int, LazyClock]]  # how much of each was read, and its clock
@@ -153,11 +153,13 @@ class Synchronization:
     # Actions of threads.
 
     def fence(self, thread: int, level: int) -> None:
-        """Acquire what the thread read before, and have its later writes release its clocks."""
+        """Acquire the releases that the thread read before, and let its later writes release its
+        clocks.
+        """
         if level:
             self._acquire_read_of_block(thread)
-        for each in self._read[: level + 1]:
-            read = each.pop(thread, None)
+        for read_of_level in self._read[: level + 1]:
+            read = read_of_level.pop(thread, None)
             if read is not None:
                 self._learn(thread, _clock_of(read))
         clocks = self.clocks_of(thread)
@@ -173,7 +175,7 @@ class Synchronization:
             self.fence(thread, level)
 
     def release(
-        self, location: Location, thread: int, own: Iterable[tuple[int, int]], level: int, *,
+        self, location: Location, thread: int, published: Iterable[tuple[int, int]], level: int, *,
         at_once: bool,
     ) -> None:  # fmt: skip
         """Publish the thread's clocks as of its last fence, or as of now.
@@ -185,15 +187,17 @@ class Synchronization:
             level: of the scope.
             at_once: whether the write is a release itself.
         """
-        nothing = EMPTY, EMPTY
-        clocks = self.clocks_of(thread) if at_once else self._fenced[level].get(thread, nothing)
-        self._release(location, self._numbered(own), thread >> self._shift, clocks)
+        no_clocks = EMPTY, EMPTY
+        clocks = self.clocks_of(thread) if at_once else self._fenced[level].get(thread, no_clocks)
+        self._release(location, self._numbered(published), thread >> self._shift, clocks)
 
-    def release_by_block(self, location: Location, block: int, own: tuple[int, int]) -> None:
+    def release_by_block(self, location: Location, block: int, published: tuple[int, int]) -> None:
         """Publish the clocks that all threads of a block have now."""
-        known = [each for thread, each in self._knows.items() if thread >> self._shift == block]
-        clocks = self._block_knows.get(block, EMPTY), joined_all(known)
-        self._release(location, self._numbered((own,)), block, clocks)
+        thread_clocks = [
+            clock for thread, clock in self._knows.items() if thread >> self._shift == block
+        ]
+        clocks = self._block_knows.get(block, EMPTY), joined_all(thread_clocks)
+        self._release(location, self._numbered((published,)), block, clocks)
 
     def read(self, location: Location, thread: int, level: int, *, at_once: bool) -> int:
         """Acquire the releases at a location at the next fence, or at once by an acquire.
@@ -240,9 +244,9 @@ class Synchronization:
 
     def learn(self, threads: Sequence[int], key: int, epoch: int) -> None:
         """Record for these threads that everything below an epoch of a key is complete."""
-        own = self._numbered(((key, epoch),))
-        if own:
-            self._learn_together(threads, own)
+        numbered = self._numbered(((key, epoch),))
+        if numbered:
+            self._learn_together(threads, numbered)
 
     def complete(self, location: Location) -> None:
         """End a phase: a thread that waits for it acquires the releases so far, and no others."""
@@ -259,19 +263,19 @@ class Synchronization:
         if self._acquired.pop(block, None):
             del self._block_read[block]
         for read in self._read:
-            for thread in [each for each in read if each >> self._shift == block]:
+            for thread in [reader for reader in read if reader >> self._shift == block]:
                 before = self._block_read.get(block, EMPTY)
                 self._block_read[block] = joined(before, _clock_of(read.pop(thread)))
                 self._unfence(self._threads_of(block))
-        threads = [each for each in self._knows if each >> self._shift == block]
+        threads = [member for member in self._knows if member >> self._shift == block]
         if threads:
-            self._learn_by_block(block, joined_all(self._knows.pop(each) for each in threads))
+            self._learn_by_block(block, joined_all(self._knows.pop(member) for member in threads))
 
     def meet_threads(self, threads: list[int]) -> None:
         """Join the clocks of these threads."""
-        known = [self._knows[each] for each in threads if each in self._knows]
-        if known:
-            self._knows.update(dict.fromkeys(threads, joined_all(known)))
+        thread_clocks = [self._knows[thread] for thread in threads if thread in self._knows]
+        if thread_clocks:
+            self._knows.update(dict.fromkeys(threads, joined_all(thread_clocks)))
             self._unfence(threads)
 
     # Queries.
@@ -284,8 +288,8 @@ class Synchronization:
     def block_knows(self, for_block: int, block: int, epoch: int) -> bool:
         """Return whether an epoch of all of another block is complete for all of one block."""
         number = self._numbers.get(key_of_block(block << self._shift, self._shift))
-        known = self._block_knows.get(for_block, EMPTY)
-        return number is not None and epoch_of(known, number) > epoch
+        block_clock = self._block_knows.get(for_block, EMPTY)
+        return number is not None and epoch_of(block_clock, number) > epoch
 
     def thread_knows(self, thread: int, others: list[int], epochs: list[int]) -> list[bool]:
         """Return for each other thread whether its epoch is complete for this thread."""
@@ -313,7 +317,11 @@ class Synchronization:
         """
         numbers = self._numbers_of(thread, strong=strong)
         clocks = self.clocks_of(for_thread)
-        read = [each.get(for_thread, {}) for each in self._read if strong and as_strong]
+        read = [
+            read_of_level.get(for_thread, {})
+            for read_of_level in self._read
+            if strong and as_strong
+        ]
         if self._know(clocks, numbers, epoch) or _publish(read, numbers, epoch):
             return MemoryOrder.HAPPENS_BEFORE
         of_block = self._block_read.get(for_thread >> self._shift, EMPTY)
@@ -344,7 +352,7 @@ class Synchronization:
     # Changes of clocks.
 
     def _release(
-        self, location: Location, own: SparseClock, block: int, clocks: ThreadClocks
+        self, location: Location, own_epochs: SparseClock, block: int, clocks: ThreadClocks
     ) -> None:
         sequence = self.sequences.get(location)
         if sequence is None:
@@ -353,14 +361,14 @@ class Synchronization:
                 self.lengths = np.concatenate([self.lengths, np.zeros_like(self.lengths)])
             sequence = self.sequences[location] = ReleaseSequence(number)
             self.lengths[0] = number
-        sequence.add(own, block, clocks)
+        sequence.add(own_epochs, block, clocks)
         if not self._accelerations.merges_lazily:
             sequence.clock.known()
         self.lengths[sequence.number] = sequence.length
 
-    def _numbered(self, own: Iterable[tuple[int, int]]) -> SparseClock:
+    def _numbered(self, published: Iterable[tuple[int, int]]) -> SparseClock:
         numbers = self._numbers
-        return {numbers.setdefault(key, len(numbers)): epoch for key, epoch in own if epoch}
+        return {numbers.setdefault(key, len(numbers)): epoch for key, epoch in published if epoch}
 
     def _unfence(self, threads: Iterable[int]) -> None:
         """The next fence of these threads publishes more."""
@@ -370,13 +378,13 @@ class Synchronization:
     def _threads_of(self, block: int) -> range:
         return range(block << self._shift, block + 1 << self._shift)
 
-    def _learn(self, thread: int, known: VectorClock) -> None:
+    def _learn(self, thread: int, clock: VectorClock) -> None:
         before = self._knows.get(thread, EMPTY)
-        after = self._knows[thread] = joined(before, known)
+        after = self._knows[thread] = joined(before, clock)
         if after is not before:
             self._unfence((thread,))
 
-    def _learn_together(self, threads: Iterable[int], known: VectorClock) -> None:
+    def _learn_together(self, threads: Iterable[int], clock: VectorClock) -> None:
         """Add knowledge to these threads; those that shared one clock share one again."""
         knows = self._knows
         # By the identity of a thread's clock: that clock, and the new one.
@@ -385,17 +393,17 @@ class Synchronization:
             before = knows.get(thread, EMPTY)
             pair = after.get(id(before))
             if pair is None:
-                pair = after[id(before)] = before, joined(before, known)
+                pair = after[id(before)] = before, joined(before, clock)
             knows[thread] = pair[1]
         if any(now is not before for before, now in after.values()):
             self._unfence(threads)
 
-    def _learn_by_block(self, block: int, known: VectorClock) -> None:
-        self._block_knows[block] = joined(self._block_knows.get(block, EMPTY), known)
+    def _learn_by_block(self, block: int, clock: VectorClock) -> None:
+        self._block_knows[block] = joined(self._block_knows.get(block, EMPTY), clock)
         self._unfence(self._threads_of(block))
 
     def _acquire_read_of_block(self, thread: int) -> None:
-        """Acquire, once, what the block has read before its last barrier."""
+        """Acquire, once, the releases that the block has read before its last barrier."""
         block = thread >> self._shift
         read = self._block_read.get(block)
         if read is None:
@@ -412,8 +420,8 @@ def _clock_of(read: _Read) -> VectorClock:
 
 def _publish(read: list[_Read], numbers: list[int], epoch: int) -> bool:
     """Return whether a release that was read itself publishes more than an epoch."""
-    for each in read:
-        for sequence, (length, _) in each.items():
+    for releases in read:
+        for sequence, (length, _) in releases.items():
             if any(sequence.publishes(number, epoch, length) for number in numbers):
                 return True
     return False

@@ -75,7 +75,7 @@ class TensorWorkers:
         """Return the stamps, without a site, of work that begins for each of these threads."""
         masters, of = np.unique(self._masters(kind, lanes), return_inverse=True)
         groups = np.minimum(self.group(kind, lanes), _LATEST)
-        workers = np.array([self._worker(kind, each) for each in masters.tolist()])[of]
+        workers = np.array([self._worker(kind, master) for master in masters.tolist()])[of]
         for worker, thread in zip(workers.tolist(), self._clocks.threads[lanes].tolist(),
                                   strict=True):  # fmt: skip
             self._launch.virtual_threads.note_issuer(worker, site, thread)
@@ -90,16 +90,16 @@ class TensorWorkers:
         """Record that these threads wait for all groups except so many of the newest."""
         self._launch.deferred.settle()
         masters = self._masters(kind, lanes)
-        done = self.group(kind, lanes) - pending
-        self._done[kind][lanes] = np.maximum(self.done(kind, lanes), done)
+        completed = self.group(kind, lanes) - pending
+        self._done[kind][lanes] = np.maximum(self.done(kind, lanes), completed)
         threads = self._clocks.threads[lanes]
         for master in np.unique(masters).tolist():
-            known = self._launch.virtual_threads.find_number(self._place(kind, master))
-            mine = masters == master
-            over = int(done[mine].max())
-            if known is not None and over > 0:
+            worker_number = self._launch.virtual_threads.find_number(self._place(kind, master))
+            of_master = masters == master
+            last_completed = int(completed[of_master].max())
+            if worker_number is not None and last_completed > 0:
                 self._launch.synchronization.learn(
-                    threads[mine].tolist(), key_of_thread(known), over
+                    threads[of_master].tolist(), key_of_thread(worker_number), last_completed
                 )
 
     def hand_over(self, lanes: Index, objects: Index) -> None:
@@ -113,13 +113,13 @@ class TensorWorkers:
         ):
             worker = self._worker("work", lane)
             location = f"mbarrier {self._first}", number
-            over = ((key_of_thread(worker), group),)
-            launch.synchronization.release(location, worker, over, 0, at_once=True)
+            released = ((key_of_thread(worker), group),)
+            launch.synchronization.release(location, worker, released, 0, at_once=True)
 
     def _masters(self, kind: WorkerKind, lanes: Index) -> Index:
         """Return the first of the threads with which each one shares a worker."""
-        within = self._geometry.index("thread")[lanes]
-        masters: Index = lanes - within % _THREADS_OF_ONE[kind]
+        thread_in_block = self._geometry.index("thread")[lanes]
+        masters: Index = lanes - thread_in_block % _THREADS_OF_ONE[kind]
         return masters
 
     def _place(self, kind: WorkerKind, master: int) -> tuple[str, int]:
@@ -158,16 +158,16 @@ class TensorMemoryRaces:
             return
         number = launch.number_of(site)
         of_threads = self._workers.stamps(kind, lanes, number)
-        where = addresses_in(units.reshape(-1).astype(np.int64))
+        addresses = addresses_in(units.reshape(-1).astype(np.int64))
         lanes = np.repeat(lanes, count)
-        step = AccessStep(self._clocks.moment, lanes, number, where, 0, len(lanes), 1, 0)
+        step = AccessStep(self._clocks.moment, lanes, number, addresses, 0, len(lanes), 1, 0)
         stamps = np.repeat(of_threads, count) | number
         access = MemoryAccess("tensor", shadow, step, launch.role(number))
         shadow.settle(step)
-        found = shadow.written(step.units)
+        earlier = shadow.written(step.units)
         if site.writes:
-            found += shadow.reads.found(step.units)
-        for old in found:
+            earlier += shadow.reads.found(step.units)
+        for old in earlier:
             self._races.compare(_of_others(old, stamps), access)
         if site.writes:
             shadow.write(step)
@@ -216,16 +216,16 @@ class PendingRegisters:
             self._pass_on(threads, lanes, use)
             return
         for register, name in zip(use.reads, use.names, strict=True):
-            found = self._begun.get(self._key(threads, register))
-            if found is not None:
-                self._check(threads, lanes, found, use, name)
+            pending = self._begun.get(self._key(threads, register))
+            if pending is not None:
+                self._check(threads, lanes, pending, use, name)
         if use.action is Action.READS:
             for register in use.writes:
-                found = self._begun.get(self._key(threads, register))
-                if found is not None:
-                    found.by[lanes] = 0
+                pending = self._begun.get(self._key(threads, register))
+                if pending is not None:
+                    pending.by[lanes] = 0
 
-    def behind(self, threads: Threads, use: PendingUse) -> None:
+    def begin_pending(self, threads: Threads, use: PendingUse) -> None:
         """Record that threads began work with results in registers."""
         lanes = _present(threads)
         groups = self._workers.group(use.kind, lanes)
@@ -234,10 +234,10 @@ class PendingRegisters:
             self._uses.append(use)
         for register in use.writes:
             key = self._key(threads, register)
-            found = self._begun.get(key)
-            if found is None:
-                found = self._begun[key] = _Begun(self._threads)
-            found.by[lanes], found.group[lanes] = number, groups
+            registers_pending = self._begun.get(key)
+            if registers_pending is None:
+                registers_pending = self._begun[key] = _Begun(self._threads)
+            registers_pending.by[lanes], registers_pending.group[lanes] = number, groups
 
     def _pass_on(self, threads: Threads, lanes: Index, use: PendingUse) -> None:
         """Mark copies of pending results as pending; of several operands the last one counts.
@@ -246,7 +246,7 @@ class PendingRegisters:
         """
         if use.instruction.guard is not None:
             return
-        sources = [self._begun.get(self._key(threads, each)) for each in use.reads]
+        sources = [self._begun.get(self._key(threads, operand)) for operand in use.reads]
         by = np.zeros(len(lanes), dtype=np.int32)
         group = np.zeros(len(lanes), dtype=np.int64)
         for source in sources:
@@ -255,25 +255,27 @@ class PendingRegisters:
                 by[has], group[has] = source.by[lanes][has], source.group[lanes][has]
         for register in use.writes:
             key = self._key(threads, register)
-            found = self._begun.get(key)
-            if found is None:
+            pending = self._begun.get(key)
+            if pending is None:
                 if not by.any():
                     continue
-                found = self._begun[key] = _Begun(self._threads)
-            found.by[lanes], found.group[lanes] = by, group
+                pending = self._begun[key] = _Begun(self._threads)
+            pending.by[lanes], pending.group[lanes] = by, group
 
     def _check(
-        self, threads: Threads, lanes: Index, found: _Begun, use: PendingUse, name: str
+        self, threads: Threads, lanes: Index, pending: _Begun, use: PendingUse, name: str
     ) -> None:
-        by = found.by[lanes]
+        by = pending.by[lanes]
         for number in np.unique(by[by != 0]).tolist():
-            begun = self._uses[number - 1]
-            early = (by == number) & (found.group[lanes] >= self._workers.done(begun.kind, lanes))
+            producer = self._uses[number - 1]
+            early = (by == number) & (
+                pending.group[lanes] >= self._workers.done(producer.kind, lanes)
+            )
             if early.any():
                 lane = int(lanes[int(np.argmax(early))])
                 position = int(np.argmax(threads.lane_numbers() == lane))
-                places = [threads.where(position, i.instruction) for i in (begun, use)]
-                self._launch.report_pending(begun.instruction, places[0], places[1], name)
+                sites = [threads.where(position, i.instruction) for i in (producer, use)]
+                self._launch.report_pending(producer.instruction, sites[0], sites[1], name)
 
     @staticmethod
     def _key(threads: Threads, register: int) -> _Key:
@@ -283,5 +285,5 @@ class PendingRegisters:
 
 def _present(threads: Threads) -> Index:
     lanes = threads.lane_numbers()
-    found: Index = lanes if threads.present is None else lanes[threads.present]
-    return found
+    present: Index = lanes if threads.present is None else lanes[threads.present]
+    return present

@@ -82,10 +82,10 @@ class UnwrittenReads:
         elements = _Elements(written, first, index, site)
         reads_first = site.facts.is_atomic
         if (reads_first or not site.writes) and elements.lack_after_a_look():
-            found = elements.flags()
+            flags = elements.flags()
             if not reads_first:
-                self._holes = found
-            self._judge(threads, memory, elements, found)
+                self._holes = flags
+            self._judge(threads, memory, elements, flags)
         if not site.writes:
             return
         if not self._copied:
@@ -142,24 +142,24 @@ class UnwrittenReads:
 
     def _judge(
         self, threads: Threads, memory: Memory, elements: _Elements,
-        found: dict[int, Flags],
+        flags_of: dict[int, Flags],
     ) -> None:  # fmt: skip
         """Report a thread that uses what nothing has written, or copies nothing else."""
         site = elements.site
-        used = None if self._kernel == COPY_KERNEL else self._used(site)
-        if site in self._reported or used is None:
+        uses = None if self._kernel == COPY_KERNEL else self._used(site)
+        if site in self._reported or uses is None:
             return
-        wrong = np.zeros(len(next(iter(found.values()))), dtype=np.bool_)
-        for k, flags in found.items():
-            if used[k] is Use.USED:
+        wrong = np.zeros(len(next(iter(flags_of.values()))), dtype=np.bool_)
+        for k, flags in flags_of.items():
+            if uses[k] is Use.USED:
                 wrong |= _lacks(flags)
-        if Use.COPIED in used and site.total >= WORD:
-            wrong |= np.all([_is_empty(flags) for flags in found.values()], axis=0)
+        if Use.COPIED in uses and site.total >= WORD:
+            wrong |= np.all([_is_empty(flags) for flags in flags_of.values()], axis=0)
         if not wrong.any():
             return
         self._reported.add(site)
         position = int(np.argmax(wrong))
-        unwritten = sum(flags[position].tobytes().count(0) for flags in found.values())
+        unwritten = sum(flags[position].tobytes().count(0) for flags in flags_of.values())
         address = memory.base + elements.byte(position)
         self._findings.add(
             Finding(
@@ -174,7 +174,7 @@ class UnwrittenReads:
                 nbytes=site.total,
                 memory=str(memory.find(address) or ""),
                 benign="",
-                missing=f"a kernel, a copy or a fill that writes the other {unwritten}",
+                missing=f"write {unwritten} of them before, by a kernel, a copy or a fill",
             )
         )
 
@@ -185,10 +185,10 @@ class UnwrittenReads:
             return None
         if facts.is_atomic and "exch" not in facts.words:
             return (Use.USED,) * site.count
-        found = self._uses.get(instruction)
-        if found is None:
-            found = self._uses[instruction] = self._uses_of(instruction)
-        return found if len(found) == site.count else (Use.USED,) * site.count
+        uses = self._uses.get(instruction)
+        if uses is None:
+            uses = self._uses[instruction] = self._uses_of(instruction)
+        return uses if len(uses) == site.count else (Use.USED,) * site.count
 
 
 class _Elements:
@@ -212,8 +212,8 @@ class _Elements:
     def _of(self, k: int) -> Flags:
         part = self._flags[self._first + k :]
         if isinstance(self._index, np.ndarray):
-            found: Flags = part.take(self._index, axis=0, mode="clip")
-            return found
+            selected: Flags = part.take(self._index, axis=0, mode="clip")
+            return selected
         return part[self._index]
 
     def lack(self) -> bool:
@@ -229,11 +229,11 @@ class _Elements:
 
     def flags(self) -> dict[int, Flags]:
         """Return the flags of each element that is read, (threads,) or (threads, 2)."""
-        found = {}
+        flags_of = {}
         for k in self.site.parts:
             flags = np.array(self._of(k))
-            found[k] = flags if flags.ndim > self._is_wide else flags[None]
-        return found
+            flags_of[k] = flags if flags.ndim > self._is_wide else flags[None]
+        return flags_of
 
     def mark(self) -> None:
         """Mark all elements as written."""
@@ -249,10 +249,10 @@ class _Elements:
     def byte(self, position: int) -> int:
         """Return the byte at which the access of a thread begins."""
         if isinstance(self._index, slice):
-            at = int(self._index.start) + int(self._index.step or 1) * position
+            element = int(self._index.start) + int(self._index.step or 1) * position
         else:
-            at = int(np.atleast_1d(self._index)[position])
-        return (self._first + at) * self.site.nbytes
+            element = int(np.atleast_1d(self._index)[position])
+        return (self._first + element) * self.site.nbytes
 
 
 def _lacks(flags: Flags) -> NDArray[np.bool_]:

@@ -23,15 +23,17 @@ _MOST_SPARSE: Final = 48  # entries of a dict
 _SPARSE: Final = 16  # elements of an array for each entry, at most
 
 
-def joined(one: VectorClock, other: VectorClock) -> VectorClock:
+def joined(first: VectorClock, second: VectorClock) -> VectorClock:
     """Return the least clock that includes both clocks."""
-    if one is other or other is EMPTY:
-        return one
-    if one is EMPTY:
-        return other
-    if isinstance(one, dict):
-        return _with_few(other, one) if isinstance(other, np.ndarray) else _of_both(one, other)
-    return _with_few(one, other) if isinstance(other, dict) else _of_arrays(one, other)
+    if first is second or second is EMPTY:
+        return first
+    if first is EMPTY:
+        return second
+    if isinstance(first, dict):
+        return (
+            _with_few(second, first) if isinstance(second, np.ndarray) else _of_both(first, second)
+        )
+    return _with_few(first, second) if isinstance(second, dict) else _of_arrays(first, second)
 
 
 def joined_all(every: Iterable[VectorClock]) -> VectorClock:
@@ -39,46 +41,46 @@ def joined_all(every: Iterable[VectorClock]) -> VectorClock:
     return reduce(joined, every, EMPTY)
 
 
-def epoch_of(known: VectorClock, number: int) -> int:
+def epoch_of(clock: VectorClock, number: int) -> int:
     """Return the epoch below which an entry is complete; 0 if it is unknown."""
-    if isinstance(known, dict):
-        return known.get(number, 0)
-    return int(known[number]) if number < len(known) else 0
+    if isinstance(clock, dict):
+        return clock.get(number, 0)
+    return int(clock[number]) if number < len(clock) else 0
 
 
-def _of_arrays(one: DenseClock, other: DenseClock) -> DenseClock:
-    if len(one) < len(other):
-        one, other = other, one
-    both = one.copy()
-    np.maximum(both[: len(other)], other, out=both[: len(other)])
-    return both
+def _of_arrays(larger: DenseClock, smaller: DenseClock) -> DenseClock:
+    if len(larger) < len(smaller):
+        larger, smaller = smaller, larger
+    joined_clock = larger.copy()
+    np.maximum(joined_clock[: len(smaller)], smaller, out=joined_clock[: len(smaller)])
+    return joined_clock
 
 
-def _of_both(one: SparseClock, other: SparseClock) -> VectorClock:
-    more = {number: epoch for number, epoch in other.items() if one.get(number, 0) < epoch}
-    if not more:
-        return one
-    both = one | more
-    size = max(both) + 1
-    if len(both) <= _MOST_SPARSE or size > _SPARSE * len(both):
-        return both
-    many = np.zeros(size, dtype=np.int32)
-    many[list(both)] = list(both.values())
-    return many
+def _of_both(first: SparseClock, second: SparseClock) -> VectorClock:
+    newer = {number: epoch for number, epoch in second.items() if first.get(number, 0) < epoch}
+    if not newer:
+        return first
+    joined_clock = first | newer
+    size = max(joined_clock) + 1
+    if len(joined_clock) <= _MOST_SPARSE or size > _SPARSE * len(joined_clock):
+        return joined_clock
+    dense = np.zeros(size, dtype=np.int32)
+    dense[list(joined_clock)] = list(joined_clock.values())
+    return dense
 
 
-def _with_few(many: DenseClock, few: SparseClock) -> VectorClock:
-    size = max(few, default=0) + 1
-    if size > 2 * len(many):  # that may be too much for the number of entries
-        there = np.flatnonzero(many)
-        every = dict(zip(there.tolist(), many[there].tolist(), strict=True))
-        return _of_both(every, few)
-    if size > len(many):
-        both = np.zeros(size, dtype=np.int32)
-        both[: len(many)] = many
+def _with_few(dense: DenseClock, sparse: SparseClock) -> VectorClock:
+    size = max(sparse, default=0) + 1
+    if size > 2 * len(dense):  # that may be too much for the number of entries
+        numbers = np.flatnonzero(dense)
+        every = dict(zip(numbers.tolist(), dense[numbers].tolist(), strict=True))
+        return _of_both(every, sparse)
+    if size > len(dense):
+        joined_clock = np.zeros(size, dtype=np.int32)
+        joined_clock[: len(dense)] = dense
     else:
-        both = many.copy()
-    for number, epoch in few.items():
-        if both[number] < epoch:
-            both[number] = epoch
-    return both
+        joined_clock = dense.copy()
+    for number, epoch in sparse.items():
+        if joined_clock[number] < epoch:
+            joined_clock[number] = epoch
+    return joined_clock

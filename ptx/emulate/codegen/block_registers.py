@@ -30,7 +30,7 @@ class BlockRegisters:
         self._scope = scope
         self._constants_of = constants
         self._numbers = scope.numbers
-        self._home = scope.home
+        self._stored_kind = scope.stored_kind
         self._kinds: dict[int, str] = {}
         self._views: dict[int, dict[str, str]] = {}
         self._addresses: dict[int, str] = {}
@@ -46,18 +46,18 @@ class BlockRegisters:
     def begin(self) -> None:
         """Start a block: nothing is loaded."""
         self.lines = []
-        for known in (
+        for table in (
             self._kinds, self._views, self._addresses, self._pending, self._depths, self._constants,
             self._dependents, self._written, self._slots,
         ):  # fmt: skip
-            known.clear()
+            table.clear()
         self._temporaries = 0
 
     def flush(self, live: int) -> None:
         """Store the registers that were written and are in the mask `live`."""
         for number in sorted(self._written):
             if live >> number & 1:
-                self.lines.append(f"R[{number}] = {self.read(number, self._home[number])}")
+                self.lines.append(f"R[{number}] = {self.read(number, self._stored_kind[number])}")
 
     def temporary(self, expression: str) -> str:
         """The name of a new variable that holds an expression's value."""
@@ -106,14 +106,14 @@ class BlockRegisters:
             return False
         depth = 1
         sources: list[int] = []
-        for each in (left, right):
-            if isinstance(each, Register):
-                source = self._numbers[each.name]
+        for operand in (left, right):
+            if isinstance(operand, Register):
+                source = self._numbers[operand.name]
                 if source == number or self._scope.width[source] != width:
                     return False
                 sources.append(source)
                 depth += self._depths.get(source, 0)
-            elif not isinstance(each, Immediate):
+            elif not isinstance(operand, Immediate):
                 return False
         if depth > _LONGEST_CHAIN:
             for source in sources:
@@ -132,18 +132,18 @@ class BlockRegisters:
 
     def addresses(self, number: int) -> str:
         """The name of the `Addresses` in a register."""
-        found = self._addresses.get(number)
-        if found is None:
+        addresses = self._addresses.get(number)
+        if addresses is None:
             pending = self._pending.get(number)
             if pending is not None:
-                left, right = (self._addresses_of(each) for each in pending)
+                left, right = (self._addresses_of(term) for term in pending)
                 expression = f"{left}.plus({right})"
             elif self._scope.invariants:
                 expression = f"f.blocks.cache.addresses({self._loaded(number)})"
             else:
                 expression = f"{self._scope.addresses_in}({self._loaded(number)})"
-            found = self._addresses[number] = self.temporary(expression)
-        return found
+            addresses = self._addresses[number] = self.temporary(expression)
+        return addresses
 
     def same_address(self, expression: str) -> str:
         """The name of the `Addresses` of one address; that of a constant is made once."""
@@ -163,7 +163,7 @@ class BlockRegisters:
             self._settle(number)
         name = f"r{number}"
         if number not in self._kinds:
-            self._kinds[number] = self._home[number]
+            self._kinds[number] = self._stored_kind[number]
             self.lines.append(f"{name} = R[{number}]")
         return name
 
@@ -174,7 +174,7 @@ class BlockRegisters:
             return
         self._depths.pop(number, None)
         kind = self._sum_kind(number)
-        left, right = (self._term(each, kind) for each in pending)
+        left, right = (self._term(term, kind) for term in pending)
         self._compute(number, f"{left} + {right}", self._slots.pop(number, None))
 
     def _compute(self, number: int, expression: str, slot: int | None) -> None:
@@ -194,16 +194,16 @@ class BlockRegisters:
         return self._constants_of.number(term.value, kind)
 
     def _sum_kind(self, number: int) -> str:
-        home = self._home[number]
-        return home if home[0] in "us" else f"s{8 * self._scope.width[number]}"
+        stored_kind = self._stored_kind[number]
+        return stored_kind if stored_kind[0] in "us" else f"s{8 * self._scope.width[number]}"
 
     def _forget(self, number: int) -> None:
         """The register is about to change: settle what depends on its old value."""
         for other in self._dependents.pop(number, ()):
             pending = self._pending.get(other)
             if pending is not None and any(
-                isinstance(each, Register) and self._numbers[each.name] == number
-                for each in pending
+                isinstance(term, Register) and self._numbers[term.name] == number
+                for term in pending
             ):
                 self._settle(other)
         if number in self._kinds:

@@ -35,43 +35,45 @@ class Unit:
         self.first = 0
         self.sites: list[Site] = []
         self.functions: dict[str, int] = {}
-        given = [each.name for each in scope.function.params]
+        params = [param.name for param in scope.function.params]
         self.unwritten: dict[int, tuple[str, ...]] = unwritten_registers(
-            blocks, scope.numbers, given
+            blocks, scope.numbers, params
         )
         self.pending: dict[int, PendingUse] = pending_results(blocks, scope.numbers)
 
-    def live_behind(self, block: Block) -> int:
+    def live_after(self, block: Block) -> int:
         """Bit mask of the registers that are read after a block."""
-        found = 0
+        live = 0
         for successor in block.successors:
-            found |= self.blocks[successor].live
-        return found
+            live |= self.blocks[successor].live
+        return live
 
-    def live_behind_each(self, block: Block) -> list[int]:
+    def live_after_each(self, block: Block) -> list[int]:
         """Return for each step of a block the bit mask of the registers that are read after it."""
-        live = self.live_behind(block)
+        live = self.live_after(block)
         if block.guard is not None:
             live |= 1 << self.scope.number(block.guard.register)
-        found: list[int] = []
+        live_masks: list[int] = []
         for step in reversed(block.steps):
-            found.append(live)
+            live_masks.append(live)
             live &= ~mask_of(step.writes)
             live |= mask_of(step.reads)
-        found.reverse()
-        return found
+        live_masks.reverse()
+        return live_masks
 
     def registers_at_once(self) -> int:
         """Return the largest number of 32-bit registers that are live at once."""
         of_words: defaultdict[int, int] = defaultdict(int)
-        for number, (kind, width) in enumerate(zip(self.scope.home, self.scope.width, strict=True)):
+        for number, (kind, width) in enumerate(
+            zip(self.scope.stored_kind, self.scope.width, strict=True)
+        ):
             if kind != "pred":  # they have registers of their own
                 of_words[-(-width // 4)] |= 1 << number
         return max(
             (
                 sum(words * (live & mask).bit_count() for words, mask in of_words.items())
                 for block in self.blocks
-                for live in (block.live, *self.live_behind_each(block))
+                for live in (block.live, *self.live_after_each(block))
             ),
             default=0,
         )
@@ -100,7 +102,7 @@ class BlockWriter:
         if not waits:
             count_block(emitter)
         emitter.targets = tuple(first + target for target in block.targets)
-        live_out = self._unit.live_behind(block)
+        live_out = self._unit.live_after(block)
         emitter.live_out = live_out
         after = self._live_after_each(live_out)
         before = self._unit.blocks[block.index - 1] if block.index else None
@@ -112,17 +114,17 @@ class BlockWriter:
             if step.operation.effect is Effect.PURE and not live:
                 continue
             count_instruction(emitter, is_skipped=is_skipped)
-            self._tell_unwritten(step.instruction)
+            self._note_unwritten(step.instruction)
             follow_step(emitter, step)
             pending = self._unit.pending.get(id(step.instruction))
             if pending is not None:
-                self._tell_pending(pending, "before")
+                self._note_pending(pending, "before")
             try:
                 step.operation.emit(emitter, step.instruction)
             except KeyError as missing:
-                raise emitter.refuse(f"it uses {missing}, which is not executed") from None
+                raise emitter.reject(f"it uses {missing}, which is not executed") from None
             if pending is not None and pending.action is Action.BEGINS:
-                self._tell_pending(pending, "behind")
+                self._note_pending(pending, "begin_pending")
             if step.operation.effect is Effect.SYNCS:
                 count_block(emitter)
             ended = step.operation.effect is Effect.ENDS
@@ -140,11 +142,11 @@ class BlockWriter:
             return
         assert block.target is not None
         if block.branch is not None:
-            self._tell_unwritten(block.branch)
+            self._note_unwritten(block.branch)
         branch = block.branch or block.skipped
         pending = None if branch is None else self._unit.pending.get(id(branch))
         if pending is not None:
-            self._tell_pending(pending, "before")
+            self._note_pending(pending, "before")
         follow_branch(emitter, block)
         condition = emitter.value(block.guard.register, "pred")
         if block.guard.negated:
@@ -152,14 +154,14 @@ class BlockWriter:
         emitter.flush(live_out)
         emitter.line(f"return f.split({condition}, {first + block.target}, {following})")
 
-    def _tell_unwritten(self, instruction: Instruction) -> None:
+    def _note_unwritten(self, instruction: Instruction) -> None:
         """Write code that reports unwritten registers to the check of unwritten reads."""
         names = self._unit.unwritten.get(id(instruction))
         if names is not None:
             bound = self._unit.scope.bind(instruction, "instruction")
             self._emitter.line(f"f.note_unwritten({bound}, {names!r})")
 
-    def _tell_pending(self, use: PendingUse, method: str) -> None:
+    def _note_pending(self, use: PendingUse, method: str) -> None:
         """Write code that reports registers with pending results to the race check."""
         if method == "before" and use.action is Action.BEGINS and not use.reads:
             return
@@ -173,11 +175,11 @@ class BlockWriter:
         live = set(bits(live_out))
         if block.guard is not None:
             live.add(self._unit.scope.numbers[block.guard.register.name])
-        found: list[frozenset[int]] = []
+        live_results: list[frozenset[int]] = []
         for step in reversed(block.steps):
             writes = frozenset(step.writes)
-            found.append(writes & live)
+            live_results.append(writes & live)
             live -= writes
             live.update(step.reads)
-        found.reverse()
-        return found
+        live_results.reverse()
+        return live_results

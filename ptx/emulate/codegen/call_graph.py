@@ -33,30 +33,32 @@ class CallGraph:
 
     def callees(self, name: str) -> list[str]:
         """The defined functions that a function calls by their names."""
-        found: dict[str, None] = {}
+        names: dict[str, None] = {}
         for instruction in self._calls(name):
             target = call_target(instruction)
             if isinstance(target, Symbol):
                 real = self._module.aliases.get(target.name, target.name)
                 function = self._module.functions.get(real)
                 if function is not None and function.span is not None and not function.is_entry:
-                    found[real] = None
-        return list(found)
+                    names[real] = None
+        return list(names)
 
     def calls_by_address(self, name: str) -> bool:
         """Return whether a function calls an address in a register."""
-        return any(isinstance(call_target(each), Register) for each in self._calls(name))
+        return any(
+            isinstance(call_target(instruction), Register) for instruction in self._calls(name)
+        )
 
     def reaches_addresses(self, name: str) -> bool:
         """Return whether a function, or any that it reaches by name, calls by an address."""
-        seen: set[str] = set()
+        visited: set[str] = set()
         waiting = [name]
         while waiting:
-            each = waiting.pop()
-            if self.calls_by_address(each):
+            function = waiting.pop()
+            if self.calls_by_address(function):
                 return True
-            seen.add(each)
-            waiting += [callee for callee in self.callees(each) if callee not in seen]
+            visited.add(function)
+            waiting += [callee for callee in self.callees(function) if callee not in visited]
         return False
 
     @cached_property
@@ -65,11 +67,11 @@ class CallGraph:
         names = {match[1] for match in _TAKEN.finditer(self._module.text)}
         for variable in self._module.variables.values():
             names.update(e.name for e in variable.initialiser if isinstance(e, SymbolValue))
-        found = {self._module.aliases.get(name, name) for name in names}
+        real_names = {self._module.aliases.get(name, name) for name in names}
         return tuple(
             name
             for name, function in self._module.functions.items()
-            if name in found and function.span is not None and not function.is_entry
+            if name in real_names and function.span is not None and not function.is_entry
         )
 
     def depth(self, name: str) -> int:
@@ -82,13 +84,13 @@ class CallGraph:
             return self._depth[name]
         # The functions of the chain in hand, with those to visit; bytes of the deepest so far.
         waiting = {name: iter(self._reached(name))}
-        below = [0]
+        callee_depths = [0]
         while waiting:
             last, callees = next(reversed(waiting.items()))
             callee = next(callees, None)
             if callee is None:
                 frame = frame_layout(self._module.functions[last], self._module.body(last))
-                self._depth[last] = frame.nbytes + below.pop()
+                self._depth[last] = frame.nbytes + callee_depths.pop()
                 del waiting[last]
                 callee = last
             elif callee in waiting:
@@ -96,19 +98,19 @@ class CallGraph:
             elif callee not in self._depth:
                 try:
                     waiting[callee] = iter(self._reached(callee))
-                    below.append(0)
+                    callee_depths.append(0)
                 except PtxSyntaxError:
                     pass  # reported where the function is called
                 continue
-            if below:
-                below[-1] = max(below[-1], self._depth.get(callee, 0))
+            if callee_depths:
+                callee_depths[-1] = max(callee_depths[-1], self._depth.get(callee, 0))
         return self._depth[name]
 
     def _reached(self, name: str) -> list[str]:
-        found = dict.fromkeys(self.callees(name))
+        reached = dict.fromkeys(self.callees(name))
         if self.calls_by_address(name):
-            found.update(dict.fromkeys(self.with_address))
-        return list(found)
+            reached.update(dict.fromkeys(self.with_address))
+        return list(reached)
 
     def _calls(self, name: str) -> Iterator[Instruction]:
         for statement in self._module.body(name).statements:

@@ -30,8 +30,8 @@ from ptx.isa.model import (
 _NEVER_WRITTEN = (Address, Immediate)
 # Reasons why emulated devices do not execute an instruction, by the opcode.
 _NOT_HERE = {
-    "multimem": "it combines the memories of several devices in the switch between them (multicast "
-    "objects), which emulated devices do not have",
+    "multimem": "there are those of integers, f16, bf16, f32 and f64, as sm_90 has them, and none "
+    "of narrower floats",
     "tcgen05": "of the instructions for tensor memory there are those of one block (.cta_group::1) "
     "with dense matrices: no .cta_group::2, .sp, .ashift, ld.red nor shift, no zero columns "
     "of .ws, and no copies of the shapes .4x256b and .64x128b or from other formats",
@@ -117,7 +117,7 @@ class CfgBuilder:
         for block, instruction in self._indexed:
             table = instruction.operands[-1]
             if not isinstance(table, Symbol) or table.name not in self._body.tables:
-                raise self._refused(instruction, "it needs a .branchtargets table")
+                raise self._rejection(instruction, "it needs a .branchtargets table")
             names = self._body.tables[table.name]
             block.targets = tuple(self._find(name, instruction) for name in names)
         return self._blocks
@@ -145,10 +145,10 @@ class CfgBuilder:
 
     def _find(self, name: str, instruction: Instruction) -> int:
         if name not in self._labels:
-            raise self._refused(instruction, f"there is no label {name} in this function")
+            raise self._rejection(instruction, f"there is no label {name} in this function")
         return self._labels[name]
 
-    def _refused(self, instruction: Instruction, reason: str = "") -> UnsupportedInstruction:
+    def _rejection(self, instruction: Instruction, reason: str = "") -> UnsupportedInstruction:
         return UnsupportedInstruction(self._function, instruction.text, instruction.line, reason)
 
     def _add(self, instruction: Instruction) -> None:
@@ -158,7 +158,7 @@ class CfgBuilder:
         instruction = in_table_order(instruction)
         operation = find_operation(instruction)
         if operation is None:
-            raise self._refused(instruction, _why_not_here(instruction))
+            raise self._rejection(instruction, _why_not_here(instruction))
         facts = instruction.facts
         if operation.effect is Effect.PURE:
             self._last.steps.append(BlockStep(instruction, operation))
@@ -187,7 +187,7 @@ class CfgBuilder:
     def _branch(self, instruction: Instruction) -> None:
         target = instruction.operands[0] if instruction.operands else None
         if not isinstance(target, Symbol):
-            raise self._refused(instruction, "a branch needs a label")
+            raise self._rejection(instruction, "a branch needs a label")
         block = self._last
         block.guard = instruction.guard
         block.branch = instruction

@@ -51,10 +51,10 @@ def count_end(e: Emitter, branch: Instruction | None, skipped: Instruction | Non
         counted.add(e.here, branch)
 
 
-def count_access(e: Emitter, where: str, offset: int, site: str) -> None:
+def count_access(e: Emitter, addresses: str, offset: int, site: str) -> None:
     """The fibre accesses memory there, as `Emitter.address` and `Emitter.site` name it."""
     if e.scope.counted is not None:
-        e.line(f"{_COUNTS}.access(f, {where}, {offset}, {site})")
+        e.line(f"{_COUNTS}.access(f, {addresses}, {offset}, {site})")
 
 
 def _choice(e: Emitter, i: Instruction) -> str | None:
@@ -62,9 +62,9 @@ def _choice(e: Emitter, i: Instruction) -> str | None:
     if i.opcode == "brx":
         return e.value(i.operands[0], "u32")
     if i.opcode == "call":
-        for each in i.operands:
-            if isinstance(each, Register):
-                return e.value(each, "u64")
+        for operand in i.operands:
+            if isinstance(operand, Register):
+                return e.value(operand, "u64")
     return None
 
 

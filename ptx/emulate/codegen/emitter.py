@@ -102,9 +102,9 @@ class Emitter:
 
     # For operations: reading.
 
-    def refuse(self, reason: str = "") -> UnsupportedInstruction:
+    def reject(self, reason: str = "") -> UnsupportedInstruction:
         """The error that this instruction is not executed; raise it."""
-        return self.scope.refused(self.instruction, reason)
+        return self.scope.unsupported(self.instruction, reason)
 
     def value(self, operand: Operand, ptx_type: str) -> str:
         """An expression (a name) for an operand, read as a PTX type: its bits are reinterpreted."""
@@ -122,7 +122,7 @@ class Emitter:
             return self._special(operand.name, kind)
         if isinstance(operand, Symbol):
             return self._symbol(operand, kind)
-        raise self.refuse(f"it cannot take the operand {operand}")
+        raise self.reject(f"it cannot take the operand {operand}")
 
     def values(self, operand: Operand, ptx_type: str) -> list[str]:
         """The elements of a vector operand; one for any other."""
@@ -171,15 +171,15 @@ class Emitter:
         if isinstance(operand, Sink):
             return
         if not isinstance(operand, Register):
-            raise self.refuse(f"it cannot write to {operand}")
+            raise self.reject(f"it cannot write to {operand}")
         number = self._numbers[operand.name]
         kind = kind_of(ptx_type)
         size = self.scope.width[number]
-        if (kind == "pred") != (self.scope.home[number] == "pred"):
-            raise self.refuse("a predicate and a number are mixed")
+        if (kind == "pred") != (self.scope.stored_kind[number] == "pred"):
+            raise self.reject("a predicate and a number are mixed")
         if kind != "pred" and size != width_of(kind):
             if size < width_of(kind):
-                raise self.refuse(f"{operand.name} is too narrow for its result")
+                raise self.reject(f"{operand.name} is too narrow for its result")
             kind = f"s{8 * size}" if kind[0] == "s" else f"u{8 * size}"
             if ptx_type[0] == "f":
                 expression = f"({expression}).view({self.dtype(unsigned(kind_of(ptx_type)))})"
@@ -192,7 +192,7 @@ class Emitter:
         """Write the elements of a vector destination, or a single one."""
         items = operand.items if isinstance(operand, Vector) else (operand,)
         if len(items) != len(expressions):
-            raise self.refuse(f"{len(items)} destinations for {len(expressions)} values")
+            raise self.reject(f"{len(items)} destinations for {len(expressions)} values")
         for item, expression in zip(items, expressions, strict=True):
             self.assign(item, ptx_type, expression)
 
@@ -215,10 +215,10 @@ class Emitter:
     def site(self, space: str, ptx_type: str, count: int = 1, *, writes: bool = False) -> str:
         """The name of a `Site` for this instruction."""
         if writes and space == "param":
-            raise self.refuse("a kernel's parameters are not written")
-        made = Site(self.instruction, space, kind_of(ptx_type), count, writes=writes)
-        self.scope.sites.append(made)
-        return self.scope.bind(made, "site")
+            raise self.reject("a kernel's parameters are not written")
+        site = Site(self.instruction, space, kind_of(ptx_type), count, writes=writes)
+        self.scope.sites.append(site)
+        return self.scope.bind(site, "site")
 
     def address(self, operand: Operand, space: str) -> tuple[str, int, str]:
         """A memory operand: the name of its `Addresses`, a constant offset, and the space it is in.
@@ -226,51 +226,51 @@ class Emitter:
         The space differs from the given one if a symbol determines it more exactly.
         """
         if not isinstance(operand, Address):
-            raise self.refuse(f"it needs an address, not {operand}")
+            raise self.reject(f"it needs an address, not {operand}")
         if not -_FARTHEST <= operand.offset < (2**63 if operand.base is None else _FARTHEST):
-            raise self.refuse(f"the offset {operand.offset} is beyond the address space")
+            raise self.reject(f"the offset {operand.offset} is beyond the address space")
         if operand.base is None:
             return self._registers.same_address(str(operand.offset)), 0, space
         if isinstance(operand.base, Symbol):
-            found, expression = self.scope.symbol(operand.base.name, self.instruction)
-            if found == "code":
-                raise self.refuse(f"{operand.base.name} is a function, which is not read")
-            if space == "generic" and found == "param":
-                found = "generic"
-            space = found
+            space_of_symbol, expression = self.scope.symbol(operand.base.name, self.instruction)
+            if space_of_symbol == "code":
+                raise self.reject(f"{operand.base.name} is a function, which is not read")
+            if space == "generic" and space_of_symbol == "param":
+                space_of_symbol = "generic"
+            space = space_of_symbol
             return self._registers.same_address(expression), operand.offset, space
         if space == "param":
             space = "generic"
         number = self._numbers[operand.base.name]
         if self.scope.width[number] not in (4, 8):
-            raise self.refuse(f"{operand.base.name} is no register of 32 or 64 bits")
+            raise self.reject(f"{operand.base.name} is no register of 32 or 64 bits")
         return self._registers.addresses(number), operand.offset, space
 
     def parameter(self, symbol: Symbol, ptx_type: str, offset: int = 0) -> str:
         """The value of a `.param` variable of this function, as the arguments of a call."""
-        where, at, space = self.address(Address(symbol, offset), "param")
+        addresses, start, space = self.address(Address(symbol, offset), "param")
         site = self.site(space, ptx_type)
-        return self.temporary(f"{self.helper(load)}(f, {where}, {at}, {site})")
+        return self.temporary(f"{self.helper(load)}(f, {addresses}, {start}, {site})")
 
     def set_parameter(self, symbol: Symbol, ptx_type: str, expression: str) -> None:
         """Write a `.param` variable of this function, as the results of a call."""
-        where, at, space = self.address(Address(symbol, 0), "param")
+        addresses, start, space = self.address(Address(symbol, 0), "param")
         site = self.site(space, ptx_type, writes=True)
-        self.line(f"{self.helper(store)}(f, {where}, {at}, {site}, {expression})")
+        self.line(f"{self.helper(store)}(f, {addresses}, {start}, {site}, {expression})")
 
     # Operands of each form.
 
     def _register(self, number: int, kind: str) -> str:
         size = self.scope.width[number]
         if size > 8 and kind != "u128":
-            raise self.refuse("a 128-bit register is only moved")
+            raise self.reject("a 128-bit register is only moved")
         if kind == "pred" or size == width_of(kind):
             name = self._registers.read(number, kind)
             if not name:
-                raise self.refuse("a predicate and a number are mixed")
+                raise self.reject("a predicate and a number are mixed")
             return name
         if size < width_of(kind):
-            raise self.refuse("an operand's register is narrower than the instruction's type")
+            raise self.reject("an operand's register is narrower than the instruction's type")
         if kind[0] == "f":
             part = self._register(number, unsigned(kind))
             return f"{part}.view({self.dtype(kind)})"
@@ -288,22 +288,22 @@ class Emitter:
             self._condition = condition
         old = self._register(number, kind)
         pick = self.helper(choose)
-        yes, no = (old, expression) if guard.negated else (expression, old)
-        return f"{pick}({condition}, {yes}, {no})"
+        if_true, if_false = (old, expression) if guard.negated else (expression, old)
+        return f"{pick}({condition}, {if_true}, {if_false})"
 
     def _float_immediate(self, operand: FloatImmediate, kind: str) -> str:
         name = self._constants.exact(operand, kind)
         if not name:
-            raise self.refuse("a floating-point constant has another width than the type")
+            raise self.reject("a floating-point constant has another width than the type")
         return name
 
     def _special(self, name: str, kind: str) -> str:
-        found = known_special(name)
-        if found is None:
-            raise self.refuse(f"the emulator has no special register {name}")
+        known_kind = known_special(name)
+        if known_kind is None:
+            raise self.reject(f"the emulator has no special register {name}")
         value = f"f.special({name[1:]!r})"
-        if width_of(found) == width_of(kind):
-            return value if found == kind else f"{value}.view({self.dtype(kind)})"
+        if width_of(known_kind) == width_of(kind):
+            return value if known_kind == kind else f"{value}.view({self.dtype(kind)})"
         return f"{value}.astype({self.dtype(kind)})"
 
     def _symbol(self, symbol: Symbol, kind: str) -> str:

@@ -10,7 +10,7 @@ from ptx.emulate.codegen.analysis.pointer_origins import KernelOrigins
 from ptx.emulate.codegen.analysis.shared_places import guessed_reads, polls_of, updates_of
 from ptx.emulate.codegen.analysis.use_of_loads import uses_of
 from ptx.emulate.codegen.block_writer import BlockWriter, Unit
-from ptx.emulate.codegen.call_graph import CallGraph
+from ptx.emulate.codegen.call_graph import CallGraph, call_target
 from ptx.emulate.codegen.cfg import Block, BlockStep, CfgBuilder, bits, find_live_registers
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.lane.lane_writer import LaneWriter
@@ -29,14 +29,21 @@ from ptx.emulate.memory.layout import (
 )
 from ptx.emulate.model.errors import UnsupportedInstruction
 from ptx.isa.instruction_facts import GENERIC, InstructionKind
-from ptx.isa.model import Body, Instruction, SpecialRegister
+from ptx.isa.model import Body, Instruction, SpecialRegister, Symbol
+from ptx.isa.module import PtxModule
 from ptx.isa.signature import shared_layout, shared_variables
 
+_OF_BLOCK: Final = frozenset({
+    InstructionKind.MOVE, InstructionKind.LOAD_MATRIX, InstructionKind.STORE_MATRIX,
+    InstructionKind.MATRIX, InstructionKind.WARP_BARRIER, InstructionKind.EXCHANGE,
+    InstructionKind.ELECTION, InstructionKind.WARP_STATE, InstructionKind.BRANCH,
+    InstructionKind.RETURN, InstructionKind.EXIT, InstructionKind.TRAP,
+})  # fmt: skip
 _OF_ALL_BLOCKS: Final = ("global", GENERIC)
 
 
-def may_be_late(blocks: list[Block], others: LateWork) -> LateWork:
-    """Return the work that an ordered launch may defer in a function, or in `others` of the kernel.
+def may_be_late(blocks: list[Block], other_work: LateWork) -> LateWork:
+    """Return the work that an ordered launch may defer in a function, or in `other_work`.
 
     Stores are late only if blocks can wait for each other's stores. For that, threads must read
     global memory by instructions that observe concurrent writes of other blocks. Without such reads
@@ -46,7 +53,8 @@ def may_be_late(blocks: list[Block], others: LateWork) -> LateWork:
     copies = any(step.instruction.facts.may_be_late for step in steps)
     read = {number for step in steps for number in step.reads}
     return LateWork(
-        copies or others.copies, others.stores or any(_sees_others(step, read) for step in steps)
+        copies or other_work.copies,
+        other_work.stores or any(_sees_others(step, read) for step in steps),
     )
 
 
@@ -58,6 +66,29 @@ def _sees_others(step: BlockStep, read: set[int]) -> bool:
     if facts.kind is InstructionKind.LOAD:
         return facts.is_strong or facts.reads_past_l1
     return facts.kind is InstructionKind.ATOMIC and bool(read.intersection(step.writes))
+
+
+def _needs_order(step: BlockStep, module: PtxModule) -> bool:
+    """Return whether an instruction is more than work of its block, or a plain load or store.
+
+    Then blocks cannot run at once and have the results of one after another.
+    """
+    facts = step.instruction.facts
+    kind = facts.kind
+    if kind is InstructionKind.LOAD or kind is InstructionKind.STORE:
+        return facts.is_strong or facts.may_be_late or facts.reads_past_l1
+    if facts.is_atomic:
+        return facts.space != "shared"
+    if kind is InstructionKind.COPY:
+        return facts.proxy != GENERIC or "mbarrier" in facts.words
+    if kind is InstructionKind.BARRIER:
+        return "cluster" in facts.words
+    if kind is InstructionKind.CALL:
+        target = call_target(step.instruction)
+        name = target.name if isinstance(target, Symbol) else ""
+        function = module.functions.get(module.aliases.get(name, name))
+        return function is None or function.span is None
+    return facts.may_be_late or not (facts.is_calculation or kind in _OF_BLOCK)
 
 
 def generate(
@@ -74,8 +105,8 @@ def generate(
 
     Errors call the kernel `shown`, if that is given.
 
-    Work in `late` is deferred. With `counted` the code counts what it executes. With
-    `follows_undefined` it follows values that come from unwritten shared or local memory.
+    Work in `late` is deferred. With `counted` the code counts the instructions that it executes.
+    With `follows_undefined` it follows values that come from unwritten shared or local memory.
 
     Raises:
         UnsupportedInstruction: it, or a function that it calls by name, uses an unsupported
@@ -102,8 +133,9 @@ def generate(
 
 def _reads_clock(instruction: Instruction) -> bool:
     return any(
-        isinstance(each, SpecialRegister) and ("clock" in each.name or "timer" in each.name)
-        for each in instruction.operands
+        isinstance(operand, SpecialRegister)
+        and ("clock" in operand.name or "timer" in operand.name)
+        for operand in instruction.operands
     )
 
 
@@ -157,7 +189,7 @@ class _KernelWriter:
         return code
 
     def _count_registers(self) -> int:
-        return max(each.registers_at_once() for each in self._units)
+        return max(unit.registers_at_once() for unit in self._units)
 
     def find_function(self, address: int) -> int | None:
         """The number of the function at an address, generated if need be; None if there is none.
@@ -167,42 +199,46 @@ class _KernelWriter:
             UndefinedSymbol: it names what its module does not define.
             PtxSyntaxError: its body is wrong.
         """
-        place = self._code_addresses.find(address)
-        if place is None:
+        code_place = self._code_addresses.find(address)
+        if code_place is None:
             return None
-        function = place.layout.module.functions[place.name]
+        function = code_place.layout.module.functions[code_place.name]
         if function.is_entry or function.span is None:
             return None
-        if place not in self._numbers:
-            self._add(place)
-        return self._numbers[place]
+        if code_place not in self._numbers:
+            self._add(code_place)
+        return self._numbers[code_place]
 
-    def _add(self, place: CodePlace) -> None:
+    def _add(self, first_place: CodePlace) -> None:
         """Generate a function and all that it calls by name, after the existing code."""
-        code, layout = self._code, place.layout
+        code, layout = self._code, first_place.layout
         graph = self._graphs.setdefault(layout, CallGraph(layout.module))
         units: dict[CodePlace, Unit] = {}
-        waiting = [place]
+        waiting = [first_place]
         while waiting:
-            found = waiting.pop(0)
-            if found not in units and found not in self._numbers:
-                units[found] = self._unit(found)
-                waiting += [CodePlace(layout, name) for name in graph.callees(found.name)]
+            next_place = waiting.pop(0)
+            if next_place not in units and next_place not in self._numbers:
+                units[next_place] = self._unit(next_place)
+                waiting += [CodePlace(layout, name) for name in graph.callees(next_place.name)]
         first = len(code.blocks)
-        numbers = {each: len(code.entries) + at for at, each in enumerate(units)}
-        known = {**self._numbers, **numbers}
+        numbers = {code_place: len(code.entries) + index for index, code_place in enumerate(units)}
+        all_numbers = {**self._numbers, **numbers}
         for unit in units.values():
             unit.first = first
             first += len(unit.blocks)
-        functions = {each.name: number for each, number in known.items() if each.layout is layout}
+        functions = {
+            code_place.name: number
+            for code_place, number in all_numbers.items()
+            if code_place.layout is layout
+        }
         written = [self._written(unit, functions) for unit in units.values()]
         # Append them last, because any of them may be rejected.
         for unit, lines in zip(units.values(), written, strict=True):
             self._append(unit, lines)
-        self._numbers = known
+        self._numbers = all_numbers
 
-    def _unit(self, place: CodePlace) -> Unit:
-        layout, name = place
+    def _unit(self, code_place: CodePlace) -> Unit:
+        layout, name = code_place
         function = layout.module.functions[name]
         body = layout.module.body(name)
         try:
@@ -218,8 +254,8 @@ class _KernelWriter:
             ) from None
         find_live_registers(blocks, scope.numbers)
         if function.is_entry:
-            found = sorted(invariant_definitions(blocks, scope.kernel_parameters))
-            steps = [blocks[block].steps[position] for block, position in found]
+            definitions = sorted(invariant_definitions(blocks, scope.kernel_parameters))
+            steps = [blocks[block].steps[position] for block, position in definitions]
             scope.invariants = {id(step.instruction): slot for slot, step in enumerate(steps)}
         return Unit(layout, blocks, scope)
 
@@ -240,19 +276,20 @@ class _KernelWriter:
         code.names.append(unit.function.name)
         frame = unit.scope.frame
         code.frame_bytes.append(frame.nbytes)
-        for formals, places in (
+        for formals, offsets in (
             (unit.function.params, code.params),
             (unit.function.returns, code.results),
         ):
-            places.append(tuple((frame.offsets.get(p.name, 0), p.nbytes) for p in formals))
+            offsets.append(tuple((frame.offsets.get(p.name, 0), p.nbytes) for p in formals))
         for block, lines in zip(unit.blocks, written, strict=True):
             code.blocks.add(lines)
             code.live.append(tuple(bits(block.live)))
             code.defined.append(block.defined)
-            code.successors.append(tuple(unit.first + each for each in block.successors))
+            code.successors.append(tuple(unit.first + successor for successor in block.successors))
             code.is_pure.append(block.pure)
             instructions = [step.instruction for step in block.steps]
             code.reads_clock |= any(map(_reads_clock, instructions))
+            code.needs_order |= any(_needs_order(step, unit.layout.module) for step in block.steps)
             code.fences_narrowly |= any(
                 step.instruction.facts.is_narrow_fence for step in block.steps
             )

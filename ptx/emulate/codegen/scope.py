@@ -30,15 +30,15 @@ class Namespace:
         self.names: dict[str, object] = {}
         self._known: dict[object, str] = {}
 
-    def bind(self, thing: object, hint: str = "k") -> str:
+    def bind(self, value: object, hint: str = "k") -> str:
         """The name of an object."""
-        key: object = id(thing)
-        if isinstance(thing, np.generic):
-            key = (thing.dtype.str, thing.tobytes())
+        key: object = id(value)
+        if isinstance(value, np.generic):
+            key = (value.dtype.str, value.tobytes())
         name = self._known.get(key)
         if name is None:
             name = f"{hint}_{len(self.names)}"
-            self.names[name] = thing
+            self.names[name] = value
             self._known[key] = name
         return name
 
@@ -55,7 +55,7 @@ class FunctionScope:
         follows_undefined: whether the code follows values that come from memory which nothing has
             written.
         lane_values: floats that the code of single threads names.
-        width: bytes of each register; home: the kind in which it is held between blocks.
+        width: bytes of each register; stored_kind: the kind in which it is held between blocks.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class FunctionScope:
         self.addresses_in: str = namespace.bind(addresses_in, "addresses_in")
         self.numbers: dict[str, int] = {}
         self.width: list[int] = []
-        self.home: list[str] = []
+        self.stored_kind: list[str] = []
         self._number_registers()
         self.invariants: dict[int, int] = {}
         self.lane_values: dict[object, object] = {}
@@ -108,11 +108,11 @@ class FunctionScope:
             self.numbers[register.name] = len(self.width)
             kind = kind_of(register.ptx_type)
             self.width.append(TYPE_BYTES[register.ptx_type])
-            self.home.append(kind if kind[0] in "fp" else unsigned(kind))
+            self.stored_kind.append(kind if kind[0] in "fp" else unsigned(kind))
 
     def _prefer_written_kinds(self) -> None:
         """Hold a register as the type that its first instruction writes, to save views."""
-        seen: set[int] = set()
+        decided: set[int] = set()
         for statement in self.body.statements:
             if not isinstance(statement, Instruction) or not statement.operands:
                 continue
@@ -121,28 +121,28 @@ class FunctionScope:
                 continue
             number = self.number(target)
             kinds = statement.facts.types
-            if number in seen or not kinds or target.ptx_type == "pred":
+            if number in decided or not kinds or target.ptx_type == "pred":
                 continue
-            seen.add(number)
+            decided.add(number)
             try:
                 kind = kind_of(kinds[0])
             except KeyError:
                 continue
             if kind != "pred" and width_of(kind) == self.width[number]:
-                self.home[number] = kind
+                self.stored_kind[number] = kind
 
     def number(self, register: Register) -> int:
         """The number of a register."""
         return self.numbers[register.name]
 
-    def bind(self, thing: object, hint: str = "k") -> str:
+    def bind(self, value: object, hint: str = "k") -> str:
         """Return the name of an object in generated code."""
-        return self._namespace.bind(thing, hint)
+        return self._namespace.bind(value, hint)
 
     def scalar(self, name: str) -> np.generic | None:
         """The constant that a name of the generated code stands for, None for anything else."""
-        found = self._namespace.names.get(name)
-        return found if isinstance(found, np.generic) else None
+        value = self._namespace.names.get(name)
+        return value if isinstance(value, np.generic) else None
 
     @cached_property
     def visible_bits(self) -> frozenset[str]:
@@ -159,7 +159,7 @@ class FunctionScope:
         """The symbols of an entry's own parameters that no variable of its body hides."""
         return frozenset(self.frame.params) - frozenset(self.frame.offsets)
 
-    def refused(self, instruction: Instruction, reason: str) -> UnsupportedInstruction:
+    def unsupported(self, instruction: Instruction, reason: str) -> UnsupportedInstruction:
         """The error that an instruction of this function is not executed."""
         return UnsupportedInstruction(self.kernel, instruction.text, instruction.line, reason)
 
@@ -209,7 +209,7 @@ class FunctionScope:
         for param in (*self.function.returns, *self.function.params):
             if param.name == name and name in self.frame.offsets:
                 return self.frame.offsets[name], param.nbytes
-        raise self.refused(user, f"{name} is no .param variable of this function")
+        raise self.unsupported(user, f"{name} is no .param variable of this function")
 
     def real_name(self, name: str) -> str:
         """The function that a name means, through `.alias`."""
@@ -221,7 +221,7 @@ class FunctionScope:
 
     def zeros(self) -> list[Value]:
         """The registers before anything is written."""
-        return [NUMPY[kind](0) for kind in self.home]
+        return [NUMPY[kind](0) for kind in self.stored_kind]
 
 
 class Constants:

@@ -1,7 +1,7 @@
 """The table of operations: one record for each opcode and its types.
 
 A family is a module under `ptx.emulate.ops` that calls `operation(...)` for each of its opcodes;
-`ptx.emulate.ops.__init__` imports the families, or has them imported at their first instruction.
+the first instruction of an opcode imports its families, which `ptx.emulate.ops.__init__` lists.
 Two records that could claim the same instruction fail at import.
 """
 
@@ -115,18 +115,23 @@ def operation(
     _in_table_order.cache_clear()
 
 
-_LATER: dict[str, list[str]] = {}  # by opcode, the modules that have its records
+_FAMILIES: dict[str, list[str]] = {}  # by opcode, the modules that have its records
 
 
 def import_later(module: str, opcodes: str) -> None:
-    """Have a family imported with the first instruction of one of its opcodes."""
+    """Have a family imported with the first instruction of one of its opcodes.
+
+    A name such as "st.async" means only instructions with that modifier. The name of a function
+    that PTX only declares imports the family of its meaning.
+    """
     for opcode in opcodes.split():
-        _LATER.setdefault(opcode, []).append(module)
+        _FAMILIES.setdefault(opcode, []).append(module)
 
 
-def _import_families(opcode: str) -> None:
-    for module in _LATER.get(opcode, ()):
-        importlib.import_module(module)
+def _import_families(opcode: str, modifiers: Iterable[str] = ()) -> None:
+    for name in (opcode, *(f"{opcode}.{modifier}" for modifier in modifiers)):
+        for module in _FAMILIES.get(name, ()):
+            importlib.import_module(module)
 
 
 _EXTERNALS: dict[str, tuple[int, EmitExternal]] = {}
@@ -149,6 +154,7 @@ def external(name: str, count: int, emit: EmitExternal) -> None:
 
 def find_external(name: str) -> tuple[int, EmitExternal] | None:
     """Return how many arguments a declared function takes, and its meaning."""
+    _import_families(name)
     return _EXTERNALS.get(name)
 
 
@@ -168,7 +174,7 @@ def find_operation(instruction: Instruction) -> OperationRecord | None:
 
 @lru_cache(maxsize=4096)  # by opcode and modifiers; each new record clears it
 def _record(opcode: str, modifiers: tuple[str, ...]) -> OperationRecord | None:
-    _import_families(opcode)
+    _import_families(opcode, modifiers)
     facts = facts_of(opcode, modifiers)
     words, suffix = facts.words, facts.type_suffix
     for length in range(len(words), -1, -1):
@@ -195,17 +201,19 @@ def in_table_order(instruction: Instruction) -> Instruction:
 @lru_cache(maxsize=4096)  # by opcode and modifiers, as `_record`
 def _in_table_order(opcode: str, modifiers: tuple[str, ...]) -> tuple[str, ...] | None:
     record, facts = _record(opcode, modifiers), facts_of(opcode, modifiers)
+    if record is not None and ".".join((opcode, *modifiers, "")).startswith(f"{record.name}."):
+        return None  # as in most texts
     names = {record.name} if record else {name for name, _ in _OPERATIONS}
     for name in sorted(names, key=lambda name: (-len(name), name)):
-        first, *named = name.split(".")
-        rest = list(modifiers)
-        if first != opcode or Counter(named) - Counter(rest):
+        first, *words = name.split(".")
+        remaining = list(modifiers)
+        if first != opcode or Counter(words) - Counter(remaining):
             continue
-        if (facts.has_two_words or "async" in named[:1]) and named[:1] != rest[:1]:
+        if (facts.has_two_words or "async" in words[:1]) and words[:1] != remaining[:1]:
             continue
-        for word in named:
-            rest.remove(word)
-        ordered = (*named, *rest)
+        for word in words:
+            remaining.remove(word)
+        ordered = (*words, *remaining)
         if _sequences(ordered) == _sequences(modifiers) and _record(opcode, ordered):
             return None if ordered == modifiers else ordered
     return None
@@ -217,6 +225,6 @@ def _sequences(modifiers: tuple[str, ...]) -> list[list[str]]:
 
 def operations() -> tuple[OperationRecord, ...]:
     """Every record once."""
-    for opcode in _LATER:
-        _import_families(opcode)
+    for name in _FAMILIES:
+        _import_families(name)
     return tuple({id(record): record for record in _OPERATIONS.values()}.values())

@@ -15,7 +15,7 @@ from ptx.isa.instruction_facts import InstructionKind
 from ptx.isa.model import Address, Instruction, Operand, Vector
 
 _COMBINES = ("and", "or")
-BROUGHT = "undefined"
+EXCHANGED = "undefined"
 """The name by which lanes of a warp bring the reads that their values depend on."""
 
 
@@ -64,26 +64,30 @@ def bring_undefined(e: Emitter, i: Instruction) -> dict[str, str]:
         return {}
     numbers = tuple(e.scope.number(register) for register in registers_in(i.operands[1]))
     e.line(
-        f"{BROUGHT} = U.brings(f, {e.scope.bind(numbers, 'numbers')}) if U"
+        f"{EXCHANGED} = U.exchanged_reads(f, {e.scope.bind(numbers, 'numbers')}) if U"
         f" else {e.constant(0, 's32')}"
     )
-    return {BROUGHT: BROUGHT}
+    return {EXCHANGED: EXCHANGED}
 
 
 def follow_exchange(
     e: Emitter, i: Instruction, target: Operand, reads: str, sources: tuple[Operand, ...] = ()
 ) -> None:
-    """A result of an exchange depends on `reads`, an expression of what lanes brought.
+    """A result of an exchange depends on `reads`, an expression of the values that lanes exchange.
 
     It also depends on `sources`, which are the lane's own.
     """
     if e.scope.follows_undefined:
-        taken, written = (
-            tuple(e.scope.number(register) for each in operands for register in registers_in(each))
+        sources_read, written = (
+            tuple(
+                e.scope.number(register)
+                for operand in operands
+                for register in registers_in(operand)
+            )
             for operands in (sources, (target,))
         )
-        use = e.scope.bind(RegisterUse(i, taken, written), "use")
-        # Lanes of other fibres may have brought some where this chunk has none any more.
+        use = e.scope.bind(RegisterUse(i, sources_read, written), "use")
+        # Lanes of other fibres may pass some even if this chunk has none any more.
         e.line(f"if U or f.exchange: U.receives(f, {use}, {reads})")
 
 
@@ -91,12 +95,12 @@ def _follow_pure(e: Emitter, step: BlockStep) -> None:
     i = step.instruction
     guard = ""
     if i.guard is not None:
-        found = e.value(i.guard.register, "pred")
-        guard = f", guard={'~' if i.guard.negated else ''}{found}"
+        guard_value = e.value(i.guard.register, "pred")
+        guard = f", guard={'~' if i.guard.negated else ''}{guard_value}"
     kind, words = step.instruction.facts.type_suffix, step.instruction.facts.words
     if i.opcode in _COMBINES and len(i.operands) == 3:
         sources = i.operands[1:]
-        left, right = [_decides(e, i.opcode, each, kind) for each in sources]
+        left, right = [_decides(e, i.opcode, source, kind) for source in sources]
         _line(e, "combines", _use(e, step, sources), f", ({left}, {right}){guard}")
     elif i.opcode == "setp" and len(i.operands) == 4 and any(word in words for word in _COMBINES):
         joins = "or" if "or" in words else "and"
@@ -109,8 +113,8 @@ def _follow_pure(e: Emitter, step: BlockStep) -> None:
         chosen = f"({e.value(i.operands[3], 's32')} >= 0)"
         _line(e, "selects", _use(e, step, i.operands[1:]), f", {chosen}{guard}")
     else:
-        taken = i.operands[0 if step.operation.updates else step.operation.writes :]
-        _line(e, "passes", _use(e, step, taken), guard)
+        operands = i.operands[0 if step.operation.updates else step.operation.writes :]
+        _line(e, "passes", _use(e, step, operands), guard)
 
 
 def _decides(e: Emitter, joins: str, operand: Operand, kind: str) -> str:
@@ -132,11 +136,11 @@ def _use(e: Emitter, step: BlockStep, sources: tuple[Operand, ...]) -> RegisterU
     ]
     numbers: list[int | None] = []
     for operand in sources:
-        found = [e.scope.number(register) for register in registers_in(operand)]
-        numbers += found or [None]
+        registers = [e.scope.number(register) for register in registers_in(operand)]
+        numbers += registers or [None]
     guard = None if i.guard is None else e.scope.number(i.guard.register)
     return RegisterUse(i, (*numbers, *carry), step.writes, tuple(address), guard)
 
 
-def _line(e: Emitter, method: str, use: RegisterUse, more: str) -> None:
-    e.line(f"if U: U.{method}(f, {e.scope.bind(use, 'use')}{more})")
+def _line(e: Emitter, method: str, use: RegisterUse, arguments: str) -> None:
+    e.line(f"if U: U.{method}(f, {e.scope.bind(use, 'use')}{arguments})")

@@ -11,9 +11,9 @@ from ptx.emulate.count.counts import Branches
 from ptx.emulate.count.launch_counts import LaunchCounts
 from ptx.emulate.count.warp_rows import (
     Rows,
-    global_atomic_turns,
+    global_atomic_transactions,
     global_traffic,
-    shared_atomic_turns,
+    shared_atomic_wavefronts,
     shared_traffic,
 )
 from ptx.emulate.memory.generic_addresses import (
@@ -67,28 +67,31 @@ class ChunkCounts:
     def access(self, threads: Threads, addresses: Addresses, offset: int, site: Site) -> None:
         """Count an access of these threads to memory."""
         every = addresses.every(threads.n) + offset
-        for space, chosen, where in _by_space(every, site):
+        for space, chosen, addresses_in_space in _by_space(every, site):
+            if self._launch.log is not None:
+                self._launch.log.note(threads, space, chosen, addresses_in_space, site)
             if space == "global":
-                self._access_global(threads, chosen, where, site)
-            elif space == "shared":
-                self._access_shared(threads, chosen, where, site)
+                self._access_global(threads, chosen, addresses_in_space, site)
+            # Of an asynchronous copy only the reads count.
+            elif space == "shared" and site.facts.kind is not InstructionKind.COPY:
+                self._access_shared(threads, chosen, addresses_in_space, site)
 
     # Counting accesses.
 
     def _access_global(
-        self, threads: Threads, chosen: Index | None, where: Rows, site: Site
+        self, threads: Threads, chosen: Index | None, addresses: Rows, site: Site
     ) -> None:
-        rows = self._rows(threads, chosen, where)
+        rows = self._rows(threads, chosen, addresses)
         if site.facts.is_atomic:
-            turns = global_atomic_turns(rows)
-            self._launch.atomics[site, "global"].add(rows, rows, turns)
+            transactions = global_atomic_transactions(rows)
+            self._launch.atomics[site, "global"].add(rows, rows, transactions)
         else:
             self._launch.in_global[site] += global_traffic(rows, site.total)
 
     def _access_shared(
-        self, threads: Threads, chosen: Index | None, where: Rows, site: Site
+        self, threads: Threads, chosen: Index | None, addresses: Rows, site: Site
     ) -> None:
-        rows = self._rows(threads, chosen, where)
+        rows = self._rows(threads, chosen, addresses)
         if site.facts.matrices:  # eight threads each give the addresses of one matrix's rows
             rows[:, 8 * site.facts.matrices :] = -1
         if not site.facts.is_atomic:
@@ -97,9 +100,11 @@ class ChunkCounts:
             return
         slots = np.broadcast_to(np.asarray(threads.place("slot"), dtype=np.int64), (threads.n,))
         blocks = slots if chosen is None else slots[chosen]
-        places = self._rows(threads, chosen, (blocks + self._first) * self._stride + where)
-        turns = shared_atomic_turns(rows, site.total)
-        self._launch.atomics[site, "shared"].add(rows, places, turns)
+        element_rows = self._rows(
+            threads, chosen, (blocks + self._first) * self._stride + addresses
+        )
+        transactions = shared_atomic_wavefronts(rows, site.total)
+        self._launch.atomics[site, "shared"].add(rows, element_rows, transactions)
 
     def _add_branch(self, threads: Threads, number: int, value: Value) -> None:
         divergent = 0
@@ -123,29 +128,29 @@ class ChunkCounts:
             return len(_starts(self._slots_of(threads)[threads.present] >> 5))
         if threads.lanes is None:
             return self._warps
-        found = threads.recall("warps")
-        if found is None:
-            found = len(_starts(self._slots_of(threads) >> 5))
-            threads.remember("warps", found)
-        return int(found)
+        n_warps = threads.recall("warps")
+        if n_warps is None:
+            n_warps = len(_starts(self._slots_of(threads) >> 5))
+            threads.remember("warps", n_warps)
+        return int(n_warps)
 
     def _slots_of(self, threads: Threads) -> Index:
         """(n,) each thread's place among whole warps."""
         return self._slots if threads.lanes is None else self._slots[threads.lanes]
 
-    def _rows(self, threads: Threads, chosen: Index | None, where: Rows) -> Rows:
+    def _rows(self, threads: Threads, chosen: Index | None, addresses: Rows) -> Rows:
         """A row for each warp that has one of the chosen threads."""
         if threads.lanes is None and chosen is None and self._is_dense:
-            return where.reshape(-1, WARP)
+            return addresses.reshape(-1, WARP)
         slots = self._slots_of(threads)
         if chosen is not None:
             slots = slots[chosen]
         warps = slots >> 5
         starts = _starts(warps)
         row = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(warps)))
-        found = np.full((len(starts), WARP), -1, dtype=np.int64)
-        found[row, slots & (WARP - 1)] = where
-        return found
+        rows = np.full((len(starts), WARP), -1, dtype=np.int64)
+        rows[row, slots & (WARP - 1)] = addresses
+        return rows
 
 
 def _partings(warps: Index, choices: NDArray[Any]) -> int:
@@ -178,10 +183,10 @@ def _by_space(every: Rows, site: Site) -> list[tuple[str, Index | None, Rows]]:
     for start, space in _ELSEWHERE:
         inside = (every >= start) & (every < start + WINDOW_BYTES)
         spaces[inside], starts[inside] = space, start
-    found: list[tuple[str, Index | None, Rows]] = []
+    parts: list[tuple[str, Index | None, Rows]] = []
     for space in np.unique(spaces).tolist():
         chosen = np.flatnonzero(spaces == space)
         everyone = len(chosen) == len(every)
-        where = every[chosen] - starts[chosen]
-        found.append((space, None if everyone else chosen, where))
-    return found
+        addresses = every[chosen] - starts[chosen]
+        parts.append((space, None if everyone else chosen, addresses))
+    return parts

@@ -146,7 +146,7 @@ class Counts:
 
     def of(self, *classes: InstructionClass) -> Executed:
         """The instructions of some classes."""
-        return sum((self.classes.get(each, Executed()) for each in classes), Executed())
+        return sum((self.classes.get(kind, Executed()) for kind in classes), Executed())
 
     @property
     def executed(self) -> Executed:
@@ -154,9 +154,9 @@ class Counts:
         return sum(self.classes.values(), Executed())
 
     def __add__(self, other: Counts) -> Counts:
-        every = [each for each in InstructionClass if each in {*self.classes, *other.classes}]
+        every = [kind for kind in InstructionClass if kind in {*self.classes, *other.classes}]
         return Counts(
-            {each: self.of(each) + other.of(each) for each in every},
+            {kind: self.of(kind) + other.of(kind) for kind in every},
             self.branches + other.branches,
             self.global_loads + other.global_loads,
             self.global_stores + other.global_stores,

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.count.access_log import AccessLog
 from ptx.emulate.count.counts import (
     AtomicTraffic,
     Branches,
@@ -32,31 +33,31 @@ class Contention:
     """The atomics of one instruction to one space."""
 
     def __init__(self) -> None:
-        self._requests = self._threads = self._turns = self._ways = 0
+        self._requests = self._threads = self._transactions = self._ways = 0
         self._addresses: list[NDArray[np.int64]] = []
         self._times: list[NDArray[np.int64]] = []
         self._held = 0
 
-    def add(self, rows: Rows, places: Rows, turns: int) -> None:
-        """Warps do an atomic, in so many turns: their addresses, and the places in memory."""
+    def add(self, rows: Rows, elements: Rows, transactions: int) -> None:
+        """Record an atomic of warps: addresses, places in memory, and transactions."""
         self._requests += len(rows)
         self._threads += int(np.count_nonzero(rows >= 0))
-        self._turns += turns
-        self._ways += int(most_alike(places).sum())
-        found, times = np.unique(places[places >= 0], return_counts=True)
-        self._addresses.append(found)
+        self._transactions += transactions
+        self._ways += int(most_alike(elements).sum())
+        distinct, times = np.unique(elements[elements >= 0], return_counts=True)
+        self._addresses.append(distinct)
         self._times.append(times.astype(np.int64))
-        self._held += len(found)
+        self._held += len(distinct)
         if self._held > _MOST_APART:
             self._put_together()
             self._held = 0
 
     def _put_together(self) -> None:
         every = np.concatenate(self._addresses)
-        found, where = np.unique(every, return_inverse=True)
-        times = np.zeros(len(found), dtype=np.int64)
-        np.add.at(times, where, np.concatenate(self._times))
-        self._addresses, self._times = [found], [times]
+        distinct, inverse = np.unique(every, return_inverse=True)
+        times = np.zeros(len(distinct), dtype=np.int64)
+        np.add.at(times, inverse, np.concatenate(self._times))
+        self._addresses, self._times = [distinct], [times]
 
     @property
     def traffic(self) -> AtomicTraffic:
@@ -66,14 +67,24 @@ class Contention:
         self._put_together()
         (times,) = self._times
         return AtomicTraffic(
-            self._requests, self._threads, self._turns, self._ways, len(times), int(np.max(times))
+            self._requests,
+            self._threads,
+            self._transactions,
+            self._ways,
+            len(times),
+            int(np.max(times)),
         )
 
 
 class LaunchCounts:
-    """The counts of a launch, by block of code and by instruction; `read` assigns them to lines."""
+    """The counts of a launch, by block of code and by instruction; `read` assigns them to lines.
 
-    def __init__(self) -> None:
+    Attributes:
+        log: records the accesses, too; None if they are only counted.
+    """
+
+    def __init__(self, log: AccessLog | None = None) -> None:
+        self.log: AccessLog | None = log
         self.warps: defaultdict[int, int] = defaultdict(int)
         self.threads: defaultdict[int, int] = defaultdict(int)
         self.guarded: defaultdict[int, int] = defaultdict(int)
@@ -84,13 +95,13 @@ class LaunchCounts:
 
     def read(self, code: CountedCode, files: Mapping[int, str]) -> dict[Line, Counts]:
         """Return the counts of each line of the code that ran."""
-        found: defaultdict[Line, Counts] = defaultdict(Counts)
+        counts_of: defaultdict[Line, Counts] = defaultdict(Counts)
 
         def add(instruction: Instruction, counts: Counts) -> None:
-            found[_line(instruction, files)] += counts
+            counts_of[_line(instruction, files)] += counts
 
         for line, classes in self._executed(code, files).items():
-            found[line] = Counts(classes)
+            counts_of[line] = Counts(classes)
         for number, branches in self.branches.items():
             add(code.guarded[number], Counts(branches=branches))
         for site, traffic in self.in_global.items():
@@ -99,32 +110,32 @@ class LaunchCounts:
             add(site.instruction, _of_shared(banks, writes=site.writes))
         for (site, space), contention in self.atomics.items():
             add(site.instruction, _of_atomics(contention.traffic, space))
-        return dict(sorted(found.items()))
+        return dict(sorted(counts_of.items()))
 
     def _executed(
         self, code: CountedCode, files: Mapping[int, str]
     ) -> dict[Line, dict[InstructionClass, Executed]]:
         """The instructions of each line, by class."""
-        found: defaultdict[Line, defaultdict[InstructionClass, Executed]] = defaultdict(
+        executed_on: defaultdict[Line, defaultdict[InstructionClass, Executed]] = defaultdict(
             lambda: defaultdict(Executed)
         )
 
         def add(instruction: Instruction, executed: Executed) -> None:
-            found[_line(instruction, files)][class_of(instruction)] += executed
+            executed_on[_line(instruction, files)][class_of(instruction)] += executed
 
         for block, warps in self.warps.items():
-            for each in code.of_warps[block]:
-                add(each, Executed(warps, 0))
+            for counted in code.of_warps[block]:
+                add(counted, Executed(warps, 0))
         for block, threads in self.threads.items():
-            for each in code.of_threads[block]:
-                add(each, Executed(0, threads))
+            for counted in code.of_threads[block]:
+                add(counted, Executed(0, threads))
         for number, threads in self.guarded.items():
             add(code.guarded[number], Executed(0, threads))
-        return {line: _in_order(classes) for line, classes in found.items()}
+        return {line: _in_order(classes) for line, classes in executed_on.items()}
 
 
 def _in_order(classes: Mapping[InstructionClass, Executed]) -> dict[InstructionClass, Executed]:
-    return {each: classes[each] for each in InstructionClass if each in classes}
+    return {kind: classes[kind] for kind in InstructionClass if kind in classes}
 
 
 def _of_global(traffic: GlobalTraffic, site: Site) -> Counts:

@@ -40,8 +40,8 @@ def global_traffic(rows: Rows, nbytes: int) -> GlobalTraffic:
     """The sectors of accesses of so many bytes to global memory."""
     ordered = _ordered(rows)
     sectors = int(np.count_nonzero(_firsts(ordered >> _SECTOR_SHIFT)))
-    places = np.count_nonzero(_firsts(ordered), axis=1)
-    return GlobalTraffic(len(rows), sectors, int((-(-places * nbytes // _SECTOR)).sum()))
+    distinct_counts = np.count_nonzero(_firsts(ordered), axis=1)
+    return GlobalTraffic(len(rows), sectors, int((-(-distinct_counts * nbytes // _SECTOR)).sum()))
 
 
 def shared_traffic(rows: Rows, nbytes: int, *, merges: bool) -> SharedTraffic:
@@ -55,12 +55,12 @@ def shared_traffic(rows: Rows, nbytes: int, *, merges: bool) -> SharedTraffic:
     words = max(nbytes // _WORD, 1)
     lanes = _BANKS // words
     together = _are_pairs(rows) if merges and words > 1 else np.zeros(len(rows), np.bool_)
-    turns = least = 0
-    for some, width in ((rows[together], 2 * lanes), (rows[~together], lanes)):
-        each = _turns(some.reshape(-1, width), words)
-        turns += int(each.sum())
-        least += int(np.count_nonzero(each))
-    return SharedTraffic(len(rows), turns, least)
+    total = least = 0
+    for group, width in ((rows[together], 2 * lanes), (rows[~together], lanes)):
+        wavefronts = _wavefronts(group.reshape(-1, width), words)
+        total += int(wavefronts.sum())
+        least += int(np.count_nonzero(wavefronts))
+    return SharedTraffic(len(rows), total, least)
 
 
 def _are_pairs(rows: Rows) -> Bools:
@@ -69,15 +69,15 @@ def _are_pairs(rows: Rows) -> Bools:
     Threads with an inactive partner are ignored.
     """
 
-    def alike(one: Rows, other: Rows) -> Bools:
-        same = (one == other) | (one < 0) | (other < 0)
+    def alike(first: Rows, second: Rows) -> Bools:
+        same = (first == second) | (first < 0) | (second < 0)
         return np.asarray(same.reshape(len(rows), WARP // 2).all(axis=1))
 
     fours = rows.reshape(-1, WARP // 4, 2, 2)
     return alike(rows[:, 0::2], rows[:, 1::2]) | alike(fours[:, :, 0], fours[:, :, 1])
 
 
-def _turns(groups: Rows, words: int) -> Places:
+def _wavefronts(groups: Rows, words: int) -> Places:
     """Return the wavefronts of each group of threads that are served together.
 
     Each thread accesses so many words.
@@ -86,15 +86,15 @@ def _turns(groups: Rows, words: int) -> Places:
     present = first >= 0
     low = np.where(present, first, _FARTHEST).min(axis=1, initial=_FARTHEST)
     high = first.max(axis=1, initial=-1)
-    turns = (high >= 0).astype(np.intp)
+    wavefronts = (high >= 0).astype(np.intp)
     # Words within the width of one wavefront are in different banks.
     wide = high + words - low > _BANKS
     if wide.any():
         every = first[wide, :, None] + np.arange(words)
-        taken = np.where(present[wide, :, None], every, np.int64(-1))
-        ordered = _ordered(taken.reshape(len(taken), taken.shape[1] * words))
-        turns[wide] = _fullest_bank(ordered, _firsts(ordered))
-    return np.asarray(turns)
+        word_numbers = np.where(present[wide, :, None], every, np.int64(-1))
+        ordered = _ordered(word_numbers.reshape(len(word_numbers), word_numbers.shape[1] * words))
+        wavefronts[wide] = _fullest_bank(ordered, _firsts(ordered))
+    return np.asarray(wavefronts)
 
 
 def _fullest_bank(words: Rows, chosen: Bools) -> Places:
@@ -107,13 +107,13 @@ def _fullest_bank(words: Rows, chosen: Bools) -> Places:
 
 def _runs(ordered: Rows) -> Places:
     """Return each value's count up to its position in its row; 0 for absent threads."""
-    found = np.zeros(ordered.shape, dtype=np.intp)
+    counts = np.zeros(ordered.shape, dtype=np.intp)
     for column in range(ordered.shape[1]):
-        before = found[:, column - 1] if column else np.intp(0)
+        before = counts[:, column - 1] if column else np.intp(0)
         same = ordered[:, column] == ordered[:, column - 1] if column else False
-        found[:, column] = np.where(same, before + 1, 1)
-    found[ordered < 0] = 0
-    return found
+        counts[:, column] = np.where(same, before + 1, 1)
+    counts[ordered < 0] = 0
+    return counts
 
 
 def most_alike(rows: Rows) -> Places:
@@ -121,7 +121,7 @@ def most_alike(rows: Rows) -> Places:
     return np.asarray(_runs(_ordered(rows)).max(axis=1))
 
 
-def global_atomic_turns(rows: Rows) -> int:
+def global_atomic_transactions(rows: Rows) -> int:
     """Each sector as often as threads share the address in it that most share."""
     ordered = _ordered(rows)
     present = ordered >= 0
@@ -133,7 +133,7 @@ def global_atomic_turns(rows: Rows) -> int:
     return int(np.maximum.reduceat(_runs(ordered)[present], starts).sum())
 
 
-def shared_atomic_turns(rows: Rows, nbytes: int) -> int:
+def shared_atomic_wavefronts(rows: Rows, nbytes: int) -> int:
     """The threads of each row that use the fullest bank; no two of them are served at once."""
     groups = rows.reshape(-1, _BANKS // max(nbytes // _WORD, 1))
     return int(_fullest_bank(groups >> 2, groups >= 0).sum())

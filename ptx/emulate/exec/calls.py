@@ -16,7 +16,12 @@ from ptx.isa.model import Instruction
 
 
 def call(
-    fibre: Fibre, function: int, back: int, frame_bytes: int, arguments: Places, results: Places
+    fibre: Fibre,
+    function: int,
+    return_block: int,
+    frame_bytes: int,
+    arguments: Places,
+    results: Places,
 ) -> int:
     """`call`: the first block of a function, with a frame of its own after this one's.
 
@@ -27,14 +32,16 @@ def call(
     code = blocks.code
     base = fibre.stack_pointer + frame_bytes
     scheduler.check_stack(fibre, base + code.frame_bytes[function])
-    for (source, nbytes), (target, room) in zip(arguments, code.params[function], strict=False):
-        _copy(fibre, fibre.stack_pointer + source, base + target, min(nbytes, room))
+    for (source, nbytes), (target, parameter_bytes) in zip(
+        arguments, code.params[function], strict=False
+    ):
+        _copy(fibre, fibre.stack_pointer + source, base + target, min(nbytes, parameter_bytes))
     opened = OpenCall(
-        fibre.regs, fibre.lanes, fibre.stack_pointer, code.live[back], function, results
+        fibre.regs, fibre.lanes, fibre.stack_pointer, code.live[return_block], function, results
     )
     fibre.calls = (*fibre.calls, opened)
     # The block of the call itself, so that threads that have returned wait for the others.
-    fibre.prefix = (*fibre.prefix, back - 1)
+    fibre.prefix = (*fibre.prefix, return_block - 1)
     fibre.stack_pointer = base
     fibre.regs = list(code.zeros[function])
     fibre.lineage = None
@@ -44,7 +51,7 @@ def call(
 def call_address(
     fibre: Fibre,
     address: Value,
-    back: int,
+    return_block: int,
     frame_bytes: int,
     arguments: Places,
     results: Places,
@@ -63,11 +70,13 @@ def call_address(
                 f"a call to {int(address):#x}, which is no function of a module that is loaded",
                 fibre.where(0, instruction),
             )
-        return call(fibre, function, back, frame_bytes, arguments, results)
+        return call(fibre, function, return_block, frame_bytes, arguments, results)
     addresses = np.asarray(address)
-    for each in np.unique(addresses):
-        part = fibre.subset((addresses == each).nonzero()[0], code.live[back])
-        block = call_address(part, each, back, frame_bytes, arguments, results, instruction)
+    for function_address in np.unique(addresses):
+        part = fibre.subset((addresses == function_address).nonzero()[0], code.live[return_block])
+        block = call_address(
+            part, function_address, return_block, frame_bytes, arguments, results, instruction
+        )
         fibre.scheduler.wait(part, block)
     return GONE
 
@@ -78,8 +87,13 @@ def leave(fibre: Fibre) -> int:
         return fibre.finish()
     opened = fibre.calls[-1]
     sources = fibre.blocks.code.results[opened.function]
-    for (source, room), (target, nbytes) in zip(sources, opened.results, strict=False):
-        _copy(fibre, fibre.stack_pointer + source, opened.stack_pointer + target, min(room, nbytes))
+    for (source, result_bytes), (target, nbytes) in zip(sources, opened.results, strict=False):
+        _copy(
+            fibre,
+            fibre.stack_pointer + source,
+            opened.stack_pointer + target,
+            min(result_bytes, nbytes),
+        )
     block = fibre.prefix[-1] + 1
     fibre.regs = registers_of(fibre, opened)
     fibre.calls = fibre.calls[:-1]
@@ -93,13 +107,13 @@ def registers_of(fibre: Fibre, opened: OpenCall) -> Registers:
     """The caller's registers for the lanes that the fibre has now."""
     if opened.lanes is fibre.lanes:
         return list(opened.registers)
-    mine = fibre.lane_numbers()
-    where = mine if opened.lanes is None else np.searchsorted(opened.lanes, mine)
+    lanes = fibre.lane_numbers()
+    positions = lanes if opened.lanes is None else np.searchsorted(opened.lanes, lanes)
     regs = list(opened.registers)
     for number in opened.live:
         value = regs[number]
         if value.ndim:
-            regs[number] = value.take(where, mode="clip")
+            regs[number] = value.take(positions, mode="clip")
     return regs
 
 

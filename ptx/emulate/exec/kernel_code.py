@@ -69,7 +69,9 @@ class KernelCode(KernelFacts):
     Attributes:
         blocks: the Python function of each block.
         lanes: the same for few threads, where there is such code.
+        had_dependent_chunks: whether chunks of a launch depended on each other, or may have.
     """
 
     blocks: BlockFunctions = field(kw_only=True)
     lanes: LaneCode | None = None
+    had_dependent_chunks: bool = False

@@ -32,8 +32,8 @@ def merge(fibres: list[Fibre], live: tuple[int, ...]) -> Fibre:
     base = max(fibres, key=lambda fibre: (fibre.present is not None, fibre.n))
     if base.present is None:
         return _union(fibres, live)
-    others = [fibre for fibre in fibres if fibre is not base]
-    strangers = [fibre for fibre in others if not _take_back(base, fibre, live)]
+    other_fibres = [fibre for fibre in fibres if fibre is not base]
+    strangers = [fibre for fibre in other_fibres if not _take_back(base, fibre, live)]
     if base.count == base.n:
         base.present = None
         base.token = None
@@ -49,41 +49,43 @@ def _merge_rows(fibres: list[Fibre]) -> Fibre | None:
             return None
         rows += fibre.rows
     rows.sort(key=_lane_of)
-    found = first.with_rows(rows)
-    if found.n == first.blocks.geometry.threads:
-        found.lanes = None
-    found.lineage, found.written = None, 0
+    merged = first.with_rows(rows)
+    if merged.n == first.blocks.geometry.threads:
+        merged.lanes = None
+    merged.lineage, merged.written = None, 0
     if all(fibre.lineage is first.lineage for fibre in fibres):
-        found.lineage = first.lineage
+        merged.lineage = first.lineage
         for fibre in fibres:
-            found.written |= fibre.written
-    return found
+            merged.written |= fibre.written
+    return merged
 
 
 def _take_back(base: Fibre, part: Fibre, live: tuple[int, ...]) -> bool:
     """Return whether all of the part's threads have a place in the base; they are put there."""
     if part.present is not None:
         part.compact(live)
-    where = _positions(base, part)
-    if where is None or (base.calls is not part.calls and not _same_calls(base, part)):
+    positions = _positions(base, part)
+    if positions is None or (base.calls is not part.calls and not _same_calls(base, part)):
         return False
     written = _written_since(base, part)
     if written:
         for number in live:
             if written >> number & 1:
-                base.regs[number] = _replaced(base, number, where, part.regs[number])
+                base.regs[number] = _replaced(base, number, positions, part.regs[number])
         base.written |= written
     base.count += part.n
     if base.count < base.n:
         assert base.present is not None
         present = base.present.copy()
-        present[where] = True
+        present[positions] = True
         base.present = present
     return True
 
 
 def _same_calls(base: Fibre, part: Fibre) -> bool:
-    return all(mine is theirs for mine, theirs in zip(base.calls, part.calls, strict=True))
+    return all(
+        base_call is part_call for base_call, part_call in zip(base.calls, part.calls, strict=True)
+    )
 
 
 def _positions(base: Fibre, part: Fibre) -> Index | None:
@@ -94,9 +96,9 @@ def _positions(base: Fibre, part: Fibre) -> Index | None:
         return None
     table = base.blocks.scratch_index()
     table[base.lanes] = np.arange(base.n, dtype=np.intp)
-    where = table.take(part.lanes)
-    np.minimum(where, base.n - 1, out=where)
-    return where if np.array_equal(base.lanes.take(where), part.lanes) else None
+    positions = table.take(part.lanes)
+    np.minimum(positions, base.n - 1, out=positions)
+    return positions if np.array_equal(base.lanes.take(positions), part.lanes) else None
 
 
 def _written_since(base: Fibre, part: Fibre) -> int:
@@ -116,13 +118,13 @@ def _same(a: Value, b: Value) -> bool:
     return bool(a.dtype == b.dtype and a.tobytes() == b.tobytes())
 
 
-def _replaced(base: Fibre, number: int, where: Index, value: Value) -> Value:
+def _replaced(base: Fibre, number: int, positions: Index, value: Value) -> Value:
     old = base.regs[number]
     if _same(old, value):
         return old
     fresh = old.copy() if old.ndim else np.full(base.n, old, dtype=old.dtype)
     assert isinstance(fresh, np.ndarray)
-    fresh[where] = value
+    fresh[positions] = value
     return fresh
 
 
@@ -139,41 +141,41 @@ def _union(fibres: list[Fibre], live: tuple[int, ...]) -> Fibre:
     lanes: Index | None = mark.nonzero()[0]
     assert lanes is not None
     count = len(lanes)
-    places: list[Index] = []
+    positions: list[Index] = []
     if count == blocks.geometry.threads:
         lanes = None
-        places = [fibre.lane_numbers() for fibre in fibres]
+        positions = [fibre.lane_numbers() for fibre in fibres]
     else:
         table = blocks.scratch_index()
         table[lanes] = np.arange(count, dtype=np.intp)
-        places = [table.take(fibre.lane_numbers()) for fibre in fibres]
+        positions = [table.take(fibre.lane_numbers()) for fibre in fibres]
     regs: Registers = list(fibres[0].regs)
     for number in live:
-        regs[number] = _joined([fibre.regs[number] for fibre in fibres], places, count)
-    found = Fibre(fibres[0].scheduler, regs, lanes, count)
+        regs[number] = _joined([fibre.regs[number] for fibre in fibres], positions, count)
+    union = Fibre(fibres[0].scheduler, regs, lanes, count)
     first = fibres[0]
-    found.prefix, found.stack_pointer = first.prefix, first.stack_pointer
-    found.few = min(fibre.few for fibre in fibres)
-    found.calls = _merged_calls(fibres, places, lanes, count)
+    union.prefix, union.stack_pointer = first.prefix, first.stack_pointer
+    union.few = min(fibre.few for fibre in fibres)
+    union.calls = _merged_calls(fibres, positions, lanes, count)
     if all(fibre.lineage is first.lineage for fibre in fibres):
-        found.lineage = first.lineage
+        union.lineage = first.lineage
         for fibre in fibres:
-            found.written |= fibre.written
-    return found
+            union.written |= fibre.written
+    return union
 
 
-def _joined(values: list[Value], places: list[Index], count: int) -> Value:
+def _joined(values: list[Value], positions: list[Index], count: int) -> Value:
     first = values[0]
     if all(_same(first, value) for value in values[1:]):
         return first
     fresh = np.empty(count, dtype=first.dtype)
-    for value, place in zip(values, places, strict=True):
-        fresh[place] = value
+    for value, indices in zip(values, positions, strict=True):
+        fresh[indices] = value
     return fresh
 
 
 def _merged_calls(
-    fibres: list[Fibre], places: list[Index], lanes: Index | None, count: int
+    fibres: list[Fibre], positions: list[Index], lanes: Index | None, count: int
 ) -> tuple[OpenCall, ...]:
     """The callers' registers: shared where all fibres share them, else joined lane by lane."""
     merged: list[OpenCall] = []
@@ -185,6 +187,6 @@ def _merged_calls(
         regs: Registers = list(first.registers)
         columns = [registers_of(fibre, call) for fibre, call in zip(fibres, calls, strict=True)]
         for number in first.live:
-            regs[number] = _joined([column[number] for column in columns], places, count)
+            regs[number] = _joined([column[number] for column in columns], positions, count)
         merged.append(replace(first, registers=regs, lanes=lanes))
     return tuple(merged)

@@ -10,6 +10,10 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ptx.emulate.check.stamps import EpochsExhausted
 from ptx.emulate.exec.kernel_code import BlockFunctions, KernelCode
@@ -23,6 +27,8 @@ from ptx.emulate.threads.fibre import ENDLESS, GONE, Fibre, Key, RunQueue
 from ptx.emulate.threads.resident_blocks import ResidentBlocks
 
 _MOST_BYTES = 64 << 20  # of memory in use; to look at more takes longer than a step
+_MOST_COMPARED = 1 << 30  # bytes of memory that `Progress` copies
+_Words: TypeAlias = "NDArray[np.uint64] | NDArray[np.uint8]"
 _LOOKS = 64  # how often one state is compared with what follows
 
 
@@ -52,16 +58,18 @@ class Livelock:
             return False
         fibres, alive = self._fibres(fibre, block), self._queue.alive
         # Threads that are elsewhere are not as they were: most looks end here.
-        places = sorted((place, each.count) for place, each in fibres)
-        is_near = bool(fibres) and places == self._places and alive == self._alive
+        counts = sorted((key, waiting_fibre.count) for key, waiting_fibre in fibres)
+        is_near = bool(fibres) and counts == self._places and alive == self._alive
         if is_near and self._are_same(fibres):
             return self._is_memory_same()
         self._looks = (self._looks + 1) % _LOOKS
         if self._looks == 1:
-            self._alive, self._places = alive, places
+            self._alive, self._places = alive, counts
             self._registers = {
-                (place, each.lane_numbers().tobytes()): list(_registers(each, code.live[place[-1]]))
-                for place, each in fibres
+                (key, waiting_fibre.lane_numbers().tobytes()): list(
+                    _registers(waiting_fibre, code.live[key[-1]])
+                )
+                for key, waiting_fibre in fibres
             }
             self._memory, self._since = (), self._queue.steps
         return False
@@ -69,7 +77,7 @@ class Livelock:
     def _is_memory_same(self) -> bool:
         """Return whether memory is as it was with these registers; store it the first time."""
         # A fibre that has not run since may be the one that the others wait for.
-        if any(each.tick <= self._since for _, each in self._queue.runnable):
+        if any(waiting_fibre.tick <= self._since for _, waiting_fibre in self._queue.runnable):
             return False
         # Memory elsewhere has other writers. Checked late, because code may have thousands of
         # sites.
@@ -84,16 +92,16 @@ class Livelock:
     def _fibres(self, fibre: Fibre, block: int) -> list[tuple[Key, Fibre]]:
         """Return the fibres with their places; none where callers' registers are not at hand."""
         fibres = [((*fibre.prefix, block), fibre), *self._queue.runnable]
-        return [] if any(each.calls for _, each in fibres) else fibres
+        return [] if any(waiting_fibre.calls for _, waiting_fibre in fibres) else fibres
 
     def _are_same(self, fibres: list[tuple[Key, Fibre]]) -> bool:
         """Return whether all registers are as they were; the first change ends the comparison."""
         live = self._queue.blocks.code.live
-        for place, each in fibres:
-            before = self._registers.get((place, each.lane_numbers().tobytes()))
+        for key, waiting_fibre in fibres:
+            before = self._registers.get((key, waiting_fibre.lane_numbers().tobytes()))
             if before is None:
                 return False
-            now = _registers(each, live[place[-1]])
+            now = _registers(waiting_fibre, live[key[-1]])
             if any(old != new for old, new in zip(before, now, strict=True)):
                 return False
         return True
@@ -115,9 +123,61 @@ def _registers(fibre: Fibre, numbers: Iterable[int]) -> Iterator[object]:
         yield value.shape, value.tobytes()
 
 
+class Progress:
+    """Compares memory at the ends of long stretches of work: words that change for the first time.
+
+    A loop without an end changes few words again and again; a long kernel writes others, or its
+    threads exit. Memory is finite, so a launch cannot make progress for ever.
+    """
+
+    def __init__(self, queue: RunQueue) -> None:
+        self._queue = queue
+        self._alive = -1
+        # By the address: the words at the first comparison, and which of them have changed since.
+        self._words: dict[tuple[str, int, int], tuple[_Words, NDArray[np.bool_]]] = {}
+
+    def is_made(self) -> bool:
+        """Return whether there was progress since the last call; True the first time."""
+        before, self._alive = self._alive, self._queue.alive
+        has_progress = before != self._alive
+        for key, words in self._parts():
+            if key not in self._words:
+                self._words[key] = words.copy(), np.zeros(words.size, np.bool_)
+                has_progress = True
+                continue
+            first, changed = self._words[key]
+            new = (words != first) & ~changed
+            changed |= new
+            has_progress = has_progress or bool(new.any())
+        return has_progress
+
+    def _parts(self) -> Iterator[tuple[tuple[str, int, int], _Words]]:
+        """Yield the memories of the threads as words, small ones first."""
+        blocks = self._queue.blocks
+        memory = blocks.launch.memory
+        for name, data in (("shared", blocks.shared), ("local", blocks.local)):
+            yield (name, 0, data.size), _words(data)
+        bytes_left = _MOST_COMPARED
+        starts, ends = memory.bounds()
+        sizes = ends - starts
+        for index in np.argsort(sizes, kind="stable").tolist():
+            bytes_left -= int(sizes[index])
+            if bytes_left < 0:
+                return
+            start, end = int(starts[index]), int(ends[index])
+            part = memory.data[start - memory.base : end - memory.base]
+            yield ("global", start, end), _words(part)
+
+
+def _words(data: NDArray[np.uint8]) -> _Words:
+    flat = data.reshape(-1)
+    return flat if flat.size % 8 else flat.view(np.uint64)
+
+
 _PATIENCE = 2048  # steps that a waiting fibre is passed over, at first
 _LEAST_PATIENCE = 8
 _WIDTH = 1024  # threads whose block takes about as long as that of one
+_STEPS_OF_A_BYTE = 4  # basic blocks of a loop, some of whose threads may be idle
 _CHANGE = 8  # blocks that take about as long as going from one fibre to another
 _APART = 8  # blocks that a fibre executes between two changes where threads diverge
 _PLACES_APART = 8  # at which others of them wait meanwhile
@@ -129,6 +189,7 @@ class Scheduler(RunQueue):
     """Runs the threads of `blocks` to their end.
 
     Attributes:
+        are_alone: whether all other threads of the launch have ended.
         waiting: fibres that wait for others, or for a time.
         lanes: runs fibres of few threads, where nothing needs to look at every access.
     """
@@ -136,6 +197,7 @@ class Scheduler(RunQueue):
     successor: Fibre | None
     steps: int
     work: int
+    are_alone: bool
 
     def __init__(self, blocks: ResidentBlocks, code: KernelCode) -> None:
         super().__init__(blocks)
@@ -153,7 +215,12 @@ class Scheduler(RunQueue):
         self._changes = 0
         self._patience = _PATIENCE
         self._deadline = _PATIENCE
+        self.are_alone = False
         self._endless = Livelock(self, self.waiting.timed_waits)
+        self._progress = Progress(self)
+        # Half of the limit is the stretch of work that must show progress.
+        self._stretch = (blocks.launch.limits.max_steps + 1) // 2
+        self._allowed = blocks.launch.limits.max_steps - self._stretch
         self._begin()
 
     def _waits(self, skipped: SkippedBarriers | None) -> WaitingFibres:
@@ -172,8 +239,8 @@ class Scheduler(RunQueue):
         try:
             return self._go_on(turn)
         except EpochsExhausted as error:
-            here = self.blocks.where(None, self._code.first_of(self._place[-1]))
-            raise Runaway(str(error), here) from None
+            where = self.blocks.where(None, self._code.first_of(self._place[-1]))
+            raise Runaway(str(error), where) from None
 
     def _go_on(self, turn: int) -> bool:
         self._turn_end = self.steps + turn
@@ -196,9 +263,9 @@ class Scheduler(RunQueue):
 
     def _resolve(self) -> bool:
         """Release the fibres whose wait is over; return whether there were any."""
-        found = self.waiting.resolve()
+        are_released = self.waiting.resolve()
         self._run_released()
-        return found
+        return are_released
 
     def _run_released(self) -> None:
         """Execute one block of each released fibre; it then waits for its turn."""
@@ -247,8 +314,8 @@ class Scheduler(RunQueue):
             fibre.written |= defined[block]
             if fibre.count <= few or fibre.rows is not None:
                 assert lanes is not None  # there are no few else
-                room = 0 if budget else self._deadline - self.steps + 1
-                following = lanes.run(fibre, block, room)
+                steps_left = 0 if budget else self._deadline - self.steps + 1
+                following = lanes.run(fibre, block, steps_left)
             else:
                 following = functions[block](fibre, fibre.regs)
             if self.successor is not None:
@@ -280,14 +347,14 @@ class Scheduler(RunQueue):
         """After long patience: release what can be; gives the fibre that waited for too long."""
         self.wait(fibre, block)
         self._resolve()
-        if min(each[0].tick for each in self._runnable.values()) > self.steps - self._patience:
+        if min(fibres[0].tick for fibres in self._runnable.values()) > self.steps - self._patience:
             return None
         self._patience = max(_LEAST_PATIENCE, self._patience // 2)
         return self._longest_waiting()
 
     def _longest_waiting(self) -> tuple[Fibre, int]:
         """The fibre that has waited longest for its turn, merged with all at its place."""
-        return self._taken(min(self._runnable, key=lambda each: self._runnable[each][0].tick))
+        return self._taken(min(self._runnable, key=lambda key: self._runnable[key][0].tick))
 
     def _taken(self, key: Key) -> tuple[Fibre, int]:
         """The fibre at a place, whichever place has the smallest number."""
@@ -304,18 +371,34 @@ class Scheduler(RunQueue):
             self.lanes.are_apart()
             self._few = self.lanes.most
         self._counted, self._changes = self.steps, 0
-        limit = self.blocks.launch.limits.max_steps
+        if self.blocks.accesses is not None:
+            # Progress shows in memory, where chunks of other threads write, too.
+            self.blocks.accesses.require_going_on(may_go_on=self.work <= self._allowed)
         # At the end of a turn other threads may change what these wait for.
-        if self.work > _LONG and self._turn_end >= ENDLESS and self._endless.is_here(fibre, block):
+        is_long = self.work > _LONG and (self.are_alone or self._turn_end >= ENDLESS)
+        if is_long and self._endless.is_here(fibre, block):
             raise EndlessLoop(
                 f"{self.alive} threads go round for ever: no register and no memory of theirs"
                 f" changes any more; {fibre.count} of them are here",
                 fibre.where_of_block(block),
             )
-        if self.work > limit:
-            raise Runaway(
-                f"no end after {self.work} steps, which the emulator takes for an endless loop or"
-                f" recursion\n  if the kernel is only long, raise the limit of {limit}:"
-                " Limits(max_steps=...), or CUDADRV_EMULATOR_STEPS",
-                fibre.where_of_block(block),
-            )
+        if self.work > self._allowed:
+            memory = self._time_for_memory()
+            if self._stretch < memory and self.work <= memory:
+                self._stretch = self._allowed = memory
+            elif not self._progress.is_made():
+                raise Runaway(
+                    f"no end after {self.work} steps, the last {self._stretch} without progress\n"
+                    "  no thread exited, and no word of memory changed for the first time\n"
+                    "  if the kernel is only long, raise the limit of"
+                    f" {self.blocks.launch.limits.max_steps}: Limits(max_steps=...), "
+                    "CUDADRV_EMULATOR_STEPS, or emulate --steps",
+                    fibre.where_of_block(block),
+                )
+            else:
+                self._allowed = self.work + self._stretch
+
+    def _time_for_memory(self) -> int:
+        """Return the work of a kernel whose threads read each byte of the device's memory."""
+        starts, ends = self.blocks.launch.memory.bounds()
+        return int((ends - starts).sum()) * _STEPS_OF_A_BYTE // _WIDTH

@@ -46,16 +46,16 @@ def float_to_integer(
     (PTX ISA, `cvt`, "Integer Notes"). `from_f64` gives the source if it is not x's dtype.
     """
     info = np.iinfo(dtype)
-    whole = integral(x, rounding)
+    integers = integral(x, rounding)
     low = x.dtype.type(float(info.min))
     end = x.dtype.type(2.0 ** (info.bits - (info.min < 0)))
-    least, most = whole.min(initial=low), whole.max(initial=low)
+    least, most = integers.min(initial=low), integers.max(initial=low)
     if least >= low and most < end:
-        return whole.astype(dtype)
-    fits = (whole >= low) & (whole < end)
-    result = np.where(fits, whole, x.dtype.type(0)).astype(dtype)
-    result[whole >= end] = info.max
-    result[whole < low] = info.min
+        return integers.astype(dtype)
+    fits = (integers >= low) & (integers < end)
+    result = np.where(fits, integers, x.dtype.type(0)).astype(dtype)
+    result[integers >= end] = info.max
+    result[integers < low] = info.min
     if x.dtype == np.float64 if from_f64 is None else from_f64:
         wide_rule = True
     else:
@@ -72,18 +72,18 @@ def integer_to_float(
     """Convert integers to float32 or float64 with one rounding (PTX `cvt.frnd`)."""
     if rounding is Rounding.RN:
         return x.astype(dtype)
-    wide, rest = _widen(x)
+    wide, remainder = _widen(x)
     if dtype == np.float32:
-        return narrow(wide, rest, rounding)
-    return wide if rest is None else towards(wide, rest, rounding)
+        return narrow(wide, remainder, rounding)
+    return wide if remainder is None else towards(wide, remainder, rounding)
 
 
 @elementwise
 def integer_to_bits(x: Integer, *, target: Format, rounding: Rounding = Rounding.RN) -> Bits:
     """Convert integers to a narrow format's bits, as uint16, with one rounding."""
-    wide, rest = _widen(x)
-    if rest is not None:
-        wide = round_to_odd(wide, rest)
+    wide, remainder = _widen(x)
+    if remainder is not None:
+        wide = round_to_odd(wide, remainder)
     return encode(wide, target, rounding).astype(np.uint16)
 
 
@@ -228,8 +228,8 @@ def to_tf32(x: Float, *, rounding: Rounding, relu: bool = False, satfinite: bool
         canonical = np.uint32(F32_NAN) & ~_TF32_DROPPED
         result = np.where(nans, cut if rounding is Rounding.RNA else canonical, result)
     if satfinite:
-        over = (result & np.uint32(0x7FFF_FFFF)) >= np.uint32(0x7F80_0000)
-        result = np.where(over, result - (_TF32_DROPPED + np.uint32(1)), result)
+        overflows = (result & np.uint32(0x7FFF_FFFF)) >= np.uint32(0x7F80_0000)
+        result = np.where(overflows, result - (_TF32_DROPPED + np.uint32(1)), result)
     if relu:
         result = np.where(np.signbit(x) & ~nans, np.uint32(0), result)
     return result
@@ -322,9 +322,9 @@ def to_ue8m0(x: Float, *, rounding: Rounding, satfinite: bool = False) -> Bits:
     magnitude = x.view(np.uint32) & np.uint32(0x7FFF_FFFF)
     exponent = magnitude >> np.uint32(23)
     if rounding is Rounding.RP:
-        between = (magnitude & np.uint32(0x7F_FFFF)) != 0
+        is_inexact = (magnitude & np.uint32(0x7F_FFFF)) != 0
         # The subnormal 2^-127 is a power of two itself, and nothing is smaller.
-        exponent += between & (magnitude > np.uint32(0x40_0000)) & (exponent < 255)
+        exponent += is_inexact & (magnitude > np.uint32(0x40_0000)) & (exponent < 255)
     if satfinite:
         exponent = np.where((exponent == 255) & ~np.isnan(x), np.uint32(254), exponent)
     return exponent.astype(np.uint8)

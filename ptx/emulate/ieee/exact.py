@@ -76,10 +76,10 @@ def round_to_odd(total: Array, error: Array) -> Array:
     inexact = np.abs(error) > 0
     # An odd sum stays: the exact value lies beside it. An even one that lies beyond the exact value
     # steps back, which makes it odd; one that falls short becomes odd by its last bit.
-    beyond = (bits ^ error.view(integer)) < 0
-    beyond &= inexact
+    is_farther = (bits ^ error.view(integer)) < 0
+    is_farther &= inexact
     step = ~bits
-    step &= beyond
+    step &= is_farther
     odd = bits - step
     odd |= inexact
     return odd.view(total.dtype)
@@ -90,8 +90,10 @@ def set_zero_sums_negative(result: Array, total: Array, x: Array, y: Array) -> N
     zeros = lanes.indices_of(total == 0)
     if zeros.size:
         shape = result.shape
-        both = np.signbit(lanes.pick(x, shape, zeros)) | np.signbit(lanes.pick(y, shape, zeros))
-        opposite = np.where(both, result.dtype.type(-0.0), lanes.pick(result, shape, zeros))
+        is_negative = np.signbit(lanes.pick(x, shape, zeros)) | np.signbit(
+            lanes.pick(y, shape, zeros)
+        )
+        opposite = np.where(is_negative, result.dtype.type(-0.0), lanes.pick(result, shape, zeros))
         lanes.put(result, zeros, opposite)
 
 
@@ -104,7 +106,7 @@ def towards(nearest: Array, error: Array, rounding: Rounding) -> Array:
     """
     integer = np.dtype(np.int32 if nearest.dtype == np.float32 else np.int64).type
     bits = nearest.view(integer)
-    # For IEEE bits as an integer, +1 leads away from zero, whatever the sign.
+    # For IEEE bits as an integer, +1 leads away from zero for both signs.
     match rounding:
         case Rounding.RZ:
             bits -= (error < 0) & (bits >= 0)
@@ -120,19 +122,19 @@ def towards(nearest: Array, error: Array, rounding: Rounding) -> Array:
     return nearest
 
 
-def narrow(wide: Doubles, rest: Doubles | None, rounding: Rounding) -> Singles:
+def narrow(wide: Doubles, remainder: Doubles | None, rounding: Rounding) -> Singles:
     """Round float64 values plus a rest to float32.
 
-    The exact value is `wide + rest`, where `rest` is at most half a unit in the last place of
-    `wide`; None stands for zero. For RN `wide` must round safely by itself.
+    The exact value is `wide + remainder`, where `remainder` is at most half a unit in the last
+    place of `wide`; None means zero. For RN `wide` must round safely by itself.
     """
     nearest = wide.astype(np.float32)
     if rounding is not Rounding.RN:
         # Exact where it matters: `nearest` lies within 2^-24 of `wide`. The difference is either
-        # zero or no less than the whole of `rest`, so the sign of the sum is right.
+        # zero or no less than the whole of `remainder`, so the sign of the sum is right.
         error = wide - nearest
-        if rest is not None:
-            error += rest
+        if remainder is not None:
+            error += remainder
         towards(nearest, error, rounding)
     return nearest
 
@@ -204,11 +206,16 @@ def _rounded(
     # A zero keeps any significand through the rounding and is replaced after it.
     high = np.where(zero, _ONE, high)
     shift = formats.leading_zeros(high)
-    left = shift.astype(np.uint64)
-    carried = np.where(shift > 0, low >> np.uint64(64) - np.maximum(left, _ONE), np.uint64(0))
+    left_shift = shift.astype(np.uint64)
+    carried = np.where(shift > 0, low >> np.uint64(64) - np.maximum(left_shift, _ONE), np.uint64(0))
     exponent = exponent + np.where(empty, 0, 64) - shift
     return formats.round_to_format(
-        negative, exponent, (high << left) | carried, (low << left) != 0, formats.F64, rounding
+        negative,
+        exponent,
+        (high << left_shift) | carried,
+        (low << left_shift) != 0,
+        formats.F64,
+        rounding,
     )
 
 
@@ -225,20 +232,20 @@ def _multiply(x: U64, y: U64) -> tuple[U64, U64]:
 
 def _shift_right_sticky(high: U64, low: U64, count: I64) -> tuple[U64, U64]:
     """Shift 128-bit magnitudes right; bit 0 keeps whether anything fell out."""
-    whole = count >= 64
-    lost = np.where(whole, low, np.uint64(0))
-    low = np.where(whole, high, low)
-    high = np.where(whole, np.uint64(0), high)
+    by_word = count >= 64
+    lost = np.where(by_word, low, np.uint64(0))
+    low = np.where(by_word, high, low)
+    high = np.where(by_word, np.uint64(0), high)
     # The remaining shift is 0 to 64; a count of 128 or more empties both words.
-    left = np.where(whole, np.minimum(count - 64, 64), count)
-    empty = left >= 64
+    bits_left = np.where(by_word, np.minimum(count - 64, 64), count)
+    empty = bits_left >= 64
     lost = lost | np.where(empty, low, np.uint64(0))
     low = np.where(empty, np.uint64(0), low)
-    right = np.minimum(left, 63).astype(np.uint64)
-    back = np.uint64(64) - np.maximum(right, _ONE)
-    moves = right > 0
-    lost = lost | np.where(moves, low << back, np.uint64(0))
-    low = np.where(moves, (low >> right) | (high << back), low)
+    right = np.minimum(bits_left, 63).astype(np.uint64)
+    left_shift = np.uint64(64) - np.maximum(right, _ONE)
+    is_shifted = right > 0
+    lost = lost | np.where(is_shifted, low << left_shift, np.uint64(0))
+    low = np.where(is_shifted, (low >> right) | (high << left_shift), low)
     return high >> right, low | (lost != 0)
 
 
@@ -248,9 +255,9 @@ def exact_quotient(a: Doubles, b: Doubles, rounding: Rounding) -> Doubles:
     mb, eb = np.frexp(np.abs(b))
     quotient = ma / mb
     product = quotient * mb
-    rest = (ma - product) + minus_product_error(quotient, mb, product)
+    remainder = (ma - product) + minus_product_error(quotient, mb, product)
     exponent = ea.astype(np.int64) - eb
-    return _round_estimate(np.signbit(a) ^ np.signbit(b), quotient, rest, exponent, rounding)
+    return _round_estimate(np.signbit(a) ^ np.signbit(b), quotient, remainder, exponent, rounding)
 
 
 def exact_root(x: Doubles, rounding: Rounding) -> Doubles:
@@ -261,19 +268,19 @@ def exact_root(x: Doubles, rounding: Rounding) -> Doubles:
     mantissa = np.ldexp(mantissa, -odd)
     root = np.sqrt(mantissa)
     product = root * root
-    rest = (mantissa - product) + minus_product_error(root, root, product)
-    return _round_estimate(np.signbit(x), root, rest, (exponent + odd) >> 1, rounding)
+    remainder = (mantissa - product) + minus_product_error(root, root, product)
+    return _round_estimate(np.signbit(x), root, remainder, (exponent + odd) >> 1, rounding)
 
 
 def _round_estimate(
-    negative: Mask, estimate: Doubles, rest: Doubles, exponent: I64, rounding: Rounding
+    negative: Mask, estimate: Doubles, remainder: Doubles, exponent: I64, rounding: Rounding
 ) -> Doubles:
     """Round estimate·2^exponent, given the sign of the exact value less the estimate.
 
     The estimate lies in (1/4, 2) and is the nearest float64 to its exact value.
     """
     significand, unit = split(estimate)
-    significand = (significand << np.uint64(11)) - (rest < 0)
+    significand = (significand << np.uint64(11)) - (remainder < 0)
     exponent = exponent + unit - 11
     # Taking one from a power of two clears the top bit.
     shift = formats.leading_zeros(significand)
@@ -281,7 +288,7 @@ def _round_estimate(
         negative,
         exponent - shift,
         significand << shift.astype(np.uint64),
-        rest != 0,
+        remainder != 0,
         formats.F64,
         rounding,
     )
@@ -386,8 +393,8 @@ def fma64(a: Doubles, b: Doubles, c: Doubles, rounding: Rounding) -> Doubles:
     else:
         minus_sum = minus_rest + error
         result = total - minus_sum
-        left = _residual(total, minus_rest, error, minus_sum, result)
-        towards(result, left, rounding)
+        residual = _residual(total, minus_rest, error, minus_sum, result)
+        towards(result, residual, rounding)
         if rounding is Rounding.RM:
             set_zero_sums_negative(result, result, product, c)
         risky = np.zeros(result.shape, np.bool_)
@@ -409,30 +416,30 @@ def fma64(a: Doubles, b: Doubles, c: Doubles, rounding: Rounding) -> Doubles:
 
 def _ties(total: Doubles, minus_rest: Doubles, result: Doubles) -> Mask:
     """Find the lanes whose sum lies on, or next to, a tie."""
-    left = total - result
-    left -= minus_rest
-    left *= _JUST_OVER_ONE
-    left += result
-    return left != result
+    difference = total - result
+    difference -= minus_rest
+    difference *= _JUST_OVER_ONE
+    difference += result
+    return difference != result
 
 
 def _residual(
     total: Doubles, minus_rest: Doubles, error: Doubles, minus_sum: Doubles, result: Doubles
 ) -> Doubles:
     """Give the sign of the exact value less `result`."""
-    left = total - result
-    left -= minus_sum
+    residual = total - result
+    residual -= minus_sum
     # If the sum is exact, the rounding error of the rest decides.
-    even = lanes.indices_of(left == 0)
+    even = lanes.indices_of(residual == 0)
     if even.size:
-        shape = left.shape
+        shape = residual.shape
         lost = minus_sum_error(
             lanes.pick(minus_rest, shape, even),
             lanes.pick(error, shape, even),
             lanes.pick(minus_sum, shape, even),
         )
-        lanes.put(left, even, lost)
-    return left
+        lanes.put(residual, even, lost)
+    return residual
 
 
 def add_small_products(risky: Mask, a: Doubles, b: Doubles, product: Doubles) -> None:

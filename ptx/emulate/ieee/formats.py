@@ -74,9 +74,9 @@ def round_to_format(
 ) -> U64:  # fmt: skip
     """Round ±significand·2^exponent to a format's bits, with the overflow of the mode.
 
-    All arguments have shape (n,). The significand's bit 63 is set; `sticky` says that the true
-    magnitude lies above it by less than one unit of bit 0.
-    Overflow gives the infinity, or `max_finite` where the mode rounds towards zero.
+    All arguments have shape (n,). The significand's bit 63 is set; `sticky` means that the true
+    magnitude lies above it by less than one unit of bit 0. Overflow gives the infinity, or
+    `max_finite` where the mode rounds towards zero.
     """
     top = exponent + 63
     short = np.maximum(target.min_exponent - top, 0)
@@ -85,48 +85,48 @@ def round_to_format(
     biased = np.minimum(biased, (target.max_finite >> (target.precision - 1)) + 1)
 
     shift = np.minimum(drop, 63).astype(np.uint64)
-    kept = np.where(drop >= 64, np.uint64(0), significand >> shift)
-    rest = np.where(drop >= 64, significand, significand - (kept << shift))
+    shifted = np.where(drop >= 64, np.uint64(0), significand >> shift)
+    dropped_bits = np.where(drop >= 64, significand, significand - (shifted << shift))
     half = _ONE << (np.minimum(drop, 64) - 1).astype(np.uint64)
-    # Dropping 65 bits or more leaves less than half a unit, whatever the significand.
-    above = (rest > half) & (drop < 65)
-    tie = (rest == half) & (drop < 65)
-    inexact = (rest != 0) | sticky
+    # Dropping 65 bits or more leaves less than half a unit for every significand.
+    above_half = (dropped_bits > half) & (drop < 65)
+    tie = (dropped_bits == half) & (drop < 65)
+    inexact = (dropped_bits != 0) | sticky
 
     up: Mask
     match rounding:
         case Rounding.RN:
-            up = above | (tie & (sticky | ((kept & _ONE) == _ONE)))
+            up = above_half | (tie & (sticky | ((shifted & _ONE) == _ONE)))
         case Rounding.RNA:
-            up = above | tie
+            up = above_half | tie
         case Rounding.RM:
             up = inexact & negative
         case Rounding.RP:
             up = inexact & ~negative
         case _:
             up = np.zeros_like(negative)
-    magnitude = (biased.astype(np.uint64) << np.uint64(target.precision - 1)) + kept + up
+    magnitude = (biased.astype(np.uint64) << np.uint64(target.precision - 1)) + shifted + up
     _overflow(magnitude, negative, target, rounding)
     return magnitude | (negative.astype(np.uint64) << np.uint64(target.width - 1))
 
 
 def _overflow(magnitude: U64, negative: Mask, target: Format, rounding: Rounding) -> None:
     """Replace magnitudes above the largest finite number, in place."""
-    over = magnitude > np.uint64(target.max_finite)
-    if not over.any():
+    overflows = magnitude > np.uint64(target.max_finite)
+    if not overflows.any():
         return
     infinity = target.max_finite if target.infinity is None else target.infinity
     match rounding:
         case Rounding.RN | Rounding.RNA:
-            magnitude[over] = infinity
+            magnitude[overflows] = infinity
         case Rounding.RM:
-            magnitude[over & negative] = infinity
-            magnitude[over & ~negative] = target.max_finite
+            magnitude[overflows & negative] = infinity
+            magnitude[overflows & ~negative] = target.max_finite
         case Rounding.RP:
-            magnitude[over & ~negative] = infinity
-            magnitude[over & negative] = target.max_finite
+            magnitude[overflows & ~negative] = infinity
+            magnitude[overflows & negative] = target.max_finite
         case _:
-            magnitude[over] = target.max_finite
+            magnitude[overflows] = target.max_finite
 
 
 _EXPONENT_BITS = np.int64(0x7FF << 52)
@@ -145,10 +145,10 @@ def encode(
     magnitude = np.abs(_to_integer(scaled, rounding, random_bits)).astype(np.int64)
     magnitude += base
     negative = np.signbit(x)
-    over = (magnitude > target.max_finite) | ~np.isfinite(x)
-    if over.any():
+    overflows = (magnitude > target.max_finite) | ~np.isfinite(x)
+    if overflows.any():
         limit = _overflowed(negative, np.isinf(x), target, rounding, satfinite)
-        magnitude = np.where(over, limit, magnitude)
+        magnitude = np.where(overflows, limit, magnitude)
     result = magnitude | (negative.astype(np.int64) << (target.width - 1))
     nans = np.isnan(x)
     if nans.any():
@@ -184,15 +184,15 @@ def _to_integer(x: Doubles, rounding: Rounding, random_bits: tuple[Array, int] |
         case Rounding.RP:
             return np.ceil(x)
         case Rounding.RNA:
-            whole = np.trunc(x)
-            return whole + np.copysign(np.abs(x - whole) >= 0.5, x)
+            truncated = np.trunc(x)
+            return truncated + np.copysign(np.abs(x - truncated) >= 0.5, x)
         case Rounding.RS:
             if random_bits is None:
                 raise ValueError("stochastic rounding needs random bits: pass random_bits")
             bits, count = random_bits
-            whole = np.trunc(x)
-            dropped = np.floor(np.abs(x - whole) * 2.0**count)
-            return whole + np.copysign(dropped + bits >= 2.0**count, x)
+            truncated = np.trunc(x)
+            dropped = np.floor(np.abs(x - truncated) * 2.0**count)
+            return truncated + np.copysign(dropped + bits >= 2.0**count, x)
 
 
 def _overflowed(

@@ -24,7 +24,8 @@ _MAGNITUDE = np.uint16(0x7FFF)
 def widen(bits: Array, source: Format) -> Singles:
     """Give half-precision values as float32, exactly; NaNs keep their payload."""
     if source is F16:
-        return bits.view(np.float16).astype(np.float32)
+        with np.errstate(invalid="ignore"):  # of a signalling NaN, on aarch64
+            return bits.view(np.float16).astype(np.float32)
     return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
@@ -60,9 +61,9 @@ def flush(bits: Array, kind: Format) -> Array:
 
 def clamp(bits: Array, kind: Format) -> Array:
     """Clamp to [0, 1], NaN to +0 (`.sat`)."""
-    one = np.uint16(0x3C00 if kind is F16 else 0x3F80)
+    one_bits = np.uint16(0x3C00 if kind is F16 else 0x3F80)
     drop = (bits >= _SIGN) | is_nan(bits, kind)
-    return np.where(drop, np.uint16(0), np.minimum(bits, one))
+    return np.where(drop, np.uint16(0), np.minimum(bits, one_bits))
 
 
 def rectify(bits: Array, kind: Format) -> Array:
@@ -176,19 +177,19 @@ def _fma_bf16(x: Array, y: Array, z: Array) -> Array:
     """Round twice, and again where the float32 in between sits on a tie."""
     product = np.multiply(x, y, dtype=np.float64)
     total = product + z
-    between = total.astype(np.float32)
-    result = nearest(between, BF16)
-    ties = (between.view(np.uint32) & np.uint32(0xFFFF)) == np.uint32(0x8000)
+    single = total.astype(np.float32)
+    result = nearest(single, BF16)
+    ties = (single.view(np.uint32) & np.uint32(0xFFFF)) == np.uint32(0x8000)
     if ties.any():
         indices = lanes.indices_of(ties)
         shape = result.shape
         wide = lanes.pick(total, shape, indices)
-        left = sum_error(
+        residual = sum_error(
             lanes.pick(product, shape, indices),
             lanes.pick(z, shape, indices).astype(np.float64),
             wide,
         )
-        lanes.put(result, indices, encode(round_to_odd(wide, left), BF16, Rounding.RN))
+        lanes.put(result, indices, encode(round_to_odd(wide, residual), BF16, Rounding.RN))
     return result
 
 

@@ -52,7 +52,7 @@ def elementwise(kernel: Callable[P, Any]) -> Callable[P, Any]:
     """Make a function of arrays take NumPy scalars as well, without floating-point warnings.
 
     The positional arguments are the operands. The kernel sees no array without a dimension: a
-    scalar comes as shape (1,) and broadcasts. If all were scalars, so is what is returned.
+    scalar comes as shape (1,) and broadcasts. If all were scalars, so is the result.
     `Any` is the array or scalar that comes back.
     """
 

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -192,7 +192,7 @@ class DeviceMemory:
         version: changes with every allocation and free.
         parts: arrays within allocations that their owner hands out, by address: allocation and
         size.
-        given_back: freed allocations, by address, that their owner retains for reuse.
+        freed_by_owner: freed allocations, by address, that their owner retains for reuse.
         quarantine_bytes: the limit of the quarantine; with 0 freed memory is reused at once.
         written: which bytes were written, where that is checked.
         allocated: called with the address of each new allocation.
@@ -212,7 +212,7 @@ class DeviceMemory:
         self._free_sizes: dict[int, int] = {base: nbytes}
         self._by_size: list[tuple[int, int]] = [(nbytes, base)]
         self.parts: dict[int, tuple[Allocation, int]] = {}
-        self.given_back: dict[int, Allocation] = {}
+        self.freed_by_owner: dict[int, Allocation] = {}
         self.quarantine_bytes = _QUARANTINE_BYTES
         self._waiting: deque[tuple[int, int]] = deque()  # starts and sizes
         self._waiting_bytes = 0
@@ -244,10 +244,10 @@ class DeviceMemory:
 
     def view(self, dtype: type[np.generic]) -> NDArray[Any]:
         """All of `data` as elements of `dtype`."""
-        found = self._views.get(dtype)
-        if found is None:
-            found = self._views[dtype] = self.data.view(dtype)
-        return found
+        view = self._views.get(dtype)
+        if view is None:
+            view = self._views[dtype] = self.data.view(dtype)
+        return view
 
     def allocate(
         self, nbytes: int, *, origin: str = "", alignment: int = GRANULE, unit: int = GRANULE
@@ -317,10 +317,10 @@ class DeviceMemory:
         Raises:
             BadFree: the address starts no live allocation.
         """
-        found = self._live.pop(address, None)
-        if found is None:
+        entry = self._live.pop(address, None)
+        if entry is None:
             raise BadFree(address, self._why_not_free(address))
-        allocation, size = found
+        allocation, size = entry
         del self._starts[bisect_left(self._starts, address)]
         self._freed.append(allocation)
         self.used_bytes -= size
@@ -335,8 +335,8 @@ class DeviceMemory:
 
     def _cut(self, size: int, alignment: int) -> int | None:
         """Take `size` bytes of the smallest free piece that holds them; None if there is none."""
-        for at in range(bisect_left(self._by_size, (size, 0)), len(self._by_size)):
-            piece_size, piece = self._by_size[at]
+        for index in range(bisect_left(self._by_size, (size, 0)), len(self._by_size)):
+            piece_size, piece = self._by_size[index]
             address = -(-piece // alignment) * alignment
             if address + size <= piece + piece_size:
                 break
@@ -358,27 +358,27 @@ class DeviceMemory:
     def _join(self, address: int, size: int) -> None:
         """Make one free piece of this and its free neighbours."""
         start, end = address, address + size
-        at = bisect_left(self._free_starts, address)
-        if at < len(self._free_starts) and self._free_starts[at] == end:
-            end += self._take(self._free_starts[at])
-        if at > 0:
-            before = self._free_starts[at - 1]
-            if before + self._free_sizes[before] == start:
-                self._take(before)
-                start = before
+        index = bisect_left(self._free_starts, address)
+        if index < len(self._free_starts) and self._free_starts[index] == end:
+            end += self._take(self._free_starts[index])
+        if index > 0:
+            piece_before = self._free_starts[index - 1]
+            if piece_before + self._free_sizes[piece_before] == start:
+                self._take(piece_before)
+                start = piece_before
         self._give(start, end - start)
 
     def at(self, address: int) -> Allocation | None:
         """The live allocation that begins at `address`; in one step, so that no lock is needed."""
-        found = self._live.get(address)
-        return None if found is None else found[0]
+        entry = self._live.get(address)
+        return None if entry is None else entry[0]
 
     def find(self, address: int) -> Allocation | None:
         """The live allocation that holds `address`."""
-        at = bisect_right(self._starts, address) - 1
-        if at < 0:
+        index = bisect_right(self._starts, address) - 1
+        if index < 0:
             return None
-        allocation = self._live[self._starts[at]][0]
+        allocation = self._live[self._starts[index]][0]
         return allocation if address < allocation.end else None
 
     def find_freed(self, address: int) -> Allocation | None:
@@ -386,8 +386,8 @@ class DeviceMemory:
 
         None for addresses in a live allocation or in its padding.
         """
-        at = bisect_right(self._starts, address) - 1
-        if at >= 0 and address < self._starts[at] + self._live[self._starts[at]][1]:
+        index = bisect_right(self._starts, address) - 1
+        if index >= 0 and address < self._starts[index] + self._live[self._starts[index]][1]:
             return None
         for allocation in reversed(self._freed):
             if allocation.address <= address < allocation.end:
@@ -396,10 +396,10 @@ class DeviceMemory:
 
     def nearest(self, address: int) -> Allocation | None:
         """The live allocation whose bounds are nearest to `address`."""
-        at = bisect_right(self._starts, address)
-        around = [self._live[start][0] for start in self._starts[max(0, at - 1) : at + 1]]
+        index = bisect_right(self._starts, address)
+        neighbours = [self._live[start][0] for start in self._starts[max(0, index - 1) : index + 1]]
         return min(
-            around, key=lambda a: max(a.address - address, address - a.end + 1, 0), default=None
+            neighbours, key=lambda a: max(a.address - address, address - a.end + 1, 0), default=None
         )
 
     def bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -411,9 +411,9 @@ class DeviceMemory:
         return self._bounds[1], self._bounds[2]
 
     def _why_not_free(self, address: int) -> str:
-        inside = self.find(address)
-        if inside is not None:
-            return f"it lies inside the allocation of {inside}"
+        allocation = self.find(address)
+        if allocation is not None:
+            return f"it lies inside the allocation of {allocation}"
         freed = self.find_freed(address)
         if freed is not None and freed.address == address:
             return f"the allocation of {freed} was freed before"
@@ -431,66 +431,84 @@ class DeviceMemory:
         return size
 
 
+class MappedPiece(NamedTuple):
+    """A piece of memory in a reserved range.
+
+    Attributes:
+        nbytes: its size.
+        devices: the ordinals of the devices whose kernels have access.
+        is_multicast: whether it is a multicast object, which loads and stores cannot access.
+    """
+
+    nbytes: int
+    devices: frozenset[int] = frozenset()
+    is_multicast: bool = False
+
+
 class Reservation:
     """A reserved range. Mapped pieces that follow each other are one allocation.
 
     Attributes:
         address: where it begins.
         nbytes: its size.
-        pieces: mapped pieces, by address: the size, and whether access is allowed.
+        pieces: mapped pieces, by address.
     """
 
     def __init__(self, memory: DeviceMemory, nbytes: int, alignment: int) -> None:
         self._memory = memory
         self.address: int = memory.reserve(nbytes, alignment)
         self.nbytes: int = nbytes
-        self.pieces: dict[int, tuple[int, bool]] = {}
+        self.pieces: dict[int, MappedPiece] = {}
         self._shown: dict[int, int] = {}
 
     def holds(self, address: int, nbytes: int) -> bool:
         """Return whether some bytes are all in the range."""
         return self.address <= address and address + nbytes <= self.address + self.nbytes
 
-    def map(self, address: int, nbytes: int) -> bool:
-        """Map a piece, which cannot be accessed yet; False where something is mapped already."""
+    def map(self, address: int, piece: MappedPiece) -> bool:
+        """Map a piece; False where something is mapped already."""
         if any(
-            address < start + size and start < address + nbytes
-            for start, (size, _) in self.pieces.items()
+            address < start + existing.nbytes and start < address + piece.nbytes
+            for start, existing in self.pieces.items()
         ):
             return False
-        self.pieces[address] = nbytes, False
+        self.pieces[address] = piece
         written = self._memory.written
         if written is not None:
-            written.begin(address - self._memory.base, nbytes)
+            written.begin(address - self._memory.base, piece.nbytes)
         return True
 
-    def piece_at(self, address: int) -> tuple[int, int] | None:
-        """The address and size of the piece that has a byte; None where nothing is mapped."""
-        for start, (nbytes, _) in self.pieces.items():
-            if start <= address < start + nbytes:
-                return start, nbytes
+    def piece_at(self, address: int) -> tuple[int, MappedPiece] | None:
+        """The address of the piece that has a byte, and the piece; None where nothing is mapped."""
+        for start, piece in self.pieces.items():
+            if start <= address < start + piece.nbytes:
+                return start, piece
         return None
 
     def within(self, address: int, nbytes: int) -> list[int] | None:
-        """The pieces that some bytes are made up of; None where they are not whole pieces."""
-        found, at = [], address
-        while at < address + nbytes:
-            if at not in self.pieces:
+        """Addresses of the pieces that the bytes consist of; None if these are not whole pieces."""
+        starts, start = [], address
+        while start < address + nbytes:
+            if start not in self.pieces:
                 return None
-            found.append(at)
-            at += self.pieces[at][0]
-        return found if at == address + nbytes else None
+            starts.append(start)
+            start += self.pieces[start].nbytes
+        return starts if start == address + nbytes else None
 
-    def open(self, pieces: list[int], *, is_open: bool) -> None:
-        """Allow or forbid access to pieces."""
-        for at in pieces:
-            self.pieces[at] = self.pieces[at][0], is_open
+    def open(self, starts: list[int], device: int, *, is_open: bool) -> None:
+        """Allow or forbid a device's access to pieces."""
+        for start in starts:
+            piece = self.pieces[start]
+            other_devices = piece.devices - {device}
+            self.pieces[start] = piece._replace(
+                devices=other_devices | {device} if is_open else other_devices
+            )
         self._show()
 
-    def unmap(self, pieces: list[int]) -> None:
+    def unmap(self, starts: list[int]) -> None:
         """Remove pieces."""
-        for at in pieces:
-            del self.pieces[at]
+        for start in starts:
+            del self.pieces[start]
         self._show()
 
     def free(self) -> None:
@@ -498,22 +516,23 @@ class Reservation:
         self._memory.unreserve(self.address, self.nbytes)
 
     def _show(self) -> None:
-        """Make allocations of what may be accessed."""
+        """Make allocations of the accessible ranges; one has the same access everywhere."""
         runs: dict[int, int] = {}
-        start, end = 0, -1
-        for at, (nbytes, is_open) in sorted(self.pieces.items()):
-            if is_open and at == end:
-                runs[start] += nbytes
+        first, end, devices = 0, -1, frozenset[int]()
+        for start, piece in sorted(self.pieces.items()):
+            is_open = bool(piece.devices) and not piece.is_multicast
+            if is_open and start == end and piece.devices == devices:
+                runs[first] += piece.nbytes
             elif is_open:
-                start, runs[at] = at, nbytes
-            end = at + nbytes if is_open else -1
-        for at in [at for at, nbytes in self._shown.items() if runs.get(at) != nbytes]:
-            self._memory.hide(at)
-            del self._shown[at]
-        for at, nbytes in runs.items():
-            if at not in self._shown:
-                self._memory.show(at, nbytes, "cuMemMap")
-                self._shown[at] = nbytes
+                first, runs[start] = start, piece.nbytes
+            end, devices = start + piece.nbytes if is_open else -1, piece.devices
+        for start in [at for at, nbytes in self._shown.items() if runs.get(at) != nbytes]:
+            self._memory.hide(start)
+            del self._shown[start]
+        for start, nbytes in runs.items():
+            if start not in self._shown:
+                self._memory.show(start, nbytes, "cuMemMap")
+                self._shown[start] = nbytes
 
 
 DEFAULT_HEAP_BYTES = 8 << 20  # cudaLimitMallocHeapSize
@@ -544,15 +563,15 @@ class DeviceHeap:
         A request for 0 bytes gets an address, as on an H100.
         """
         nbytes = max(nbytes, 1)
-        held = -(-nbytes // _GRANULE) * _GRANULE
-        if held > self.limit - self._used:
+        size = -(-nbytes // _GRANULE) * _GRANULE
+        if size > self.limit - self._used:
             return 0
         try:
             address = self._memory.allocate(nbytes, origin=origin)
         except OutOfMemory:
             return 0
-        self._live[address] = held
-        self._used += held
+        self._live[address] = size
+        self._used += size
         return address
 
     def free(self, address: int) -> None:
@@ -561,10 +580,10 @@ class DeviceHeap:
         Raises:
             BadFree: it is no live piece of this heap.
         """
-        held = self._live.pop(address, None)
-        if held is None:
+        size = self._live.pop(address, None)
+        if size is None:
             raise BadFree(address, self._why_not(address))
-        self._used -= held
+        self._used -= size
         self._memory.free(address)
 
     def clear(self) -> None:
@@ -573,11 +592,11 @@ class DeviceHeap:
             self.free(address)
 
     def _why_not(self, address: int) -> str:
-        found = self._memory.find(address)
-        if found is not None and found.address != address:
-            return f"it lies inside the allocation of {found}"
-        if found is not None:
-            return f"{found} was not allocated by device code"
+        allocation = self._memory.find(address)
+        if allocation is not None and allocation.address != address:
+            return f"it lies inside the allocation of {allocation}"
+        if allocation is not None:
+            return f"{allocation} was not allocated by device code"
         freed = self._memory.find_freed(address)
         if freed is not None and freed.address == address:
             return f"the allocation of {freed} was freed before"
@@ -614,15 +633,20 @@ def hide_file(memory: DeviceMemory, address: int, nbytes: int) -> None:
 def _map_file(
     memory: DeviceMemory, address: int, nbytes: int, flags: int, file: int, offset: int
 ) -> None:
-    at = address - memory.base
+    start = address - memory.base
     # Mapping other addresses would destroy their contents.
-    if at < 0 or at + nbytes > memory.nbytes or nbytes <= 0 or (at | nbytes | offset) % PAGE:
+    if (
+        start < 0
+        or start + nbytes > memory.nbytes
+        or nbytes <= 0
+        or (start | nbytes | offset) % PAGE
+    ):
         raise ValueError(f"{nbytes} bytes at {address:#x} are no whole pages of the memory")
     function = ctypes.CDLL(None, use_errno=True).mmap
     function.restype = ctypes.c_void_p
     function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64)
-    place = memory.data.ctypes.data + at
+    host_address = memory.data.ctypes.data + start
     protection = mmap.PROT_READ | mmap.PROT_WRITE
-    if function(place, nbytes, protection, flags | _MAP_FIXED, file, offset) != place:
+    if function(host_address, nbytes, protection, flags | _MAP_FIXED, file, offset) != host_address:
         error = ctypes.get_errno()
         raise OSError(error, f"mapping {nbytes} bytes: {os.strerror(error)}")

@@ -73,20 +73,20 @@ def map_address(address: Value, rank: Value, blocks: int) -> Value:
     `blocks` of a cluster; the only one has its own addresses, so that all others are far out.
     """
     kind: Any = address.dtype.type
-    beyond = (rank.astype(kind) + kind(1)) << kind(OFFSET_BITS)
+    window_part = (rank.astype(kind) + kind(1)) << kind(OFFSET_BITS)
     if blocks == 1:
-        beyond = np.where(rank == 0, kind(0), beyond)[()]
-    return (address & ~kind(_RANK_MASK)) | (beyond & kind(_RANK_MASK))
+        window_part = np.where(rank == 0, kind(0), window_part)[()]
+    return (address & ~kind(_RANK_MASK)) | (window_part & kind(_RANK_MASK))
 
 
-def rank_of(address: Value, own: Value) -> Value:
+def rank_of(address: Value, own_rank: Value) -> Value:
     """`getctarank`: the rank of the block whose shared memory an address lies in.
 
-    `own` is the rank of each thread's own block.
+    `own_rank` is the rank of each thread's own block.
     """
     part = (address.astype(np.uint64) & np.uint64(_RANK_MASK)) >> np.uint64(OFFSET_BITS)
-    found = np.where(part > 0, part.astype(np.uint32) - np.uint32(1), own)[()]
-    return found.astype(np.uint32)
+    ranks = np.where(part > 0, part.astype(np.uint32) - np.uint32(1), own_rank)[()]
+    return ranks.astype(np.uint32)
 
 
 def owners(
@@ -101,10 +101,10 @@ def owners(
     every = addresses.every(threads.n) + offset
     rank = (every >> OFFSET_BITS) - 1
     wrong = (every < 0) | (rank >= cluster) & (rank >= 0)
-    within = np.where(wrong, every, every & _OFFSET_MASK)
+    offsets = np.where(wrong, every, every & _OFFSET_MASK)
     slot = np.asarray(threads.place("slot"), dtype=np.int64)
     owner = np.where((rank >= 0) & ~wrong, slot // cluster * cluster + rank, slot)
-    return np.broadcast_to(owner, (threads.n,)), within
+    return np.broadcast_to(owner, (threads.n,)), offsets
 
 
 def _reaches_others(site: Site) -> bool:

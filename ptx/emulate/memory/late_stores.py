@@ -34,14 +34,14 @@ class _Store:
         self.elements[self.index] = self.other
         self.other = now
 
-    def lay_over(self, address: int, seen: bytearray) -> None:
+    def lay_over(self, address: int, visible: bytearray) -> None:
         """Put the other view's elements over bytes from an address of this process on."""
         size = self.elements.itemsize
         starts = self.elements.ctypes.data + self.index * size - address
-        for at in np.flatnonzero((starts > -size) & (starts < len(seen))).tolist():
-            start, data = int(starts[at]), self.other[at : at + 1].tobytes()
-            for place in range(max(start, 0), min(start + size, len(seen))):
-                seen[place] = data[place - start]
+        for index in np.flatnonzero((starts > -size) & (starts < len(visible))).tolist():
+            start, data = int(starts[index]), self.other[index : index + 1].tobytes()
+            for byte in range(max(start, 0), min(start + size, len(visible))):
+                visible[byte] = data[byte - start]
 
     def without(self, words: Words) -> _Store | None:
         """The store less what lies in some words."""
@@ -65,14 +65,14 @@ class LateStores:
 
     def note(self, elements: NDArray[Any], index: Index | int, count: int) -> None:
         """A store to the elements at `index`, of vectors of `count`, is about to happen."""
-        places = np.atleast_1d(np.asarray(index, dtype=np.intp))
+        indices = np.atleast_1d(np.asarray(index, dtype=np.intp))
         for k in range(count):
-            self._stores.append(_Store(elements, places + k, elements[places + k]))
+            self._stores.append(_Store(elements, indices + k, elements[indices + k]))
 
-    def lay_over(self, address: int, seen: bytearray) -> None:
+    def lay_over(self, address: int, visible: bytearray) -> None:
         """Write the hidden stores over visible bytes, from an address of this process on."""
         for store in self._stores:
-            store.lay_over(address, seen)
+            store.lay_over(address, visible)
 
     def publish(self) -> None:
         """Make all deferred stores visible to all blocks."""
@@ -83,11 +83,11 @@ class LateStores:
         """Make stores to some elements visible, before an atomic or strong access to them."""
         if not self._stores:
             return
-        places = np.atleast_1d(np.asarray(index, dtype=np.intp))
-        words = [words_of(elements, places + k) for k in range(count)]
-        found = np.unique(np.concatenate(words))
-        left = [store.without(found) for store in self._stores]
-        self._stores = [store for store in left if store is not None]
+        indices = np.atleast_1d(np.asarray(index, dtype=np.intp))
+        words = [words_of(elements, indices + k) for k in range(count)]
+        published = np.unique(np.concatenate(words))
+        remaining = [store.without(published) for store in self._stores]
+        self._stores = [store for store in remaining if store is not None]
 
     def hide(self) -> int:
         """The turn ends: others see what stood there; how many turns it has been so."""
@@ -111,5 +111,5 @@ def words_of(elements: NDArray[Any], index: Index) -> Words:
 
 def _lies_in(elements: NDArray[Any], index: Index, words: Words) -> NDArray[np.bool_]:
     """Return whether each element has a part in one of the words."""
-    own = words_of(elements, index).reshape(len(index), -1)
-    return np.asarray(np.isin(own, words).any(axis=1), dtype=np.bool_)
+    words_of_elements = words_of(elements, index).reshape(len(index), -1)
+    return np.asarray(np.isin(words_of_elements, words).any(axis=1), dtype=np.bool_)

@@ -55,12 +55,12 @@ class CodeAddresses:
 
     def place(self, layout: ModuleLayout, names: Iterable[str]) -> dict[str, int]:
         """Addresses for the functions of a module."""
-        found: dict[str, int] = {}
+        addresses: dict[str, int] = {}
         for name in names:
-            found[name] = self._next
+            addresses[name] = self._next
             self._places[self._next] = CodePlace(layout, name)
             self._next += _CODE_STEP
-        return found
+        return addresses
 
     def find(self, address: int) -> CodePlace | None:
         """Return the function at an address, while its module is loaded."""
@@ -127,7 +127,7 @@ class ModuleLayout:
         try:
             return np.array(elements, dtype=np.int64).astype(f"<u{size}").tobytes()
         except (TypeError, OverflowError):  # floats, addresses, or integers of 64 bits
-            return b"".join(self._element(each, size) for each in elements)
+            return b"".join(self._element(element, size) for element in elements)
 
     def _element(self, element: Element, size: int) -> bytes:
         if isinstance(element, FloatImmediate):

@@ -46,8 +46,10 @@ class MappedHostMemory:
 
     def find(self, address: int) -> Allocation | None:
         """The allocation, if it holds `address` and may be accessed."""
-        found = self._allocation
-        return found if self.is_open and found.address <= address < found.end else None
+        allocation = self._allocation
+        return (
+            allocation if self.is_open and allocation.address <= address < allocation.end else None
+        )
 
     def find_freed(self, address: int) -> None:
         """Return None: nothing in this memory is ever freed."""
@@ -58,10 +60,10 @@ class MappedHostMemory:
 
     def bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Its start and end, as arrays of one element, or of none where there is no access."""
-        found = self._allocation
+        allocation = self._allocation
         if not self.is_open:
             return np.array([], np.int64), np.array([], np.int64)
-        return np.array([found.address], np.int64), np.array([found.end], np.int64)
+        return np.array([allocation.address], np.int64), np.array([allocation.end], np.int64)
 
 
 class PeerMemory:
@@ -69,12 +71,15 @@ class PeerMemory:
 
     Attributes:
         base, nbytes: where it lies.
+        is_open_to_team: whether all of it may be accessed now, by an instruction that reaches
+            memory bound to a multicast object.
     """
 
     def __init__(self, memory: DeviceMemory, is_open: Callable[[Allocation], bool]) -> None:
         """Take `is_open`, which returns whether kernels may access an allocation."""
         self.base: int = memory.base
         self.nbytes: int = memory.nbytes
+        self.is_open_to_team: bool = False
         self._memory = memory
         self._is_open = is_open
 
@@ -89,8 +94,9 @@ class PeerMemory:
 
     def find(self, address: int) -> Allocation | None:
         """The live allocation that holds `address`, if it may be accessed."""
-        found = self._memory.find(address)
-        return found if found is not None and self._is_open(found) else None
+        allocation = self._memory.find(address)
+        is_open = allocation is not None and (self.is_open_to_team or self._is_open(allocation))
+        return allocation if is_open else None
 
     def find_freed(self, address: int) -> Allocation | None:
         """The allocation freed last that held `address`."""
@@ -103,5 +109,5 @@ class PeerMemory:
     def bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Starts and ends of all live allocations that may be accessed, in order."""
         starts, ends = self._memory.bounds()
-        found = [self.find(int(start)) is not None for start in starts]
-        return starts[found], ends[found]
+        is_open = [self.find(int(start)) is not None for start in starts]
+        return starts[is_open], ends[is_open]

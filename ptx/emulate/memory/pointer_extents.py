@@ -41,13 +41,13 @@ class Span:
 
     Attributes:
         words: its description for messages.
-        is_given_back: whether it is freed, so that no access is allowed.
+        is_freed: whether it is freed, so that no access is allowed.
     """
 
     start: int
     end: int
     words: str
-    is_given_back: bool = False
+    is_freed: bool = False
 
 
 Origins = Mapping[Site, frozenset[Origin]]
@@ -74,10 +74,10 @@ class PointerExtents:
 
     def of(self, site: Site, space: str) -> tuple[Span, ...]:
         """Return the bounds of an access to a space; an empty tuple if they are unknown."""
-        found = self._known.get((site, space))
-        if found is None:
-            found = self._known[site, space] = self._spans(site, space)
-        return found
+        spans = self._known.get((site, space))
+        if spans is None:
+            spans = self._known[site, space] = self._spans(site, space)
+        return spans
 
     def _spans(self, site: Site, space: str) -> tuple[Span, ...]:
         spans: list[Span] = []
@@ -102,18 +102,28 @@ class PointerExtents:
         words = f"which parameter {name} points into"
         allocations = [memory.find(address), memory.find(address - 1)]
         spans: list[Span] = []
-        for each in dict.fromkeys(each for each in allocations if each is not None):
-            parts = self._parts(each, address)
+        for allocation in dict.fromkeys(
+            allocation for allocation in allocations if allocation is not None
+        ):
+            parts = self._parts(allocation, address)
             if parts:
                 spans += [
-                    Span(start, start + nbytes, f"{nbytes} bytes at {start:#x} in {each}, {words}")
+                    Span(
+                        start,
+                        start + nbytes,
+                        f"{nbytes} bytes at {start:#x} in {allocation}, {words}",
+                    )
                     for start, nbytes in parts
                 ]
-            elif memory.given_back.get(each.address) is each:
+            elif memory.freed_by_owner.get(allocation.address) is allocation:
                 end = "was given back to its allocator"
-                spans.append(Span(each.address, each.end, f"{each}, {words}; it {end}", True))
+                spans.append(
+                    Span(
+                        allocation.address, allocation.end, f"{allocation}, {words}; it {end}", True
+                    )
+                )
             else:
-                spans.append(Span(each.address, each.end, f"{each}, {words}"))
+                spans.append(Span(allocation.address, allocation.end, f"{allocation}, {words}"))
         return spans
 
     def _parts(self, allocation: Allocation, address: int) -> list[tuple[int, int]]:
@@ -143,12 +153,12 @@ def outside(
     """The first of some addresses that lies in none of the spans, and the span next to it."""
     inside = np.zeros(len(every), dtype=np.bool_)
     for span in spans:
-        if span.is_given_back:
+        if span.is_freed:
             continue
         inside |= (every + site.first >= span.start) & (every + site.end <= span.end)
     if inside.all():
         return None
-    at = int(np.argmin(inside))
-    address = int(every[at])
+    position = int(np.argmin(inside))
+    address = int(every[position])
     nearest = min(spans, key=lambda span: max(span.start - address, address - span.end, 0))
-    return at, nearest
+    return position, nearest

@@ -22,7 +22,8 @@ def used_bytes_of(instruction: Instruction, total: int) -> tuple[int, ...]:
 
     PTX ISA, "Pragma Strings: used_bytes_mask": the others of a load may lie in no memory.
     """
-    mask = instruction.used_bytes if instruction.facts.kind is InstructionKind.LOAD else 0
+    is_load = instruction.facts.kind is InstructionKind.LOAD
+    mask = (instruction.used_bytes or 0) if is_load else 0
     used = tuple([byte for byte in range(total) if mask >> byte & 1])
     return used or tuple(range(total))
 
@@ -43,6 +44,7 @@ class Site:
         bounds: where an access lies wholly in the allocation that the last one was in, the version
             of the device's allocation table then, and the memory that it is in; replaced as a
             whole, as several threads may launch the kernel at once.
+        is_padding: whether it loads bytes of which none is used.
         is_elsewhere: whether an access reached another device's memory, or the host's.
         window: the same bounds for code of single threads: least and greatest address, version,
             address of the first element in units of elements, the elements, and their bits.
@@ -50,7 +52,7 @@ class Site:
 
     __slots__ = (
         "bounds", "count", "dtype", "end", "facts", "first", "instruction", "is_elsewhere",
-        "kind", "nbytes", "parts", "shift", "space", "total", "window", "writes",
+        "is_padding", "kind", "nbytes", "parts", "shift", "space", "total", "window", "writes",
     )  # fmt: skip
 
     def __init__(
@@ -65,6 +67,8 @@ class Site:
         self.shift: int = self.nbytes.bit_length() - 1
         self.count: int = count
         self.total: int = self.nbytes * count
+        is_load = instruction.facts.kind is InstructionKind.LOAD
+        self.is_padding: bool = is_load and instruction.used_bytes == 0
         used = used_bytes_of(instruction, self.total)
         self.first: int = used[0]
         self.end: int = used[-1] + 1

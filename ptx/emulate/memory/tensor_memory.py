@@ -44,7 +44,7 @@ class HeldColumns:
 class TensorMemory:
     """(blocks, 128, 512) cells of 32 bits, and which of their columns each block holds.
 
-    `follows`: whether a read of what nothing has written is a fault.
+    `follows`: whether a read of unwritten cells is a fault.
 
     Attributes:
         granted: columns of warps whose fibre waits for those of others, by their lowest lane.
@@ -78,10 +78,10 @@ class TensorMemory:
                 " numbers that a block asks for must not increase",
                 where,
             )
-        wanted = columns // _UNIT
-        for first in range(_UNITS - wanted + 1):
-            if not self._held[block, first : first + wanted].any():
-                self._held[block, first : first + wanted] = True
+        units = columns // _UNIT
+        for first in range(_UNITS - units + 1):
+            if not self._held[block, first : first + units].any():
+                self._held[block, first : first + units] = True
                 self._allocations[block, first * _UNIT] = HeldColumns(columns, where)
                 self._last[block] = columns
                 return first * _UNIT
@@ -94,17 +94,17 @@ class TensorMemory:
             TensorMemoryFault: the block holds no such allocation.
         """
         self._require_number(columns, where)
-        found = self._allocations.get((block, address))
-        if found is None:
+        allocation = self._allocations.get((block, address))
+        if allocation is None:
             raise TensorMemoryFault(
                 f"tensor memory at {address:#x} is given back, where the block holds no"
                 " allocation, or none any more",
                 where,
             )
-        if found.columns != columns:
+        if allocation.columns != columns:
             raise TensorMemoryFault(
                 f"{columns} columns of tensor memory at {address:#x} are given back, of"
-                f" {found.columns} that were allocated in {found.where}",
+                f" {allocation.columns} that were allocated in {allocation.where}",
                 where,
             )
         del self._allocations[block, address]
@@ -123,11 +123,11 @@ class TensorMemory:
         Raises:
             TensorMemoryFault: a block still holds what it allocated.
         """
-        for (_, first), held in self._allocations.items():
+        for (_, first), allocation in self._allocations.items():
             raise TensorMemoryFault(
-                f"{held.columns} columns of tensor memory at {first:#x} are still allocated when"
-                " the block ends: give them back by tcgen05.dealloc",
-                held.where,
+                f"{allocation.columns} columns of tensor memory at {first:#x} are still allocated"
+                " when the block ends: give them back by tcgen05.dealloc",
+                allocation.where,
             )
 
     def read(
@@ -139,12 +139,12 @@ class TensorMemory:
             OutOfBounds: the block does not hold a column.
             UninitialisedRead: nothing has written a cell, where that is checked.
         """
-        at = self._places(threads, block, lane, column, i)
+        indices = self._places(threads, block, lane, column, i)
         if self._written is not None:
-            known = self._written[at]
-            if not known.all():
-                raise self._unwritten(threads, np.argwhere(~known)[0], at, i)
-        return self._cells[at]
+            is_written = self._written[indices]
+            if not is_written.all():
+                raise self._unwritten(threads, np.argwhere(~is_written)[0], indices, i)
+        return self._cells[indices]
 
     def write(
         self, threads: Threads, block: Index, lane: Numbers, column: Numbers, i: Instruction,
@@ -155,10 +155,10 @@ class TensorMemory:
         Raises:
             OutOfBounds: the block does not hold a column.
         """
-        at = self._places(threads, block, lane, column, i)
-        self._cells[at] = cells
+        indices = self._places(threads, block, lane, column, i)
+        self._cells[indices] = cells
         if self._written is not None:
-            self._written[at] = True
+            self._written[indices] = True
 
     def _places(
         self, threads: Threads, block: Index, lane: Numbers, column: Numbers, i: Instruction
@@ -171,9 +171,9 @@ class TensorMemory:
         lane, column = np.broadcast_arrays(lane, column)
         blocks = np.broadcast_to(block.reshape(-1, *(1,) * (lane.ndim - 1)), lane.shape)
         inside = (column < COLUMNS) & (lane < LANES)
-        held = inside & self._held[blocks, np.minimum(column // _UNIT, _UNITS - 1)]
-        if not held.all():
-            first = tuple(np.argwhere(~held)[0])
+        is_allocated = inside & self._held[blocks, np.minimum(column // _UNIT, _UNITS - 1)]
+        if not is_allocated.all():
+            first = tuple(np.argwhere(~is_allocated)[0])
             address = int(lane[first]) << 16 | int(column[first])
             raise OutOfBounds(
                 f"{i.text} reaches lane {lane[first]}, column {column[first]} of tensor memory,"
@@ -184,9 +184,13 @@ class TensorMemory:
         return blocks, lane, column
 
     def _unwritten(
-        self, threads: Threads, first: Index, at: tuple[Numbers, Numbers, Numbers], i: Instruction
+        self,
+        threads: Threads,
+        first: Index,
+        indices: tuple[Numbers, Numbers, Numbers],
+        i: Instruction,
     ) -> EmulationFault:
-        lane, column = (int(each[tuple(first)]) for each in at[1:])
+        lane, column = (int(coordinate[tuple(first)]) for coordinate in indices[1:])
         return UninitialisedRead(
             f"read of lane {lane}, column {column} of tensor memory, which nothing has written",
             threads.where(int(first[0]), i),

@@ -97,17 +97,17 @@ class UndefinedValues(dict[_Key, _Reads]):
             reads = np.where(wrong & (passed_on > 0), passed_on, reads)
         if len(first) == 1:  # all threads read one place
             first, reads = np.full(len(lanes), first[0]), np.repeat(reads, len(lanes), axis=0)
-        there = threads.present
-        if there is not None:
-            lanes, first, reads = lanes[there], first[there], reads[there]
+        present = threads.present
+        if present is not None:
+            lanes, first, reads = lanes[present], first[present], reads[present]
         undefined = reads.any(axis=1)
-        places = zip(lanes[undefined].tolist(), first[undefined].tolist(), strict=True)
-        self._reads[_FIRST - number].first.update(places)
+        lanes_and_bytes = zip(lanes[undefined].tolist(), first[undefined].tolist(), strict=True)
+        self._reads[_FIRST - number].first.update(lanes_and_bytes)
         function = threads.calls[-1].function if threads.calls else 0
-        for element, each in zip(elements, reads.T, strict=True):
+        for element, reads_of_element in zip(elements, reads.T, strict=True):
             if isinstance(element, Register):
                 key = len(threads.calls), self._numbers[function][element.name]
-                self._set(key, lanes, each)
+                self._set(key, lanes, reads_of_element)
         return True
 
     def _number_of(self, site: Site, space: str) -> int:
@@ -138,15 +138,15 @@ class UndefinedValues(dict[_Key, _Reads]):
     ) -> None:  # fmt: skip
         """`and` or `or` of two; `decided` is where each of them alone decides the result."""
         lanes = _present(threads)
-        found = [self._of(threads, lanes, (source,)) for source in use.sources]
-        for one, other in ((0, 1), (1, 0)):
-            reads = found[one]
+        reads_of_sources = [self._of(threads, lanes, (source,)) for source in use.sources]
+        for index, other in ((0, 1), (1, 0)):
+            reads = reads_of_sources[index]
             if reads is not None:
                 leaves_out = _of_present(threads, decided[other])
-                if found[other] is not None:
-                    leaves_out = leaves_out & (found[other] == 0)
-                found[one] = np.where(leaves_out, np.int32(0), reads)
-        self._write(threads, lanes, use, _either(found), guard)
+                if reads_of_sources[other] is not None:
+                    leaves_out = leaves_out & (reads_of_sources[other] == 0)
+                reads_of_sources[index] = np.where(leaves_out, np.int32(0), reads)
+        self._write(threads, lanes, use, _either(reads_of_sources), guard)
 
     def compares(
         self, threads: Threads, use: RegisterUse, decided: Value, guard: Value | None = None
@@ -168,13 +168,21 @@ class UndefinedValues(dict[_Key, _Reads]):
     ) -> None:
         """`selp`: the first source where `chosen`, else the second; the third is what chooses."""
         lanes = _present(threads)
-        yes, no, by = (self._of(threads, lanes, (source,)) for source in use.sources)
-        nothing = np.zeros(len(lanes), dtype=np.int32)
-        taken = np.where(
-            _of_present(threads, chosen), nothing if yes is None else yes,
-            nothing if no is None else no,
+        first_reads, second_reads, selector_reads = (
+            self._of(threads, lanes, (source,)) for source in use.sources
+        )
+        no_reads = np.zeros(len(lanes), dtype=np.int32)
+        of_chosen = np.where(
+            _of_present(threads, chosen), no_reads if first_reads is None else first_reads,
+            no_reads if second_reads is None else second_reads,
         )  # fmt: skip
-        self._write(threads, lanes, use, taken if by is None else np.maximum(taken, by), guard)
+        self._write(
+            threads,
+            lanes,
+            use,
+            of_chosen if selector_reads is None else np.maximum(of_chosen, selector_reads),
+            guard,
+        )
 
     def loads(self, threads: Threads, use: RegisterUse) -> None:
         """A load is about to write its registers."""
@@ -201,7 +209,7 @@ class UndefinedValues(dict[_Key, _Reads]):
         """Lanes of a warp are about to exchange values; `use.address` names the lanes."""
         self._check(threads, _present(threads), use, use.address)
 
-    def brings(self, threads: Threads, registers: Sequence[int]) -> Value:
+    def exchanged_reads(self, threads: Threads, registers: Sequence[int]) -> Value:
         """Return for each thread the read that its value in an exchange depends on, 0 for none."""
         reads = self._of(threads, _present(threads), registers)
         return np.int32(0) if reads is None else reads
@@ -210,8 +218,8 @@ class UndefinedValues(dict[_Key, _Reads]):
         """The result of an exchange depends on `reads`, and on each thread's own sources."""
         lanes = _present(threads)
         received = np.broadcast_to(np.asarray(reads, dtype=np.int32), lanes.shape)
-        own = self._of(threads, lanes, use.sources)
-        self._write(threads, lanes, use, _either([received, own]), None)
+        of_sources = self._of(threads, lanes, use.sources)
+        self._write(threads, lanes, use, _either([received, of_sources]), None)
 
     def needs(self, threads: Threads, use: RegisterUse) -> None:
         """Check an instruction that needs all of its operands."""
@@ -226,7 +234,7 @@ class UndefinedValues(dict[_Key, _Reads]):
         rows = self.get(STORED)
         return None if rows is None else rows[:, threads.lane_numbers()]
 
-    def refuse_stored(self, threads: Threads, site: Site) -> None:
+    def reject_stored(self, threads: Threads, site: Site) -> None:
         """Raise if the current store writes undefined values to global memory.
 
         Raises:
@@ -235,13 +243,15 @@ class UndefinedValues(dict[_Key, _Reads]):
         rows = self.get(STORED)
         if rows is not None:
             lanes = _present(threads)
-            self._refuse(threads, lanes, rows[:, lanes].max(axis=0), site.instruction)
+            self._reject(threads, lanes, rows[:, lanes].max(axis=0), site.instruction)
 
     def _of(self, threads: Threads, lanes: Index, registers: Sequence[int | None]) -> _Reads | None:
         """Return for each lane a read that one of these registers depends on; None if none does."""
         depth = len(threads.calls)
-        known = (self.get((depth, each)) for each in registers if each is not None)
-        return _either([None if reads is None else reads[lanes] for reads in known])
+        register_reads = (
+            self.get((depth, register)) for register in registers if register is not None
+        )
+        return _either([None if reads is None else reads[lanes] for reads in register_reads])
 
     def _write(
         self, threads: Threads, lanes: Index, use: RegisterUse, reads: _Reads | None,
@@ -256,25 +266,25 @@ class UndefinedValues(dict[_Key, _Reads]):
             if guard is None or use.guard is None:
                 self._set(key, lanes, reads)
                 continue
-            nothing = np.zeros(len(lanes), dtype=np.int32)
+            no_reads = np.zeros(len(lanes), dtype=np.int32)
             old = self._of(threads, lanes, (number,))
-            made = np.where(
-                _of_present(threads, guard), nothing if reads is None else reads,
-                nothing if old is None else old,
+            new = np.where(
+                _of_present(threads, guard), no_reads if reads is None else reads,
+                no_reads if old is None else old,
             )  # fmt: skip
-            self._set(key, lanes, made if by is None else np.maximum(made, by))
+            self._set(key, lanes, new if by is None else np.maximum(new, by))
 
     def _set(self, key: _Key, lanes: Index, reads: _Reads | None) -> None:
-        known = self.get(key)
+        stored = self.get(key)
         if reads is None or not reads.any():
-            if known is not None:
-                known[lanes] = 0
-                if not known.any():
+            if stored is not None:
+                stored[lanes] = 0
+                if not stored.any():
                     del self[key]
             return
-        if known is None:
-            known = self[key] = np.zeros(self._lanes, dtype=np.int32)
-        known[lanes] = reads
+        if stored is None:
+            stored = self[key] = np.zeros(self._lanes, dtype=np.int32)
+        stored[lanes] = reads
 
     def _check(
         self, threads: Threads, lanes: Index, use: RegisterUse,
@@ -283,44 +293,44 @@ class UndefinedValues(dict[_Key, _Reads]):
         self.pop(STORED, None)
         reads = self._of(threads, lanes, registers)
         if reads is not None:
-            self._refuse(threads, lanes, reads, use.instruction)
+            self._reject(threads, lanes, reads, use.instruction)
 
-    def _refuse(self, threads: Threads, lanes: Index, reads: _Reads, user: Instruction) -> None:
+    def _reject(self, threads: Threads, lanes: Index, reads: _Reads, user: Instruction) -> None:
         if not reads.any():
             return
-        at = int(np.argmax(reads != 0))
-        lane = int(lanes[at])
-        read = self._reads[_FIRST - int(reads[at])]
+        index = int(np.argmax(reads != 0))
+        lane = int(lanes[index])
+        read = self._reads[_FIRST - int(reads[index])]
         position = int(np.argmax(threads.lane_numbers() == lane))
-        place = threads.where(position, read.site.instruction)
+        location = threads.where(position, read.site.instruction)
         # The value may be another thread's, by way of a register that both had.
         address = read.first.get(lane, next(iter(read.first.values())))
-        needed = threads.where(position, user)
-        line = f", {needed.source_file}:{needed.source_line}" if needed.source_file else ""
+        use = threads.where(position, user)
+        line = f", {use.source_file}:{use.source_line}" if use.source_file else ""
         raise UninitialisedRead(
             f"read of {read.site.total} bytes at {read.space} address {address:#x}, which nothing"
             f" has written\n  needed by {user.text} at PTX line {user.line}{line}",
-            place, address=address, nbytes=read.site.total, space=read.space,
+            location, address=address, nbytes=read.site.total, space=read.space,
         )  # fmt: skip
 
 
 def _present(threads: Threads) -> Index:
     lanes = threads.lane_numbers()
-    found: Index = lanes if threads.present is None else lanes[threads.present]
-    return found
+    present: Index = lanes if threads.present is None else lanes[threads.present]
+    return present
 
 
 def _of_present(threads: Threads, value: Value) -> NDArray[np.bool_]:
     """Return a value of all threads for the present threads alone."""
-    found = np.asarray(value, dtype=np.bool_)
-    return found if found.ndim == 0 or threads.present is None else found[threads.present]
+    flags = np.asarray(value, dtype=np.bool_)
+    return flags if flags.ndim == 0 or threads.present is None else flags[threads.present]
 
 
-def _either(found: Sequence[_Reads | None]) -> _Reads | None:
-    known = [reads for reads in found if reads is not None]
-    if not known:
+def _either(alternatives: Sequence[_Reads | None]) -> _Reads | None:
+    present = [reads for reads in alternatives if reads is not None]
+    if not present:
         return None
-    return reduce(np.maximum, known)
+    return reduce(np.maximum, present)
 
 
 _KNOWN, _UNDEFINED = 1, 2  # flags of bytes that were written, the latter with an undefined value
@@ -350,7 +360,7 @@ class Shadow:
         }
         self._flags["shared"].reshape(blocks, shared_stride)[:, reserved_start:] = _KNOWN
         self._views: dict[str, dict[int, Flags]] = {
-            space: {nbytes: flags.view(whole.dtype) for nbytes, whole in WRITTEN.items()}
+            space: {nbytes: flags.view(written.dtype) for nbytes, written in WRITTEN.items()}
             for space, flags in self._flags.items()
         }
 
@@ -362,16 +372,16 @@ class Shadow:
         Raises:
             UninitialisedRead: a thread reads what no thread has written.
         """
-        reads = not site.writes or site.facts.is_atomic
+        reads = (not site.writes or site.facts.is_atomic) and not site.is_padding
         if self._undefined and site.writes and not reads:
             self._store(threads, start, index, site, space)
             return
         view = self._views[space].get(site.nbytes)
         if view is not None:
-            elements, whole = view[start >> site.shift :], WRITTEN[site.nbytes]
-            if not reads or all((_of(elements[k:], index) == whole).all() for k in site.parts):
+            elements, written = view[start >> site.shift :], WRITTEN[site.nbytes]
+            if not reads or all((_of(elements[k:], index) == written).all() for k in site.parts):
                 for k in range(site.count if site.writes else 0):
-                    elements[k:][index] = whole
+                    elements[k:][index] = written
                 return
         first = start + (np.atleast_1d(np.asarray(index, dtype=np.int64)) << site.shift)
         used = np.array(used_bytes_of(site.instruction, site.total))
@@ -390,23 +400,25 @@ class Shadow:
 
         `flags` is (threads, bytes); the bytes are those of the numbers `used` of an access.
         """
-        known = flags == _KNOWN
+        is_defined = flags == _KNOWN
         uses: tuple[Use, ...] = ()
-        if not site.writes and not known.all():
+        if not site.writes and not is_defined.all():
             uses = self._uses_of(site.instruction)
             if site.facts.kind is InstructionKind.COPY:
                 uses = (Use.COPIED,) * site.count
         if len(uses) != site.count:
             uses = (Use.USED,) * site.count
-        wrong = np.zeros((len(known), site.count), dtype=np.bool_)
+        wrong = np.zeros((len(is_defined), site.count), dtype=np.bool_)
         # The padding of a structure that a function takes or gives comes by itself.
-        alone = site.total < WORD or site.facts.space == "param"
-        nothing = (flags == _UNDEFINED).all(axis=1) if alone else ~known.any(axis=1)
+        stands_alone = site.total < WORD or site.facts.space == "param"
+        copies_nothing = (
+            (flags == _UNDEFINED).all(axis=1) if stands_alone else ~is_defined.any(axis=1)
+        )
         for element, use in enumerate(uses):
             if use is Use.USED:
-                wrong[:, element] = ~known[:, used // site.nbytes == element].all(axis=1)
+                wrong[:, element] = ~is_defined[:, used // site.nbytes == element].all(axis=1)
             elif use is Use.COPIED:
-                wrong[:, element] = nothing
+                wrong[:, element] = copies_nothing
         return wrong
 
     def _is_followed(
@@ -416,11 +428,11 @@ class Shadow:
         """Return whether the values stay undefined."""
         if self._undefined is None:
             return False
-        known = self._passed_on.get(space)
+        passed_on = self._passed_on.get(space)
         starts = first[:, None] + site.nbytes * np.arange(site.count)
         return self._undefined.note_read(
             threads, wrong, first % self._strides[space], site, space,
-            None if known is None else known[starts],
+            None if passed_on is None else passed_on[starts],
         )  # fmt: skip
 
     def _store(
@@ -446,9 +458,9 @@ class Shadow:
         self, rows: Index | slice, source: int, target: int, nbytes: int, threads: int
     ) -> None:
         """Bytes were copied within the local memory of each of `rows`."""
-        for each in (self._flags["local"], self._passed_on.get("local")):
-            if each is not None:
-                of_thread = each.reshape(threads, -1)
+        for flags in (self._flags["local"], self._passed_on.get("local")):
+            if flags is not None:
+                of_thread = flags.reshape(threads, -1)
                 part = of_thread[rows, source : source + nbytes]
                 of_thread[rows, target : target + nbytes] = part
 
@@ -466,5 +478,5 @@ class Shadow:
 
 def _of(elements: Flags, index: Index | int) -> Flags:
     """Elements that lie within, which `take` gives sooner than an index does."""
-    found: Flags = elements.take(index, mode="clip")
-    return found
+    selected: Flags = elements.take(index, mode="clip")
+    return selected

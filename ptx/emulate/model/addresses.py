@@ -48,17 +48,17 @@ class Varying:
 
     def bounds(self) -> tuple[int, int, int]:
         """Least value, greatest value, and the OR of all values, exact in its lowest set bit."""
-        found = self._bounds
-        if found is None:
+        bounds = self._bounds
+        if bounds is None:
             array = self.array
             line = self.line()
             if line is not None:
                 first, step = line
-                found = (first, first + step * (len(array) - 1), first | step)
+                bounds = (first, first + step * (len(array) - 1), first | step)
             else:
-                found = (int(_min(array)), int(_max(array)), int(_or(array)))
-            self._bounds = found
-        return found
+                bounds = (int(_min(array)), int(_max(array)), int(_or(array)))
+            self._bounds = bounds
+        return bounds
 
     def line(self) -> tuple[int, int] | None:
         """The first value and the step if the values rise by a constant step, else None."""
@@ -68,35 +68,35 @@ class Varying:
 
     def index(self, shift: int) -> Index:
         """The values divided by 2**shift."""
-        found = self._indices.get(shift)
-        if found is None:
+        indices = self._indices.get(shift)
+        if indices is None:
             array = self.array >> shift if shift else self.array
-            found = self._indices[shift] = array.astype(np.intp, copy=False)
-        return found
+            indices = self._indices[shift] = array.astype(np.intp, copy=False)
+        return indices
 
     def placed(self, space: str, shift: int, start: Index) -> Index:
         """The values divided by 2**shift, from each lane's own start in a space."""
-        found = self._placed.get((space, shift))
-        if found is None:
+        indices = self._placed.get((space, shift))
+        if indices is None:
             if shift and shift not in self._indices:
-                found = (self.array >> shift).astype(np.intp, copy=False)
-                found += start  # a fresh array without other references
+                indices = (self.array >> shift).astype(np.intp, copy=False)
+                indices += start  # a fresh array without other references
             else:
-                found = self.index(shift) + start
-            self._placed[space, shift] = found
-        return found
+                indices = self.index(shift) + start
+            self._placed[space, shift] = indices
+        return indices
 
     def is_apart(self, nbytes: int, start: Index | None) -> bool:
         """Return whether any two values are at least so far apart, from each lane's own start."""
         key = nbytes, start is not None
-        found = self._apart.get(key)
-        if found is None:
+        is_apart = self._apart.get(key)
+        if is_apart is None:
             values = self.array if start is None else self.array + start
-            found = _rises(values, nbytes)
-            if not found and int(_max(values)) - int(_min(values)) >= nbytes * (len(values) - 1):
-                found = _rises(np.sort(values), nbytes)
-            self._apart[key] = found
-        return found
+            is_apart = _rises(values, nbytes)
+            if not is_apart and int(_max(values)) - int(_min(values)) >= nbytes * (len(values) - 1):
+                is_apart = _rises(np.sort(values), nbytes)
+            self._apart[key] = is_apart
+        return is_apart
 
     def stretches(self, nbytes: int) -> tuple[Index, Index] | None:
         """Return the bounds of contiguous stretches, for accesses of so many bytes each.
@@ -107,18 +107,18 @@ class Varying:
             rises = _rises(self.array, 0)
             values = (self.array if rises else np.sort(self.array)).astype(np.int64)
             gaps = np.flatnonzero(values[1:] - values[:-1] > nbytes)
-            found = None
+            stretches = None
             if len(gaps) * _FEWEST_IN_STRETCH < len(values):
                 starts = np.concatenate([values[:1], values[gaps + 1]])
-                found = starts, np.concatenate([values[gaps], values[-1:]]) + nbytes
-            self._stretches[nbytes] = found
+                stretches = starts, np.concatenate([values[gaps], values[-1:]]) + nbytes
+            self._stretches[nbytes] = stretches
         return self._stretches[nbytes]
 
     def run(self, index: Index) -> int:
         """The first number of an index that counts up by one; -1 for any other."""
-        known = self._run
-        if known is not None and known[0] is index:
-            return known[1]
+        cached_run = self._run
+        if cached_run is not None and cached_run[0] is index:
+            return cached_run[1]
         start, count = int(index[0]), len(index)
         is_run = count >= _SHORTEST_RUN and int(index[-1]) - start == count - 1
         if not (is_run and (index[1:] > index[:-1]).all()):
@@ -147,14 +147,14 @@ def _line_of(array: NDArray[Any]) -> tuple[int, int] | None:
 
 def _sum(a: Varying, b: Varying) -> Varying:
     """The sum of two parts; that of cached ones is cached as well."""
-    known = a.sums.get(id(b)) if a.cached and b.cached else None
-    if known is not None:
-        return known
+    cached_sum = a.sums.get(id(b)) if a.cached and b.cached else None
+    if cached_sum is not None:
+        return cached_sum
     total: NDArray[Any] = a.array + b.array
-    made = Varying(total, cached=a.cached and b.cached)
-    if made.cached:
-        a.sums[id(b)] = made
-    return made
+    added = Varying(total, cached=a.cached and b.cached)
+    if added.cached:
+        a.sums[id(b)] = added
+    return added
 
 
 class Addresses:
@@ -194,8 +194,8 @@ class Addresses:
 
     def above(self, values: NDArray[Any]) -> NDArray[np.int64]:
         """Return the base plus each value, modulo 2**64."""
-        found: NDArray[np.int64] = np.add(values, np.int64(self._wrapped), dtype=np.int64)
-        return found
+        addresses: NDArray[np.int64] = np.add(values, np.int64(self._wrapped), dtype=np.int64)
+        return addresses
 
     @property
     def _wrapped(self) -> int:

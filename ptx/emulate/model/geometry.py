@@ -42,10 +42,10 @@ class Geometry:
         Names: intp "lane", "slot" (block within the chunk), "thread" (linear, within the block)
         and "warp_slot"; uint32 "slot32", "tid.x", "tid.y", "tid.z", "laneid" and "warpid".
         """
-        found = self._arrays.get(name)
-        if found is None:
-            found = self._arrays[name] = self._make(name)
-        return found
+        array = self._arrays.get(name)
+        if array is None:
+            array = self._arrays[name] = self._make(name)
+        return array
 
     def index(self, name: str) -> Index:
         """Return the values of `array`, always as an intp array."""
@@ -53,10 +53,10 @@ class Geometry:
 
     def remembered(self, name: str, make: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
         """Return an array (threads,) that all chunks of this shape share; made on first use."""
-        found = self._remembered.get(name)
-        if found is None:
-            found = self._remembered[name] = make()
-        return found
+        array = self._remembered.get(name)
+        if array is None:
+            array = self._remembered[name] = make()
+        return array
 
     def _make(self, name: str) -> Value:
         x, y, z = self.block

@@ -11,13 +11,13 @@ class GridDependency:
     Attributes:
         ahead: the launch that it depends on; None if it began after that one's end.
         is_done: whether it has ended.
-        lets_go: whether all of its blocks have released the next launch, or have ended.
+        permits_dependents: whether all of its blocks have released the next launch, or have ended.
     """
 
     def __init__(self) -> None:
         self.ahead: GridDependency | None = None
         self.is_done: bool = False
-        self.lets_go: bool = False
+        self.permits_dependents: bool = False
         self._blocks: set[int] = set()
 
     @property
@@ -27,12 +27,12 @@ class GridDependency:
             self.ahead = None
         return self.ahead is None
 
-    def let_go(self, blocks: Iterable[int], grid: int) -> bool:
+    def release_dependents(self, blocks: Iterable[int], grid: int) -> bool:
         """Record that blocks release the next launch; return whether one of them is new.
 
         `grid` is the number of blocks in the grid.
         """
         before = len(self._blocks)
         self._blocks.update(blocks)
-        self.lets_go = len(self._blocks) == grid
+        self.permits_dependents = len(self._blocks) == grid
         return len(self._blocks) > before

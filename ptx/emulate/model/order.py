@@ -1,4 +1,4 @@
-"""The order within a launch, one of those that CUDA allows, and the draws that choose it."""
+"""The order within a launch, one of the orders that CUDA allows, and the draws that choose it."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ class Decisions:
         bits = self._state
         bits = ((bits ^ bits >> 30) * 0xBF58476D1CE4E5B9) & _MASK
         bits = ((bits ^ bits >> 27) * 0x94D049BB133111EB) & _MASK
-        found = ((bits ^ bits >> 31) * count) >> 64
-        self.trace = ((self.trace ^ found) * _FNV_PRIME + count) & _MASK
-        return found
+        number = ((bits ^ bits >> 31) * count) >> 64
+        self.trace = ((self.trace ^ number) * _FNV_PRIME + count) & _MASK
+        return number
 
     def early(self, one_in: int) -> bool:
         """Return whether deferrable work runs now: one time in so many, never if `late`."""
@@ -67,8 +67,8 @@ class Decisions:
 
     def shuffled(self, items: Iterable[_T]) -> list[_T]:
         """The items in another order."""
-        found = list(items)
-        for last in range(len(found) - 1, 0, -1):
-            other = self.below(last + 1)
-            found[last], found[other] = found[other], found[last]
-        return found
+        shuffled = list(items)
+        for last in range(len(shuffled) - 1, 0, -1):
+            chosen = self.below(last + 1)
+            shuffled[last], shuffled[chosen] = shuffled[chosen], shuffled[last]
+        return shuffled

@@ -153,7 +153,7 @@ class TensorLayout:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Elements that one copy brings, along each dimension of what lies in shared memory."""
+        """Elements that one copy moves, along each dimension of the box in shared memory."""
         if self.pixels is not None:
             return self.pixels.channels, self.pixels.pixels
         steps = (1, *self.steps[1:])
@@ -197,8 +197,8 @@ class TensorLayout:
         """Return the layout with the channels of a slice as the innermost dimension.
 
         An interleaved tensor has the dimensions of NC/8DHWC8 without the last one. The first of
-        them counts slices that lie side by side. Of the last but one a box always takes one slice,
-        independently of its field. Measured on an H200.
+        them counts slices that lie side by side. A box always takes one slice of the last but one
+        dimension, independently of its field. Measured on an H200.
         """
         if not self.interleave:
             return self
@@ -217,12 +217,12 @@ def decoded(data: bytes) -> TensorLayout:
     Raises:
         BadTensorMap: they are no tensor map, or one that cannot be copied by.
     """
-    mark, rank, element, interleave, swizzle, address, *rest = _HEAD.unpack_from(data)
+    mark, rank, element, interleave, swizzle, address, *fields = _HEAD.unpack_from(data)
     if mark != _MARK:
         raise BadTensorMap("holds no tensor map")
     rank += 1
-    extents, (mode, fill, atomicity, promotion), strides = rest[:5], rest[5:9], rest[9:13]
-    box, steps = rest[13:18], rest[18:23]
+    extents, (mode, fill, atomicity, promotion), strides = fields[:5], fields[5:9], fields[9:13]
+    box, steps = fields[13:18], fields[18:23]
     if rank > MOST_DIMENSIONS or element not in ELEMENT_TYPES or swizzle not in SWIZZLE_SPANS:
         raise BadTensorMap(
             f"holds a tensor map of rank {rank}, element type {element} and swizzle {swizzle}, "
@@ -279,16 +279,20 @@ def _check(layout: TensorLayout) -> None:
 
 
 def _check_slices(layout: TensorLayout) -> None:
-    nbytes, places = layout.interleave * SLICE, (layout.address, *layout.strides)
-    if layout.interleave > _WIDEST_SLICE or layout.rank < 3 or any(at % nbytes for at in places):
+    nbytes, addresses = layout.interleave * SLICE, (layout.address, *layout.strides)
+    if (
+        layout.interleave > _WIDEST_SLICE
+        or layout.rank < 3
+        or any(address % nbytes for address in addresses)
+    ):
         raise BadTensorMap(
             f"holds a tensor map of interleave {layout.interleave}, rank {layout.rank}, address "
             f"{layout.address:#x} and strides {layout.strides}"
         )
     if layout.interleave == _WIDEST_SLICE and layout.swizzle != 1:
         raise BadTensorMap("holds a tensor map of slices of 32 bytes without the swizzle of 32")
-    if what := not_copied(layout):
-        raise BadTensorMap(f"holds a tensor map of {what}, which the emulator does not copy")
+    if unsupported := not_copied(layout):
+        raise BadTensorMap(f"holds a tensor map of {unsupported}, which the emulator does not copy")
 
 
 def not_copied(layout: TensorLayout) -> str:

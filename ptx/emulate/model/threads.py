@@ -63,14 +63,14 @@ class ThreadBlocks:
 
     def start_index(self, space: str, shift: int) -> Index:
         """Per lane, the element where its shared or local memory starts, in units of 2**shift."""
-        found = self.starts.get((space, shift))
-        if found is None:
+        starts = self.starts.get((space, shift))
+        if starts is None:
             if space == "shared":
-                found = self.geometry.index("slot") * (self.shared_stride >> shift)
+                starts = self.geometry.index("slot") * (self.shared_stride >> shift)
             else:
-                found = self.geometry.index("lane") * (self.local_stride >> shift)
-            self.starts[space, shift] = found
-        return found
+                starts = self.geometry.index("lane") * (self.local_stride >> shift)
+            self.starts[space, shift] = starts
+        return starts
 
     def block_of(self, lane: int) -> Dim3:
         """The block coordinates of a lane."""
@@ -127,21 +127,21 @@ class Threads:
         """A `Geometry` array for these threads."""
         if self.lanes is None:
             return self.blocks.geometry.array(name)
-        found = self._places.get(name)
-        if found is None:
-            found = self._places[name] = self.at(self.blocks.geometry.array(name))
-        return found
+        values = self._places.get(name)
+        if values is None:
+            values = self._places[name] = self.at(self.blocks.geometry.array(name))
+        return values
 
     def start_index(self, space: str, shift: int) -> Index:
         """(n,) where each thread's shared or local memory starts, in elements of 2**shift bytes."""
         if self.lanes is None:
             return self.blocks.start_index(space, shift)
         name = f"{space}{shift}"
-        found: Index | None = self._places.get(name)
-        if found is None:
-            found = self.blocks.start_index(space, shift).take(self.lanes, mode="clip")
-            self._places[name] = found
-        return found
+        starts: Index | None = self._places.get(name)
+        if starts is None:
+            starts = self.blocks.start_index(space, shift).take(self.lanes, mode="clip")
+            self._places[name] = starts
+        return starts
 
     def lane_numbers(self) -> Index:
         """(n,) the threads' numbers in the chunk."""
@@ -151,9 +151,9 @@ class Threads:
         """The value that is cached for this set of threads, None if none is."""
         return self._cached.get(name)
 
-    def remember(self, name: str, thing: Value) -> None:
+    def remember(self, name: str, value: Value) -> None:
         """Cache a value that depends on this set of threads only."""
-        self._cached[name] = thing
+        self._cached[name] = value
 
     def spread(self, value: Value) -> NDArray[np.generic]:
         """(n,) the value for each thread."""

@@ -1,9 +1,9 @@
-"""The operations, a group of the PTX ISA a file; importing this package fills the table.
+"""The operations, a group of the PTX ISA a file, and the table of the opcodes of each file.
 
 How to add an opcode
 --------------------
-Add its facts, one line, to the table of `ptx.isa.instruction_facts`. In the file of its group call
-for each opcode
+Add its facts, one line, to the table of `ptx.isa.instruction_facts`, and its name to the table of
+families below. In the file of its group call for each opcode
 
     operation("bfe", ("u32", "s32", "u64", "s64"), 4, _extract, section="bfe")
 
@@ -33,22 +33,28 @@ An emitter gets a `codegen.emitter.Emitter` and the `Instruction`, and writes Py
         start, length = (e.value(operand, "u32") for operand in i.operands[2:])
         e.assign(i.operands[0], kind, f"{e.helper(extract)}({value}, {start}, {length})")
 
+Operands and results:
+
 - `e.value(operand, type)` returns an expression for a register, constant, special register, symbol
   or negated predicate, its bits read as that PTX type; `e.values` the elements of a vector.
 - `e.assign(operand, type, expression)` writes a result. The expression must have exactly the NumPy
   type of that PTX type (`model.types.NUMPY`; bit, packed and bf16/fp8 types are unsigned integers).
   It handles guards, sinks and wider registers. `e.assign_all` writes a vector destination.
+- `e.is_used(operand)` returns whether a result is ever read.
+
+Names and statements:
+
 - `e.constant(value, kind)` names a typed scalar; `e.helper(function)` names a Python function. The
   function receives arrays or scalars, and must return a scalar if all its arguments are
   (`codegen.emitter.choose` is such a `where`; index a 0-d array with `[()]`).
 - `e.temporary(expression)` names an intermediate value, `e.line(code)` is a statement, `f` is the
-  fibre and `R` its registers. `e.is_used(operand)` returns whether a result is ever read.
-- `raise e.refuse("why")` rejects a form that is not executed. Never guess its meaning.
+  fibre and `R` its registers.
+- `raise e.reject("why")` rejects a form that is not executed. Never guess its meaning.
 
 When few threads run, they may use code for a single thread (`ops/lane_arithmetic.py`,
 `ops/lane_data.py`). `lane_operation(name, types, emit)` registers its emitter, by the name and
 types of the operation's record. The emitter gets a `codegen.lane.lane_emitter.LaneEmitter`, whose
-expressions are Python numbers. It calls `e.refuse()` for a form that NumPy executes; operations
+expressions are Python numbers. It calls `e.reject()` for a form that NumPy executes; operations
 without such an emitter always run in NumPy.
 
 The effect of an operation, apart from its results, is one of:
@@ -99,38 +105,48 @@ Faults are raised with a place: `f.where(position, instruction)`; `position` is 
 fibre's threads and the instruction is named by `e.scope.bind(i, "instruction")`.
 """
 
+from ptx.emulate.codegen.lane.lane_table import import_lane_code_later
 from ptx.emulate.codegen.table import import_later
-from ptx.emulate.ops import (  # noqa: F401  # each fills the table
-    async_copy,
-    atomic,
-    barrier,
-    bulk_copy,
-    comparison,
-    control_flow,
-    conversion,
-    data_movement,
-    floating_point,
-    integer,
-    lane_arithmetic,
-    lane_data,
-    logic_and_shift,
-    mbarrier,
-    system_calls,
-    tensor_copy,
-    video,
-    warp,
-)
 
-# A family is listed above, or here with all its opcodes.
-# The first instruction of these opcodes imports its family: saves 15 ms where there is none.
+# The first instruction of an opcode imports its families: most kernels need few of them.
 for _family, _opcodes in {
+    "async_copy": "cp",
+    "atomic": "atom red",
+    "barrier": "bar barrier fence getctarank griddepcontrol mapa membar",
+    "bulk_copy": "cp red.async st.async st.bulk",
+    "comparison": "selp set setp slct",
+    "control_flow": "brkpt brx call exit nanosleep ret setmaxnreg trap",
+    "conversion": "cvt",
+    "data_movement": (
+        "applypriority createpolicy cvta discard isspacep ld ldu mov prefetch prefetchu prmt st"
+    ),
+    "floating_point": (
+        "abs add copysign cos div ex2 fma lg2 mad max min mul neg rcp rsqrt sin sqrt sub tanh testp"
+    ),
+    "integer": (
+        "abs add addc bfe bfi bfind bmsk brev clz div dp2a dp4a fns mad mad24 madc max min mul "
+        "mul24 neg popc rem sad sub subc szext"
+    ),
+    "logic_and_shift": "and cnot lop3 not or shf shl shr xor",
     "matrix_move": "ldmatrix movmatrix stmatrix",
+    "mbarrier": "cp.mbarrier mbarrier",
     "mma": "mma",
+    "multimem": "multimem",
     "surface": "suld sured sust",
+    "system_calls": "__assert_fail __assertfail cudaGraphSetConditional free malloc vprintf",
     "tcgen05": "tcgen05",
     "tcgen05_mma": "tcgen05",
+    "tensor_copy": "cp.tensor fence.tensormap::generic prefetch.tensormap tensormap",
     "texture": "istypep suq tex tld4 txq",
+    "video": (
+        "vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin "
+        "vmin2 vmin4 vset vset2 vset4 vshl vshr vsub vsub2 vsub4"
+    ),
+    "warp": "activemask bar.warp elect match redux shfl vote",
     "wgmma": "wgmma",
     "wmma": "wmma",
 }.items():
     import_later(f"{__name__}.{_family}", _opcodes)
+
+for _family in ("lane_arithmetic", "lane_data"):
+    import_lane_code_later(f"{__name__}.{_family}")

@@ -37,7 +37,7 @@ def group_operation(kind: str) -> EmitFunction:
             return
         newest = i.operands[0] if i.operands else Immediate(-1)
         if not isinstance(newest, Immediate):
-            raise e.refuse("it waits for a constant number of groups")
+            raise e.reject("it waits for a constant number of groups")
         read = "read" in i.modifiers
         e.line(f"{e.helper(note_wait)}(f, {newest.value}, {bulk=}, reads_alone={read})")
         if e.late.copies and i.operands:
@@ -67,15 +67,26 @@ class Sites:
 
 
 def copy(
-    fibre: Fibre, target: Addresses, to: int, source: Addresses, at: int, sites: Sites
+    fibre: Fibre,
+    target: Addresses,
+    target_offset: int,
+    source: Addresses,
+    source_offset: int,
+    sites: Sites,
 ) -> None:
     """Copy `cp-size` bytes for each thread."""
-    store(fibre, target, to, sites.target, *load_vector(fibre, source, at, sites.source))
+    store(
+        fibre,
+        target,
+        target_offset,
+        sites.target,
+        *load_vector(fibre, source, source_offset, sites.source),
+    )
 
 
 def copy_part(
-    fibre: Fibre, target: Addresses, to: int, source: Addresses, at: int, sites: Sites,
-    nbytes: Value,
+    fibre: Fibre, target: Addresses, target_offset: int, source: Addresses, source_offset: int,
+    sites: Sites, nbytes: Value,
 ) -> None:  # fmt: skip
     """Copy the first `nbytes` bytes of each thread's `cp-size`, and fill up with zeros.
 
@@ -87,76 +98,86 @@ def copy_part(
             then copies fewer bytes.
     """
     amounts = np.broadcast_to(nbytes, (fibre.n,))
-    where = source.every(fibre.n) + at
-    _check(fibre, amounts, where, sites)
+    source_addresses = source.every(fibre.n) + source_offset
+    _check(fibre, amounts, source_addresses, sites)
     words: list[NDArray[Any]] = [
         np.zeros(fibre.n, dtype=np.uint32) for _ in range(sites.source.count)
     ]
-    whole: Index = (amounts == sites.nbytes).nonzero()[0]
-    if len(whole):
-        found = load_vector(fibre.subset(whole, ()), addresses_in(where[whole]), 0, sites.source)
-        for word, value in zip(words, found, strict=True):
-            word[whole] = value
+    complete: Index = (amounts == sites.nbytes).nonzero()[0]
+    if len(complete):
+        words_read = load_vector(
+            fibre.subset(complete, ()), addresses_in(source_addresses[complete]), 0, sites.source
+        )
+        for word, value in zip(words, words_read, strict=True):
+            word[complete] = value
     short: Index = ((amounts > 0) & (amounts < sites.nbytes)).nonzero()[0]
     if len(short):
-        parts = _parts(fibre, short, where, amounts, sites)
+        parts = _parts(fibre, short, source_addresses, amounts, sites)
         for k, word in enumerate(words):
             word[short] = parts[:, k]
-    store(fibre, target, to, sites.target, *words)
+    store(fibre, target, target_offset, sites.target, *words)
 
 
 def copy_later(
-    fibre: Fibre, target: Addresses, to: int, source: Addresses, at: int, sites: Sites,
-    nbytes: Value | None = None,
+    fibre: Fibre, target: Addresses, target_offset: int, source: Addresses, source_offset: int,
+    sites: Sites, nbytes: Value | None = None,
 ) -> None:  # fmt: skip
     """`cp.async`: until the thread waits for its group."""
     count = fibre.n
 
     def land(part: Fibre, positions: Index | None) -> Stage | None:
-        where = chosen_addresses(target, count, positions)
-        start = chosen_addresses(source, count, positions)
+        target_addresses = chosen_addresses(target, count, positions)
+        source_addresses = chosen_addresses(source, count, positions)
         if nbytes is None:
-            copy(part, where, to, start, at, sites)
+            copy(part, target_addresses, target_offset, source_addresses, source_offset, sites)
         else:
-            copy_part(part, where, to, start, at, sites, chosen(nbytes, positions))
+            copy_part(
+                part,
+                target_addresses,
+                target_offset,
+                source_addresses,
+                source_offset,
+                sites,
+                chosen(nbytes, positions),
+            )
         return None
 
     ordered_blocks(fibre).late_copies.copies.add(fibre, land)
 
 
-def _check(fibre: Fibre, amounts: Value, where: NDArray[np.int64], sites: Sites) -> None:
-    over = amounts > sites.nbytes
-    wrong = over | ((amounts > 0) & (where & (sites.nbytes - 1) != 0))
+def _check(fibre: Fibre, amounts: Value, addresses: NDArray[np.int64], sites: Sites) -> None:
+    too_large = amounts > sites.nbytes
+    wrong = too_large | ((amounts > 0) & (addresses & (sites.nbytes - 1) != 0))
     if not wrong.any():
         return
-    at = int(np.argmax(wrong))
-    address = int(where[at]) % (1 << 64)
-    place = fibre.where(at, sites.source.instruction)
-    if over[at]:
+    position = int(np.argmax(wrong))
+    address = int(addresses[position]) % (1 << 64)
+    where_of_thread = fibre.where(position, sites.source.instruction)
+    if too_large[position]:
         raise OutOfBounds(
-            f"copy of {int(amounts[at])} bytes by an instruction that copies {sites.nbytes}",
-            place, address=address, nbytes=sites.nbytes, space=sites.source.space,
+            f"copy of {int(amounts[position])} bytes by an instruction that copies {sites.nbytes}",
+            where_of_thread, address=address, nbytes=sites.nbytes, space=sites.source.space,
         )  # fmt: skip
     raise Misaligned(
-        f"misaligned read of {int(amounts[at])} bytes at {address:#x}, which is no multiple of"
-        f" {sites.nbytes}, the size of the copy",
-        place, address=address, nbytes=sites.nbytes, space=sites.source.space,
+        f"misaligned read of {int(amounts[position])} bytes at {address:#x}, which is no multiple"
+        f" of {sites.nbytes}, the size of the copy",
+        where_of_thread, address=address, nbytes=sites.nbytes, space=sites.source.space,
     )  # fmt: skip
 
 
 def _parts(
-    fibre: Fibre, short: Index, where: NDArray[np.int64], amounts: Value, sites: Sites
+    fibre: Fibre, short: Index, addresses: NDArray[np.int64], amounts: Value, sites: Sites
 ) -> NDArray[np.uint32]:
     """(threads of `short`, words): less than all bytes of each."""
     rows = np.zeros((len(short), sites.nbytes), dtype=np.uint8)
     for byte in range(sites.nbytes):
-        some: Index = (amounts[short] > byte).nonzero()[0]
-        if len(some):
-            each = short[some]
-            fibre_part = fibre.subset(each, ())
-            rows[some, byte] = load_vector(fibre_part, addresses_in(where[each]), byte, sites.byte)[
-                0
-            ]
+        positions: Index = (amounts[short] > byte).nonzero()[0]
+        if len(positions):
+            threads = short[positions]
+            fibre_part = fibre.subset(threads, ())
+            rows[positions, byte] = load_vector(
+                fibre_part, addresses_in(addresses[threads]), byte, sites.byte
+            )[0]
     return rows.view(np.uint32)
 
 
@@ -166,30 +187,37 @@ def ignored(nbytes: int, ignore: Value) -> Value:
 
 
 def _copy(e: Emitter, i: Instruction) -> None:
-    target, source, size, *rest = i.operands
+    target, source, size, *remaining = i.operands
     if "L2::cache_hint" in i.modifiers:
-        if not rest:
-            raise e.refuse("it has no cache policy")
-        rest.pop()
+        if not remaining:
+            raise e.reject("it has no cache policy")
+        remaining.pop()
     sizes = (16,) if "cg" in i.modifiers else (4, 8, 16)
-    if not isinstance(size, Immediate) or size.value not in sizes or len(rest) > 1:
-        raise e.refuse(f"it copies {' or '.join(map(str, sizes))} bytes")
-    where, to, there = e.address(target, "shared")
-    start, at, here = e.address(source, "global")
-    sites = Sites(i, size.value, (there, here))
+    if not isinstance(size, Immediate) or size.value not in sizes or len(remaining) > 1:
+        raise e.reject(f"it copies {' or '.join(map(str, sizes))} bytes")
+    target_addresses, target_offset, target_space = e.address(target, "shared")
+    source_addresses, source_offset, source_space = e.address(source, "global")
+    sites = Sites(i, size.value, (target_space, source_space))
     e.scope.sites.extend((sites.target, sites.source, sites.byte))
     name = e.scope.bind(sites, "sites")
-    arguments = f"f, {where}, {to}, {start}, {at}, {name}"
-    count_access(e, start, at, e.scope.bind(sites.source, "site"))
-    told = ", ".join(e.scope.bind(each, "site") for each in (sites.target, sites.source))
-    places = f"f, {where}, {to}, {start}, {at}, {told}"
-    if rest:
-        nbytes = _amount(e, rest[0], size.value)
+    arguments = (
+        f"f, {target_addresses}, {target_offset}, {source_addresses}, {source_offset}, {name}"
+    )
+    count_access(e, source_addresses, source_offset, e.scope.bind(sites.source, "site"))
+    count_access(e, target_addresses, target_offset, e.scope.bind(sites.target, "site"))
+    site_names = ", ".join(
+        e.scope.bind(copy_site, "site") for copy_site in (sites.target, sites.source)
+    )
+    operands = (
+        f"f, {target_addresses}, {target_offset}, {source_addresses}, {source_offset}, {site_names}"
+    )
+    if remaining:
+        nbytes = _amount(e, remaining[0], size.value)
         byte = e.scope.bind(sites.byte, "site")
-        e.line(f"{e.helper(note_part)}({places}, {byte}, {nbytes})")
+        e.line(f"{e.helper(note_part)}({operands}, {byte}, {nbytes})")
         e.line(f"{e.helper(copy_later if e.late.copies else copy_part)}({arguments}, {nbytes})")
     else:
-        e.line(f"{e.helper(note_copy)}({places})")
+        e.line(f"{e.helper(note_copy)}({operands})")
         e.line(f"{e.helper(copy_later if e.late.copies else copy)}({arguments})")
 
 

@@ -94,29 +94,29 @@ def same_bits(a: Value, b: Value) -> Value:
     return same
 
 
-def _compare_and_swap(old: Elements, wanted: Value, value: Value) -> Elements:
-    return np.where(same_bits(old, wanted), value, old)
+def _compare_and_swap(old: Elements, expected: Value, value: Value) -> Elements:
+    return np.where(same_bits(old, expected), value, old)
 
 
 def _ufunc_step(ufunc: np.ufunc) -> Step:
     def step(old: Elements, value: Value, _: Value) -> Elements:
-        found: Elements = ufunc(old, value)
-        return found
+        new: Elements = ufunc(old, value)
+        return new
 
     return step
 
 
 def _float_add(flushes: bool, old: Elements, value: Value, _: Value) -> Elements:
-    found: Elements = ieee.add(old, np.broadcast_to(value, old.shape), ftz=flushes)
-    return found
+    sums: Elements = ieee.add(old, np.broadcast_to(value, old.shape), ftz=flushes)
+    return sums
 
 
 def _wide_add_in_global(old: Elements, value: Value, unused: Value) -> Elements:
     """A signalling NaN stays one, as a GPU of compute capability 9.0 showed."""
-    found = _float_add(False, old, value, unused)
+    sums = _float_add(False, old, value, unused)
     for operand in (old, np.broadcast_to(value, old.shape)):
-        found = np.where(np.isnan(operand), operand, found)
-    return found
+        sums = np.where(np.isnan(operand), operand, sums)
+    return sums
 
 
 _HALF_STEPS: dict[str, Callable[..., Value]] = {
@@ -177,7 +177,7 @@ class Groups:
 
     Attributes:
         order: (n,) positions, group by group, ascending within each.
-        starts, lengths: of each group within `order`; where: the element of each.
+        starts, lengths: of each group within `order`; elements: the element of each.
     """
 
     def __init__(self, index: Index | int, n: int) -> None:
@@ -185,7 +185,7 @@ class Groups:
             self.order: Index = np.arange(n, dtype=np.intp)
             self.starts: Index = np.zeros(1, dtype=np.intp)
             self.lengths: Index = np.full(1, n, dtype=np.intp)
-            self.where: Index = np.full(1, index, dtype=np.intp)
+            self.elements: Index = np.full(1, index, dtype=np.intp)
             return
         bits = max(1, n - 1).bit_length()
         # Sorting one number for element and position is far quicker than a stable argsort.
@@ -199,7 +199,7 @@ class Groups:
         self.order = order.astype(np.intp, copy=False)
         self.starts = starts[by_length]
         self.lengths = lengths[by_length]
-        self.where = arranged[self.starts].astype(np.intp, copy=False)
+        self.elements = arranged[self.starts].astype(np.intp, copy=False)
 
     @property
     def longest(self) -> int:
@@ -246,36 +246,36 @@ def combine_in_order(
             return _exchanges(elements, groups, value)
         if rule.name in ("inc", "dec") and not value.ndim:
             return _cycles(elements, groups, rule.name, int(value))
-    found = np.empty(n, dtype=elements.dtype)
+    old_values = np.empty(n, dtype=elements.dtype)
     turns = groups.longest
-    if rule.ufunc is not None and rule.is_plain(elements[groups.where], value):
+    if rule.ufunc is not None and rule.is_plain(elements[groups.elements], value):
         turns = min(turns, _SHORT)
     for turn in range(turns):
         count = groups.longer_than(turn)
         positions = groups.order[groups.starts[:count] + turn]
-        where = groups.where[:count]
-        old = elements[where]
-        found[positions] = old
-        elements[where] = rule.step(old, at(value, positions), at(other, positions))
+        element_indices = groups.elements[:count]
+        old = elements[element_indices]
+        old_values[positions] = old
+        elements[element_indices] = rule.step(old, at(value, positions), at(other, positions))
     for group in range(groups.longer_than(turns)):
-        _accumulate(elements, groups, group, turns, rule, value, found)
-    return found
+        _accumulate(elements, groups, group, turns, rule, value, old_values)
+    return old_values
 
 
 def _accumulate(
-    elements: Elements, groups: Groups, group: int, done: int, rule: AtomicRule, value: Value,
-    found: Elements,
+    elements: Elements, groups: Groups, group: int, first_position: int, rule: AtomicRule,
+    value: Value, old_values: Elements,
 ) -> None:  # fmt: skip
-    """One long group, from its place `done` on, in one running sum, minimum…, step by step."""
+    """Combine one long group from a position on, in one running sum, minimum…, step by step."""
     assert rule.ufunc is not None
-    positions = groups.members(group)[done:]
-    where = groups.where[group]
+    positions = groups.members(group)[first_position:]
+    element_index = groups.elements[group]
     running = np.empty(len(positions) + 1, dtype=elements.dtype)
-    running[0] = elements[where]
+    running[0] = elements[element_index]
     running[1:] = at(value, positions)
     rule.ufunc.accumulate(running, out=running)
-    found[positions] = running[:-1]
-    elements[where] = running[-1]
+    old_values[positions] = running[:-1]
+    elements[element_index] = running[-1]
 
 
 def _sums(elements: Elements, groups: Groups, value: Value) -> Elements:
@@ -287,11 +287,11 @@ def _sums(elements: Elements, groups: Groups, value: Value) -> Elements:
     before = total - arranged
     starts = before[groups.starts]
     ends = total[groups.starts + groups.lengths - 1]
-    old = elements[groups.where]
-    found = np.empty(n, dtype=dtype)
-    found[groups.order] = before + groups.spread(old - starts)
-    elements[groups.where] = old + (ends - starts)
-    return found
+    old = elements[groups.elements]
+    old_values = np.empty(n, dtype=dtype)
+    old_values[groups.order] = before + groups.spread(old - starts)
+    elements[groups.elements] = old + (ends - starts)
+    return old_values
 
 
 def _exchanges(elements: Elements, groups: Groups, value: Value) -> Elements:
@@ -300,87 +300,91 @@ def _exchanges(elements: Elements, groups: Groups, value: Value) -> Elements:
     arranged = np.full(n, value, elements.dtype) if not value.ndim else value.take(groups.order)
     before = np.empty(n, dtype=elements.dtype)
     before[1:] = arranged[:-1]
-    before[groups.starts] = elements[groups.where]
-    elements[groups.where] = arranged[groups.starts + groups.lengths - 1]
-    found = np.empty_like(before)
-    found[groups.order] = before
-    return found
+    before[groups.starts] = elements[groups.elements]
+    elements[groups.elements] = arranged[groups.starts + groups.lengths - 1]
+    old_values = np.empty_like(before)
+    old_values[groups.order] = before
+    return old_values
 
 
 def _cycles(elements: Elements, groups: Groups, name: str, bound: int) -> Elements:
     """`inc` and `dec` with one bound for all: after the first step a cycle of bound + 1 values."""
     period = np.uint64(bound + 1)
-    old = elements[groups.where].astype(np.uint64)
+    old = elements[groups.elements].astype(np.uint64)
     outside = old > np.uint64(bound)
 
     def after(first: NDArray[np.uint64], out: NDArray[np.bool_], steps: Index) -> Elements:
         """The element's value after so many steps."""
-        taken = steps.astype(np.uint64)
+        steps_from_start = steps.astype(np.uint64)
         # From outside, the first step leads to the start of the cycle.
         start = np.where(out, np.uint64(0 if name == "inc" else bound), first)
-        taken = taken - (out & (steps > 0))
-        moved = taken % period
+        steps_from_start = steps_from_start - (out & (steps > 0))
+        moved = steps_from_start % period
         inside = start + moved if name == "inc" else start + period - moved
         return np.where(out & (steps == 0), first, inside % period).astype(np.uint32)
 
     ranks = groups.ranks()
     order = groups.order
-    found = np.empty(len(order), dtype=np.uint32)
-    found[order] = after(groups.spread(old), groups.spread(outside), ranks[order])
-    elements[groups.where] = after(old, outside, groups.lengths)
-    return found
+    old_values = np.empty(len(order), dtype=np.uint32)
+    old_values[order] = after(groups.spread(old), groups.spread(outside), ranks[order])
+    elements[groups.elements] = after(old, outside, groups.lengths)
+    return old_values
 
 
-def _swaps_of_one(elements: Elements, place: int, n: int, wanted: Value, value: Value) -> Elements:
+def _swaps_of_one(
+    elements: Elements, index: int, n: int, expected: Value, value: Value
+) -> Elements:
     """Compare-and-swap on one element: between two that succeed, all find the same."""
-    found = np.empty(n, dtype=elements.dtype)
-    matches = np.broadcast_to(wanted, n)
+    old_values = np.empty(n, dtype=elements.dtype)
+    matches = np.broadcast_to(expected, n)
     start = 0
     while start < n:
-        current = elements[place]
-        found[start:] = current
+        current = elements[index]
+        old_values[start:] = current
         hits = same_bits(matches[start:], current)
         first = int(hits.argmax())
         if not hits[first]:
             break
         start += first + 1
-        elements[place] = value[start - 1] if value.ndim else value
-    return found
+        elements[index] = value[start - 1] if value.ndim else value
+    return old_values
 
 
-def _swaps(elements: Elements, index: Index, wanted: Value, value: Value) -> Elements:
+def _swaps(elements: Elements, index: Index, expected: Value, value: Value) -> Elements:
     """Compare-and-swap: between two that succeed, all find the same.
 
     Each turn does the next success of every element; those that are left after many turns are done
     one by one.
     """
     n = len(index)
-    found = elements[index]
+    old_values = elements[index]
     positions = np.arange(n, dtype=np.intp)
     for _ in range(_CHAIN):
         current = elements[index[positions]]
-        found[positions] = current
-        hits = positions[same_bits(current, at(wanted, positions))]
+        old_values[positions] = current
+        hits = positions[same_bits(current, at(expected, positions))]
         if not len(hits):
-            return found
-        where, first = np.unique(index[hits], return_index=True)
+            return old_values
+        element_indices, first = np.unique(index[hits], return_index=True)
         winners = hits[first]
-        elements[where] = at(value, winners)
-        positions = _behind(index, positions, where, winners)
+        elements[element_indices] = at(value, winners)
+        positions = _after_winners(index, positions, element_indices, winners)
     for position in positions:
-        place = index[position]
-        found[position] = elements[place]
-        if same_bits(found[position], wanted[position] if wanted.ndim else wanted):
-            elements[place] = value[position] if value.ndim else value
-    return found
+        element = index[position]
+        old_values[position] = elements[element]
+        if same_bits(old_values[position], expected[position] if expected.ndim else expected):
+            elements[element] = value[position] if value.ndim else value
+    return old_values
 
 
-def _behind(index: Index, positions: Index, where: Index, winners: Index) -> Index:
+def _after_winners(index: Index, positions: Index, element_indices: Index, winners: Index) -> Index:
     """The positions that come after the winner of their element."""
-    place = np.minimum(np.searchsorted(where, index[positions]), len(where) - 1)
-    has_winner = where[place] == index[positions]
-    found: Index = positions[has_winner & (positions > winners[place])]
-    return found
+    element = np.minimum(
+        np.searchsorted(element_indices, index[positions]), len(element_indices) - 1
+    )
+    has_winner = element_indices[element] == index[positions]
+    later: Index = positions[has_winner & (positions > winners[element])]
+    return later
 
 
 _SPACES = ("global", "shared", "shared::cta", "shared::cluster")
@@ -388,8 +392,8 @@ _ORDERS = ("relaxed", "acquire", "release", "acq_rel")
 _SCOPES = ("cta", "cluster", "gpu", "sys")
 _HINT = "L2::cache_hint"
 _VECTORS = ("v2", "v4", "v8")
-# The form in memory of types with which NumPy does not calculate.
-_STORED = {"f16": "b16", "bf16": "b16", "f16x2": "b32", "bf16x2": "b32"}
+STORED = {"f16": "b16", "bf16": "b16", "f16x2": "b32", "bf16x2": "b32"}
+"""The form in memory of types with which NumPy does not calculate."""
 
 
 def atomic(
@@ -407,42 +411,42 @@ def atomic(
     in_shared = site.space == "shared" or (
         site.space == "generic" and SHARED_WINDOW <= low < SHARED_WINDOW + WINDOW_BYTES
     )
-    how = rule(name, ptx_type, in_shared or (keeps_subnormals and ptx_type == "f32"))
+    atomic_rule = rule(name, ptx_type, in_shared or (keeps_subnormals and ptx_type == "f32"))
     # Only the result of a compare-and-swap shows whether it writes.
     is_swap = name == "cas" and fibre.blocks.races is not None
     elements, index = locate(fibre, addresses, offset, site, is_access=not is_swap)
-    found: list[Value] = []
+    old_values: list[Value] = []
     for position, value in enumerate(values):
         part = elements[position:]
-        if not result and _is_free(how, part, value, index):
-            _combine_freely(part, index, fibre.n, how, value)
-            found.append(value)
+        if not result and _is_free(atomic_rule, part, value, index):
+            _combine_freely(part, index, fibre.n, atomic_rule, value)
+            old_values.append(value)
         else:
-            found.append(combine_in_order(part, index, fibre.n, how, value, other))
+            old_values.append(combine_in_order(part, index, fibre.n, atomic_rule, value, other))
     if is_swap:
-        note_swap(fibre, addresses, offset, site, same_bits(found[0], values[0]))
-    return found
+        note_swap(fibre, addresses, offset, site, same_bits(old_values[0], values[0]))
+    return old_values
 
 
-def _is_free(how: AtomicRule, elements: Value, value: Value, index: Value) -> bool:
+def _is_free(atomic_rule: AtomicRule, elements: Value, value: Value, index: Value) -> bool:
     """Return whether NumPy may combine: no old values are read, and it gives the right result."""
-    if how.ufunc is None:
+    if atomic_rule.ufunc is None:
         return False
-    return not how.floating or how.is_plain(elements[index], value)
+    return not atomic_rule.floating or atomic_rule.is_plain(elements[index], value)
 
 
 def _combine_freely(
-    elements: Elements, index: Index | int, n: int, how: AtomicRule, value: Value
+    elements: Elements, index: Index | int, n: int, atomic_rule: AtomicRule, value: Value
 ) -> None:
     """Combine without old values; each sum of floats is still rounded by itself, in order."""
-    assert how.ufunc is not None
+    assert atomic_rule.ufunc is not None
     if isinstance(index, np.ndarray):
-        how.ufunc.at(elements, index, value)
-    elif how.floating:
-        how.ufunc.at(elements, np.full(n, index, dtype=np.intp), value)
+        atomic_rule.ufunc.at(elements, index, value)
+    elif atomic_rule.floating:
+        atomic_rule.ufunc.at(elements, np.full(n, index, dtype=np.intp), value)
     else:
-        whole = how.ufunc.reduce(np.broadcast_to(value, n), dtype=elements.dtype)
-        elements[index] = how.ufunc(elements[index], whole)
+        total = atomic_rule.ufunc.reduce(np.broadcast_to(value, n), dtype=elements.dtype)
+        elements[index] = atomic_rule.ufunc(elements[index], total)
 
 
 def _divided(
@@ -450,48 +454,56 @@ def _divided(
     values: tuple[Value, ...], other: Value, result: bool,
 ) -> list[Value]:  # fmt: skip
     """Generic addresses of several spaces: each space by itself."""
-    found = [np.empty(fibre.n, dtype=site.dtype) for _ in values]
-    for positions, part, where in divide(fibre, addresses, offset):
+    results = [np.empty(fibre.n, dtype=site.dtype) for _ in values]
+    for positions, part, addresses_of_part in divide(fibre, addresses, offset):
         chosen = tuple(at(value, positions) for value in values)
-        done = atomic(
-            part, where, offset, site, name, ptx_type, chosen, at(other, positions), result
+        old_of_part = atomic(
+            part,
+            addresses_of_part,
+            offset,
+            site,
+            name,
+            ptx_type,
+            chosen,
+            at(other, positions),
+            result,
         )
-        for whole, piece in zip(found, done, strict=True):
-            whole[positions] = piece
-    return list(found)
+        for result_of_all, piece in zip(results, old_of_part, strict=True):
+            result_of_all[positions] = piece
+    return list(results)
 
 
 def _emit(e: Emitter, i: Instruction) -> None:
     ptx_type = type_suffix(i)
-    stored = _STORED.get(ptx_type, ptx_type)
+    stored = STORED.get(ptx_type, ptx_type)
     operands = list(i.operands)
     target = operands.pop(0) if i.opcode == "atom" else None
     if _HINT in i.modifiers:
         operands.pop()
     name, count = _name_and_count(e, i, ptx_type)
     if len(operands) != (3 if name == "cas" else 2):
-        raise e.refuse(f"{len(i.operands)} operands do not fit {name}")
+        raise e.reject(f"{len(i.operands)} operands do not fit {name}")
     facts = i.facts
-    where, offset, space = e.address(operands[0], facts.space)
+    addresses, offset, space = e.address(operands[0], facts.space)
     values = e.values(operands[1], stored)
     if len(values) != count or (target is not None and _width(target) not in (count, 0)):
-        raise e.refuse(f"it needs vectors of {count} elements")
+        raise e.reject(f"it needs vectors of {count} elements")
     other = e.value(operands[2], stored) if name == "cas" else values[0]
     site = e.site(space, stored, count, writes=True)
-    count_access(e, where, offset, site)
-    used = target is not None and e.is_used(target)
+    count_access(e, addresses, offset, site)
+    is_used = target is not None and e.is_used(target)
     if e.late.stores and facts.publishes:
         e.line(f"{e.helper(publish)}(f)")
-    order_write(e, where, offset, site, strong=True)
+    order_write(e, addresses, offset, site, strong=True)
     call = (
-        f"{e.helper(atomic)}(f, {where}, {offset}, {site}, {name!r}, {ptx_type!r},"
-        f" ({', '.join(values)},), {other}, {used})"
+        f"{e.helper(atomic)}(f, {addresses}, {offset}, {site}, {name!r}, {ptx_type!r},"
+        f" ({', '.join(values)},), {other}, {is_used})"
     )
-    if target is None or not used:
+    if target is None or not is_used:
         e.line(call)
         return
-    found = e.temporary(call)
-    e.assign_all(target, stored, [f"{found}[{k}]" for k in range(count)])
+    results = e.temporary(call)
+    e.assign_all(target, stored, [f"{results}[{k}]" for k in range(count)])
 
 
 def _width(operand: object) -> int:
@@ -506,16 +518,16 @@ def _name_and_count(e: Emitter, i: Instruction, ptx_type: str) -> tuple[str, int
     names = [word for word in i.modifiers if ptx_type in TYPES.get(word, ())]
     count = i.facts.vector
     if len(names) != 1:
-        raise e.refuse("it needs one operation")
-    is_half = ptx_type in _STORED
+        raise e.reject("it needs one operation")
+    is_half = ptx_type in STORED
     if is_half != ("noftz" in i.modifiers):
-        raise e.refuse("halves, and only they, need .noftz")
+        raise e.reject("halves, and only they, need .noftz")
     if count == 1:
         if is_half and names[0] != "add":
-            raise e.refuse(f"{names[0]} of halves needs a vector")
+            raise e.reject(f"{names[0]} of halves needs a vector")
         return names[0], 1
     if f"v{count}" not in VECTORS.get(ptx_type, ()):
-        raise e.refuse(f".v{count} does not fit .{ptx_type}")
+        raise e.reject(f".v{count} does not fit .{ptx_type}")
     return names[0], count
 
 
@@ -536,14 +548,14 @@ VECTORS: dict[str, tuple[str, ...]] = {
     "f32": ("v2", "v4"), "f16": ("v2", "v4", "v8"), "bf16": ("v2", "v4", "v8"),
     "f16x2": ("v2", "v4"), "bf16x2": ("v2", "v4"),
 }  # fmt: skip
-_ALL_TYPES = sorted({each for types in TYPES.values() for each in types})
+_ALL_TYPES = sorted({ptx_type for types in TYPES.values() for ptx_type in types})
 _MODIFIERS = (*_ORDERS, *_SCOPES, *_SPACES, *_VECTORS, "noftz", _HINT)
 operation(
     "atom", _ALL_TYPES, (3, 4, 5), _emit, effect=Effect.MEMORY, modifiers=(*_MODIFIERS, *TYPES),
     section="atom",
 )  # fmt: skip
 operation(
-    "red", [each for each in _ALL_TYPES if each not in ("b16", "b128")], (2, 3), _emit,
+    "red", [name for name in _ALL_TYPES if name not in ("b16", "b128")], (2, 3), _emit,
     effect=Effect.MEMORY, modifiers=(*_MODIFIERS, *(set(TYPES) - {"exch", "cas"})), writes=0,
     section="red",
 )  # fmt: skip

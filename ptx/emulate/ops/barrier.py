@@ -42,19 +42,19 @@ def _arrive(e: Emitter, i: Instruction) -> None:
 
 def verdict(fibre: Fibre, votes: tuple[Counts, Counts], mode: str) -> Value:
     """Return each thread's result of `barrier.red`, from each block's true flags and all flags."""
-    held, total = votes
+    true_count, total = votes
     if mode == "popc":
-        by_block: Value = held.astype(np.uint32)
+        by_block: Value = true_count.astype(np.uint32)
     else:
-        by_block = held == total if mode == "and" else held > 0
+        by_block = true_count == total if mode == "and" else true_count > 0
     if (by_block == by_block[0]).all():
         return by_block[0]
     return by_block.take(fibre.place("slot"))
 
 
 def _reduce(e: Emitter, i: Instruction) -> None:
-    target, *place, flag = i.operands
-    number, count = _number_and_count(e, tuple(place))
+    target, *barrier_operands, flag = i.operands
+    number, count = _number_and_count(e, tuple(barrier_operands))
     mode = next(word for word in i.modifiers if word in ("popc", "and", "or"))
     value = e.value(flag, "pred")
     votes = e.temporary(
@@ -187,14 +187,14 @@ def may_go_on(fibre: Fibre, block: int) -> bool:
     return False
 
 
-def let_dependents_go(fibre: Fibre) -> None:
+def release_dependents(fibre: Fibre) -> None:
     """Release the next launch from the threads' blocks; it may begin now."""
     launch = fibre.blocks.launch
     dependency = launch.limits.dependency
     if dependency is None:
         return
     slots = np.unique(np.asarray(fibre.place("slot"))) + fibre.blocks.first
-    if dependency.let_go(slots.tolist(), math.prod(launch.grid)):
+    if dependency.release_dependents(slots.tolist(), math.prod(launch.grid)):
         fibre.scheduler.give_way()
 
 
@@ -202,9 +202,9 @@ def _wait_grid(e: Emitter, i: Instruction) -> None:
     e.line(f"if not {e.helper(may_go_on)}(f, {e.here}): return -1")
 
 
-def _let_go(e: Emitter, i: Instruction) -> None:
-    # It ends its basic block, so that nothing of what follows comes before the next launch.
-    e.line(f"{e.helper(let_dependents_go)}(f)")
+def _release_dependents(e: Emitter, i: Instruction) -> None:
+    # It ends its basic block, so that no later instruction runs before the next launch.
+    e.line(f"{e.helper(release_dependents)}(f)")
     e.leave(str(e.following))
 
 
@@ -213,6 +213,6 @@ operation(
     section="griddepcontrol",
 )  # fmt: skip
 operation(
-    "griddepcontrol.launch_dependents", ("",), 0, _let_go, effect=Effect.ENDS, writes=0,
+    "griddepcontrol.launch_dependents", ("",), 0, _release_dependents, effect=Effect.ENDS, writes=0,
     section="griddepcontrol",
 )  # fmt: skip

@@ -46,7 +46,9 @@ from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Immediate, Instruction, Operand
 
 
-def arrive_later(fibre: Fibre, where: Addresses, offset: int, site: Site, *, counted: bool) -> None:
+def arrive_later(
+    fibre: Fibre, addresses: Addresses, offset: int, site: Site, *, counted: bool
+) -> None:
     """`cp.async.mbarrier.arrive`: when the thread's copies have landed.
 
     `counted`: the object waits for this arrival already, as with `.noinc`.
@@ -55,22 +57,25 @@ def arrive_later(fibre: Fibre, where: Addresses, offset: int, site: Site, *, cou
     barriers, groups = mbarriers_of(blocks), blocks.late_copies.copies
     threads = without_registers(fibre)
     if not counted:
-        barriers.await_arrivals(fibre, where, offset, site)
+        barriers.await_arrivals(fibre, addresses, offset, site)
     blocks.late_copies.add(
         fibre,
-        Pointer(where, offset, site),
+        Pointer(addresses, offset, site),
         partial(groups.wait_all, threads),
-        lambda: barriers.arrive(threads, where, offset, site, np.uint32(1)),
+        lambda: barriers.arrive(threads, addresses, offset, site, np.uint32(1)),
     )
 
 
 def deliver_later(
-    fibre: Fibre, barrier: Pointer, nbytes: Value, work: Callable[..., object], *given: object
+    fibre: Fibre, barrier: Pointer, nbytes: Value, work: Callable[..., object], *arguments: object
 ) -> None:
-    """Do work when a thread waits for the phase that counts its bytes; `given` follow the fibre."""
+    """Do `work(fibre, *arguments)` when a thread waits for the phase that counts its bytes."""
     threads = without_registers(fibre)
     ordered_blocks(fibre).late_copies.add(
-        fibre, barrier, partial(work, threads, *given), partial(deliver, threads, barrier, nbytes)
+        fibre,
+        barrier,
+        partial(work, threads, *arguments),
+        partial(deliver, threads, barrier, nbytes),
     )
 
 
@@ -102,9 +107,9 @@ def copy_to_blocks_later(
     ranks: Value,
 ) -> None:
     """`.multicast::cluster`: in each block when its own object is waited for."""
-    for each in copies_to_blocks(fibre, target, source, nbytes, barrier, ranks):
-        every = each.target, each.source, each.nbytes
-        deliver_later(each.fibre, each.barrier, each.nbytes, copy_bulk, *every)
+    for block_copy in copies_to_blocks(fibre, target, source, nbytes, barrier, ranks):
+        every = block_copy.target, block_copy.source, block_copy.nbytes
+        deliver_later(block_copy.fibre, block_copy.barrier, block_copy.nbytes, copy_bulk, *every)
 
 
 def copy_back_later(fibre: Fibre, target: Pointer, source: Pointer, nbytes: Value) -> None:
@@ -113,11 +118,11 @@ def copy_back_later(fibre: Fibre, target: Pointer, source: Pointer, nbytes: Valu
 
     def read(part: Fibre, positions: Index | None) -> Stage | None:
         to, of = target.part(count, positions), source.part(count, positions)
-        found = BulkCopy(part, to, of, chosen(nbytes, positions))
+        bulk_copy = BulkCopy(part, to, of, chosen(nbytes, positions))
 
         def write(_: Fibre, __: Index | None) -> Stage | None:
             ordered_blocks(fibre).late_stores.publish()
-            found.write()
+            bulk_copy.write()
             return None
 
         return write
@@ -133,11 +138,11 @@ _MULTICAST = "multicast::cluster"
 
 def place(e: Emitter, operand: Operand, space: str, kind: str, count: int, *, writes: bool) -> str:
     """The name of a `Pointer`: an operand that is an address in a space."""
-    where, offset, found = e.address(operand, space)
-    if found != space:
-        raise e.refuse(f"its address is not in {space} memory")
+    addresses, offset, space_of_operand = e.address(operand, space)
+    if space_of_operand != space:
+        raise e.reject(f"its address is not in {space} memory")
     site = e.site(space, kind, count, writes=writes)
-    return e.temporary(f"{e.helper(Pointer)}({where}, {offset}, {site})")
+    return e.temporary(f"{e.helper(Pointer)}({addresses}, {offset}, {site})")
 
 
 def signal(e: Emitter, operand: Operand) -> str:
@@ -146,14 +151,14 @@ def signal(e: Emitter, operand: Operand) -> str:
 
 
 def _work(
-    e: Emitter, barrier: str, nbytes: str, function: Callable[..., object], given: str
+    e: Emitter, barrier: str, nbytes: str, function: Callable[..., object], arguments: str
 ) -> None:
     """Call a function, and count the bytes; in an ordered launch when they are waited for."""
     name = e.helper(function)
     if e.late.copies:
-        e.line(f"{e.helper(deliver_later)}(f, {barrier}, {nbytes}, {name}, {given})")
+        e.line(f"{e.helper(deliver_later)}(f, {barrier}, {nbytes}, {name}, {arguments})")
         return
-    e.line(f"{name}(f, {given})")
+    e.line(f"{name}(f, {arguments})")
     e.line(f"{e.helper(deliver)}(f, {barrier}, {nbytes})")
 
 
@@ -169,22 +174,22 @@ def _ends(e: Emitter, i: Instruction) -> tuple[str, str]:
     """The spaces of the target and the source."""
     spaces = i.facts.spaces
     if len(spaces) != 2 or spaces == ("global", "global"):
-        raise e.refuse("it needs the spaces of its target and its source")
+        raise e.reject("it needs the spaces of its target and its source")
     return spaces[0], spaces[1]
 
 
 def _copy(e: Emitter, i: Instruction) -> None:
     """From global or the block's memory to a block's memory; an mbarrier object there counts it."""
     operands = _operands(i)
-    many = _MULTICAST in i.modifiers
+    is_multicast = _MULTICAST in i.modifiers
     to, of = _ends(e, i)
-    if to != "shared" or len(operands) != 4 + many:
-        raise e.refuse("its operands do not fit")
+    if to != "shared" or len(operands) != 4 + is_multicast:
+        raise e.reject("its operands do not fit")
     target = place(e, operands[0], to, "u64", 2, writes=True)
     source = place(e, operands[1], of, "u64", 2, writes=False)
     nbytes = e.temporary(e.value(operands[2], "u32"))
     barrier = signal(e, operands[3])
-    if many:
+    if is_multicast:
         ranks = e.value(operands[4], "u16")
         every = f"{target}, {source}, {nbytes}, {barrier}, {ranks}"
         e.line(f"{e.helper(note_bulk_to_blocks)}(f, {every})")
@@ -199,7 +204,7 @@ def _copy_back(e: Emitter, i: Instruction) -> None:
     operands = _operands(i)
     masked = "cp_mask" in i.modifiers
     if _ends(e, i) != ("global", "shared") or len(operands) != 3 + masked:
-        raise e.refuse("its operands do not fit")
+        raise e.reject("its operands do not fit")
     target = place(e, operands[0], "global", "u64", 2, writes=True)
     source = place(e, operands[1], "shared", "u64", 2, writes=False)
     nbytes = e.temporary(e.value(operands[2], "u32"))
@@ -212,14 +217,14 @@ def _copy_back(e: Emitter, i: Instruction) -> None:
     e.line(f"{function}(f, {target}, {source}, {nbytes})")
 
 
-def _write(e: Emitter, given: str, function: Callable[..., object], **constants: str) -> None:
+def _write(e: Emitter, arguments: str, function: Callable[..., object], **constants: str) -> None:
     """Call a function that writes global memory; in an ordered launch when its group is awaited."""
-    named = "".join(f", {name}={text}" for name, text in constants.items())
+    keywords = "".join(f", {name}={text}" for name, text in constants.items())
     if not e.late.copies:
-        e.line(f"{e.helper(function)}(f, {given}{named})")
+        e.line(f"{e.helper(function)}(f, {arguments}{keywords})")
         return
-    work = f"{e.helper(partial)}({e.helper(function)}{named})"
-    e.line(f"{e.helper(write_later)}(f, {work}, {given})")
+    work = f"{e.helper(partial)}({e.helper(function)}{keywords})"
+    e.line(f"{e.helper(write_later)}(f, {work}, {arguments})")
 
 
 _operation(
@@ -271,10 +276,10 @@ def reduce_bulk(
     data = load_pieces(fibre.subset(amounts.thread, ()), amounts, source, fibre.n)
     values = np.stack(data, axis=1).view(target.site.dtype).reshape(-1)
     thread, start = amounts.elements(target.site.nbytes)
-    where = addresses_in(target.every(fibre.n)[thread] + start)
+    addresses = addresses_in(target.every(fibre.n)[thread] + start)
     part = fibre.subset(thread, ())
     atomic(
-        part, where, 0, target.site, name, ptx_type, (values,), values, False,
+        part, addresses, 0, target.site, name, ptx_type, (values,), values, False,
         keeps_subnormals=True,
     )  # fmt: skip
 
@@ -286,14 +291,14 @@ def _operation_of(i: Instruction) -> str:
 def _reduce(e: Emitter, i: Instruction) -> None:
     ptx_type = type_suffix(i)
     to = i.facts.space
-    target, source, nbytes, *rest = i.operands
-    if len(rest) != (SIGNAL in i.modifiers) + (_HINT in i.modifiers):
-        raise e.refuse("its operands do not fit")
-    there = place(e, target, to, _STORED.get(ptx_type, ptx_type), 1, writes=True)
-    here = place(e, source, "shared", "u64", 2, writes=False)
+    target, source, nbytes, *remaining = i.operands
+    if len(remaining) != (SIGNAL in i.modifiers) + (_HINT in i.modifiers):
+        raise e.reject("its operands do not fit")
+    target_pointer = place(e, target, to, _STORED.get(ptx_type, ptx_type), 1, writes=True)
+    source_pointer = place(e, source, "shared", "u64", 2, writes=False)
     amount = e.temporary(e.value(nbytes, "u32"))
-    every, name = f"{there}, {here}, {amount}", repr(_operation_of(i))
-    barrier = signal(e, rest[0]) if to == "shared" else "None"
+    every, name = f"{target_pointer}, {source_pointer}, {amount}", repr(_operation_of(i))
+    barrier = signal(e, remaining[0]) if to == "shared" else "None"
     e.line(f"{e.helper(note_bulk)}(f, {every}, {barrier})")
     if to == "shared":
         _work(e, barrier, amount, reduce_bulk, f"{every}, {name}, {ptx_type!r}")
@@ -305,36 +310,36 @@ def _store_and_signal(e: Emitter, i: Instruction) -> None:
     ptx_type = type_suffix(i)
     values = e.values(i.operands[1], ptx_type)
     if len(values) != i.facts.vector:
-        raise e.refuse("its vector does not fit")
-    where, offset, _ = e.address(i.operands[0], "shared")
+        raise e.reject("its vector does not fit")
+    addresses, offset, _ = e.address(i.operands[0], "shared")
     site = e.site("shared", ptx_type, len(values), writes=True)
     nbytes = e.constant(len(values) * width_of(kind_of(ptx_type)), "u32")
     barrier, data = signal(e, i.operands[2]), ", ".join(values)
-    there = f"{e.helper(Pointer)}({where}, {offset}, {site})"
-    e.line(f"{e.helper(note_sent)}(f, {there}, {barrier})")
-    _work(e, barrier, nbytes, store, f"{where}, {offset}, {site}, {data}")
+    target_pointer = f"{e.helper(Pointer)}({addresses}, {offset}, {site})"
+    e.line(f"{e.helper(note_sent)}(f, {target_pointer}, {barrier})")
+    _work(e, barrier, nbytes, store, f"{addresses}, {offset}, {site}, {data}")
 
 
 def _reduce_and_signal(e: Emitter, i: Instruction) -> None:
     ptx_type = type_suffix(i)
     value = e.value(i.operands[1], ptx_type)
-    where, offset, _ = e.address(i.operands[0], "shared")
+    addresses, offset, _ = e.address(i.operands[0], "shared")
     site = e.site("shared", ptx_type, writes=True)
     name = f"{_operation_of(i)!r}, {ptx_type!r}"
     nbytes, barrier = e.constant(width_of(kind_of(ptx_type)), "u32"), signal(e, i.operands[2])
-    there = f"{e.helper(Pointer)}({where}, {offset}, {site})"
-    e.line(f"{e.helper(note_sent)}(f, {there}, {barrier})")
-    how = f"{name}, ({value},), {value}, False"
-    _work(e, barrier, nbytes, atomic, f"{where}, {offset}, {site}, {how}")
+    target_pointer = f"{e.helper(Pointer)}({addresses}, {offset}, {site})"
+    e.line(f"{e.helper(note_sent)}(f, {target_pointer}, {barrier})")
+    arguments = f"{name}, ({value},), {value}, False"
+    _work(e, barrier, nbytes, atomic, f"{addresses}, {offset}, {site}, {arguments}")
 
 
 def _clear(e: Emitter, i: Instruction) -> None:
     """`st.bulk`: only zeros can be stored."""
     initial = i.operands[2]
     if not isinstance(initial, Immediate) or initial.value != 0:
-        raise e.refuse("it stores only zeros")
-    where, offset, space = e.address(i.operands[0], i.facts.space)
-    target = f"{e.helper(Pointer)}({where}, {offset}, {e.site(space, 'u64', writes=True)})"
+        raise e.reject("it stores only zeros")
+    addresses, offset, space = e.address(i.operands[0], i.facts.space)
+    target = f"{e.helper(Pointer)}({addresses}, {offset}, {e.site(space, 'u64', writes=True)})"
     e.line(f"{e.helper(clear_bulk)}(f, {target}, {e.value(i.operands[1], 'u64')})")
 
 

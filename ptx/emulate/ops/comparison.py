@@ -40,10 +40,10 @@ def comparison(e: Emitter, i: Instruction, name: str, ptx_type: str) -> str:
         return _compare_floats(e, name, a, b)
     if name in _UNSIGNED:
         if kind[0] == "s":
-            raise e.refuse(f".{name} needs an unsigned type")
+            raise e.reject(f".{name} needs an unsigned type")
         return f"({a} {_UNSIGNED[name]} {b})"
     if name not in ("ne", *_ORDERED):
-        raise e.refuse(f".{name} needs a floating-point type")
+        raise e.reject(f".{name} needs a floating-point type")
     return f"({a} {_ORDERED.get(name, '!=')} {b})"
 
 
@@ -60,7 +60,7 @@ def _compare_floats(e: Emitter, name: str, a: str, b: str) -> str:
     if name == "nan":
         return f"(({a} != {a}) | ({b} != {b}))"
     if name not in _OPPOSITE:
-        raise e.refuse(f".{name} needs an integer type")
+        raise e.reject(f".{name} needs an integer type")
     return f"(~({_OPPOSITE[name].format(a=a, b=b)}))"
 
 
@@ -85,7 +85,7 @@ def _names(e: Emitter, i: Instruction) -> tuple[str, str | None]:
     """The comparison and the boolean operator among the modifiers."""
     names = [word for word in i.modifiers if word in _COMPARISONS]
     if len(names) != 1:
-        raise e.refuse("it needs one comparison")
+        raise e.reject("it needs one comparison")
     return names[0], next((word for word in i.modifiers if word in _BOOLEAN), None)
 
 
@@ -93,10 +93,10 @@ def _combined(e: Emitter, i: Instruction, boolean: str | None, results: list[str
     """The results combined with the predicate operand."""
     if boolean is None:
         if len(i.operands) == 4:
-            raise e.refuse("it needs a boolean operator")
+            raise e.reject("it needs a boolean operator")
         return results
     if len(i.operands) != 4:
-        raise e.refuse("it needs a predicate to combine with")
+        raise e.reject("it needs a predicate to combine with")
     third = e.value(i.operands[3], "pred")
     if len(results) > 1:
         third = e.temporary(third)
@@ -120,7 +120,7 @@ def _set_predicates(e: Emitter, i: Instruction) -> None:
     name, boolean = _names(e, i)
     target = i.operands[0]
     if not isinstance(target, Pair):
-        raise e.refuse("it needs two predicates, p|q")
+        raise e.reject("it needs two predicates, p|q")
     results = _compare_packed(e, i, name, type_suffix(i).removesuffix("x2"))
     _assign_pair(e, target, *_combined(e, i, boolean, list(results)))
 
@@ -136,10 +136,10 @@ def _set_value(e: Emitter, i: Instruction) -> None:
     name, boolean = _names(e, i)
     target, source = type_suffix(i).split(".")
     (result,) = _combined(e, i, boolean, [comparison(e, i, name, source)])
-    held = "b16" if target in _HALVES else target
-    yes = e.constant(*_TRUE.get(target, (-1, kind_of(held))))
-    no = e.constant(0, kind_of(held))
-    e.assign(i.operands[0], held, f"{e.helper(choose)}({result}, {yes}, {no})")
+    stored_kind = "b16" if target in _HALVES else target
+    if_true = e.constant(*_TRUE.get(target, (-1, kind_of(stored_kind))))
+    if_false = e.constant(0, kind_of(stored_kind))
+    e.assign(i.operands[0], stored_kind, f"{e.helper(choose)}({result}, {if_true}, {if_false})")
 
 
 def _set_values(e: Emitter, i: Instruction) -> None:
@@ -148,9 +148,9 @@ def _set_values(e: Emitter, i: Instruction) -> None:
     target, source = type_suffix(i).split(".")
     results = _compare_packed(e, i, name, source.removesuffix("x2"))
     value = _TRUE[target.removesuffix("x2")][0] if target.endswith("x2") else 0xFFFF
-    pick, no = e.helper(choose), e.constant(0, "u32")
+    pick, zero = e.helper(choose), e.constant(0, "u32")
     low, high = (
-        f"{pick}({result}, {e.constant(int(value) << shift, 'u32')}, {no})"
+        f"{pick}({result}, {e.constant(int(value) << shift, 'u32')}, {zero})"
         for result, shift in zip(_combined(e, i, boolean, list(results)), (0, 16), strict=True)
     )
     e.assign(i.operands[0], "b32", f"({low} | {high})")
@@ -158,19 +158,19 @@ def _set_values(e: Emitter, i: Instruction) -> None:
 
 def _select(e: Emitter, i: Instruction) -> None:
     kind = type_suffix(i)
-    target, yes, no, condition = i.operands
+    target, if_true, if_false, condition = i.operands
     pick = e.helper(choose)
-    arguments = f"{e.value(condition, 'pred')}, {e.value(yes, kind)}, {e.value(no, kind)}"
+    arguments = f"{e.value(condition, 'pred')}, {e.value(if_true, kind)}, {e.value(if_false, kind)}"
     e.assign(target, kind, f"{pick}({arguments})")
 
 
 def _select_sign(e: Emitter, i: Instruction) -> None:
     kind, tested = type_suffix(i).split(".")
-    target, yes, no, condition = i.operands
+    target, if_true, if_false, condition = i.operands
     (value,) = flushed_values(e, (condition,), tested, "ftz" in i.modifiers)
     test = f"({value} >= {e.constant(0, tested)})"
     pick = e.helper(choose)
-    e.assign(target, kind, f"{pick}({test}, {e.value(yes, kind)}, {e.value(no, kind)})")
+    e.assign(target, kind, f"{pick}({test}, {e.value(if_true, kind)}, {e.value(if_false, kind)})")
 
 
 _MODIFIERS = (*_COMPARISONS, *_BOOLEAN)

@@ -46,7 +46,7 @@ def _split(e: Emitter, i: Instruction) -> tuple[Operand, tuple[Operand, ...], tu
     if operands and isinstance(operands[0], Arguments):
         results = operands.pop(0).items  # type: ignore[union-attr]  # just asked
     if not operands:
-        raise e.refuse("a call needs a function")
+        raise e.reject("a call needs a function")
     target = operands.pop(0)
     if operands and isinstance(operands[0], Arguments):
         arguments = operands.pop(0).items  # type: ignore[union-attr]  # just asked
@@ -54,10 +54,10 @@ def _split(e: Emitter, i: Instruction) -> tuple[Operand, tuple[Operand, ...], tu
 
 
 def _symbols(e: Emitter, operands: tuple[Operand, ...]) -> tuple[Symbol, ...]:
-    found = tuple(each for each in operands if isinstance(each, Symbol))
-    if len(found) != len(operands):
-        raise e.refuse("only .param variables are passed in calls")
-    return found
+    symbols = tuple(operand for operand in operands if isinstance(operand, Symbol))
+    if len(symbols) != len(operands):
+        raise e.reject("only .param variables are passed in calls")
+    return symbols
 
 
 # Functions by which kernels launch others. CUDA C++ Programming Guide, "CUDA Dynamic Parallelism".
@@ -71,38 +71,40 @@ def _places(e: Emitter, symbols: tuple[Symbol, ...]) -> str:
 
 def _call(e: Emitter, i: Instruction) -> None:
     target, arguments, results = _split(e, i)
-    given, wanted = _symbols(e, arguments), _symbols(e, results)
+    argument_symbols, result_symbols = _symbols(e, arguments), _symbols(e, results)
     frame = e.scope.frame.nbytes
     if isinstance(target, Register):
         address = e.value(target, "u64")
         site = e.scope.bind(i, "instruction")
-        places = f"{_places(e, given)}, {_places(e, wanted)}"
+        parameter_places = f"{_places(e, argument_symbols)}, {_places(e, result_symbols)}"
         function = e.helper(call_address)
-        e.leave(f"{function}(f, {address}, {e.following}, {frame}, {places}, {site})")
+        e.leave(f"{function}(f, {address}, {e.following}, {frame}, {parameter_places}, {site})")
         return
     if not isinstance(target, Symbol):
-        raise e.refuse("a call needs a function")
+        raise e.reject("a call needs a function")
     number = e.functions.get(e.scope.real_name(target.name))
     if number is None:
         meaning = find_external(target.name)
         if meaning is None:
             name = target.name.replace("__cudaCDP2", "cuda")
             if name.startswith(_LAUNCHES):
-                raise e.refuse(
+                raise e.reject(
                     f"dynamic parallelism ({name}) is not emulated\n  launch the kernel from the"
                     " host, or run this code on a GPU, linked with libcudadevrt"
                 )
             if name.startswith("cuda"):
-                raise e.refuse(f"the emulator has no {name} of CUDA's device runtime")
+                raise e.reject(f"the emulator has no {name} of CUDA's device runtime")
             raise UndefinedSymbol(e.scope.kernel, target.name, i.line)
         count, emit = meaning
-        if len(given) < count:
-            raise e.refuse(f"{target.name} takes {count} arguments, and {len(given)} are given")
-        emit(e, given, wanted)
+        if len(argument_symbols) < count:
+            raise e.reject(
+                f"{target.name} takes {count} arguments, and {len(argument_symbols)} are given"
+            )
+        emit(e, argument_symbols, result_symbols)
         e.leave(str(e.following))
         return
-    places = f"{_places(e, given)}, {_places(e, wanted)}"
-    e.leave(f"{e.helper(call)}(f, {number}, {e.following}, {frame}, {places})")
+    parameter_places = f"{_places(e, argument_symbols)}, {_places(e, result_symbols)}"
+    e.leave(f"{e.helper(call)}(f, {number}, {e.following}, {frame}, {parameter_places})")
 
 
 _operation("ret", ("",), 0, _return, effect=Effect.ENDS, modifiers=["uni"], writes=0)

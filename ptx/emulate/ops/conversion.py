@@ -54,8 +54,8 @@ def held(ptx_type: str) -> str:
 def saturate_integer(value: Value, dtype: type[np.generic]) -> Value:
     """An integer clamped to the range of another integer type."""
     limits = np.iinfo(np.dtype(dtype))
-    own = np.iinfo(value.dtype)
-    low, high = max(limits.min, own.min), min(limits.max, own.max)
+    source_limits = np.iinfo(value.dtype)
+    low, high = max(limits.min, source_limits.min), min(limits.max, source_limits.max)
     clipped = np.clip(value, value.dtype.type(low), value.dtype.type(high))
     result: Value = clipped.astype(dtype)
     return result
@@ -76,7 +76,7 @@ def _from_integer(e: Emitter, i: Instruction) -> None:
     target, source = type_suffix(i).split(".")
     mode = rounding_of(i)
     if mode is None:
-        raise e.refuse("it needs a rounding mode")
+        raise e.reject("it needs a rounding mode")
     value = e.value(i.operands[1], source)
     if target in HALVES:
         result = call_of(e, ieee.integer_to_bits, value, target=FORMATS[target], rounding=mode)
@@ -99,7 +99,7 @@ def _to_integer(e: Emitter, i: Instruction) -> None:
     target, source = type_suffix(i).split(".")
     mode = rounding_of(i, INTEGRAL_ROUNDINGS)
     if mode is None:
-        raise e.refuse("it needs a mode of rounding to an integer")
+        raise e.reject("it needs a mode of rounding to an integer")
     value = e.value(i.operands[1], held(source))
     if source in HALVES:
         value = f"{e.helper(widen)}({value}, {e.scope.bind(FORMATS[source])})"
@@ -128,12 +128,12 @@ def float_conversion(e: Emitter, i: Instruction, target: str, source: str, value
     flags = {word: True for word in _FLAGS if word in i.modifiers}
     if integral is not None:
         if target != source or "relu" in flags or "satfinite" in flags:
-            raise e.refuse("rounding to an integral value keeps the type")
+            raise e.reject("rounding to an integral value keeps the type")
         kind = FORMATS[source]
         return call_of(e, ieee.round_to_integral, value, source=kind, rounding=integral, **flags)
     mode = rounding_of(i)
     if mode is None and not _may_lack_mode(target, source):
-        raise e.refuse("it needs a rounding mode")
+        raise e.reject("it needs a rounding mode")
     if (target, source) == ("f64", "f32") and not flags:
         return f"({value}).astype({e.dtype('f64')})"
     return call_of(
@@ -200,12 +200,12 @@ def _to_narrow(e: Emitter, i: Instruction) -> None:
     options = {"target": _NARROW[name], "rounding": rounding_of(i), "relu": "relu" in i.modifiers}
     if source == "f32":
         if len(i.operands) != 3:
-            raise e.refuse("it takes two values")
+            raise e.reject("it takes two values")
         values = [e.value(operand, "f32") for operand in i.operands[1:]]
         result = call_of(e, ieee.narrow_pair, *values, **options)
     else:
         if len(i.operands) != 2:
-            raise e.refuse("it takes one packed value")
+            raise e.reject("it takes one packed value")
         kind = FORMATS[source.removesuffix("x2")]
         word = e.value(i.operands[1], "b32")
         result = call_of(e, ieee.narrow_pair_of_halves, word, source=kind, **options)
@@ -215,8 +215,8 @@ def _to_narrow(e: Emitter, i: Instruction) -> None:
 def bf16_of_f16(words: Value) -> Value:
     """Both halves of words converted from f16 to bf16: exact for what a narrow float holds."""
     halves = np.atleast_1d(words).view(np.uint16)
-    found = ieee.convert_float(halves, source=ieee.F16, target=ieee.BF16).view(np.uint32)
-    return found if words.ndim else found[0]
+    words_of_bf16 = ieee.convert_float(halves, source=ieee.F16, target=ieee.BF16).view(np.uint32)
+    return words_of_bf16 if words.ndim else words_of_bf16[0]
 
 
 def _from_narrow(e: Emitter, i: Instruction) -> None:
@@ -243,11 +243,11 @@ def _to_scales(e: Emitter, i: Instruction) -> None:
     rounding = rounding_of(i)
     if i.modifiers[-1] == "f32":
         if len(i.operands) != 3:
-            raise e.refuse("it takes two values")
+            raise e.reject("it takes two values")
         high, low = (e.value(operand, "f32") for operand in i.operands[1:])
     else:
         if len(i.operands) != 2:
-            raise e.refuse("it takes one packed value")
+            raise e.reject("it takes one packed value")
         # A bf16 is the upper half of a float32.
         word = e.value(i.operands[1], "b32")
         f32 = e.dtype("f32")
@@ -266,31 +266,31 @@ def _from_scales(e: Emitter, i: Instruction) -> None:
 def _to_tf32(e: Emitter, i: Instruction) -> None:
     mode = rounding_of(i, _TF32_ROUNDINGS)
     if mode is None:
-        raise e.refuse("it needs .rn, .rz or .rna")
+        raise e.reject("it needs .rn, .rz or .rna")
     flags = {word: True for word in ("relu", "satfinite") if word in i.modifiers}
     value = e.value(i.operands[1], "f32")
     e.assign(i.operands[0], "b32", call_of(e, ieee.to_tf32, value, rounding=mode, **flags))
 
 
-def pack_integers(high: Value, low: Value, rest: Value, bits: int, signed: bool) -> Value:
-    """Clamp two int32 to `bits` bits each and put them below the rest, which moves up."""
+def pack_integers(high: Value, low: Value, word: Value, bits: int, signed: bool) -> Value:
+    """Clamp two int32 to `bits` bits each and put them below the bits of `word`, which move up."""
     least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
     mask = np.uint32((1 << bits) - 1)
     upper, lower = (
         np.clip(x, np.int32(least), np.int32(most)).view(np.uint32) & mask for x in (high, low)
     )
     pair = upper << np.uint32(bits) | lower
-    return pair if bits == 16 else rest << np.uint32(2 * bits) | pair
+    return pair if bits == 16 else word << np.uint32(2 * bits) | pair
 
 
 def _pack_integers(e: Emitter, i: Instruction) -> None:
     target = i.modifiers[2]
     bits = int(target[1:])
     if len(i.operands) != (3 if bits == 16 else 4):
-        raise e.refuse("a result of 16 bits takes two values, a smaller one also the bits above")
+        raise e.reject("a result of 16 bits takes two values, a smaller one also the bits above")
     high, low = (e.value(operand, "s32") for operand in i.operands[1:3])
-    rest = e.constant(0, "u32") if bits == 16 else e.value(i.operands[3], "b32")
-    call = f"{e.helper(pack_integers)}({high}, {low}, {rest}, {bits}, {target[0] == 's'})"
+    upper = e.constant(0, "u32") if bits == 16 else e.value(i.operands[3], "b32")
+    call = f"{e.helper(pack_integers)}({high}, {low}, {upper}, {bits}, {target[0] == 's'})"
     e.assign(i.operands[0], "b32", call)
 
 
@@ -343,20 +343,20 @@ def round_together(
     shifts = (16, 0) if len(values) == 2 else _BYTES if target.width == 4 else _SHARED
     step = 16 if len(values) == 2 else 4 if target.width == 4 else 8
     call = lanewise(ieee.round_stochastically, target=target, relu=relu, satfinite=satfinite)
-    found: Value = np.uint32(0)
+    packed: Value = np.uint32(0)
     for value, shift in zip(values, shifts, strict=True):
         rounded = call(value, random >> np.uint32(shift))
-        found = found << np.uint32(step) | rounded.astype(np.uint32)
-    return found
+        packed = packed << np.uint32(step) | rounded.astype(np.uint32)
+    return packed
 
 
 def _stochastic(e: Emitter, i: Instruction) -> None:
     name = next((word for word in i.modifiers if word in _FOURS), type_suffix(i).split(".")[0])
     target = _HALF_PAIRS.get(name) or _FOURS[name]
-    given = i.operands[1].items if isinstance(i.operands[1], Vector) else i.operands[1:-1]
-    if len(given) != (2 if name in _HALF_PAIRS else 4):
-        raise e.refuse("it rounds two values to halves, and a vector of four to narrow floats")
-    values = [e.value(operand, "f32") for operand in given]
+    operands = i.operands[1].items if isinstance(i.operands[1], Vector) else i.operands[1:-1]
+    if len(operands) != (2 if name in _HALF_PAIRS else 4):
+        raise e.reject("it rounds two values to halves, and a vector of four to narrow floats")
+    values = [e.value(operand, "f32") for operand in operands]
     random = e.temporary(e.value(i.operands[-1], "b32"))
     flags = f"{'relu' in i.modifiers}, {'satfinite' in i.modifiers}"
     call = f"{e.helper(round_together)}({e.scope.bind(target)}, {flags}, {random}"

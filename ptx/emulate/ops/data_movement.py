@@ -63,7 +63,7 @@ def _move(e: Emitter, i: Instruction) -> None:
     kind = kind_of(type_suffix(i))
     target, source = i.operands
     if kind[0] == "f" and (isinstance(source, Vector) or isinstance(target, Vector)):
-        raise e.refuse("registers are packed and unpacked as bits: .b32, .b64")
+        raise e.reject("registers are packed and unpacked as bits: .b32, .b64")
     if isinstance(source, Vector):
         e.assign(target, kind, _packed(e, kind, source))
     elif isinstance(target, Vector):
@@ -100,17 +100,17 @@ def _move_special(e: Emitter, i: Instruction) -> None:
     target, source = i.operands
     items = target.items if isinstance(target, Vector) else ()
     if len(items) != len(_AXES) or not isinstance(source, SpecialRegister):
-        raise e.refuse("it moves a special register's elements to four registers in braces")
+        raise e.reject("it moves a special register's elements to four registers in braces")
     for axis, item in zip(_AXES, items, strict=True):
         if not isinstance(item, Sink):
             e.assign(item, "u32", e.value(SpecialRegister(f"{source.name}.{axis}"), "u32"))
 
 
 def _space(e: Emitter, i: Instruction) -> str:
-    found = next((word for word in i.modifiers if word in _SPACES), None)
-    if found is None:
-        raise e.refuse("it needs a state space")
-    return found
+    space = next((word for word in i.modifiers if word in _SPACES), None)
+    if space is None:
+        raise e.reject("it needs a state space")
+    return space
 
 
 def _convert_address(e: Emitter, i: Instruction) -> None:
@@ -161,13 +161,13 @@ def joined(low: Value, high: Value) -> Value:
     return words.view(np.complex128)[..., 0]
 
 
-def word(value: Value, which: int) -> Value:
+def word(value: Value, index: int) -> Value:
     """The lower (0) or upper (1) 64 bits."""
     return (
         np.asarray(value)
         .reshape(-1)
         .view(np.uint64)
-        .reshape(-1, 2)[:, which][slice(None) if value.ndim else 0]
+        .reshape(-1, 2)[:, index][slice(None) if value.ndim else 0]
     )
 
 
@@ -175,12 +175,12 @@ def _move_wide(e: Emitter, i: Instruction) -> None:
     target, source = i.operands
     if isinstance(source, Vector):
         if len(source.items) != 2:
-            raise e.refuse("a 128-bit value is made of two words")
+            raise e.reject("a 128-bit value is made of two words")
         low, high = e.values(source, "b64")
         e.assign(target, "b128", f"{e.helper(joined)}({low}, {high})")
     elif isinstance(target, Vector):
         value = e.temporary(e.value(source, "b128"))
-        parts = [f"{e.helper(word)}({value}, {which})" for which in (0, 1)]
+        parts = [f"{e.helper(word)}({value}, {index})" for index in (0, 1)]
         e.assign_all(target, "b64", parts)
     else:
         e.assign(target, "b128", e.value(source, "b128"))
@@ -245,17 +245,17 @@ def _constant_permute(e: Emitter, words: tuple[str, str], selector: int) -> str:
     parts: list[str] = []
     for word, shift, mask, signs in _pieces(selector):
         part = words[word]
-        kept = 0xFFFFFFFF
+        kept_bits = 0xFFFFFFFF
         if shift > 0:
             part = f"({part} << {e.constant(shift, 'u32')})"
-            kept = 0xFFFFFFFF << shift & 0xFFFFFFFF
+            kept_bits = 0xFFFFFFFF << shift & 0xFFFFFFFF
         elif shift < 0:
             part = f"({part} >> {e.constant(-shift, 'u32')})"
-            kept = 0xFFFFFFFF >> -shift
+            kept_bits = 0xFFFFFFFF >> -shift
         if signs:
             spread = f"{part}.view({e.dtype('s32')}) >> {e.constant(31, 's32')}"
-            part, kept = f"({spread}).view({e.dtype('u32')})", 0xFFFFFFFF
-        if mask != kept:
+            part, kept_bits = f"({spread}).view({e.dtype('u32')})", 0xFFFFFFFF
+        if mask != kept_bits:
             part = f"({part} & {e.constant(mask, 'u32')})"
         parts.append(part)
     return " | ".join(parts)
@@ -265,7 +265,7 @@ def _permute(e: Emitter, i: Instruction) -> None:
     target, *sources, amount = i.operands
     modes = [word for word in i.modifiers if word in SELECTORS]
     if len(modes) > 1:
-        raise e.refuse("it takes one mode")
+        raise e.reject("it takes one mode")
     a, b = (e.value(source, "u32") for source in sources)
     if isinstance(amount, Immediate):
         selector = SELECTORS[modes[0]][amount.value & 3] if modes else amount.value
@@ -289,10 +289,10 @@ def publish(fibre: Fibre) -> None:
     ordered_blocks(fibre).late_stores.publish()
 
 
-def order_write(e: Emitter, where: str, offset: int, site: str, *, strong: bool) -> None:
+def order_write(e: Emitter, addresses: str, offset: int, site: str, *, strong: bool) -> None:
     """Emit what comes before a write in an ordered launch; others see a `strong` one at once."""
     if e.late.stores:
-        e.line(f"{e.helper(note_write)}(f, {where}, {offset}, {site}, strong={strong})")
+        e.line(f"{e.helper(note_write)}(f, {addresses}, {offset}, {site}, strong={strong})")
 
 
 def note_write(
@@ -304,8 +304,8 @@ def note_write(
         MemoryFault: an address is out of bounds, freed or misaligned.
     """
     if site.space == "generic" and is_mixed(addresses, offset):
-        for _, part, where in divide(fibre, addresses, offset):
-            note_write(part, where, offset, site, strong=strong)
+        for _, part, addresses_of_part in divide(fibre, addresses, offset):
+            note_write(part, addresses_of_part, offset, site, strong=strong)
         return
     if not is_global(addresses, offset, site):
         return
@@ -364,10 +364,10 @@ def space_of(i: Instruction) -> str:
 
 def _count(e: Emitter, i: Instruction, operand: Operand) -> int:
     """Return how many elements a load or store moves."""
-    wanted = i.facts.vector
+    expected = i.facts.vector
     count = len(operand.items) if isinstance(operand, Vector) else 1
-    if count != wanted:
-        raise e.refuse(f"it moves {wanted} elements and names {count}")
+    if count != expected:
+        raise e.reject(f"it moves {expected} elements and names {count}")
     return count
 
 
@@ -377,22 +377,22 @@ def _load(e: Emitter, i: Instruction) -> None:
     count = _count(e, i, target)
     if space_of(i) == "param" and _load_parameter(e, i, ptx_type, count):
         return
-    where, offset, space = e.address(source, space_of(i))
+    addresses, offset, space = e.address(source, space_of(i))
     site = e.site(space, ptx_type, count)
-    count_access(e, where, offset, site)
+    count_access(e, addresses, offset, site)
     if count == 1:
         function = e.helper(load)
-        e.assign_all(target, ptx_type, [f"{function}(f, {where}, {offset}, {site})"])
+        e.assign_all(target, ptx_type, [f"{function}(f, {addresses}, {offset}, {site})"])
         return
-    found = e.temporary(f"{e.helper(load_vector)}(f, {where}, {offset}, {site})")
-    e.assign_all(target, ptx_type, _of_used(e, i, ptx_type, count, found))
+    elements = e.temporary(f"{e.helper(load_vector)}(f, {addresses}, {offset}, {site})")
+    e.assign_all(target, ptx_type, _of_used(e, i, ptx_type, count, elements))
 
 
-def _of_used(e: Emitter, i: Instruction, ptx_type: str, count: int, found: str) -> list[str]:
+def _of_used(e: Emitter, i: Instruction, ptx_type: str, count: int, elements: str) -> list[str]:
     """An expression for each element of a vector; zero for one that was not loaded."""
     values = [e.constant(0, kind_of(ptx_type))] * count
-    for place, element in enumerate(used_elements(i, width_of(kind_of(ptx_type)), count)):
-        values[element] = f"{found}[{place}]"
+    for index, element in enumerate(used_elements(i, width_of(kind_of(ptx_type)), count)):
+        values[element] = f"{elements}[{index}]"
     return values
 
 
@@ -407,9 +407,9 @@ def _load_parameter(e: Emitter, i: Instruction, ptx_type: str, count: int) -> bo
     kind = kind_of(ptx_type)
     start = int(expression) + source.offset
     width = width_of(kind)
-    used = used_bytes_of(i, width * count)
-    if start + used[0] < 0 or start + used[-1] >= e.scope.param_bytes:
-        raise e.refuse("it reads outside of the kernel's parameters")
+    used_bytes = used_bytes_of(i, width * count)
+    if start + used_bytes[0] < 0 or start + used_bytes[-1] >= e.scope.param_bytes:
+        raise e.reject("it reads outside of the kernel's parameters")
     values = [e.constant(0, kind)] * count
     for k in used_elements(i, width, count):
         values[k] = f"f.blocks.launch.params[{kind!r}, {start + k * width}]"
@@ -422,14 +422,14 @@ def _store(e: Emitter, i: Instruction) -> None:
     target, source = i.operands[:2]
     _count(e, i, source)
     values = e.values(source, ptx_type)
-    where, offset, space = e.address(target, space_of(i))
+    addresses, offset, space = e.address(target, space_of(i))
     site = e.site(space, ptx_type, len(values), writes=True)
-    count_access(e, where, offset, site)
+    count_access(e, addresses, offset, site)
     if space in ("global", "generic"):
         if e.late.stores and i.facts.publishes:
             e.line(f"{e.helper(publish)}(f)")
-        order_write(e, where, offset, site, strong=i.facts.is_strong)
-    e.line(f"{e.helper(store)}(f, {where}, {offset}, {site}, {', '.join(values)})")
+        order_write(e, addresses, offset, site, strong=i.facts.is_strong)
+    e.line(f"{e.helper(store)}(f, {addresses}, {offset}, {site}, {', '.join(values)})")
 
 
 operation(
@@ -465,7 +465,8 @@ operation(
     (1, 2, 4),
     _policy,
     modifiers=[
-        "range", "fractional", "cvt", "global", "L2", *(f"L2::{each}" for each in _PRIORITIES)
+        "range", "fractional", "cvt", "global", "L2",
+        *(f"L2::{priority}" for priority in _PRIORITIES),
     ],
     section="createpolicy",
 )  # fmt: skip

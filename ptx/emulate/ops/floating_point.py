@@ -42,8 +42,8 @@ def lanewise(function: Callable[..., Value], **options: Hashable) -> Callable[..
     kernel = inspect.unwrap(function)
 
     def call(*operands: Value) -> Value:
-        for each in operands:
-            if each.ndim:
+        for operand in operands:
+            if operand.ndim:
                 arrays = [x if x.ndim else x.reshape(1) for x in operands]
                 return kernel(*arrays, **options)
         return kernel(*[x.reshape(1) for x in operands], **options)[0]
@@ -93,11 +93,11 @@ def flushed_values(e: Emitter, operands: Sequence[Operand], kind: str, ftz: bool
     """The values of operands, flushed if the instruction has `.ftz`; equal operands only once."""
     if not ftz:
         return [e.value(operand, kind) for operand in operands]
-    known: dict[Operand, str] = {}
+    values: dict[Operand, str] = {}
     for operand in operands:
-        if operand not in known:
-            known[operand] = flushed(e, operand)
-    return [known[operand] for operand in operands]
+        if operand not in values:
+            values[operand] = flushed(e, operand)
+    return [values[operand] for operand in operands]
 
 
 _TYPES = ("f32", "f64")
@@ -322,9 +322,9 @@ def _copy_sign(e: Emitter, i: Instruction) -> None:
 
 
 def _test(e: Emitter, i: Instruction) -> None:
-    which = next(word for word in i.modifiers if word in _PROPERTIES)
+    property_name = next(word for word in i.modifiers if word in _PROPERTIES)
     value = e.value(i.operands[1], type_suffix(i))
-    e.assign(i.operands[0], "pred", call_of(e, ieee.testp, value, which=which))
+    e.assign(i.operands[0], "pred", call_of(e, ieee.testp, value, which=property_name))
 
 
 def _extreme(function: Callable[..., Value]) -> EmitFunction:
@@ -332,7 +332,7 @@ def _extreme(function: Callable[..., Value]) -> EmitFunction:
         kind = type_suffix(i)
         words = i.modifiers
         if "xorsign" in words and ("abs" not in words or len(i.operands) == 4):
-            raise e.refuse(".xorsign goes with .abs and two operands")
+            raise e.reject(".xorsign goes with .abs and two operands")
         options: dict[str, bool] = {}
         if "NaN" in words:
             options["nan"] = True
@@ -405,19 +405,19 @@ def _half_call(function: Callable[..., Value]) -> EmitFunction:
                 options[option] = True
         if "xorsign" in i.modifiers:
             if "abs" not in i.modifiers or len(i.operands) == 4:
-                raise e.refuse(".xorsign goes with .abs and two operands")
+                raise e.reject(".xorsign goes with .abs and two operands")
             options["xorsign"] = True
         elif "abs" in i.modifiers:
-            raise e.refuse(".abs alone is not executed on halves")
+            raise e.reject(".abs alone is not executed on halves")
         packed = half.endswith("x2")
         call = (
             lanewise_packed(function, "uint16", "uint32", **options)
             if packed
             else lanewise(function, **options)
         )
-        held = "b32" if packed else "b16"
-        values = ", ".join(e.value(operand, held) for operand in i.operands[1:])
-        e.assign(i.operands[0], held, f"{e.helper(call)}({values})")
+        stored_kind = "b32" if packed else "b16"
+        values = ", ".join(e.value(operand, stored_kind) for operand in i.operands[1:])
+        e.assign(i.operands[0], stored_kind, f"{e.helper(call)}({values})")
 
     return emit
 

@@ -43,8 +43,8 @@ def divide(a: Value, b: Value) -> Value:
     else:
         quotient = a // b
         quotient = quotient + ((quotient < 0) & (quotient * b != a)).astype(a.dtype)
-    ones = ~a.dtype.type(0)
-    return choose(zero, np.broadcast_to(ones, np.shape(quotient))[()], quotient)
+    all_ones = ~a.dtype.type(0)
+    return choose(zero, np.broadcast_to(all_ones, np.shape(quotient))[()], quotient)
 
 
 def remainder(a: Value, b: Value) -> Value:
@@ -85,7 +85,7 @@ def _sum(sign: str) -> EmitFunction:
         target, left, right = i.operands
         if "sat" in i.modifiers:
             if kind != "s32":
-                raise e.refuse(".sat needs .s32")
+                raise e.reject(".sat needs .s32")
             helper = e.helper(saturated_sum if sign == "+" else saturated_difference)
             a, b = e.value(left, kind), e.value(right, kind)
             e.assign(target, kind, f"{helper}({a}, {b})")
@@ -103,11 +103,11 @@ def _wide(e: Emitter, i: Instruction, kind: str) -> str:
     twice = _twice(kind)
     a, factor = i.operands[1], i.operands[2]
     wide = f"{e.value(a, kind)}.astype({e.dtype(twice)})"
-    if isinstance(factor, Immediate) and factor.value > 0 and factor.value.bit_count() == 1:
-        shift = e.constant(factor.value.bit_length() - 1, twice)
-        return f"({wide} << {shift})"
     if isinstance(factor, Immediate):
-        return f"({wide} * {e.constant(_as_kind(factor.value, kind), twice)})"
+        value = _as_kind(factor.value, kind)
+        if value > 0 and value.bit_count() == 1:
+            return f"({wide} << {e.constant(value.bit_length() - 1, twice)})"
+        return f"({wide} * {e.constant(value, twice)})"
     return f"({wide} * {e.value(factor, kind)}.astype({e.dtype(twice)}))"
 
 
@@ -131,7 +131,7 @@ def product_of(e: Emitter, i: Instruction) -> tuple[str, str]:
     kind = type_suffix(i)
     if "wide" in i.modifiers:
         if kind[1:] == "64":
-            raise e.refuse(".wide needs 16 or 32 bits")
+            raise e.reject(".wide needs 16 or 32 bits")
         return _wide(e, i, kind), _twice(kind)
     if "hi" in i.modifiers:
         return _high(e, i, kind), kind
@@ -151,7 +151,7 @@ def _multiply_add(e: Emitter, i: Instruction) -> None:
     addend = e.value(i.operands[3], kind)
     if "sat" in i.modifiers:
         if "hi" not in i.modifiers or kind != "s32":
-            raise e.refuse(".sat needs .hi.s32")
+            raise e.reject(".sat needs .hi.s32")
         e.assign(i.operands[0], kind, f"{e.helper(saturated_sum)}({product}, {addend})")
         return
     e.assign(i.operands[0], kind, f"{product} + {addend}")
@@ -188,10 +188,10 @@ def _called(function: Callable[..., Value], *kinds: str, result: str = "") -> Em
     """
 
     def emit(e: Emitter, i: Instruction) -> None:
-        own = type_suffix(i)
-        sources = zip(i.operands[1:], kinds or repeat(own), strict=False)
-        arguments = ", ".join(e.value(operand, kind or own) for operand, kind in sources)
-        e.assign(i.operands[0], result or own, f"{e.helper(function)}({arguments})")
+        own_kind = type_suffix(i)
+        sources = zip(i.operands[1:], kinds or repeat(own_kind), strict=False)
+        arguments = ", ".join(e.value(operand, kind or own_kind) for operand, kind in sources)
+        e.assign(i.operands[0], result or own_kind, f"{e.helper(function)}({arguments})")
 
     return emit
 
@@ -267,7 +267,7 @@ def _add_carry(with_carry: bool) -> EmitFunction:
 
 
 def _subtract_carry(with_carry: bool) -> EmitFunction:
-    """a + ~b + 1, or a + ~b + CF: it borrows where a is below what is taken."""
+    """a + ~b + 1, or a + ~b + CF: it borrows where a is below the subtrahend."""
 
     def emit(e: Emitter, i: Instruction) -> None:
         kind = unsigned(type_suffix(i))
@@ -283,10 +283,10 @@ def _subtract_carry(with_carry: bool) -> EmitFunction:
 def _carry_mad(with_carry: bool) -> EmitFunction:
     def emit(e: Emitter, i: Instruction) -> None:
         product, kind = product_of(e, i)
-        wanted = unsigned(kind)
-        a = e.temporary(f"({product}).view({e.dtype(wanted)})")
-        b = e.temporary(e.value(i.operands[3], wanted))
-        _added(e, i, wanted, a, b, with_carry)
+        unsigned_kind = unsigned(kind)
+        a = e.temporary(f"({product}).view({e.dtype(unsigned_kind)})")
+        b = e.temporary(e.value(i.operands[3], unsigned_kind))
+        _added(e, i, unsigned_kind, a, b, with_carry)
 
     return emit
 
@@ -339,8 +339,8 @@ def extract(a: Value, start: Value, length: Value) -> Value:
     if dtype.kind == "u":
         return (a >> position.astype(dtype)) & low_mask(count, dtype)
     width = np.uint32(bits_of(dtype))
-    room = width - np.minimum(position + count, width)
-    field = (a << room.astype(dtype)) >> (room + position).astype(dtype)
+    unused_bits = width - np.minimum(position + count, width)
+    field = (a << unused_bits.astype(dtype)) >> (unused_bits + position).astype(dtype)
     return choose(count == 0, dtype.type(0), field)
 
 
@@ -383,12 +383,12 @@ def count_by_halves(a: Value) -> Value:
     """Return how many bits are one, summed in ever wider fields."""
     kind = a.dtype.type
     width = bits_of(a.dtype)
-    ones = (1 << width) - 1
-    pairs, fours, bytes_ = (kind(ones // d) for d in (3, 5, 17))
+    all_ones = (1 << width) - 1
+    pairs, fours, bytes_ = (kind(all_ones // d) for d in (3, 5, 17))
     a = a - ((a >> kind(1)) & pairs)
     a = (a & fours) + ((a >> kind(2)) & fours)
     a = (a + (a >> kind(4))) & bytes_
-    return ((a * kind(ones // 255)) >> kind(width - 8)).astype(np.uint32)
+    return ((a * kind(all_ones // 255)) >> kind(width - 8)).astype(np.uint32)
 
 
 _bitwise_count: Callable[[Value], Value] | None = getattr(np, "bitwise_count", None)  # NumPy 2
@@ -404,10 +404,10 @@ def population(a: Value) -> Value:
 def reverse(a: Value) -> Value:
     """`brev`: the bits in the opposite order."""
     kind = a.dtype.type
-    ones = (1 << bits_of(a.dtype)) - 1
+    all_ones = (1 << bits_of(a.dtype)) - 1
     a = a.byteswap()
     for shift, divisor in ((4, 17), (2, 5), (1, 3)):
-        mask, by = kind(ones // divisor), kind(shift)
+        mask, by = kind(all_ones // divisor), kind(shift)
         a = ((a >> by) & mask) | ((a & mask) << by)
     return a
 
@@ -419,20 +419,20 @@ def find_nth(mask: Value, base: Value, offset: Value) -> Value:
     """
     wide = offset.astype(np.int64)
     step = np.where(wide < 0, -1, 1)
-    wanted = np.maximum(np.abs(wide), 1)
+    ordinal = np.maximum(np.abs(wide), 1)
     last = np.where(wide == 0, 1, 32)  # how many bits may be looked at
-    place = base.astype(np.int64)
-    last = np.where(place < 32, last, 0)
-    found = np.full(np.broadcast(mask, base, offset).shape, _NONE, dtype=np.uint32)
-    seen = np.zeros(found.shape, dtype=np.int64)
+    position = base.astype(np.int64)
+    last = np.where(position < 32, last, 0)
+    results = np.full(np.broadcast(mask, base, offset).shape, _NONE, dtype=np.uint32)
+    ones_seen = np.zeros(results.shape, dtype=np.int64)
     bits = mask.astype(np.int64)
     for looked in range(32):
-        inside = (place >= 0) & (place < 32) & (looked < last)
-        is_one = inside & ((bits >> np.clip(place, 0, 31)) & 1).astype(np.bool_)
-        seen = seen + is_one
-        found = np.where(is_one & (seen == wanted), place.astype(np.uint32), found)
-        place = place + step
-    return found[()]
+        inside = (position >= 0) & (position < 32) & (looked < last)
+        is_one = inside & ((bits >> np.clip(position, 0, 31)) & 1).astype(np.bool_)
+        ones_seen = ones_seen + is_one
+        results = np.where(is_one & (ones_seen == ordinal), position.astype(np.uint32), results)
+        position = position + step
+    return results[()]
 
 
 def field_mask(start: Value, width: Value, clamp: bool) -> Value:
@@ -463,7 +463,7 @@ def _clamped(function: Callable[..., Value]) -> Callable[[Emitter, Instruction],
 
     def emit(e: Emitter, i: Instruction) -> None:
         if len({"clamp", "wrap"} & set(i.modifiers)) != 1:
-            raise e.refuse("it needs .clamp or .wrap")
+            raise e.reject("it needs .clamp or .wrap")
         kind = kind_of(type_suffix(i))
         a, b = e.value(i.operands[1], kind), e.value(i.operands[2], "u32")
         call = f"{e.helper(function)}({a}, {b}, {'clamp' in i.modifiers})"
@@ -518,7 +518,7 @@ def _dot(e: Emitter, i: Instruction) -> None:
         return
     halves = [word for word in i.modifiers if word in ("lo", "hi")]
     if len(halves) != 1:
-        raise e.refuse("it needs .lo or .hi")
+        raise e.reject("it needs .lo or .hi")
     e.assign(target, "u32", f"{e.helper(dot2)}({arguments}, {halves[0] == 'hi'})")
 
 
@@ -584,7 +584,7 @@ def _packed_extreme(name: str) -> EmitFunction:
         result = f"{function}({a}, {b}, {kind!r})"
         if "relu" in i.modifiers:
             if kind == "u2":
-                raise e.refuse(".relu needs a signed type")
+                raise e.reject(".relu needs a signed type")
             zero = e.constant(0, "u32")
             result = f"{e.helper(greatest_halves)}({result}, {zero}, {kind!r})"
         e.assign(i.operands[0], "u32", result)

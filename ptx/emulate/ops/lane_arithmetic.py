@@ -3,7 +3,7 @@
 PTX ISA, "Integer Arithmetic", "Logic and Shift" and "Floating Point Instructions". `ops.integer`,
 `ops.logic_and_shift` and `ops.floating_point` have the same operations for arrays. Each gives the
 same bits as the NumPy code of the same operation; the tests compare them. Rare results, such as a
-NaN among float64, come from the function for arrays: see `asked`.
+NaN among float64, come from the function for arrays: see `with_numpy`.
 
 A float32 operation is done in float64 and rounded to float32. For sums, products, quotients and
 roots that equals one rounding (Figueroa, "When is double rounding innocuous?", 1995). Rounding to
@@ -37,12 +37,14 @@ from ptx.isa.model import Immediate, Instruction, Operand
 
 
 @lru_cache(maxsize=1024)  # one entry an instruction variant: a function, its types and its options
-def asked(function: Callable[..., Value], kind: str, **options: Hashable) -> Callable[..., Any]:
-    """A function of arrays of a kind as one of what rows hold."""
+def with_numpy(
+    function: Callable[..., Value], kind: str, **options: Hashable
+) -> Callable[..., Any]:
+    """Wrap a function of arrays so that it takes and returns the values of rows."""
     exact, dtype = lanewise(function, **options), np.dtype(NUMPY[kind])
 
     def call(*operands: Any) -> Any:
-        return column(exact(*[value_of((each,), dtype) for each in operands]), 1)[0]
+        return column(exact(*[value_of((operand,), dtype) for operand in operands]), 1)[0]
 
     call.__name__ = f"ask_{function.__name__}"
     return call
@@ -51,25 +53,33 @@ def asked(function: Callable[..., Value], kind: str, **options: Hashable) -> Cal
 _SPLITTER: Final = 2.0**27 + 1.0  # Dekker, "A floating-point technique", 1971
 
 
-def fused64(a: float, b: float, c: float, ask: Callable[[float, float, float], float]) -> float:
-    """a·b+c; `ask` decides where a step may overflow, or lose bits below the least number.
+def fused64(
+    a: float, b: float, c: float, with_numpy_fma: Callable[[float, float, float], float]
+) -> float:
+    """a·b+c; `with_numpy_fma` decides where a step may overflow, or lose the lowest bits.
 
     The product is p + e exactly, by Dekker's splitting; `fsum` rounds the sum of three once.
     """
     p = a * b
     if -SMALL_PRODUCT < p < SMALL_PRODUCT:
-        return ask(a, b, c) if p or (a and b) or not c else p + c if c - c == 0.0 else ask(a, b, c)
+        return (
+            with_numpy_fma(a, b, c)
+            if p or (a and b) or not c
+            else p + c
+            if c - c == 0.0
+            else with_numpy_fma(a, b, c)
+        )
     t = _SPLITTER * a
     high = t - (t - a)
     low = a - high
     t = _SPLITTER * b
     top = t - (t - b)
-    rest = b - top
+    low_part = b - top
     try:
-        found = fsum((p, ((high * top - p) + high * rest + low * top) + low * rest, c))
+        fused = fsum((p, ((high * top - p) + high * low_part + low * top) + low * low_part, c))
     except (OverflowError, ValueError):
-        return ask(a, b, c)
-    return found if found - found == 0.0 else ask(a, b, c)
+        return with_numpy_fma(a, b, c)
+    return fused if fused - fused == 0.0 else with_numpy_fma(a, b, c)
 
 
 _U, _S = ("u16", "u32", "u64"), ("s16", "s32", "s64")
@@ -80,9 +90,9 @@ def _twice(kind: str) -> str:
 
 
 def _template(
-    text: str, result: str = "", refuses: str = "", **helpers: Callable[..., object]
+    text: str, result: str = "", rejects: str = "", **helpers: Callable[..., object]
 ) -> EmitLane:
-    """An operation that is one expression: a text with what it takes of the sources a and b.
+    """An operation that is one expression: a text with the values of the sources a and b.
 
     {a} are its bits, {ia} the number that it is, {oa} a number in the same order; {ones} are all
     bits of the type, {width} how many. `result` is the type of the result where it is another one.
@@ -90,10 +100,10 @@ def _template(
     fields = [name for _, name, _, _ in Formatter().parse(text) if name]
 
     def emit(e: LaneEmitter, i: Instruction) -> None:
-        if refuses in i.modifiers:
-            e.refuse()
+        if rejects in i.modifiers:
+            e.reject()
         kind = type_suffix(i)
-        values: dict[str, object] = {name: e.helper(each) for name, each in helpers.items()}
+        values: dict[str, object] = {name: e.helper(helper) for name, helper in helpers.items()}
         readers = {"": e.bits, "i": e.integer, "o": e.ordered}
         for field in fields:
             if field == "ones":
@@ -127,42 +137,42 @@ def _multiply(e: LaneEmitter, i: Instruction) -> None:
 
 def _multiply_add(e: LaneEmitter, i: Instruction) -> None:
     if "sat" in i.modifiers:
-        e.refuse()
+        e.reject()
     product, kind = _product(e, i)
     e.assign(i.operands[0], kind, f"{product} + {e.bits(i.operands[3], kind)} & {e.ones(kind)}")
 
 
-def quotient(a: int, b: int, ones: int) -> int:
+def quotient(a: int, b: int, mask: int) -> int:
     """a / b towards zero, as unsigned bits; all ones where b is zero."""
     if b == 0:
-        return ones
-    found = abs(a) // abs(b)
-    return (found if (a < 0) == (b < 0) else -found) & ones
+        return mask
+    magnitude = abs(a) // abs(b)
+    return (magnitude if (a < 0) == (b < 0) else -magnitude) & mask
 
 
-def remainder_of(a: int, b: int, ones: int) -> int:
+def remainder_of(a: int, b: int, mask: int) -> int:
     """Return the remainder of a / b towards zero, signed as a, as unsigned bits; a if b is zero."""
     if b == 0:
-        return a & ones
-    found = abs(a) % abs(b)
-    return (found if a >= 0 else -found) & ones
+        return a & mask
+    magnitude = abs(a) % abs(b)
+    return (magnitude if a >= 0 else -magnitude) & mask
 
 
 def _absolute(e: LaneEmitter, i: Instruction) -> None:
     kind = type_suffix(i)
     value = _named(e, i.operands[1], kind)
-    ones = e.ones(kind)
-    e.assign(i.operands[0], kind, f"{value} if {value} <= {ones >> 1} else -{value} & {ones}")
+    mask = e.ones(kind)
+    e.assign(i.operands[0], kind, f"{value} if {value} <= {mask >> 1} else -{value} & {mask}")
 
 
 def _named(e: LaneEmitter, operand: Operand, kind: str) -> str:
     """An operand's bits under a name that may be used twice."""
-    found = e.bits(operand, kind)
-    return found if found.isalnum() else e.temporary(found)
+    text = e.bits(operand, kind)
+    return text if text.isalnum() else e.temporary(text)
 
 
-lane_operation("add", (*_U, *_S), _template("{a} + {b} & {ones}", refuses="sat"))
-lane_operation("sub", (*_U, *_S), _template("{a} - {b} & {ones}", refuses="sat"))
+lane_operation("add", (*_U, *_S), _template("{a} + {b} & {ones}", rejects="sat"))
+lane_operation("sub", (*_U, *_S), _template("{a} - {b} & {ones}", rejects="sat"))
 lane_operation("mul", (*_U, *_S), _multiply)
 lane_operation("mad", (*_U, *_S), _multiply_add)
 _text = "{function}({ia}, {ib}, {ones})"
@@ -170,8 +180,8 @@ lane_operation("div", (*_U, *_S), _template(_text, function=quotient))
 lane_operation("rem", (*_U, *_S), _template(_text, function=remainder_of))
 lane_operation("neg", _S, _template("-{a} & {ones}"))
 lane_operation("abs", _S, _absolute)
-lane_operation("min", (*_U, *_S), _template("{a} if {oa} < {ob} else {b}", refuses="relu"))
-lane_operation("max", (*_U, *_S), _template("{a} if {oa} > {ob} else {b}", refuses="relu"))
+lane_operation("min", (*_U, *_S), _template("{a} if {oa} < {ob} else {b}", rejects="relu"))
+lane_operation("max", (*_U, *_S), _template("{a} if {oa} > {ob} else {b}", rejects="relu"))
 
 
 _BIT_TYPES = ("b16", "b32", "b64")
@@ -237,19 +247,25 @@ def operands(e: LaneEmitter, i: Instruction, sources: Sequence[Operand], kind: s
     values = [e.real(operand, kind) for operand in sources]
     if "ftz" not in i.modifiers:
         return values
-    known: dict[str, str] = {}
+    flushed: dict[str, str] = {}
     for value in values:
-        if value not in known:
-            known[value] = e.temporary(
+        if value not in flushed:
+            flushed[value] = e.temporary(
                 f"{value} * 0.0 if -{_LEAST} < {value} < {_LEAST} else {value}"
             )
-    return [known[value] for value in values]
+    return [flushed[value] for value in values]
 
 
 def finish(
-    e: LaneEmitter, i: Instruction, kind: str, expression: str, ask: str, *, flush: bool = True
+    e: LaneEmitter,
+    i: Instruction,
+    kind: str,
+    expression: str,
+    slow_path: str,
+    *,
+    flush: bool = True,
 ) -> None:
-    """Round a result to its type and assign it; `ask` has it where it is a NaN, or small.
+    """Round a result to its type and assign it; `slow_path` has it where it is a NaN, or small.
 
     `flush`: with `.ftz` the least normal number may be a subnormal one, rounded.
     """
@@ -257,10 +273,10 @@ def finish(
     if kind == "f32":
         e.line(f"{e.bench('F')}[0] = {result}")
         e.line(f"{result} = F[0]")
-    e.line(f"if {result} != {result}: {result} = {_nan(e, kind, ask)}")
+    e.line(f"if {result} != {result}: {result} = {_nan(e, kind, slow_path)}")
     if "ftz" in i.modifiers:
         if flush:
-            e.line(f"elif -{_LEAST} <= {result} <= {_LEAST}: {result} = {ask}")
+            e.line(f"elif -{_LEAST} <= {result} <= {_LEAST}: {result} = {slow_path}")
         else:
             e.line(f"elif -{_LEAST} < {result} < {_LEAST}: {result} *= 0.0")
     e.assign(i.operands[0], kind, saturated(i, result))
@@ -273,17 +289,17 @@ def saturated(i: Instruction, result: str) -> str:
     return f"1.0 if {result} > 1.0 else {result} if {result} > 0.0 else 0.0"
 
 
-def _nan(e: LaneEmitter, kind: str, ask: str) -> str:
-    return e.constant(float_of_word(F32_NAN)) if kind == "f32" else ask
+def _nan(e: LaneEmitter, kind: str, slow_path: str) -> str:
+    return e.constant(float_of_word(F32_NAN)) if kind == "f32" else slow_path
 
 
-def _asked(
+def _numpy_call(
     e: LaneEmitter, i: Instruction, function: Callable[..., Value], values: Sequence[str],
     **options: Hashable,
 ) -> str:  # fmt: skip
     if "ftz" in i.modifiers:
         options["ftz"] = True
-    name = e.helper(asked(function, type_suffix(i), **options))
+    name = e.helper(with_numpy(function, type_suffix(i), **options))
     return f"{name}({', '.join(values)})"
 
 
@@ -293,18 +309,19 @@ def _rounded(
 ) -> EmitLane:  # fmt: skip
     """An operation that is one expression of the sources a and b in float64, then rounded.
 
-    {ask} is a call of the function for arrays, where the expression is wrong; `flush` as `finish`.
+    {slow_path} is a call of the function for arrays, where the expression is wrong; `flush` as in
+    `finish`.
     """
 
     def emit(e: LaneEmitter, i: Instruction) -> None:
         if not _DIRECTED.isdisjoint(i.modifiers):
-            e.refuse()
+            e.reject()
         kind = type_suffix(i)
         values = operands(e, i, i.operands[1:], kind)
-        ask = _asked(e, i, function, values)
-        named = {name: e.helper(each) for name, each in helpers.items()}
-        named |= dict(zip("ab", values, strict=False))
-        finish(e, i, kind, text.format(ask=ask, **named), ask, flush=flush)
+        slow_path = _numpy_call(e, i, function, values)
+        helper_names = {name: e.helper(helper) for name, helper in helpers.items()}
+        helper_names |= dict(zip("ab", values, strict=False))
+        finish(e, i, kind, text.format(slow_path=slow_path, **helper_names), slow_path, flush=flush)
 
     return emit
 
@@ -312,9 +329,9 @@ def _rounded(
 def _fused(e: LaneEmitter, i: Instruction) -> None:
     kind = type_suffix(i)
     a, b, c = operands(e, i, i.operands[1:], kind)
-    ask = _asked(e, i, ieee.fma, (a, b, c))
+    slow_path = _numpy_call(e, i, ieee.fma, (a, b, c))
     if kind == "f64":
-        name = ask.partition("(")[0]
+        name = slow_path.partition("(")[0]
         e.assign(i.operands[0], kind, f"{e.helper(fused64)}({a}, {b}, {c}, {name})")
         return
     total = e.temporary(f"{a} * {b} + {c}")
@@ -323,9 +340,9 @@ def _fused(e: LaneEmitter, i: Instruction) -> None:
     # Double rounding is safe for sums that are neither a float32 nor half way between two.
     e.line(f"if {result} != {total}:")
     e.line(f"    F[0] = {total} = {total} + ({total} - {result})")
-    e.line(f"    if F[0] == {total} or {total} != {total}: {result} = {ask}")
+    e.line(f"    if F[0] == {total} or {total} != {total}: {result} = {slow_path}")
     if "ftz" in i.modifiers:
-        e.line(f"if -{_LEAST} <= {result} <= {_LEAST}: {result} = {ask}")
+        e.line(f"if -{_LEAST} <= {result} <= {_LEAST}: {result} = {slow_path}")
     e.assign(i.operands[0], kind, saturated(i, result))
 
 
@@ -333,7 +350,7 @@ def _fused_towards(e: LaneEmitter, i: Instruction) -> None:
     """a·b+c of float32 in a directed mode: the nearest float32, or its neighbour."""
     a, b, c = operands(e, i, i.operands[1:], "f32")
     mode = next(word for word in i.modifiers if word in _DIRECTED)
-    ask = _asked(e, i, ieee.fma, (a, b, c), rounding=Rounding[mode.upper()])
+    slow_path = _numpy_call(e, i, ieee.fma, (a, b, c), rounding=Rounding[mode.upper()])
     e.bench("F"), e.bench("I")
     product = e.temporary(f"{a} * {b}")
     total = e.temporary(f"{product} + {c}")
@@ -353,7 +370,7 @@ def _fused_towards(e: LaneEmitter, i: Instruction) -> None:
     if down != "False":
         e.line(f"    if {down}: I[0] -= 1 if {result} > 0.0 else -1")
     e.line(f"    {result} = F[0]")
-    e.line(f"else: {result} = {ask}")
+    e.line(f"else: {result} = {slow_path}")
     e.assign(i.operands[0], "f32", saturated(i, result))
 
 
@@ -361,19 +378,21 @@ def _negate(e: LaneEmitter, i: Instruction) -> None:
     kind = type_suffix(i)
     (x,) = operands(e, i, i.operands[1:], kind)
     value = f"-{x}" if i.opcode == "neg" else f"abs({x})"
-    ask = f"{e.helper(asked(ieee.neg if i.opcode == 'neg' else ieee.absolute, kind))}({x})"
-    e.assign(i.operands[0], kind, f"{value} if {x} == {x} else {_nan(e, kind, ask)}")
+    slow_path = (
+        f"{e.helper(with_numpy(ieee.neg if i.opcode == 'neg' else ieee.absolute, kind))}({x})"
+    )
+    e.assign(i.operands[0], kind, f"{value} if {x} == {x} else {_nan(e, kind, slow_path)}")
 
 
 def _extreme(sign: str, function: Callable[..., Value]) -> EmitLane:
     def emit(e: LaneEmitter, i: Instruction) -> None:
         if len(i.operands) != 3 or not {"NaN", "xorsign", "abs"}.isdisjoint(i.modifiers):
-            e.refuse()
+            e.reject()
         kind = type_suffix(i)
         a, b = operands(e, i, i.operands[1:], kind)
-        ask = f"{e.helper(asked(function, kind))}({a}, {b})"
+        slow_path = f"{e.helper(with_numpy(function, kind))}({a}, {b})"
         chosen = f"{a} if {a} {sign} {b} else {b} if {b} {sign} {a}"
-        e.assign(i.operands[0], kind, f"{chosen} else {a} if {a} == {b} and {a} else {ask}")
+        e.assign(i.operands[0], kind, f"{chosen} else {a} if {a} == {b} and {a} else {slow_path}")
 
     return emit
 
@@ -391,10 +410,10 @@ for _name in ("fma", "mad"):
     lane_operation(f"{_name}.rn", _TYPES, _fused)
     for _mode in ("rm", "rp", "rz"):
         lane_operation(f"{_name}.{_mode}", ("f32",), _fused_towards)
-_RECIPROCAL = "1.0 / {a} if {a} else {ask}"
-lane_operation("div.rn", _TYPES, _rounded("{a} / {b} if {b} else {ask}", ieee.div))
+_RECIPROCAL = "1.0 / {a} if {a} else {slow_path}"
+lane_operation("div.rn", _TYPES, _rounded("{a} / {b} if {b} else {slow_path}", ieee.div))
 lane_operation("rcp.rn", _TYPES, _rounded(_RECIPROCAL, ieee.rcp))
-_text = "{sqrt}({a}) if {a} >= 0.0 else {ask}"
+_text = "{sqrt}({a}) if {a} >= 0.0 else {slow_path}"
 lane_operation("sqrt.rn", _TYPES, _rounded(_text, ieee.sqrt, flush=False, sqrt=sqrt))
 lane_operation("neg", _TYPES, _negate)
 lane_operation("abs", _TYPES, _negate)
@@ -409,7 +428,7 @@ _MOST_DIVISOR = 2.0**126  # of `div.approx`
 def _upper_reciprocal(e: LaneEmitter, i: Instruction) -> None:
     """`rcp.approx.ftz.f64`: 1/x of the upper words, where neither is small or large."""
     x = e.real(i.operands[1], "f64")
-    ask = f"{e.helper(asked(ieee.rcp_approx_f64, 'f64'))}({x})"
+    slow_path = f"{e.helper(with_numpy(ieee.rcp_approx_f64, 'f64'))}({x})"
     e.bench("Q"), e.bench("D")
     upper, least, most = 0xFFFF_FFFF << 32, 2.0**-1021, 2.0**1021
     e.line(f"D[0] = {x}")
@@ -419,19 +438,21 @@ def _upper_reciprocal(e: LaneEmitter, i: Instruction) -> None:
     e.line(f"    D[0] = 1.0 / {result}")
     e.line(f"    Q[0] &= {upper}")
     e.line(f"    {result} = D[0]")
-    e.line(f"else: {result} = {ask}")
+    e.line(f"else: {result} = {slow_path}")
     e.assign(i.operands[0], "f64", result)
 
 
 _F32 = ("f32",)
 lane_operation("rcp.approx", _F32, _rounded(_RECIPROCAL, ieee.rcp_approx))
-_text = "{sqrt}({a}) if {a} > 0.0 else {ask}"
+_text = "{sqrt}({a}) if {a} > 0.0 else {slow_path}"
 lane_operation("sqrt.approx", _F32, _rounded(_text, ieee.sqrt_approx, sqrt=sqrt))
 lane_operation("rsqrt.approx", _F32, _rounded(f"1.0 / {_text}", ieee.rsqrt_approx, sqrt=sqrt))
 lane_operation("lg2.approx", _F32, _rounded("{log2}({a})", ieee.lg2_approx, log2=np.log2))
 lane_operation("ex2.approx", _F32, _rounded("{exp2}({a})", ieee.ex2_approx, exp2=np.exp2))
 lane_operation("tanh.approx", _F32, _rounded("{tanh}({a})", ieee.tanh_approx, tanh=np.tanh))
-_text = f"{{a}} / {{b}} if {{b}} and -{_MOST_DIVISOR} <= {{b}} <= {_MOST_DIVISOR} else {{ask}}"
+_text = (
+    f"{{a}} / {{b}} if {{b}} and -{_MOST_DIVISOR} <= {{b}} <= {_MOST_DIVISOR} else {{slow_path}}"
+)
 for _name, _function in (("div.approx", ieee.div_approx), ("div.full", ieee.div_full)):
     lane_operation(_name, _F32, _rounded(_text, _function))
 lane_operation("rcp.approx.ftz", ("f64",), _upper_reciprocal)

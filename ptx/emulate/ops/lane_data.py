@@ -23,7 +23,7 @@ from ptx.emulate.memory.generic_addresses import LOCAL_WINDOW, SHARED_WINDOW
 from ptx.emulate.memory.site import Site
 from ptx.emulate.model.types import NUMPY, kind_of, unsigned, width_of
 from ptx.emulate.ops.data_movement import space_of
-from ptx.emulate.ops.lane_arithmetic import asked, operands, saturated
+from ptx.emulate.ops.lane_arithmetic import operands, saturated, with_numpy
 from ptx.emulate.threads.rows import float_of_word, word_of_float
 from ptx.isa.model import (
     Address,
@@ -62,9 +62,9 @@ def _move(e: LaneEmitter, i: Instruction) -> None:
 def moved(e: LaneEmitter, source: Operand, kind: str) -> tuple[str, str]:
     """Return a moved value in the form in which it is held: a float stays a float."""
     if isinstance(source, Register):
-        held = e.held(source)
-        if held in ("f32", "f64") and width_of(held) == width_of(kind):
-            return e.real(source, held), held
+        form = e.held(source)
+        if form in ("f32", "f64") and width_of(form) == width_of(kind):
+            return e.real(source, form), form
         if e.scope.width[e.scope.number(source)] == width_of(kind) and kind[0] == "f":
             return e.bits(source, f"u{8 * width_of(kind)}"), f"u{8 * width_of(kind)}"
     if kind[0] == "f" or isinstance(source, FloatImmediate):
@@ -77,7 +77,7 @@ def _packed(e: LaneEmitter, kind: str, source: Vector) -> str:
     """The elements side by side, the first lowest."""
     bits = 8 * width_of(kind) // len(source.items)
     if kind[0] == "f" or bits not in (8, 16, 32):
-        e.refuse()
+        e.reject()
     pieces = [e.bits(item, f"u{bits}") for item in source.items]
     return " | ".join(
         f"{piece} << {position * bits}" if position else piece
@@ -88,12 +88,12 @@ def _packed(e: LaneEmitter, kind: str, source: Vector) -> str:
 def _unpack(e: LaneEmitter, kind: str, target: Vector, source: Operand) -> None:
     bits = 8 * width_of(kind) // len(target.items)
     if kind[0] == "f" or bits not in (8, 16, 32):
-        e.refuse()
+        e.reject()
     value = e.temporary(e.bits(source, kind))
     for position, item in enumerate(target.items):
         if not isinstance(item, Sink):
-            ones = (1 << bits) - 1
-            e.assign(item, f"u{bits}", f"{value} >> {position * bits} & {ones}")
+            mask = (1 << bits) - 1
+            e.assign(item, f"u{bits}", f"{value} >> {position * bits} & {mask}")
 
 
 def _convert_address(e: LaneEmitter, i: Instruction) -> None:
@@ -129,43 +129,43 @@ def test(e: LaneEmitter, i: Instruction, kind: str) -> str:
     name = next(word for word in i.modifiers if word in _SIGNS or word in _FLOAT_TESTS)
     if kind[0] == "f":
         a, b = operands(e, i, i.operands[1:3], kind)
-        found = _FLOAT_TESTS[name].format(a=a, b=b)
+        expression = _FLOAT_TESTS[name].format(a=a, b=b)
     else:
         kind = kind_of(kind)
         read = e.bits if name in ("eq", "ne") else e.ordered
         a, b = (read(operand, kind) for operand in i.operands[1:3])
-        found = f"{a} {_SIGNS[name]} {b}"
+        expression = f"{a} {_SIGNS[name]} {b}"
     boolean = next((_BOOLEAN[word] for word in i.modifiers if word in _BOOLEAN), None)
     if boolean is not None:
-        found = f"({found}) {boolean} {e.predicate(i.operands[3])}"
-    return found
+        expression = f"({expression}) {boolean} {e.predicate(i.operands[3])}"
+    return expression
 
 
 def _set_predicate(e: LaneEmitter, i: Instruction) -> None:
     if isinstance(i.operands[0], Pair):
-        e.refuse()
+        e.reject()
     e.assign(i.operands[0], "pred", test(e, i, type_suffix(i)))
 
 
 def _select(e: LaneEmitter, i: Instruction) -> None:
     kind = type_suffix(i)
-    target, yes, no, condition = i.operands
-    (a, a_kind), (b, b_kind) = (moved(e, operand, kind_of(kind)) for operand in (yes, no))
+    target, if_true, if_false, condition = i.operands
+    (a, a_kind), (b, b_kind) = (moved(e, operand, kind_of(kind)) for operand in (if_true, if_false))
     if a_kind[0] != b_kind[0] and "f" in (a_kind[0], b_kind[0]):
         if kind[0] == "f":
-            a, b, a_kind = e.real(yes, kind), e.real(no, kind), kind
+            a, b, a_kind = e.real(if_true, kind), e.real(if_false, kind), kind
         else:
-            a, b, a_kind = e.bits(yes, kind), e.bits(no, kind), kind
+            a, b, a_kind = e.bits(if_true, kind), e.bits(if_false, kind), kind
     e.assign(target, a_kind, f"{a} if {e.predicate(condition)} else {b}")
 
 
 def _set_value(e: LaneEmitter, i: Instruction) -> None:
     target, source = type_suffix(i).split(".")
-    found = test(e, i, source)
+    condition = test(e, i, source)
     if target == "f32":
-        e.assign(i.operands[0], target, f"1.0 if {found} else 0.0")
+        e.assign(i.operands[0], target, f"1.0 if {condition} else 0.0")
     else:
-        e.assign(i.operands[0], target, f"{e.ones(target)} if {found} else 0")
+        e.assign(i.operands[0], target, f"{e.ones(target)} if {condition} else 0")
 
 
 lane_operation("setp", (*_INTEGERS, *_FLOATS), _set_predicate)
@@ -191,7 +191,7 @@ _INTEGRAL = 2.0**52  # from here on every float64 is one
 
 def _check(e: LaneEmitter, i: Instruction) -> None:
     if not _FLAGS.isdisjoint(i.modifiers):
-        e.refuse()
+        e.reject()
 
 
 def _among_integers(e: LaneEmitter, i: Instruction) -> None:
@@ -205,7 +205,7 @@ def _from_integer(e: LaneEmitter, i: Instruction) -> None:
     _check(e, i)
     target, source = type_suffix(i).split(".")
     if target == "f32" and source[1:] == "64":
-        e.refuse()  # rounded to float64 first, it would be rounded twice
+        e.reject()  # rounded to float64 first, it would be rounded twice
     result = e.temporary(f"float({e.integer(i.operands[1], source)})")
     if target == "f32":
         e.line(f"{e.bench('F')}[0] = {result}")
@@ -219,14 +219,16 @@ def _to_integer(e: LaneEmitter, i: Instruction) -> None:
     mode = next(word for word in i.modifiers if word in _MODES)
     x = e.real(i.operands[1], source)
     dtype: np.dtype[Any] = np.dtype(NUMPY[target])
-    ask = e.helper(asked(ieee.float_to_integer, source, dtype=dtype, rounding=_ROUNDINGS[mode]))
+    slow_path = e.helper(
+        with_numpy(ieee.float_to_integer, source, dtype=dtype, rounding=_ROUNDINGS[mode])
+    )
     most = e.ones(target) >> (target[0] == "s")
     least = -most - 1 if target[0] == "s" else 0
     if most >= 2**53:
         most >>= 1  # so that it is a float
-    inside = f"{float(least)!r} <= {x} <= {float(most)!r}"
+    is_in_range = f"{float(least)!r} <= {x} <= {float(most)!r}"
     value = f"{e.helper(_MODES[mode])}({x}) & {e.ones(target)}"
-    e.assign(i.operands[0], target, f"{value} if {inside} else {ask}({x})")
+    e.assign(i.operands[0], target, f"{value} if {is_in_range} else {slow_path}({x})")
 
 
 def _among_floats(e: LaneEmitter, i: Instruction) -> None:
@@ -234,30 +236,30 @@ def _among_floats(e: LaneEmitter, i: Instruction) -> None:
     if i.modifiers[:-2] != ("sat",):
         _check(e, i)
     elif (target, source) != ("f32", "f32"):
-        e.refuse()
+        e.reject()
     x = e.real(i.operands[1], source)
     mode = next((word for word in i.modifiers if word in _MODES), None)
     if mode is not None:
         if target != source:
-            e.refuse()
-        ask = e.helper(asked(ieee.round_to_integral, source, source=_FORMATS[source],
+            e.reject()
+        slow_path = e.helper(with_numpy(ieee.round_to_integral, source, source=_FORMATS[source],
                              rounding=_ROUNDINGS[mode]))  # fmt: skip
-        whole = f"{e.helper(copysign)}(float({e.helper(_MODES[mode])}({x})), {x})"
-        inside = f"-{_INTEGRAL} < {x} < {_INTEGRAL}"
-        e.assign(i.operands[0], target, f"{whole} if {inside} else {ask}({x})")
+        rounded = f"{e.helper(copysign)}(float({e.helper(_MODES[mode])}({x})), {x})"
+        is_in_range = f"-{_INTEGRAL} < {x} < {_INTEGRAL}"
+        e.assign(i.operands[0], target, f"{rounded} if {is_in_range} else {slow_path}({x})")
         return
     if (target, source) == ("f32", "f32"):
         e.assign(i.operands[0], target, saturated(i, x))
         return
-    ask = e.helper(asked(ieee.convert_float, source, source=_FORMATS[source],
+    slow_path = e.helper(with_numpy(ieee.convert_float, source, source=_FORMATS[source],
                          target=_FORMATS[target]))  # fmt: skip
     if (target, source) == ("f32", "f64"):
         result = e.temporary(x)
         e.line(f"{e.bench('F')}[0] = {x}")
-        e.line(f"{result} = F[0] if {x} == {x} else {ask}({x})")
+        e.line(f"{result} = F[0] if {x} == {x} else {slow_path}({x})")
         e.assign(i.operands[0], target, result)
         return
-    e.assign(i.operands[0], target, f"{x} if {x} == {x} else {ask}({x})")
+    e.assign(i.operands[0], target, f"{x} if {x} == {x} else {slow_path}({x})")
 
 
 lane_operation("cvt", [f"{to}.{of}" for to in _CONVERTED for of in _CONVERTED], _among_integers)
@@ -275,7 +277,7 @@ class _Place:
 
     def __init__(self, e: LaneEmitter, operand: Operand, space: str) -> None:
         if not isinstance(operand, Address):
-            e.refuse()
+            e.reject()
         self.offset: int = operand.offset
         self.width: int = 0
         self.base: str = "0"
@@ -284,11 +286,13 @@ class _Place:
             self.space = "generic" if space == "param" else space
             self.width = e.scope.width[e.scope.number(operand.base)]
             if self.width not in (4, 8):
-                e.refuse()
+                e.reject()
             self.base = e.bits(operand.base, f"u{8 * self.width}")
         elif isinstance(operand.base, Symbol):
-            found, self.base = e.scope.symbol(operand.base.name, e.instruction)
-            self.space = "generic" if (space, found) == ("generic", "param") else found
+            space_of_symbol, self.base = e.scope.symbol(operand.base.name, e.instruction)
+            self.space = (
+                "generic" if (space, space_of_symbol) == ("generic", "param") else space_of_symbol
+            )
 
     @property
     def expression(self) -> str:
@@ -302,12 +306,12 @@ class _Place:
 
 
 def _site(e: LaneEmitter, i: Instruction, place: _Place, kind: str, count: int) -> Site:
-    if i.used_bytes:
-        e.refuse()
-    found = Site(i, place.space, kind, count, writes=i.opcode == "st")
-    e.scope.sites.append(found)
-    e.sites.append(found)
-    return found
+    if i.used_bytes is not None:
+        e.reject()
+    site = Site(i, place.space, kind, count, writes=i.opcode == "st")
+    e.scope.sites.append(site)
+    e.sites.append(site)
+    return site
 
 
 def _begin(e: LaneEmitter, place: _Place, site: Site) -> tuple[str, str, str]:
@@ -342,7 +346,7 @@ def _load(e: LaneEmitter, i: Instruction) -> None:
         return
     place = _Place(e, i.operands[1], space_of(i))
     if place.space == "param":
-        e.refuse()
+        e.reject()
     # Bits without a sign, as a row holds them; `assign` extends them where the register is wider.
     site = _site(e, i, place, unsigned(kind) if kind[0] == "s" else kind, len(items))
     test, index, memory = _begin(e, place, site)
@@ -351,12 +355,12 @@ def _load(e: LaneEmitter, i: Instruction) -> None:
     if len(items) > 1:
         e.line(f"    k = {index}")
         index = "k"
-    for at, result in enumerate(results):
-        e.line(f"    {result} = {memory}[{index}{f' + {at}' if at else ''}]")
+    for number, result in enumerate(results):
+        e.line(f"    {result} = {memory}[{index}{f' + {number}' if number else ''}]")
         if kind == "f32":
             bits = "w" if memory == "v" else e.bench(memory.replace("f32", "u32"))
-            again = f"{bits}[{index}{f' + {at}' if at else ''}]"
-            e.line(f"    if {result} != {result}: {result} = {e.helper(float_of_word)}({again})")
+            word = f"{bits}[{index}{f' + {number}' if number else ''}]"
+            e.line(f"    if {result} != {result}: {result} = {e.helper(float_of_word)}({word})")
     _otherwise(
         e,
         f"{', '.join(results)}{',' if len(results) == 1 else ''} = ",
@@ -384,15 +388,17 @@ def _otherwise(e: LaneEmitter, target: str, call: str) -> None:
 def _load_parameter(e: LaneEmitter, i: Instruction, kind: str, items: tuple[Operand, ...]) -> bool:
     """A kernel parameter at a fixed place."""
     source = i.operands[1]
-    if not isinstance(source, Address) or not isinstance(source.base, Symbol) or i.used_bytes:
+    if not isinstance(source, Address) or not isinstance(source.base, Symbol):
+        return False
+    if i.used_bytes is not None:
         return False
     space, expression = e.scope.symbol(source.base.name, i)
     if space != "param":
         return False
     params, start = e.bench("params"), int(expression) + source.offset
-    for at, item in enumerate(items):
+    for index, item in enumerate(items):
         if not isinstance(item, Sink):
-            e.assign(item, kind, f"{params}[{kind!r}, {start + at * width_of(kind)}]")
+            e.assign(item, kind, f"{params}[{kind!r}, {start + index * width_of(kind)}]")
     return True
 
 
@@ -402,7 +408,7 @@ def _store(e: LaneEmitter, i: Instruction) -> None:
     items = source.items if isinstance(source, Vector) else (source,)
     place = _Place(e, i.operands[0], space_of(i))
     if place.space == "param":
-        e.refuse()
+        e.reject()
     stored = unsigned(kind)
     if held_as(kind) != "int" or all(_is_float(e, item, kind) for item in items):
         stored = f"f{8 * width_of(kind)}"
@@ -415,15 +421,15 @@ def _store(e: LaneEmitter, i: Instruction) -> None:
     if len(items) > 1:
         e.line(f"    k = {index}")
         index = "k"
-    for at, value in enumerate(values):
-        there = f"{memory}[{index}{f' + {at}' if at else ''}]"
+    for number, value in enumerate(values):
+        element = f"{memory}[{index}{f' + {number}' if number else ''}]"
         if stored != "f32":
-            e.line(f"    {there} = {value}")
+            e.line(f"    {element} = {value}")
             continue
         bits = "w" if memory == "v" else e.bench(memory.replace("f32", "u32"))
-        e.line(f"    if {value} == {value}: {there} = {value}")
-        there = f"{bits}[{index}{f' + {at}' if at else ''}]"
-        e.line(f"    else: {there} = {e.helper(word_of_float)}({value})")
+        e.line(f"    if {value} == {value}: {element} = {value}")
+        element = f"{bits}[{index}{f' + {number}' if number else ''}]"
+        e.line(f"    else: {element} = {e.helper(word_of_float)}({value})")
     site_name = e.scope.bind(site, "site")
     call = f"{e.helper(lane_store)}(f, {place.arguments}, {site_name}, {', '.join(values)})"
     _otherwise(e, "", call)

@@ -87,13 +87,13 @@ _WEIGHTS = (4, 2, 1)  # of a, b and c in the index into the table (PTX ISA: 0xF0
 
 def _half(table: int, fixed: int, value: int) -> int:
     """The function of the other two values that is left where one is fixed."""
-    others = [weight for position, weight in enumerate(_WEIGHTS) if position != fixed]
-    found = 0
+    other_weights = [weight for position, weight in enumerate(_WEIGHTS) if position != fixed]
+    half = 0
     for x in (0, 1):
         for y in (0, 1):
-            index = value * _WEIGHTS[fixed] + x * others[0] + y * others[1]
-            found |= (table >> index & 1) << (x + 2 * y)
-    return found
+            index = value * _WEIGHTS[fixed] + x * other_weights[0] + y * other_weights[1]
+            half |= (table >> index & 1) << (x + 2 * y)
+    return half
 
 
 def _split(table: int, fixed: int) -> str:
@@ -130,23 +130,23 @@ def expression(table: int) -> str:
 def _logic(e: Emitter, i: Instruction) -> None:
     target, *sources, table = i.operands[:5]
     if not isinstance(table, Immediate) or not 0 <= table.value <= 255:
-        raise e.refuse("it needs a table from 0 to 255")
-    found = expression(table.value)
-    if found in "01":
-        result = e.constant(-int(found), "u32")
+        raise e.reject("it needs a table from 0 to 255")
+    tokens = expression(table.value)
+    if tokens in "01":
+        result = e.constant(-int(tokens), "u32")
     else:
         values = [e.value(source, "u32") for source in sources]
         result = "".join(
-            values[_VARIABLES.index(each)] if each in _VARIABLES else each for each in found
+            values[_VARIABLES.index(token)] if token in _VARIABLES else token for token in tokens
         )
     boolean = {"and": "&", "or": "|"}.get(i.modifiers[0])
     if boolean is None:
         if isinstance(target, Pair) or len(i.operands) != 5:
-            raise e.refuse("a predicate needs .and or .or")
+            raise e.reject("a predicate needs .and or .or")
         e.assign(target, "u32", result)
         return
     if not isinstance(target, Pair) or len(i.operands) != 6:
-        raise e.refuse(".and and .or need two destinations and a predicate")
+        raise e.reject(".and and .or need two destinations and a predicate")
     result = e.temporary(result)
     predicate = e.temporary(f"({result} != {e.constant(0, 'u32')})")
     other = e.value(i.operands[5], "pred")
@@ -174,7 +174,7 @@ def _funnel(e: Emitter, i: Instruction) -> None:
     directions = [word for word in i.modifiers if word in ("l", "r")]
     modes = [word for word in i.modifiers if word in ("clamp", "wrap")]
     if len(directions) != 1 or len(modes) != 1:
-        raise e.refuse("it needs a direction and a mode")
+        raise e.reject("it needs a direction and a mode")
     kind = kind_of(type_suffix(i))
     target, *sources, by = i.operands
     a, b = (e.value(source, kind) for source in sources)

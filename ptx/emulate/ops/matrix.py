@@ -27,12 +27,16 @@ architectures truncate elsewhere and differ in the last bits.
 - Products are exact. The exponent of a product is the sum of its factors' exponents.
 - Products and C are truncated to multiples of 2**-25 of the greatest of their exponents.
 - Their exact sum is rounded towards zero to f32, or to the nearest f16.
+
+Two kinds of products are different:
+
 - Products of 8-bit floats are two such sums, of the lower and the upper two bytes of each word, to
   which C is added.
 - `mma.m8n8k4` of f16, which only Volta has, is done in steps of f32.
-- `wgmma` is the same, except for 8-bit floats: one sum, truncated to multiples of 2**-13. Subnormal
-  factors and C have the least exponent of their formats there, and an f32 result has 13 bits of the
-  fraction.
+
+`wgmma` is the same, except for 8-bit floats: one sum, truncated to multiples of 2**-13. Subnormal
+factors and C have the least exponent of their formats there, and an f32 result has 13 bits of the
+fraction.
 
 **Shared memory.** A matrix is rows of A (columns of B) by 32 bytes along k; the B of a sparse
 product has 64. A K-major matrix has 16 bytes of a row side by side. An MN-major one has 8 or 16
@@ -124,22 +128,22 @@ def _narrow_values(element: str) -> NDArray[np.float64]:
 
 def decoded(bits: NDArray[Any], element: str) -> NDArray[Any]:
     """The numbers that bits mean, exactly: float64, but int64 for s32."""
-    found: NDArray[Any]
+    numbers: NDArray[Any]
     if element in ("f64", "u8", "u4", "b1"):
-        found = bits
+        numbers = bits
     elif element in ("f32", "f16"):
-        found = bits.view(f"f{bits.itemsize}")
+        numbers = bits.view(f"f{bits.itemsize}")
     elif element == "bf16":
-        found = (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+        numbers = (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
     elif element == "tf32":
-        found = (bits & _TF32).view(np.float32)
+        numbers = (bits & _TF32).view(np.float32)
     elif element in _FORMATS:
-        found = _narrow_values(element).take(bits)
+        numbers = _narrow_values(element).take(bits)
     elif element == "s4":
-        found = (bits << np.uint8(4)).view(np.int8) >> 4
+        numbers = (bits << np.uint8(4)).view(np.int8) >> 4
     else:
-        found = bits.view(f"i{bits.itemsize}")
-    return found.astype(np.int64 if element == "s32" else np.float64, copy=False)
+        numbers = bits.view(f"i{bits.itemsize}")
+    return numbers.astype(np.int64 if element == "s32" else np.float64, copy=False)
 
 
 def encoded(values: NDArray[Any], element: str) -> NDArray[Any]:
@@ -172,8 +176,8 @@ class MatrixShape(NamedTuple):
 @lru_cache(maxsize=64)  # by the modifiers that PTX has
 def shape_of(word: str) -> MatrixShape:
     """The shape that a modifier such as "m16n8k16" names."""
-    m, rest = word[1:].split("n")
-    n, k = rest.split("k")
+    m, extents = word[1:].split("n")
+    n, k = extents.split("k")
     return MatrixShape(int(m), int(n), int(k))
 
 
@@ -190,19 +194,19 @@ class Fragment:
     __slots__ = ("column", "columns", "count", "element", "homes", "row", "rows", "spots")
 
     def __init__(
-        self, rows: int, columns: int, element: str, places: Places, matrix: Index | None = None
+        self, rows: int, columns: int, element: str, positions: Places, matrix: Index | None = None
     ) -> None:
         self.rows: int = rows
         self.columns: int = columns
         self.element: str = element
-        self.row: Index = places[0]
-        self.column: Index = places[1]
-        place = self.row * columns + self.column
+        self.row: Index = positions[0]
+        self.column: Index = positions[1]
+        spot = self.row * columns + self.column
         self.count: int = 1
         if matrix is not None:
             self.count = int(np.max(matrix)) + 1
-            place = place + matrix * (rows * columns)
-        self.spots: Index = place.reshape(-1)
+            spot = spot + matrix * (rows * columns)
+        self.spots: Index = spot.reshape(-1)
         self.homes: Index = np.empty(self.count * rows * columns, dtype=np.intp)
         self.homes[self.spots[::-1]] = np.arange(self.spots.size - 1, -1, -1)
 
@@ -234,19 +238,19 @@ def _places(rows: int, columns: int, element: str, role: str) -> Places:
         column, row = _places(columns, rows, element, "b transposed")
         return row, column
     width = WIDTHS[element]
-    each = max(1, 32 // width)
+    per_register = max(1, 32 // width)
     lane = np.arange(WARP)[:, None, None]
-    register = np.arange(rows * columns // (WARP * each))[None, :, None]
-    part = np.arange(each)[None, None, :]
-    group, place = lane >> 2, lane & 3
+    register = np.arange(rows * columns // (WARP * per_register))[None, :, None]
+    part = np.arange(per_register)[None, None, :]
+    group, quad_lane = lane >> 2, lane & 3
     halves = 2 if rows > 8 and role != "b transposed" else 1
     if role == "c":
-        number = register * each + part
+        number = register * per_register + part
         pair, tile, step = number & 1, number >> 1, 8
-        along = 2 * place + pair
+        along = 2 * quad_lane + pair
     else:
-        tile, step = register + 0 * part, 4 * each
-        along = place * each + part
+        tile, step = register + 0 * part, 4 * per_register
+        along = quad_lane * per_register + part
     half, tile = tile % halves, tile // halves
     column = along + tile % (columns // step) * step
     row = group + 8 * (half + halves * (tile // (columns // step)))
@@ -292,8 +296,10 @@ def quad_fragment(element: str, role: str, order: str) -> Fragment:
         row, column = (number & 3) + lower, lane & 3
     if role == "b":
         row, column = column, row
-    each = 32 // WIDTHS[element]
-    row, column, quad = (x.reshape(WARP, -1, each).astype(np.intp) for x in (row, column, quad))
+    per_register = 32 // WIDTHS[element]
+    row, column, quad = (
+        x.reshape(WARP, -1, per_register).astype(np.intp) for x in (row, column, quad)
+    )
     rows, columns = _extent(MatrixShape(8, 8, 4), role)
     return Fragment(rows, columns, element, (row, column), quad)
 
@@ -359,8 +365,8 @@ def product_in_steps(
     else:
         sums = _sum_in_steps(a[:, :, :2], b[:, :2], -0.0) + c.astype(np.float32)
         sums += _sum_in_steps(a[:, :, 2:], b[:, 2:], -0.0)
-    found: Matrices = sums.astype(np.float64)
-    return found
+    rounded: Matrices = sums.astype(np.float64)
+    return rounded
 
 
 def _sum_in_steps(a: Matrices, b: Matrices, start: float) -> NDArray[np.float32]:
@@ -374,10 +380,10 @@ def _sum_in_steps(a: Matrices, b: Matrices, start: float) -> NDArray[np.float32]
 def _whole(a: Matrices, b: Matrices, c: Matrices, options: tuple[str, ...]) -> Matrices:
     """Products of integers; of single bits, how many are set in both, or in exactly one."""
     # Exact in float64, as all sums are far below 2**53.
-    found = np.matmul(a, b) if b.ndim == 3 else np.matmul(a[:, :, None], b)[:, :, 0]
+    sums = np.matmul(a, b) if b.ndim == 3 else np.matmul(a[:, :, None], b)[:, :, 0]
     if "xor" in options:
-        found = a.sum(axis=2)[:, :, None] + b.sum(axis=1)[:, None, :] - 2 * found
-    total: Matrices = found.astype(np.int64) + c
+        sums = a.sum(axis=2)[:, :, None] + b.sum(axis=1)[:, None, :] - 2 * sums
+    total: Matrices = sums.astype(np.int64) + c
     return np.clip(total, -(2**31), 2**31 - 1) if "satfinite" in options else total
 
 
@@ -412,7 +418,7 @@ def cut_sum(
     for start in range(0, len(c), step):
         part = slice(start, start + step)
         _cut_sums(a[part], b[part], c[part], cut, total[part])
-    if not all(np.isfinite(each).all() for each in (a, b, c)):
+    if not all(np.isfinite(matrix).all() for matrix in (a, b, c)):
         total = _with_infinities(total, a, b, c)
     rounded = total.astype(np.float16).astype(np.float64) if element == "f16" else to_f32(total)
     result: Matrices = rounded + 0.0
@@ -442,14 +448,14 @@ def _cut_sums(a: Matrices, b: Matrices, c: Matrices, cut: _Cut, total: Matrices)
     np.maximum(greatest, _NO_TERM, out=greatest)
     # Every term is an integer multiple of the unit.
     scale = np.ldexp(1.0, cut.kept_bits - greatest.astype(np.intc))
-    found = np.trunc(c * scale)
-    term = np.empty_like(found)
+    cut_sums = np.trunc(c * scale)
+    term = np.empty_like(cut_sums)
     for k in range(a.shape[1]):
         np.multiply(a[:, k, None], b[..., k, :, :], out=term)
         term *= scale
-        found += np.trunc(term, out=term)
-    found /= scale
-    total[:] = np.moveaxis(found, -1, 0)
+        cut_sums += np.trunc(term, out=term)
+    cut_sums /= scale
+    total[:] = np.moveaxis(cut_sums, -1, 0)
 
 
 def _with_infinities(total: Matrices, a: Matrices, b: Matrices, c: Matrices) -> Matrices:
@@ -457,20 +463,20 @@ def _with_infinities(total: Matrices, a: Matrices, b: Matrices, c: Matrices) -> 
     for k in range(a.shape[2]):
         right = b[:, None, k] if b.ndim == 3 else b[:, :, k]
         plain = plain + a[:, :, k, None] * right
-    found: Matrices = np.where(np.isfinite(plain), total, plain)
-    return found
+    corrected: Matrices = np.where(np.isfinite(plain), total, plain)
+    return corrected
 
 
 def to_f32(values: Matrices) -> Matrices:
     """float64 rounded towards zero to values of float32; from 2**128 on infinite."""
     cut: Matrices = (values.view(np.uint64) & _F32_BITS).view(np.float64)
     sizes = np.abs(values)
-    above = sizes >= 2.0**128
-    if above.any():
-        cut[above] = np.copysign(np.inf, values[above])
-    below = sizes < 2.0**-126
-    if below.any():
-        cut[below] = np.trunc(values[below] * 2.0**149) * 2.0**-149
+    too_large = sizes >= 2.0**128
+    if too_large.any():
+        cut[too_large] = np.copysign(np.inf, values[too_large])
+    too_small = sizes < 2.0**-126
+    if too_small.any():
+        cut[too_small] = np.trunc(values[too_small] * 2.0**149) * 2.0**-149
     return cut
 
 
@@ -527,8 +533,8 @@ class SharedMatrix:
                 fibre.where(int(threads[0]), self.site.instruction),
             )
         pieces = self.pieces(descriptors, first)
-        each = pieces[0].size
-        part = fibre.subset(np.repeat(threads, each), ())
+        pieces_per_thread = pieces[0].size
+        part = fibre.subset(np.repeat(threads, pieces_per_thread), ())
         loaded = load_vector(part, addresses_in(pieces.reshape(-1)), 0, self.site)
         words = np.stack([np.broadcast_to(word, (pieces.size,)) for word in loaded], axis=-1)
         return words.reshape(*pieces.shape[:2], -1)
@@ -546,9 +552,11 @@ class SharedMatrix:
             along = np.where(d.plain, d.leading, _UNIT)[..., None] * half
             return d.swizzled(line + along)
         # The two offsets change their parts where nothing is swizzled.
-        beside = 8 * _UNIT // WIDTHS[self.element]
-        k = np.arange(self.k_bytes * beside // _UNIT)
-        group = (first + beside * np.arange(self.rows // beside)) // beside
+        elements_per_unit = 8 * _UNIT // WIDTHS[self.element]
+        k = np.arange(self.k_bytes * elements_per_unit // _UNIT)
+        group = (
+            first + elements_per_unit * np.arange(self.rows // elements_per_unit)
+        ) // elements_per_unit
         line = k % 8 * d.width + k // 8 * np.where(d.plain, d.leading, d.stride)
         count = d.width // _UNIT
         along = group % count * _UNIT + group // count * np.where(d.plain, d.stride, d.leading)
@@ -561,7 +569,7 @@ class _DescriptorFields:
     def __init__(self, descriptors: NDArray[np.uint64]) -> None:
         bits = descriptors[:, None].view(np.int64)
         self.start, self.leading, self.stride = (
-            (bits >> at & 0x3FFF) * _UNIT for at in (0, 16, 32)
+            (bits >> first_bit & 0x3FFF) * _UNIT for first_bit in (0, 16, 32)
         )
         self.base = bits >> 49 & 7
         mode = bits >> 62 & 3
@@ -573,5 +581,5 @@ class _DescriptorFields:
         """The addresses at offsets, (warps, …, …)."""
         start, base, mask = (x[..., None] for x in (self.start, self.base, self._mask))
         address = start + offsets
-        found: Numbers = address ^ ((address >> 7) - base & mask) << 4
-        return found
+        addresses: Numbers = address ^ ((address >> 7) - base & mask) << 4
+        return addresses

@@ -1,7 +1,7 @@
 """Matrices between shared memory and a warp. PTX ISA, "ldmatrix", "stmatrix", "movmatrix".
 
 **16-bit elements.** A row is 8 elements, 16 bytes. Lane l holds elements 2*(l%4) and 2*(l%4)+1 of
-row l/4 in one word; lane 8*m+r brings the address of row r of matrix m.
+row l/4 in one word; lane 8*m+r holds the address of row r of matrix m.
 
 **Bytes** (m16n16, m8n16, m16n8). A row in memory is 16 bytes, at the address that a lane supplies.
 Elements of 6 or 4 bits are packed at its start, followed by padding, and become the low bits of a
@@ -40,9 +40,9 @@ _SPACES = ("shared", "shared::cta", "trans")
 Words = NDArray[np.uint32]
 
 
-def _element(word: Value, place: Value) -> Value:
+def _element(word: Value, position: Value) -> Value:
     """(n,) uint16: an element of each word, the low one for even places."""
-    return (word >> (np.uint32(16) * (place & 1).astype(np.uint32))).astype(np.uint16)
+    return (word >> (np.uint32(16) * (position & 1).astype(np.uint32))).astype(np.uint16)
 
 
 def _packed(low: Value, high: Value) -> Words:
@@ -63,21 +63,21 @@ def load_matrices(
     lane, first = _lanes(group)
 
     def row(matrix: int, number: Index) -> NDArray[Any]:
-        where = addresses_in(rows.take(first + 8 * matrix + number))
+        addresses = addresses_in(rows.take(first + 8 * matrix + number))
         return np.stack(
-            [np.broadcast_to(w, lane.shape) for w in load_vector(fibre, where, 0, site)]
+            [np.broadcast_to(w, lane.shape) for w in load_vector(fibre, addresses, 0, site)]
         )
 
-    here = np.arange(len(lane))
-    found: list[Words] = []
+    threads = np.arange(len(lane))
+    words: list[Words] = []
     for matrix in range(count):
         if not transposed:
-            found.append(row(matrix, lane >> 2)[lane & 3, here])
+            words.append(row(matrix, lane >> 2)[lane & 3, threads])
             continue
         column = lane >> 2
-        low, high = (row(matrix, 2 * (lane & 3) + k)[column >> 1, here] for k in (0, 1))
-        found.append(_packed(_element(low, column), _element(high, column)))
-    return found
+        low, high = (row(matrix, 2 * (lane & 3) + k)[column >> 1, threads] for k in (0, 1))
+        words.append(_packed(_element(low, column), _element(high, column)))
+    return words
 
 
 def store_matrices(
@@ -87,15 +87,15 @@ def store_matrices(
     """`stmatrix`: each thread writes its two elements of each matrix."""
     rows = group.grid(fibre, "address", address)
     lane, first = _lanes(group)
-    whole, one = sites
+    row_site, element_site = sites
     for matrix, word in enumerate(words):
         for k in (0, 1):
             pair = 2 * (lane & 3) + k
             number, column = (pair, lane >> 2) if transposed else (lane >> 2, pair)
             start = rows.take(first + 8 * matrix + number)
-            locate(fibre, addresses_in(start), 0, whole, is_access=False)  # it is in bounds
+            locate(fibre, addresses_in(start), 0, row_site, is_access=False)  # it is in bounds
             value = np.broadcast_to(_element(word, np.int64(k)), lane.shape)
-            store(fibre, addresses_in(start + 2 * column), 0, one, value)
+            store(fibre, addresses_in(start + 2 * column), 0, element_site, value)
 
 
 def transpose(fibre: Fibre, group: Group, word: Value) -> Words:
@@ -112,8 +112,8 @@ def transpose(fibre: Fibre, group: Group, word: Value) -> Words:
 
 def row_address(e: Emitter, i: Instruction, operand: int) -> tuple[str, str]:
     """The variable with every thread's address, and the space."""
-    where, offset, space = e.address(i.operands[operand], space_of(i))
-    return e.temporary(f"{where}.every(f.n) + {offset}"), space
+    addresses, offset, space = e.address(i.operands[operand], space_of(i))
+    return e.temporary(f"{addresses}.every(f.n) + {offset}"), space
 
 
 def _count_rows(e: Emitter, address: str, site: str) -> None:
@@ -127,20 +127,20 @@ def _load(e: Emitter, i: Instruction) -> None:
     group = sync_warp(e, i, {"address": address})
     _count_rows(e, address, site)
     call = f"{e.helper(load_matrices)}(f, {group}, {address}, {count}"
-    found = e.temporary(f"{call}, {'trans' in i.modifiers}, {site})")
-    e.assign_all(i.operands[0], "b32", [f"{found}[{k}]" for k in range(count)])
+    words = e.temporary(f"{call}, {'trans' in i.modifiers}, {site})")
+    e.assign_all(i.operands[0], "b32", [f"{words}[{k}]" for k in range(count)])
 
 
 def _store(e: Emitter, i: Instruction) -> None:
     source = i.operands[1]
     words = [e.temporary(word) for word in e.values(source, "b32")]
     if len(words) != _COUNTS[plain_words(i)[3]]:
-        raise e.refuse("the number of matrices and of registers differ")
+        raise e.reject("the number of matrices and of registers differ")
     address, space = row_address(e, i, 0)
-    whole = e.site(space, "u32", 4, writes=True)
-    sites = f"({whole}, {e.site(space, 'u16', writes=True)})"
+    row_site = e.site(space, "u32", 4, writes=True)
+    sites = f"({row_site}, {e.site(space, 'u16', writes=True)})"
     group = sync_warp(e, i, {"address": address})
-    _count_rows(e, address, whole)
+    _count_rows(e, address, row_site)
     call = f"{e.helper(store_matrices)}(f, {group}, {address}, {'trans' in i.modifiers}, {sites}"
     e.line(f"{call}, {', '.join(words)})")
 
@@ -176,14 +176,14 @@ def _unpacked(octets: Octets, bits: int) -> Octets:
     """(n, 16) elements of (n, 16) bytes of memory."""
     if bits == 8:
         return octets
-    each = np.unpackbits(octets, axis=1, bitorder="little")[:, : _ROW * bits]
+    element_bits = np.unpackbits(octets, axis=1, bitorder="little")[:, : _ROW * bits]
     weights = (1 << np.arange(bits)).astype(np.uint8)
-    found: Octets = each.reshape(-1, _ROW, bits) @ weights
-    return found
+    elements: Octets = element_bits.reshape(-1, _ROW, bits) @ weights
+    return elements
 
 
 class _Rows:
-    """The rows of matrices, by the addresses that lanes bring."""
+    """The rows of matrices, by the addresses that lanes hold."""
 
     def __init__(self, fibre: Fibre, group: Group, address: Value, site: Site) -> None:
         self._fibre = fibre
@@ -202,17 +202,17 @@ class _Rows:
     def read(self, number: Index, bits: int) -> Octets:
         """(n, 16) the elements of one row for each thread."""
         words = load_vector(self._fibre, addresses_in(self.start(number)), 0, self._site)
-        whole = np.stack([np.broadcast_to(word, self._here.shape) for word in words], axis=1)
-        return _unpacked(np.ascontiguousarray(whole).view(np.uint8), bits)
+        row = np.stack([np.broadcast_to(word, self._here.shape) for word in words], axis=1)
+        return _unpacked(np.ascontiguousarray(row).view(np.uint8), bits)
 
     def word_of(self, columns: list[Octets]) -> Value:
         """(n,) four bytes, the first one lowest."""
         joined = np.ascontiguousarray(np.stack(columns, axis=1))
         return joined.view(np.uint32)[:, 0]
 
-    def element(self, octets: Octets, at: Index) -> Octets:
+    def element(self, octets: Octets, column: Index) -> Octets:
         """(n,) one element of each row."""
-        return octets[self._here, at]
+        return octets[self._here, column]
 
 
 def load_wide(
@@ -220,11 +220,11 @@ def load_wide(
 ) -> list[Value]:
     """`ldmatrix.m8n16`: for each matrix the word of each thread."""
     rows = _Rows(fibre, group, address, site)
-    found = []
+    words = []
     for matrix in range(count):
         octets = rows.read(8 * matrix + rows.group, bits)
-        found.append(rows.word_of([rows.element(octets, 4 * rows.place + k) for k in range(4)]))
-    return found
+        words.append(rows.word_of([rows.element(octets, 4 * rows.place + k) for k in range(4)]))
+    return words
 
 
 def load_square(
@@ -232,28 +232,27 @@ def load_square(
 ) -> list[Value]:
     """`ldmatrix.m16n16.trans`: for each matrix two words of each thread."""
     rows = _Rows(fibre, group, address, site)
-    found = []
+    words = []
     for matrix in range(count):
         four = [rows.read(_ROW * matrix + 4 * rows.place + k, bits) for k in range(4)]
-        found += [
-            rows.word_of([rows.element(row, rows.group + below) for row in four])
-            for below in (0, 8)
+        words += [
+            rows.word_of([rows.element(row, rows.group + half) for row in four]) for half in (0, 8)
         ]
-    return found
+    return words
 
 
 def store_tall(
     fibre: Fibre, group: Group, address: Value, sites: tuple[Site, Site], *words: Value
 ) -> None:
     """`stmatrix.m16n8.trans`: each thread writes its four elements of each matrix."""
-    whole, one = sites
-    rows = _Rows(fibre, group, address, whole)
+    row_site, element_site = sites
+    rows = _Rows(fibre, group, address, row_site)
     for matrix, word in enumerate(words):
         for k in range(4):
             start = rows.start(8 * matrix + 2 * rows.place + k % 2)
-            locate(fibre, addresses_in(start), 0, whole, is_access=False)  # it is in bounds
+            locate(fibre, addresses_in(start), 0, row_site, is_access=False)  # it is in bounds
             value = (np.broadcast_to(word, start.shape) >> np.uint32(8 * k)).astype(np.uint8)
-            store(fibre, addresses_in(start + rows.group + 8 * (k // 2)), 0, one, value)
+            store(fibre, addresses_in(start + rows.group + 8 * (k // 2)), 0, element_site, value)
 
 
 def _load_bytes(e: Emitter, i: Instruction) -> None:
@@ -261,9 +260,9 @@ def _load_bytes(e: Emitter, i: Instruction) -> None:
     packed = [_PACKED[word] for word in i.modifiers if word in _PACKED]
     is_plain = "b8" in i.modifiers
     if len(packed) + is_plain != 1 or ("b8x16" in i.modifiers) == is_plain:
-        raise e.refuse("it loads .b8, or .b8x16 from .b6x16_p32 or .b4x16_p64")
+        raise e.reject("it loads .b8, or .b8x16 from .b6x16_p32 or .b4x16_p64")
     if (shape == "m16n16") != ("trans" in i.modifiers):
-        raise e.refuse("16x16 matrices are transposed, and 8x16 ones are not")
+        raise e.reject("16x16 matrices are transposed, and 8x16 ones are not")
     address, space = row_address(e, i, 1)
     site = e.site(space, "u32", 4)
     group = sync_warp(e, i, {"address": address})
@@ -271,22 +270,22 @@ def _load_bytes(e: Emitter, i: Instruction) -> None:
     function = e.helper(load_square if shape == "m16n16" else load_wide)
     bits = packed[0] if packed else 8
     count = _COUNTS[number]
-    found = e.temporary(f"{function}(f, {group}, {address}, {count}, {bits}, {site})")
+    words = e.temporary(f"{function}(f, {group}, {address}, {count}, {bits}, {site})")
     results = count * (2 if shape == "m16n16" else 1)
-    e.assign_all(i.operands[0], "b32", [f"{found}[{k}]" for k in range(results)])
+    e.assign_all(i.operands[0], "b32", [f"{words}[{k}]" for k in range(results)])
 
 
 def _store_bytes(e: Emitter, i: Instruction) -> None:
     words = [e.temporary(word) for word in e.values(i.operands[1], "b32")]
     if len(words) != _COUNTS[plain_words(i)[3]]:
-        raise e.refuse("the number of matrices and of registers differ")
+        raise e.reject("the number of matrices and of registers differ")
     if "trans" not in i.modifiers:
-        raise e.refuse("16x8 matrices are transposed")
+        raise e.reject("16x8 matrices are transposed")
     address, space = row_address(e, i, 0)
-    whole = e.site(space, "u32", 4, writes=True)
-    sites = f"({whole}, {e.site(space, 'u8', writes=True)})"
+    row_site = e.site(space, "u32", 4, writes=True)
+    sites = f"({row_site}, {e.site(space, 'u8', writes=True)})"
     group = sync_warp(e, i, {"address": address})
-    count_access(e, f"{e.helper(addresses_in)}({address})", 0, whole)
+    count_access(e, f"{e.helper(addresses_in)}({address})", 0, row_site)
     e.line(f"{e.helper(store_tall)}(f, {group}, {address}, {sites}, {', '.join(words)})")
 
 

@@ -22,10 +22,10 @@ _SCOPES = ("cta", "cluster")
 
 def mbarrier_place(e: Emitter, i: Instruction, operand: Operand) -> str:
     """Write the location of an object: the addresses, the offset and the site, as arguments."""
-    where, offset, space = e.address(operand, i.facts.space)
+    addresses, offset, space = e.address(operand, i.facts.space)
     if space not in ("shared", "generic"):
-        raise e.refuse("an mbarrier object lies in shared memory")
-    return f"{where}, {offset}, {e.site(space, 'u64', writes=True)}"
+        raise e.reject("an mbarrier object lies in shared memory")
+    return f"{addresses}, {offset}, {e.site(space, 'u64', writes=True)}"
 
 
 def _objects(e: Emitter) -> str:
@@ -33,8 +33,8 @@ def _objects(e: Emitter) -> str:
 
 
 def _initialise(e: Emitter, i: Instruction) -> None:
-    place, count = mbarrier_place(e, i, i.operands[0]), e.value(i.operands[1], "u32")
-    e.line(f"{_objects(e)}.initialise(f, {place}, {count})")
+    location, count = mbarrier_place(e, i, i.operands[0]), e.value(i.operands[1], "u32")
+    e.line(f"{_objects(e)}.initialise(f, {location}, {count})")
 
 
 def _invalidate(e: Emitter, i: Instruction) -> None:
@@ -42,17 +42,17 @@ def _invalidate(e: Emitter, i: Instruction) -> None:
 
 
 def _transaction(e: Emitter, i: Instruction) -> None:
-    place, tx = mbarrier_place(e, i, i.operands[0]), e.value(i.operands[1], "u32")
+    location, tx = mbarrier_place(e, i, i.operands[0]), e.value(i.operands[1], "u32")
     method = "expect" if "expect_tx" in i.modifiers else "deliver"
-    e.line(f"{_objects(e)}.{method}(f, {place}, {tx})")
+    e.line(f"{_objects(e)}.{method}(f, {location}, {tx})")
 
 
 def _arrive(e: Emitter, i: Instruction) -> None:
-    target, address, *rest = i.operands
+    target, address, *remaining = i.operands
     if i.facts.reaches_cluster and not isinstance(target, Sink):
-        raise e.refuse("an arrival in another block's memory gives no state")
-    place = mbarrier_place(e, i, address)
-    last = e.value(rest[0], "u32") if rest else e.constant(1, "u32")
+        raise e.reject("an arrival in another block's memory gives no state")
+    location = mbarrier_place(e, i, address)
+    last = e.value(remaining[0], "u32") if remaining else e.constant(1, "u32")
     options = ""
     if "expect_tx" in i.modifiers:
         last = f"{e.constant(1, 'u32')}, {last}"
@@ -64,24 +64,24 @@ def _arrive(e: Emitter, i: Instruction) -> None:
         options += ", releases=False"
     scope = next((word for word in i.modifiers if word in _SCOPES), "")
     options += f", scope={scope!r}"
-    state = e.temporary(f"{_objects(e)}.arrive(f, {place}, {last}{options})")
+    state = e.temporary(f"{_objects(e)}.arrive(f, {location}, {last}{options})")
     e.assign(target, "b64", state)
 
 
 def _wait(e: Emitter, i: Instruction) -> None:
-    target, address, wanted, *rest = i.operands
+    target, address, phase, *remaining = i.operands
     parity = "parity" in i.modifiers
     limit = "0" if "test_wait" in i.modifiers else "None"
-    if rest:
-        limit = e.value(rest[0], "u32")
-    state = e.value(wanted, "u32" if parity else "u64")
-    place = mbarrier_place(e, i, address)
-    over = e.temporary(
-        f"f.scheduler.waiting.timed_waits.wait(f, {place}, {state}, {parity}, {limit}, {e.here},"
+    if remaining:
+        limit = e.value(remaining[0], "u32")
+    state = e.value(phase, "u32" if parity else "u64")
+    location = mbarrier_place(e, i, address)
+    are_complete = e.temporary(
+        f"f.scheduler.waiting.timed_waits.wait(f, {location}, {state}, {parity}, {limit}, {e.here},"
         f" acquires={'relaxed' not in i.modifiers})"
     )
-    e.line(f"if {over} is None: return -1")
-    e.assign(target, "pred", over)
+    e.line(f"if {are_complete} is None: return -1")
+    e.assign(target, "pred", are_complete)
 
 
 def _pending(e: Emitter, i: Instruction) -> None:
@@ -94,14 +94,14 @@ def _arrive_for_copies(e: Emitter, i: Instruction) -> None:
 
     Without `.noinc` one more arrival becomes pending before: nothing changes in the end.
     """
-    place = mbarrier_place(e, i, i.operands[0])
-    e.line(f"{e.helper(note_counted)}(f, {place})")
+    location = mbarrier_place(e, i, i.operands[0])
+    e.line(f"{e.helper(note_counted)}(f, {location})")
     if e.late.copies:
-        e.line(f"{e.helper(arrive_later)}(f, {place}, counted={'noinc' in i.modifiers})")
+        e.line(f"{e.helper(arrive_later)}(f, {location}, counted={'noinc' in i.modifiers})")
     elif "noinc" in i.modifiers:
-        e.line(f"{_objects(e)}.arrive(f, {place}, {e.constant(1, 'u32')})")
+        e.line(f"{_objects(e)}.arrive(f, {location}, {e.constant(1, 'u32')})")
     else:
-        e.line(f"{_objects(e)}.check(f, {place})")
+        e.line(f"{_objects(e)}.check(f, {location})")
 
 
 def _record(

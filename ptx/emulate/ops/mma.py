@@ -65,26 +65,26 @@ class Product(NamedTuple):
     arithmetic: Arithmetic
 
 
-def multiply(fibre: Fibre, group: Group, what: Product, *words: list[Value]) -> list[Value]:
+def multiply(fibre: Fibre, group: Group, product: Product, *words: list[Value]) -> list[Value]:
     """The registers of D for each thread, from those of A, B and C."""
-    a, b, c = gathered(fibre, group, what, words)
-    found = what.arithmetic(a, b, c, what.types, what.options)
-    return dealt(group, what.fragments[0].spread(found))
+    a, b, c = gathered(fibre, group, product, words)
+    result = product.arithmetic(a, b, c, product.types, product.options)
+    return dealt(group, product.fragments[0].spread(result))
 
 
 def gathered(
-    fibre: Fibre, group: Group, what: Product, words: Sequence[list[Value]]
+    fibre: Fibre, group: Group, product: Product, words: Sequence[list[Value]]
 ) -> tuple[Matrices, ...]:
     """A, B and C, from the registers of the whole warps."""
     return tuple(
         source.gathered(words_of(fibre, group, role, values))
-        for source, role, values in zip(what.fragments[1:], "abc", words, strict=True)
+        for source, role, values in zip(product.fragments[1:], "abc", words, strict=True)
     )
 
 
-def dealt(group: Group, found: Words) -> list[Value]:
+def dealt(group: Group, words: Words) -> list[Value]:
     """Return for each register (n,) its value in each thread of the fibre."""
-    flat = found.reshape(-1, found.shape[-1])
+    flat = words.reshape(-1, words.shape[-1])
     if not group.dense:
         flat = flat.take(group.mine, axis=0)
     return list(np.ascontiguousarray(flat.T))
@@ -99,23 +99,23 @@ def words_of(fibre: Fibre, group: Group, role: str, values: list[Value]) -> Word
 
 
 def emit_product(
-    e: Emitter, i: Instruction, what: Product,
+    e: Emitter, i: Instruction, product: Product,
     function: Callable[..., list[Value]] = multiply, form: object = None, **more: list[str],
 ) -> None:  # fmt: skip
     """Wait for the whole warp, and multiply its operands.
 
-    `form`: what `function` gets instead of the product. `more`: further words that each lane
-    brings, by their role; `function` gets them before those of A, B and C.
+    `form`: what `function` gets instead of the product. `more`: further words of each lane, by
+    their role; `function` gets them before those of A, B and C.
     """
-    for role, operand, source in zip("abc", i.operands[1:4], what.fragments[1:], strict=True):
+    for role, operand, source in zip("abc", i.operands[1:4], product.fragments[1:], strict=True):
         more[role] = read(e, operand, source)
-    brought = {f"{role}{k}": name for role, names in more.items() for k, name in enumerate(names)}
-    group = sync_warp(e, i, brought)
+    exchanged = {f"{role}{k}": name for role, names in more.items() for k, name in enumerate(names)}
+    group = sync_warp(e, i, exchanged)
     texts = ", ".join(f"[{', '.join(names)}]" for names in more.values())
-    call = f"{e.helper(function)}(f, {group}, {e.scope.bind(form or what, 'product')}, {texts})"
-    found = e.temporary(call)
-    target = what.fragments[0]
-    results = [f"{found}[{k}]" for k in range(target.registers)]
+    call = f"{e.helper(function)}(f, {group}, {e.scope.bind(form or product, 'product')}, {texts})"
+    registers = e.temporary(call)
+    target = product.fragments[0]
+    results = [f"{registers}[{k}]" for k in range(target.registers)]
     e.assign_all(i.operands[0], held(target.element), results)
 
 
@@ -123,24 +123,26 @@ def read(e: Emitter, operand: Operand, source: Fragment) -> list[str]:
     """The names of a fragment's registers."""
     names = [e.temporary(value) for value in e.values(operand, held(source.element))]
     if len(names) != source.registers:
-        raise e.refuse(f"{len(names)} registers for a fragment of {source.registers}")
+        raise e.reject(f"{len(names)} registers for a fragment of {source.registers}")
     return names
 
 
 def options_of(e: Emitter, i: Instruction) -> tuple[str, ...]:
     """The modifier that changes the result, if there is one."""
-    found = tuple(word for word in i.modifiers if word in OPTIONS)
-    if len(found) > 1:
-        raise e.refuse(f"it has {' and '.join(found)}")
-    return found
+    options = tuple(word for word in i.modifiers if word in OPTIONS)
+    if len(options) > 1:
+        raise e.reject(f"it has {' and '.join(options)}")
+    return options
 
 
 def fragments_of(
     shape: MatrixShape, types: Sequence[str],
-    made: Callable[[MatrixShape, str, str], Fragment] = fragment,
+    make_fragment: Callable[[MatrixShape, str, str], Fragment] = fragment,
 ) -> tuple[Fragment, Fragment, Fragment, Fragment]:  # fmt: skip
     """The fragments of D, A, B and C."""
-    d, a, b, c = (made(shape, each, role) for each, role in zip(types, "cabc", strict=True))
+    d, a, b, c = (
+        make_fragment(shape, element, role) for element, role in zip(types, "cabc", strict=True)
+    )
     return d, a, b, c
 
 
@@ -148,11 +150,11 @@ def _emit(e: Emitter, i: Instruction) -> None:
     name = plain_words(i)[2]
     types = element_types(i)
     if ".".join(types) not in _FORMS[name]:
-        raise e.refuse("tensor cores do not multiply these types in this shape")
+        raise e.reject("tensor cores do not multiply these types in this shape")
     d, a, b, c = types
     options = options_of(e, i)
     if a == "b1" and not options:
-        raise e.refuse("it needs .xor or .and")
+        raise e.reject("it needs .xor or .and")
     fragments = fragments_of(shape_of(name), types)
     emit_product(e, i, Product((d, a, b, c), options, fragments, product))
 
@@ -241,34 +243,34 @@ class Sparse(NamedTuple):
 
 
 def multiply_sparse(
-    fibre: Fibre, group: Group, what: Sparse, metadata: list[Value], *words: list[Value]
+    fibre: Fibre, group: Group, sparse: Sparse, metadata: list[Value], *words: list[Value]
 ) -> list[Value]:
     """The registers of D for each thread.
 
     Raises:
         EmulationFault: metadata name an element twice, or not in order where they must.
     """
-    types, options, fragments, _ = what.product
-    a, b, c = gathered(fibre, group, what.product, words)
+    types, options, fragments, _ = sparse.product
+    a, b, c = gathered(fibre, group, sparse.product, words)
     width = WIDTHS[types[1]]
-    (given,) = words_of(fibre, group, "metadata", metadata).transpose(2, 0, 1)
-    ordered = "sp::ordered_metadata" in what.instruction.modifiers
-    nibbles = nibbles_of(given, width, what.k, what.selector)
-    chosen = columns(fibre, nibbles, width, what.instruction, ordered=ordered)
+    (metadata_words,) = words_of(fibre, group, "metadata", metadata).transpose(2, 0, 1)
+    ordered = "sp::ordered_metadata" in sparse.instruction.modifiers
+    nibbles = nibbles_of(metadata_words, width, sparse.k, sparse.selector)
+    chosen = columns(fibre, nibbles, width, sparse.instruction, ordered=ordered)
     rows = b[np.arange(len(b))[:, None, None], chosen]
     return dealt(group, fragments[0].spread(product(a, rows, c, types, options)))
 
 
 def lanes_of(k: int, width: int) -> int:
-    """Return how many of four lanes bring metadata."""
+    """Return how many of four lanes supply metadata."""
     return k // _CHUNK[width] // 4
 
 
 def nibbles_of(metadata: NDArray[np.uint32], width: int, k: int, selector: int) -> Nibbles:
     """From (warps, 32) words."""
     chunks, lanes = k // _CHUNK[width], lanes_of(k, width)
-    each = metadata.reshape(-1, 8, 4)[:, :, lanes * selector : lanes * (selector + 1)]
-    parts = each[..., None] >> np.arange(0, 32, 4, dtype=np.uint32) & np.uint32(15)
+    words = metadata.reshape(-1, 8, 4)[:, :, lanes * selector : lanes * (selector + 1)]
+    parts = words[..., None] >> np.arange(0, 32, 4, dtype=np.uint32) & np.uint32(15)
     if width >= 16:
         parts = parts.reshape(-1, 8, lanes, 2, 4).transpose(0, 3, 1, 2, 4)
     else:
@@ -288,25 +290,25 @@ def columns(
     start = np.arange(nibbles.shape[2]) * _CHUNK[width]
     if width == 32:
         wrong = (second != first + 1) | (first % 2 != 0)
-        found = [start + first // 2]
+        held_columns = [start + first // 2]
     else:
         wrong = first >= second if ordered else first == second
-        found = [start + first, start + second]
+        held_columns = [start + first, start + second]
     if width == 4:
-        found = [start + 2 * index + part for index in (first, second) for part in (0, 1)]
+        held_columns = [start + 2 * index + part for index in (first, second) for part in (0, 1)]
     if wrong.any():
-        wanted = "elements in order" if ordered else "different elements"
+        expected = "elements in order" if ordered else "different elements"
         name = "mma.sp" if instruction.opcode == "mma" else "wgmma.mma_async.sp"
         where = fibre.where(0, instruction)
-        raise EmulationFault(f"metadata of {name} that do not name {wanted}", where)
-    return np.stack(found, axis=-1).reshape(*nibbles.shape[:2], -1)
+        raise EmulationFault(f"metadata of {name} that do not name {expected}", where)
+    return np.stack(held_columns, axis=-1).reshape(*nibbles.shape[:2], -1)
 
 
 def selector_of(e: Emitter, operand: Operand, k: int, width: int) -> int:
-    """The sparsity selector: which lane or lanes of four bring metadata."""
+    """The sparsity selector: which lane or lanes of four supply metadata."""
     most = 4 // lanes_of(k, width)
     if not isinstance(operand, Immediate) or not 0 <= operand.value < most:
-        raise e.refuse(f"its selector must be a constant below {most}")
+        raise e.reject(f"its selector must be a constant below {most}")
     return operand.value
 
 
@@ -314,7 +316,7 @@ def _emit_sparse(e: Emitter, i: Instruction) -> None:
     name = next(word for word in plain_words(i) if word in _SPARSE_FORMS)
     types = element_types(i)
     if ".".join(types) not in _SPARSE_FORMS[name]:
-        raise e.refuse("tensor cores do not multiply these types in this shape")
+        raise e.reject("tensor cores do not multiply these types in this shape")
     d, a, b, c = types
     shape = shape_of(name)
     selector = selector_of(e, i.operands[5], shape.k, WIDTHS[a])
@@ -322,9 +324,11 @@ def _emit_sparse(e: Emitter, i: Instruction) -> None:
         fragment(shape, d, "c"), fragment(MatrixShape(shape.m, shape.n, shape.k // 2), a, "a"),
         fragment(shape, b, "b"), fragment(shape, c, "c"),
     )  # fmt: skip
-    what = Sparse(Product((d, a, b, c), options_of(e, i), fragments, product), i, shape.k, selector)
+    sparse = Sparse(
+        Product((d, a, b, c), options_of(e, i), fragments, product), i, shape.k, selector
+    )
     metadata = [e.temporary(e.value(i.operands[4], "b32"))]
-    emit_product(e, i, what.product, multiply_sparse, what, metadata=metadata)
+    emit_product(e, i, sparse.product, multiply_sparse, sparse, metadata=metadata)
 
 
 _SPARSE_FORMS = {
@@ -368,46 +372,48 @@ def sum_of_products(
 
 
 def multiply_scaled(
-    fibre: Fibre, group: Group, what: Scaled, scales: list[Value], *words: list[Value]
+    fibre: Fibre, group: Group, scaled: Scaled, scales: list[Value], *words: list[Value]
 ) -> list[Value]:
     """The registers of D for each thread; `scales`: for A and B a word, the byte, the lane.
 
     Raises:
         EmulationFault: a selector names no byte or no lane.
     """
-    a, b, c = gathered(fibre, group, what.product, words)
-    brought = words_of(fibre, group, "scale", scales)
-    of_a = _factors(fibre, what, brought[:, :, :3], 2)
-    of_b = _factors(fibre, what, brought[:, :, 3:], 4)
+    a, b, c = gathered(fibre, group, scaled.product, words)
+    scale_words = words_of(fibre, group, "scale", scales)
+    of_a = _factors(fibre, scaled, scale_words[:, :, :3], 2)
+    of_b = _factors(fibre, scaled, scale_words[:, :, 3:], 4)
     # (warps, 8 groups, 2 lanes, chunks): the second lane has the rows 8 further down.
-    rows = of_a.transpose(0, 2, 1, 3).reshape(len(a), 16, what.chunks)
+    rows = of_a.transpose(0, 2, 1, 3).reshape(len(a), 16, scaled.chunks)
     columns = of_b[:, :, 0].swapaxes(1, 2)
-    each = a.shape[2] // what.chunks
-    a = a * np.repeat(rows, each, axis=2)
-    b = b * np.repeat(columns, each, axis=1)
-    found = sum_of_products(a, b, c, what.product.types)
-    return dealt(group, what.product.fragments[0].spread(found))
+    per_chunk = a.shape[2] // scaled.chunks
+    a = a * np.repeat(rows, per_chunk, axis=2)
+    b = b * np.repeat(columns, per_chunk, axis=1)
+    result = sum_of_products(a, b, c, scaled.product.types)
+    return dealt(group, scaled.product.fragments[0].spread(result))
 
 
-def _factors(fibre: Fibre, what: Scaled, brought: NDArray[np.uint32], choices: int) -> Factors:
+def _factors(
+    fibre: Fibre, scaled: Scaled, scale_words: NDArray[np.uint32], choices: int
+) -> Factors:
     """(warps, 8, lanes, chunks) of float64; a warp has one selector, that of its first lane."""
     lanes = 4 // choices
-    byte, lane = (brought[:, 0, k].astype(np.intp) for k in (1, 2))
-    if ((byte % what.chunks != 0) | (byte + what.chunks > 4) | (lane >= choices)).any():
+    byte, lane = (scale_words[:, 0, k].astype(np.intp) for k in (1, 2))
+    if ((byte % scaled.chunks != 0) | (byte + scaled.chunks > 4) | (lane >= choices)).any():
         raise EmulationFault(
-            f"a selector of {what.instruction.text} that names no byte or no lane: {{{byte[0]},"
-            f" {lane[0]}}}, where bytes are multiples of {what.chunks} below 4, and lanes below"
+            f"a selector of {scaled.instruction.text} that names no byte or no lane: {{{byte[0]},"
+            f" {lane[0]}}}, where bytes are multiples of {scaled.chunks} below 4, and lanes below"
             f" {choices}",
-            fibre.where(0, what.instruction),
+            fibre.where(0, scaled.instruction),
         )
-    words = np.ascontiguousarray(brought[:, :, 0]).reshape(-1, 8, 4)
+    words = np.ascontiguousarray(scale_words[:, :, 0]).reshape(-1, 8, 4)
     chosen = (lane[:, None] * lanes + np.arange(lanes))[:, None, :]
     octets = np.take_along_axis(words, chosen, axis=2)[..., None] >> np.uint32(8) * np.arange(
         4, dtype=np.uint32
     )
-    at = (byte[:, None] + np.arange(what.chunks))[:, None, None, :]
-    bits = np.take_along_axis(octets & np.uint32(255), at, axis=3).astype(np.uint8)
-    return decoded_factors(bits, what.factor)
+    bytes_of_chunks = (byte[:, None] + np.arange(scaled.chunks))[:, None, None, :]
+    bits = np.take_along_axis(octets & np.uint32(255), bytes_of_chunks, axis=3).astype(np.uint8)
+    return decoded_factors(bits, scaled.factor)
 
 
 def decoded_factors(bits: NDArray[np.uint8], factor: str) -> Factors:
@@ -428,7 +434,7 @@ def _types_of(i: Instruction) -> tuple[Types, tuple[Fragment, Fragment, Fragment
 
 def _emit_kind(e: Emitter, i: Instruction) -> None:
     if len(element_types(i)) != 4:
-        raise e.refuse("it needs the types of four matrices")
+        raise e.reject("it needs the types of four matrices")
     types, fragments = _types_of(i)
     emit_product(e, i, Product(types, (), fragments, sum_of_products))
 
@@ -438,7 +444,7 @@ def _scale(e: Emitter, data: Operand, selector: Operand) -> list[str]:
     words = data.items if isinstance(data, Vector) else (data,)
     chosen = selector.items if isinstance(selector, Vector) else ()
     if len(words) != 1 or len(chosen) != 2:
-        raise e.refuse("factors are one word, and a selector is a byte and a lane")
+        raise e.reject("factors are one word, and a selector is a byte and a lane")
     names = [e.temporary(e.value(words[0], "b32"))]
     # Selectors are 16-bit registers or constants.
     return names + [e.temporary(f"({e.value(x, 'u16')}).astype({e.dtype('u32')})") for x in chosen]
@@ -450,11 +456,11 @@ def _emit_scaled(e: Emitter, i: Instruction) -> None:
     kind = next(word for word in i.modifiers if word.startswith("kind::"))
     count = chunks[0] if chunks else _DEFAULT_CHUNKS.get(kind, 0)
     if len(element_types(i)) != 4 or len(factors) != 1 or (factors[0], count) not in _SCALES[kind]:
-        raise e.refuse("tensor cores do not scale these types so")
+        raise e.reject("tensor cores do not scale these types so")
     types, fragments = _types_of(i)
-    what = Scaled(Product(types, (), fragments, sum_of_products), i, factors[0], count)
+    scaled = Scaled(Product(types, (), fragments, sum_of_products), i, factors[0], count)
     scale = [*_scale(e, *i.operands[4:6]), *_scale(e, *i.operands[6:8])]
-    emit_product(e, i, what.product, multiply_scaled, what, scale=scale)
+    emit_product(e, i, scaled.product, multiply_scaled, scaled, scale=scale)
 
 
 _NARROW_TYPES = ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1")
@@ -470,8 +476,8 @@ _SCALES = {
 
 def _suffixes(results: tuple[str, ...], elements: tuple[str, ...]) -> set[str]:
     forms = itertools.chain.from_iterable(pairs(result, *elements) for result in results)
-    known = (".".join(w for w in form.split(".") if w not in _UNKNOWN) for form in forms)
-    return {known_types(form) for form in known}
+    executed_forms = (".".join(w for w in form.split(".") if w not in _UNKNOWN) for form in forms)
+    return {known_types(form) for form in executed_forms}
 
 
 for _suffix in _suffixes(("f32", "f16"), _NARROW_TYPES):

@@ -23,7 +23,7 @@ def _form(e: Emitter, i: Instruction, *, writes: bool, reduction: str = "") -> S
     geometries = [word for word in i.modifiers if word in AXES]
     modes = [word for word in i.modifiers if word in _MODES]
     if len(geometries) != 1 or len(modes) > 1:
-        raise e.refuse("it needs one geometry and one boundary mode")
+        raise e.reject("it needs one geometry and one boundary mode")
     kind = kind_of(type_suffix(i))
     count = i.facts.vector
     form = SurfaceForm(
@@ -31,7 +31,7 @@ def _form(e: Emitter, i: Instruction, *, writes: bool, reduction: str = "") -> S
         np.dtype(NUMPY[kind]), count, writes, reduction,
     )  # fmt: skip
     if form.nbytes > _MOST_BYTES:
-        raise e.refuse(f"it moves {form.nbytes} bytes; {_MOST_BYTES} are the most")
+        raise e.reject(f"it moves {form.nbytes} bytes; {_MOST_BYTES} are the most")
     return form
 
 
@@ -39,27 +39,27 @@ def _place(e: Emitter, form: SurfaceForm, operand: Operand) -> tuple[str, list[s
     """The handle, and the layer, if there is one, before the coordinates."""
     handle, coordinates = place_of(e, operand)
     items = items_of(e, coordinates, _LENGTHS[form.geometry])
-    used = items[: AXES[form.geometry] + (form.geometry[0] == "a")]
-    return handle, [e.value(item, "s32") for item in used]
+    used_items = items[: AXES[form.geometry] + (form.geometry[0] == "a")]
+    return handle, [e.value(item, "s32") for item in used_items]
 
 
 def _load(e: Emitter, i: Instruction) -> None:
     form = _form(e, i, writes=False)
-    handle, place = _place(e, form, i.operands[1])
+    handle, coordinates = _place(e, form, i.operands[1])
     target = i.operands[0]
     items_of(e, target, (form.count,))
     name = e.scope.bind(form, "form")
-    found = e.temporary(f"{e.helper(load)}(f, {name}, {handle}, {', '.join(place)})")
-    e.assign_all(target, type_suffix(i), [f"{found}[{k}]" for k in range(form.count)])
+    texels = e.temporary(f"{e.helper(load)}(f, {name}, {handle}, {', '.join(coordinates)})")
+    e.assign_all(target, type_suffix(i), [f"{texels}[{k}]" for k in range(form.count)])
 
 
 def _write(e: Emitter, i: Instruction, form: SurfaceForm, function: str) -> None:
-    handle, place = _place(e, form, i.operands[0])
+    handle, coordinates = _place(e, form, i.operands[0])
     items = items_of(e, i.operands[1], (form.count,))
     values = [e.value(item, type_suffix(i)) for item in items]
     name = e.scope.bind(form, "form")
-    every = ", ".join((*place, *values))
-    e.line(f"{function}(f, {name}, {handle}, {len(place)}, {every})")
+    every = ", ".join((*coordinates, *values))
+    e.line(f"{function}(f, {name}, {handle}, {len(coordinates)}, {every})")
 
 
 def _store(e: Emitter, i: Instruction) -> None:
@@ -69,7 +69,7 @@ def _store(e: Emitter, i: Instruction) -> None:
 def _reduce(e: Emitter, i: Instruction) -> None:
     reduction = next((word for word in i.modifiers if word in _REDUCTIONS), "")
     if not reduction:
-        raise e.refuse("it needs an operation")
+        raise e.reject("it needs an operation")
     _write(e, i, _form(e, i, writes=True, reduction=reduction), e.helper(reduce))
 
 

@@ -63,7 +63,7 @@ class Conversion:
     @property
     def arguments(self) -> tuple[str, ...]:
         """Kinds of the arguments that it takes: s32, s64, f64 or u64 for a pointer."""
-        stars = tuple("s32" for each in (self.width, self.precision) if each == "*")
+        stars = tuple("s32" for field in (self.width, self.precision) if field == "*")
         if not self.letter:
             return ()
         if self.letter in "aAeEfFgG":
@@ -76,20 +76,20 @@ class Conversion:
 @lru_cache(maxsize=256)  # formats that occur in kernels
 def conversions(text: str) -> tuple[Conversion, ...]:
     """The parts of a format: conversions, and the text between them."""
-    found: list[Conversion] = []
+    parts: list[Conversion] = []
     end = 0
     for match in _SPEC.finditer(text):
         flags, width, precision, size, letter = match.groups()
         if letter != "%" and letter not in "cdiouxXpeEfFgGaAs":
             continue
-        found.append(Conversion(text[end : match.start()]))
+        parts.append(Conversion(text[end : match.start()]))
         end = match.end()
         if letter == "%":
-            found.append(Conversion("%"))
+            parts.append(Conversion("%"))
         else:
-            found.append(Conversion(match.group(), letter, flags, width, precision, size or ""))
-    found.append(Conversion(text[end:]))
-    return tuple(each for each in found if each.text)
+            parts.append(Conversion(match.group(), letter, flags, width, precision, size or ""))
+    parts.append(Conversion(text[end:]))
+    return tuple(part for part in parts if part.text)
 
 
 def render(conversion: Conversion, values: list[int | float | str | None]) -> str:
@@ -100,15 +100,15 @@ def render(conversion: Conversion, values: list[int | float | str | None]) -> st
     """
     if not conversion.letter:
         return conversion.text
-    given = list(values)
+    remaining = list(values)
     flags = conversion.flags
-    width = _number(conversion.width, given)
-    precision = _number(conversion.precision, given)
+    width = _number(conversion.width, remaining)
+    precision = _number(conversion.precision, remaining)
     if width is not None and width < 0:
         flags, width = flags + "-", -width
     if precision is not None and precision < 0:
         precision = None
-    value = given[0]
+    value = remaining[0]
     letter = conversion.letter
     if isinstance(value, float):
         body, zeros = _float(value, letter, flags, precision)
@@ -125,11 +125,11 @@ def render(conversion: Conversion, values: list[int | float | str | None]) -> st
     return _padded(body, flags, width or 0, zeros=zeros)
 
 
-def _number(part: str | None, given: list[int | float | str | None]) -> int | None:
+def _number(part: str | None, remaining: list[int | float | str | None]) -> int | None:
     if part is None:
         return None
     if part == "*":
-        number = int(given.pop(0) or 0)
+        number = int(remaining.pop(0) or 0)
     else:
         digits = part.lstrip("0")
         number = int(digits or 0) if len(digits) < 10 else MOST_WIDTH + 1
@@ -204,9 +204,9 @@ def _hexadecimal(value: float, precision: int | None, *, point: bool) -> str:
     if precision is not None and precision < digits:
         dropped = 4 * (digits - precision)
         half = 1 << (dropped - 1)
-        rest = mantissa & ((1 << dropped) - 1)
+        dropped_bits = mantissa & ((1 << dropped) - 1)
         mantissa >>= dropped
-        mantissa += rest > half or (rest == half and mantissa & 1)
+        mantissa += dropped_bits > half or (dropped_bits == half and mantissa & 1)
         digits = precision
     fraction = format(mantissa & ((1 << 4 * digits) - 1), f"0{digits}x") if digits else ""
     fraction = fraction.rstrip("0") if precision is None else fraction.ljust(precision, "0")
@@ -227,9 +227,9 @@ def print_formatted(fibre: Fibre, form: Value, arguments: Value, instruction: In
             results[positions] = _NO_FORMAT
             continue
         part = fibre if len(positions) == fibre.n else fibre.subset(positions, ())
-        where = arguments.take(positions) if arguments.ndim else arguments
+        argument_addresses = arguments.take(positions) if arguments.ndim else arguments
         text = read_string(part, 0, int(address), instruction)
-        results[positions] = _print(part, conversions(text), where, instruction)
+        results[positions] = _print(part, conversions(text), argument_addresses, instruction)
     return results
 
 
@@ -240,12 +240,15 @@ def _print(
     columns = _columns(fibre, pieces, arguments, instruction)
     out = fibre.blocks.launch.output
     for position in range(fibre.n):
-        taken = 0
+        used_count = 0
         line: list[str] = []
         for piece in pieces:
             kinds = piece.arguments
-            values = [_element(column, position) for column in columns[taken : taken + len(kinds)]]
-            taken += len(kinds)
+            values = [
+                _element(column, position)
+                for column in columns[used_count : used_count + len(kinds)]
+            ]
+            used_count += len(kinds)
             if piece.letter == "s":
                 address = int(values[-1] or 0)
                 values[-1] = read_string(fibre, position, address, instruction) if address else None
@@ -265,16 +268,16 @@ def _columns(
 ) -> list[Value]:
     """Each argument, a scalar or one for each thread."""
     base = addresses_in(arguments)
-    found: list[Value] = []
+    columns: list[Value] = []
     offset = 0
     for piece in pieces:
         for kind in piece.arguments:
             size = width_of(kind)
             offset = -(-offset // size) * size
             site = Site(instruction, "generic", kind, 1, writes=False)
-            found.append(load(fibre, base, offset, site))
+            columns.append(load(fibre, base, offset, site))
             offset += size
-    return found
+    return columns
 
 
 def _element(column: Value, position: int) -> int | float | str | None:
@@ -310,12 +313,12 @@ def fail(
 
     def words(position: int) -> tuple[str, str, int, str]:
         text, name, caller = (
-            read_string(fibre, position, int(fibre.spread(each)[position]), instruction)
-            for each in (message, file, function)
+            read_string(fibre, position, int(fibre.spread(address)[position]), instruction)
+            for address in (message, file, function)
         )
         return text, name, int(fibre.spread(line)[position]), caller
 
-    uniform = not any(each.ndim for each in (message, file, line, function))
+    uniform = not any(address.ndim for address in (message, file, line, function))
     first = words(0)
     lanes = fibre.lane_numbers()
     report: list[str] = []
@@ -354,12 +357,12 @@ def allocate(fibre: Fibre, sizes: Value, instruction: Instruction) -> Value:
     launch = fibre.blocks.launch
     heap = launch.device.heap
     location = instruction.location
-    place = f"PTX line {instruction.line}"
+    source_line = f"PTX line {instruction.line}"
     if location is not None:
-        place = f"{launch.code.files.get(location.file)}:{location.line}"
-    origin = f"malloc in kernel {launch.code.kernel}, {place}"
-    found = [heap.allocate(int(nbytes), origin) for nbytes in fibre.spread(sizes)]
-    return np.array(found, dtype=np.uint64)
+        source_line = f"{launch.code.files.get(location.file)}:{location.line}"
+    origin = f"malloc in kernel {launch.code.kernel}, {source_line}"
+    addresses = [heap.allocate(int(nbytes), origin) for nbytes in fibre.spread(sizes)]
+    return np.array(addresses, dtype=np.uint64)
 
 
 def free(fibre: Fibre, addresses: Value, instruction: Instruction) -> None:
@@ -381,9 +384,9 @@ def free(fibre: Fibre, addresses: Value, instruction: Instruction) -> None:
 def _malloc(e: Emitter, arguments: tuple[Symbol, ...], results: tuple[Symbol, ...]) -> None:
     size = e.parameter(arguments[0], "u64")
     site = e.scope.bind(e.instruction, "instruction")
-    found = e.temporary(f"{e.helper(allocate)}(f, {size}, {site})")
+    addresses = e.temporary(f"{e.helper(allocate)}(f, {size}, {site})")
     if results:
-        e.set_parameter(results[0], "u64", found)
+        e.set_parameter(results[0], "u64", addresses)
 
 
 def _free(e: Emitter, arguments: tuple[Symbol, ...], results: tuple[Symbol, ...]) -> None:

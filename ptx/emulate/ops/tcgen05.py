@@ -65,15 +65,13 @@ _SWIZZLES: Final = (0, 2, 4, 6)  # none, by 128, 64, 32 bytes
 def tensor_address(e: Emitter, operand: Operand) -> str:
     """The name of an address in tensor memory, u32: `[taddr]`, `[taddr + 8]`, `[16]`."""
     if not isinstance(operand, Address):
-        raise e.refuse(f"it needs an address, not {operand}")
+        raise e.reject(f"it needs an address, not {operand}")
     if operand.base is None:
         return e.constant(operand.offset, "u32")
     if not isinstance(operand.base, Register):
-        raise e.refuse("an address in tensor memory comes from a register")
-    found = e.temporary(e.value(operand.base, "u32"))
-    return (
-        e.temporary(f"{found} + {e.constant(operand.offset, 'u32')}") if operand.offset else found
-    )
+        raise e.reject("an address in tensor memory comes from a register")
+    base = e.temporary(e.value(operand.base, "u32"))
+    return e.temporary(f"{base} + {e.constant(operand.offset, 'u32')}") if operand.offset else base
 
 
 def slots(fibre: Fibre) -> Index:
@@ -115,18 +113,20 @@ def require_known_layout(fibre: Fibre, instruction: Instruction, descriptor: int
     Raises:
         TensorMemoryFault: it is invalid, or has a layout that the emulator does not support.
     """
-    said = ""
+    reason = ""
     if descriptor >> 46 & 7 != 1 or descriptor >> 53 & 0xFF:
-        said = "is none: from bit 46 on stand 1, 0, 0, and from bit 53 on eight zeros"
+        reason = "is none: from bit 46 on stand 1, 0, 0, and from bit 53 on eight zeros"
     elif descriptor >> 52 & 1:
-        said = "has an absolute address of the leading dimension, which the emulator does not know"
+        reason = (
+            "has an absolute address of the leading dimension, which the emulator does not know"
+        )
     elif descriptor >> 61 == 1:
-        said = "swizzles 128 bytes in pieces of 32, which the emulator does not know"
+        reason = "swizzles 128 bytes in pieces of 32, which the emulator does not know"
     elif descriptor >> 61 not in _SWIZZLES:
-        said = f"has the swizzling {descriptor >> 61}, which there is not"
-    if said:
+        reason = f"has the swizzling {descriptor >> 61}, which there is not"
+    if reason:
         raise TensorMemoryFault(
-            f"the matrix descriptor {descriptor:#018x} of {instruction.text} {said}",
+            f"the matrix descriptor {descriptor:#018x} of {instruction.text} {reason}",
             fibre.where(0, instruction),
         )
 
@@ -135,7 +135,7 @@ _ALLOCATION = ".cta_group::1.sync.aligned"
 
 
 def allocate(
-    fibre: Fibre, group: Group, columns: Value, where: Addresses, offset: int, site: Site,
+    fibre: Fibre, group: Group, columns: Value, addresses: Addresses, offset: int, site: Site,
 ) -> bool:  # fmt: skip
     """Write where the columns are, for each warp; False if one must wait for them.
 
@@ -149,10 +149,10 @@ def allocate(
     numbers = each(fibre, columns)
     for position in leaders.tolist():
         if lanes[position] not in granted:
-            place = fibre.where(position, site.instruction)
-            found = memory.allocate(int(blocks[position]), int(numbers[position]), place)
-            if found is not None:
-                granted[int(lanes[position])] = found
+            where_of_warp = fibre.where(position, site.instruction)
+            column = memory.allocate(int(blocks[position]), int(numbers[position]), where_of_warp)
+            if column is not None:
+                granted[int(lanes[position])] = column
     if any(int(lanes[position]) not in granted for position in leaders.tolist()):
         # The lanes from other program counters have continued.
         fibre.released = fibre.exchange is not None
@@ -164,9 +164,9 @@ def allocate(
             )
         return False
     if len(leaders):
-        addresses = np.array([granted.pop(int(lanes[k])) for k in leaders], dtype=np.uint32)
-        there = addresses_in(where.every(fibre.n)[leaders])
-        store(fibre.subset(leaders, ()), there, offset, site, addresses)
+        starts = np.array([granted.pop(int(lanes[k])) for k in leaders], dtype=np.uint32)
+        targets = addresses_in(addresses.every(fibre.n)[leaders])
+        store(fibre.subset(leaders, ()), targets, offset, site, starts)
     return True
 
 
@@ -193,16 +193,16 @@ def relinquish(fibre: Fibre, group: Group) -> None:
 
 def _leaders(group: Group) -> Index:
     """The threads that are the lowest of their warps."""
-    found: Index = (group.mine % WARP == 0).nonzero()[0]
-    return found
+    leaders: Index = (group.mine % WARP == 0).nonzero()[0]
+    return leaders
 
 
 def _allocate(e: Emitter, i: Instruction) -> None:
     columns = e.temporary(e.value(i.operands[1], "u32"))
     group = sync_warp(e, i, {"columns": columns})
-    where, offset, space = e.address(i.operands[0], i.facts.space)
+    addresses, offset, space = e.address(i.operands[0], i.facts.space)
     site = e.site(space, "u32", writes=True)
-    call = f"{e.helper(allocate)}(f, {group}, {columns}, {where}, {offset}, {site})"
+    call = f"{e.helper(allocate)}(f, {group}, {columns}, {addresses}, {offset}, {site})"
     e.line(f"if not {call}: return {e.here}")
 
 
@@ -301,20 +301,20 @@ def _cells(fibre: Fibre, group: Group, address: Value, warp: Value, movement: Mo
     """
     require_agreement(fibre, group, "address", address, movement.instruction)
     start = each(fibre, address)
-    own = each(fibre, warp) % 4 * WARP
+    own_lane = each(fibre, warp) % 4 * WARP
     first = start >> 16
     _, warps = np.unique(group.row, return_index=True)
-    lanes, columns = (each[None] for each in movement.reached)
+    lanes, columns = (reached[None] for reached in movement.reached)
     kind: WorkerKind = "stores" if movement.site.writes else "loads"
     lanes, columns = first[warps, None] + lanes, (start[warps, None] & 0xFFFF) + columns
     note_cells(fibre, kind, warps, lanes % LANES, columns, movement.site)
-    fits = (first == own) | (first == own + _HALF) & (movement.lanes == _HALF)
+    fits = (first == own_lane) | (first == own_lane + _HALF) & (movement.lanes == _HALF)
     if not fits.all():
         position = int(np.argmin(fits))
         raise TensorMemoryFault(
             f"{movement.instruction.text} of warp {int(each(fibre, warp)[position])} begins at"
             f" lane {first[position]} of tensor memory: a warp reaches the lanes"
-            f" {own[position]} to {own[position] + WARP - 1}, by 16 from the first or the"
+            f" {own_lane[position]} to {own_lane[position] + WARP - 1}, by 16 from the first or the"
             " seventeenth, by 32 from the first on",
             fibre.where(position, movement.instruction),
         )
@@ -328,13 +328,13 @@ def load_cells(
     fibre: Fibre, group: Group, address: Value, warp: Value, movement: Movement
 ) -> list[Value]:
     """The registers of each thread."""
-    at = _cells(fibre, group, address, warp, movement)
-    read = partial(fibre.blocks.tensor_memory.read, fibre, at.block, at.lane)
-    found = read(at.column, movement.instruction)
+    cells = _cells(fibre, group, address, warp, movement)
+    read = partial(fibre.blocks.tensor_memory.read, fibre, cells.block, cells.lane)
+    words = read(cells.column, movement.instruction)
     if movement.packed:
-        upper = read(at.column + 1, movement.instruction)
-        found = found & np.uint32(0xFFFF) | upper << np.uint32(_HALF)
-    return list(np.ascontiguousarray(found.T))
+        upper = read(cells.column + 1, movement.instruction)
+        words = words & np.uint32(0xFFFF) | upper << np.uint32(_HALF)
+    return list(np.ascontiguousarray(words.T))
 
 
 def store_cells(
@@ -342,11 +342,13 @@ def store_cells(
     values: list[Value], late: bool,
 ) -> None:  # fmt: skip
     """Write the registers of each thread; `late`: when the threads wait for it."""
-    at = _cells(fibre, group, address, warp, movement)
+    cells = _cells(fibre, group, address, warp, movement)
     rows = np.stack([fibre.spread(value).astype(np.uint32) for value in values], axis=1)
 
     def land(part: Fibre, positions: Index | None) -> Stage | None:
-        _write(part, at.part(positions), movement, rows if positions is None else rows[positions])
+        _write(
+            part, cells.part(positions), movement, rows if positions is None else rows[positions]
+        )
         return None
 
     if late:
@@ -355,13 +357,13 @@ def store_cells(
         land(fibre, None)
 
 
-def _write(fibre: Fibre, at: _Cells, movement: Movement, rows: NDArray[np.uint32]) -> None:
+def _write(fibre: Fibre, cells: _Cells, movement: Movement, rows: NDArray[np.uint32]) -> None:
     memory, i = fibre.blocks.tensor_memory, movement.instruction
     if not movement.packed:
-        memory.write(fibre, at.block, at.lane, at.column, i, rows)
+        memory.write(fibre, cells.block, cells.lane, cells.column, i, rows)
         return
-    memory.write(fibre, at.block, at.lane, at.column, i, rows & np.uint32(0xFFFF))
-    memory.write(fibre, at.block, at.lane, at.column + 1, i, rows >> np.uint32(_HALF))
+    memory.write(fibre, cells.block, cells.lane, cells.column, i, rows & np.uint32(0xFFFF))
+    memory.write(fibre, cells.block, cells.lane, cells.column + 1, i, rows >> np.uint32(_HALF))
 
 
 def _movement(e: Emitter, i: Instruction, split: int) -> str:
@@ -372,8 +374,10 @@ def _movement(e: Emitter, i: Instruction, split: int) -> str:
     lanes = WARP if shape == "32x32b" else _HALF
     site = Site(i, "tensor", "u32", 1, writes=i.modifiers[0] == "st")
     cells = np.stack([lane // _HALF * _HALF, column]).reshape(2, -1)
-    both = np.concatenate([cells, cells + np.array([[0], [1]])], axis=1) if packed else cells
-    reached = np.unique(both, axis=1)
+    both_columns = (
+        np.concatenate([cells, cells + np.array([[0], [1]])], axis=1) if packed else cells
+    )
+    reached = np.unique(both_columns, axis=1)
     return e.scope.bind(Movement(i, lane, column, packed, lanes, site, reached), "movement")
 
 
@@ -381,10 +385,10 @@ def _split(e: Emitter, i: Instruction) -> int:
     """Return how far the columns of the second half of a warp lie from the first one's."""
     if "16x32bx2" not in i.modifiers:
         return 0
-    given = i.operands[2 if i.modifiers[0] == "ld" else 1]
-    if not isinstance(given, Immediate) or given.value < 0:
-        raise e.refuse("the distance of its two halves is a constant")
-    return given.value
+    offset = i.operands[2 if i.modifiers[0] == "ld" else 1]
+    if not isinstance(offset, Immediate) or offset.value < 0:
+        raise e.reject("the distance of its two halves is a constant")
+    return offset.value
 
 
 def _load(e: Emitter, i: Instruction) -> None:
@@ -392,12 +396,12 @@ def _load(e: Emitter, i: Instruction) -> None:
     address = tensor_address(e, i.operands[1])
     warp = e.temporary(e.value(SpecialRegister("%warpid"), "u32"))
     group = sync_warp(e, i, {"address": address})
-    found = e.temporary(f"{e.helper(load_cells)}(f, {group}, {address}, {warp}, {movement})")
+    registers = e.temporary(f"{e.helper(load_cells)}(f, {group}, {address}, {warp}, {movement})")
     target = i.operands[0]
     count = len(target.items) if isinstance(target, Vector) else 1
     if count != _registers(i):
-        raise e.refuse(f"it has {count} registers of {_registers(i)}")
-    e.assign_all(target, "b32", [f"{found}[{k}]" for k in range(count)])
+        raise e.reject(f"it has {count} registers of {_registers(i)}")
+    e.assign_all(target, "b32", [f"{registers}[{k}]" for k in range(count)])
 
 
 def _store(e: Emitter, i: Instruction) -> None:
@@ -405,11 +409,11 @@ def _store(e: Emitter, i: Instruction) -> None:
     address = tensor_address(e, i.operands[0])
     values = [e.temporary(value) for value in e.values(i.operands[-1], "b32")]
     if len(values) != _registers(i):
-        raise e.refuse(f"it has {len(values)} registers of {_registers(i)}")
+        raise e.reject(f"it has {len(values)} registers of {_registers(i)}")
     warp = e.temporary(e.value(SpecialRegister("%warpid"), "u32"))
     group = sync_warp(e, i, {"address": address})
-    given = f"{group}, {address}, {warp}, {movement}, [{', '.join(values)}], {e.late.copies}"
-    e.line(f"{e.helper(store_cells)}(f, {given})")
+    arguments = f"{group}, {address}, {warp}, {movement}, [{', '.join(values)}], {e.late.copies}"
+    e.line(f"{e.helper(store_cells)}(f, {arguments})")
 
 
 def note_wait_for(fibre: Fibre, kind: WorkerKind) -> None:
@@ -468,13 +472,15 @@ class RowCopy(NamedTuple):
     cells: Site
 
 
-def copy_rows(fibre: Fibre, what: RowCopy, address: Value, descriptor: Value, late: bool) -> None:
+def copy_rows(
+    fibre: Fibre, row_copy: RowCopy, address: Value, descriptor: Value, late: bool
+) -> None:
     """The copy of each thread, one after the other; `late`: when somebody waits for it."""
-    given = fibre.spread(address).tolist(), fibre.spread(descriptor).tolist()
+    operands = fibre.spread(address).tolist(), fibre.spread(descriptor).tolist()
     works: list[Work] = []
-    for one, start, matrix in zip(one_by_one(fibre), *given, strict=True):
-        _note(one, what, start, matrix)
-        works.append(partial(_copy, one, what, start, matrix))
+    for thread, start, matrix in zip(one_by_one(fibre), *operands, strict=True):
+        _note(thread, row_copy, start, matrix)
+        works.append(partial(_copy, thread, row_copy, start, matrix))
     if late:
         ordered_blocks(fibre).late_copies.tensor_work.add(fibre, works)
         return
@@ -482,29 +488,30 @@ def copy_rows(fibre: Fibre, what: RowCopy, address: Value, descriptor: Value, la
         work()
 
 
-def _note(fibre: Fibre, what: RowCopy, address: int, descriptor: int) -> None:
+def _note(fibre: Fibre, row_copy: RowCopy, address: int, descriptor: int) -> None:
     """Report one thread's copy, which begins now, to the race check."""
     if fibre.blocks.races is not None:
-        pieces = what.matrix.pieces(np.array([descriptor], dtype=np.uint64), _FIRST)
-        note_work(fibre, "work", _ONE, pieces, what.matrix.site)
-        columns = (address & 0xFFFF) + np.arange(what.matrix.k_bytes // 4)
+        pieces = row_copy.matrix.pieces(np.array([descriptor], dtype=np.uint64), _FIRST)
+        note_work(fibre, "work", _ONE, pieces, row_copy.matrix.site)
+        columns = (address & 0xFFFF) + np.arange(row_copy.matrix.k_bytes // 4)
         halves = np.arange(0, LANES, HALF)[None, :, None]
-        note_cells(fibre, "work", _ONE, halves, columns, what.cells)
+        note_cells(fibre, "work", _ONE, halves, columns, row_copy.cells)
 
 
-def _copy(fibre: Fibre, what: RowCopy, address: int, descriptor: int) -> None:
+def _copy(fibre: Fibre, row_copy: RowCopy, address: int, descriptor: int) -> None:
     if address >> 16:
         raise TensorMemoryFault(
-            f"{what.instruction.text} begins at lane {address >> 16} of tensor memory, not at 0",
-            fibre.where(0, what.instruction),
+            f"{row_copy.instruction.text} begins at lane {address >> 16} of tensor memory,"
+            " not at 0",
+            fibre.where(0, row_copy.instruction),
         )
-    require_known_layout(fibre, what.instruction, descriptor)
+    require_known_layout(fibre, row_copy.instruction, descriptor)
     descriptors = np.array([descriptor], dtype=np.uint64)
-    words = what.matrix.load(fibre, _ONE, descriptors, _FIRST)
-    rows = np.tile(words, (1, LANES // what.matrix.rows, 1))
+    words = row_copy.matrix.load(fibre, _ONE, descriptors, _FIRST)
+    rows = np.tile(words, (1, LANES // row_copy.matrix.rows, 1))
     lane = np.arange(LANES)[None, :, None]
     column = (address & 0xFFFF) + np.arange(words.shape[2])
-    fibre.blocks.tensor_memory.write(fibre, slots(fibre), lane, column, what.instruction, rows)
+    fibre.blocks.tensor_memory.write(fibre, slots(fibre), lane, column, row_copy.instruction, rows)
 
 
 def _emit(e: Emitter, i: Instruction) -> None:
@@ -513,10 +520,10 @@ def _emit(e: Emitter, i: Instruction) -> None:
     e.scope.sites.append(site)
     cells = Site(i, "tensor", "u32", 1, writes=True)
     matrix = SharedMatrix("f32", rows, False, site, nbytes)
-    what = e.scope.bind(RowCopy(i, matrix, cells), "copy")
+    row_copy = e.scope.bind(RowCopy(i, matrix, cells), "copy")
     address = tensor_address(e, i.operands[0])
     descriptor = e.temporary(e.value(i.operands[1], "u64"))
-    e.line(f"{e.helper(copy_rows)}(f, {what}, {address}, {descriptor}, {e.late.copies})")
+    e.line(f"{e.helper(copy_rows)}(f, {row_copy}, {address}, {descriptor}, {e.late.copies})")
 
 
 for _form in _FORMS:
@@ -527,17 +534,22 @@ for _form in _FORMS:
 
 
 def commit(
-    fibre: Fibre, late: bool, where: Addresses, offset: int, site: Site, ranks: Value | None = None
+    fibre: Fibre,
+    late: bool,
+    addresses: Addresses,
+    offset: int,
+    site: Site,
+    ranks: Value | None = None,
 ) -> None:
     """Arrive when all is done: at once, or `late`, when a thread waits for the arrival."""
-    for part, place in _places(fibre, Pointer(where, offset, site), ranks):
-        _note_commit(part, place)
+    for part, pointer in _places(fibre, Pointer(addresses, offset, site), ranks):
+        _note_commit(part, pointer)
         if not late:
-            _arrive(part, place)
+            _arrive(part, pointer)
             continue
         copies, threads = ordered_blocks(fibre).late_copies, without_registers(part)
         work = copies.tensor_work.committed(threads)
-        copies.add(threads, place, work, partial(_arrive, threads, place))
+        copies.add(threads, pointer, work, partial(_arrive, threads, pointer))
 
 
 def _places(fibre: Fibre, barrier: Pointer, ranks: Value | None) -> Iterator[tuple[Fibre, Pointer]]:
@@ -548,30 +560,32 @@ def _places(fibre: Fibre, barrier: Pointer, ranks: Value | None) -> Iterator[tup
         yield fibre.subset(chosen, ()), barrier.in_block(fibre.n, chosen, rank)
 
 
-def _note_commit(fibre: Fibre, place: Pointer) -> None:
-    """Report a commit, which hands over all work when it is done, to the race check."""
+def _note_commit(fibre: Fibre, pointer: Pointer) -> None:
+    """Report a commit to the race check: it releases all work when the work is done."""
     races = fibre.blocks.races
     if races is not None:
-        objects = mbarriers_of(fibre.blocks).places(fibre, place.where, place.offset, place.site)
+        objects = mbarriers_of(fibre.blocks).places(
+            fibre, pointer.addresses, pointer.offset, pointer.site
+        )
         races.order.arrive(fibre.lane_numbers(), "mbarrier", objects)
         races.workers.hand_over(fibre.lane_numbers(), objects)
 
 
-def _arrive(fibre: Fibre, place: Pointer) -> None:
+def _arrive(fibre: Fibre, pointer: Pointer) -> None:
     barriers = mbarriers_of(fibre.blocks)
-    where = place.where, place.offset, place.site
-    barriers.arrive(fibre, *where, np.uint32(1), is_noted=True)
+    barrier = pointer.addresses, pointer.offset, pointer.site
+    barriers.arrive(fibre, *barrier, np.uint32(1), is_noted=True)
 
 
 def _commit(e: Emitter, i: Instruction) -> None:
-    several = "multicast::cluster" in i.modifiers
-    if len(i.operands) != 1 + several:
-        raise e.refuse("with .multicast::cluster, and only then, it takes a mask of blocks")
-    if several and not i.facts.reaches_cluster:
-        raise e.refuse("it tells several blocks by addresses of .shared::cluster")
-    place = mbarrier_place(e, i, i.operands[0])
-    ranks = f", {e.temporary(e.value(i.operands[1], 'u16'))}" if several else ""
-    e.line(f"{e.helper(commit)}(f, {e.late.copies}, {place}{ranks})")
+    is_multicast = "multicast::cluster" in i.modifiers
+    if len(i.operands) != 1 + is_multicast:
+        raise e.reject("with .multicast::cluster, and only then, it takes a mask of blocks")
+    if is_multicast and not i.facts.reaches_cluster:
+        raise e.reject("it tells several blocks by addresses of .shared::cluster")
+    location = mbarrier_place(e, i, i.operands[0])
+    ranks = f", {e.temporary(e.value(i.operands[1], 'u16'))}" if is_multicast else ""
+    e.line(f"{e.helper(commit)}(f, {e.late.copies}, {location}{ranks})")
 
 
 operation(

@@ -121,7 +121,7 @@ def _plain(word: int, kind: str, is_weight_stationary: bool) -> ProductDescripto
     if word & _RESERVED or word >> 30:
         raise BadDescriptor("has bits set that must be zero")
     d = _TARGETS[kind].get(word >> 4 & 3)
-    a, b = (_factor(kind, word >> at & 7) for at in (7, 10))
+    a, b = (_factor(kind, word >> first_bit & 7) for first_bit in (7, 10))
     if d is None or not a or not b:
         raise BadDescriptor(f"names types that .kind::{kind} does not have")
     if d == "f16" and "bf16" in (a, b):
@@ -156,15 +156,17 @@ def _scaled(word: int, kind: str, chunks: int) -> ProductDescriptor:
     if packed:
         a = b = "e2m1x8" if (word >> 7 & 7, word >> 10 & 3) == (1, 1) else None
     else:
-        a, b = (_factor("f8f6f4", word >> at & 7) for at in (7, 10))
+        a, b = (_factor("f8f6f4", word >> first_bit & 7) for first_bit in (7, 10))
     if a is None or b is None:
         raise BadDescriptor(f"names types that .kind::{kind} does not have")
     factor = "ue8m0" if word >> 23 & 1 else "ue4m3"
     if (factor, chunks) not in _SCALES[kind]:
         raise BadDescriptor(f"names factors of {factor}, of which a row has no {chunks}")
-    places = (word >> 29 & 3, word >> 4 & 3)
-    if any(place % chunks for place in places):
-        raise BadDescriptor(f"lets {chunks} factors begin at bytes {places[0]} and {places[1]}")
+    first_bytes = (word >> 29 & 3, word >> 4 & 3)
+    if any(byte % chunks for byte in first_bytes):
+        raise BadDescriptor(
+            f"lets {chunks} factors begin at bytes {first_bytes[0]} and {first_bytes[1]}"
+        )
     negated, transposed = _flags(word)
     if packed and any(transposed):
         raise BadDescriptor("transposes elements of 4 bits")
@@ -172,13 +174,13 @@ def _scaled(word: int, kind: str, chunks: int) -> ProductDescriptor:
     if m != 128:
         raise BadDescriptor(f"has {m} rows of A, not 128")
     _require_shape(kind, m, n, transposed[1])
-    scaling = Scaling(factor, chunks, places)
+    scaling = Scaling(factor, chunks, first_bytes)
     return ProductDescriptor("f32", a, b, m, n, negated, transposed, scaling=scaling)
 
 
 def _flags(word: int) -> tuple[tuple[bool, bool], tuple[bool, bool]]:
     """Return whether A and B are negated, and whether they are transposed."""
-    bits = [bool(word >> at & 1) for at in (13, 14, 15, 16)]
+    bits = [bool(word >> bit & 1) for bit in (13, 14, 15, 16)]
     return (bits[0], bits[1]), (bits[2], bits[3])
 
 
@@ -221,7 +223,7 @@ class TensorProduct(NamedTuple):
     site: Site
     reads: Site
     writes: Site
-    left_is_here: bool
+    left_is_in_tensor_memory: bool
     scale: int
     chunks: int
     is_weight_stationary: bool
@@ -239,7 +241,7 @@ class ProductOperands(NamedTuple):
     factors: tuple[int, ...]  # where those of A and B are
 
 
-def multiply_one(fibre: Fibre, what: TensorProduct, given: ProductOperands) -> None:
+def multiply_one(fibre: Fibre, product: TensorProduct, operands: ProductOperands) -> None:
     """The product of one thread.
 
     Raises:
@@ -247,65 +249,79 @@ def multiply_one(fibre: Fibre, what: TensorProduct, given: ProductOperands) -> N
     """
     try:
         form = product_descriptor(
-            given.word, what.kind, what.chunks, is_weight_stationary=what.is_weight_stationary
+            operands.word,
+            product.kind,
+            product.chunks,
+            is_weight_stationary=product.is_weight_stationary,
         )
     except BadDescriptor as bad:
-        raise _fault(fibre, what, f"its instruction descriptor {given.word:#010x} {bad}") from None
-    lane, column = _places(fibre, what, form, given.target)
-    a = _left(fibre, what, form, given, lane[:, 0])
-    b = _shared(fibre, what, form.b, form.n, form.transposed[1], given.right).swapaxes(1, 2)
+        raise _fault(
+            fibre, product, f"its instruction descriptor {operands.word:#010x} {bad}"
+        ) from None
+    lane, column = _places(fibre, product, form, operands.target)
+    a = _left(fibre, product, form, operands, lane[:, 0])
+    b = _shared(fibre, product, form.b, form.n, form.transposed[1], operands.right).swapaxes(1, 2)
     a, b = (-x if negated else x for x, negated in zip((a, b), form.negated, strict=True))
     if form.scaling is not None:
-        a, b = _with_factors(fibre, what, form, form.scaling, given, a, b)
-    kept = ~given.disabled[lane[:, 0]]
-    memory, at = fibre.blocks.tensor_memory, (slots(fibre), lane[None, kept], column)
-    c = np.zeros((1, int(kept.sum()), form.n), dtype=np.int64 if form.d == "s32" else np.float64)
-    if given.adds:
-        cells = memory.read(fibre, *at, what.instruction)
-        c = _numbers(cells, form.d) * (1 if form.d == "s32" else 2.0**-what.scale)
-    total = _sum(a[:, kept], b, c, form)
-    memory.write(fibre, *at, what.instruction, _cells(total, form.d))
+        a, b = _with_factors(fibre, product, form, form.scaling, operands, a, b)
+    is_enabled = ~operands.disabled[lane[:, 0]]
+    memory, indices = fibre.blocks.tensor_memory, (slots(fibre), lane[None, is_enabled], column)
+    c = np.zeros(
+        (1, int(is_enabled.sum()), form.n), dtype=np.int64 if form.d == "s32" else np.float64
+    )
+    if operands.adds:
+        cells = memory.read(fibre, *indices, product.instruction)
+        c = _numbers(cells, form.d) * (1 if form.d == "s32" else 2.0**-product.scale)
+    total = _sum(a[:, is_enabled], b, c, form)
+    memory.write(fibre, *indices, product.instruction, _cells(total, form.d))
 
 
-def note_product(fibre: Fibre, what: TensorProduct, given: ProductOperands) -> None:
+def note_product(fibre: Fibre, product: TensorProduct, operands: ProductOperands) -> None:
     """Report one thread's product, which begins now, to the race check."""
     try:
         form = product_descriptor(
-            given.word, what.kind, what.chunks, is_weight_stationary=what.is_weight_stationary
+            operands.word,
+            product.kind,
+            product.chunks,
+            is_weight_stationary=product.is_weight_stationary,
         )
     except BadDescriptor:
         return  # a fault when it is executed
-    lane, column = _places(fibre, what, form, given.target)
+    lane, column = _places(fibre, product, form, operands.target)
     rows = lane[::_HALF]  # the others are of the same halves
-    if what.left_is_here:
-        words = (given.left & 0xFFFF) + np.arange(_WORDS)
-        note_cells(fibre, "work", _ONE, rows[None, :, :1], words, what.reads)
-    factors = [] if what.left_is_here else [(form.a, form.m, form.transposed[0], given.left)]
+    if product.left_is_in_tensor_memory:
+        words = (operands.left & 0xFFFF) + np.arange(_WORDS)
+        note_cells(fibre, "work", _ONE, rows[None, :, :1], words, product.reads)
+    factors = (
+        []
+        if product.left_is_in_tensor_memory
+        else [(form.a, form.m, form.transposed[0], operands.left)]
+    )
     for element, count, transposed, descriptor in (
-        *factors, (form.b, form.n, form.transposed[1], given.right),
+        *factors, (form.b, form.n, form.transposed[1], operands.right),
     ):  # fmt: skip
-        matrix = SharedMatrix(element, count, transposed, what.site)
+        matrix = SharedMatrix(element, count, transposed, product.site)
         pieces = matrix.pieces(np.array([descriptor], dtype=np.uint64), _FIRST)
-        note_work(fibre, "work", _ONE, pieces, what.site)
+        note_work(fibre, "work", _ONE, pieces, product.site)
     halves = np.arange(0, LANES, _HALF)[None, :, None]
-    for address, count in zip(given.factors, (form.m, form.n), strict=False):
+    for address, count in zip(operands.factors, (form.m, form.n), strict=False):
         columns = (address & 0xFFFF) + np.arange(-(-count // WARP))
-        note_cells(fibre, "work", _ONE, halves, columns, what.reads)
-    kept = ~given.disabled[lane[:, 0]].reshape(-1, _HALF).all(axis=1)
-    if kept.any():
-        note_cells(fibre, "work", _ONE, rows[None, kept], column, what.writes)
+        note_cells(fibre, "work", _ONE, halves, columns, product.reads)
+    is_enabled = ~operands.disabled[lane[:, 0]].reshape(-1, _HALF).all(axis=1)
+    if is_enabled.any():
+        note_cells(fibre, "work", _ONE, rows[None, is_enabled], column, product.writes)
 
 
 def _with_factors(
-    fibre: Fibre, what: TensorProduct, form: ProductDescriptor, scaling: Scaling,
-    given: ProductOperands, a: Matrices, b: Matrices,
+    fibre: Fibre, product: TensorProduct, form: ProductDescriptor, scaling: Scaling,
+    operands: ProductOperands, a: Matrices, b: Matrices,
 ) -> tuple[Matrices, Matrices]:  # fmt: skip
     """A and B with their factors."""
-    each = a.shape[2] // scaling.chunks
+    per_chunk = a.shape[2] // scaling.chunks
     of_a, of_b = (
-        np.repeat(_factors(fibre, what, scaling, address, rows, place), each, axis=2)
-        for address, rows, place in zip(
-            given.factors, (form.m, form.n), scaling.places, strict=True
+        np.repeat(_factors(fibre, product, scaling, address, rows, first_byte), per_chunk, axis=2)
+        for address, rows, first_byte in zip(
+            operands.factors, (form.m, form.n), scaling.places, strict=True
         )
     )
     return a * of_a, b * of_b.swapaxes(1, 2)
@@ -319,7 +335,7 @@ def _sum(a: Matrices, b: Matrices, c: Matrices, form: ProductDescriptor) -> Matr
 
 
 def _places(
-    fibre: Fibre, what: TensorProduct, form: ProductDescriptor, address: int
+    fibre: Fibre, product: TensorProduct, form: ProductDescriptor, address: int
 ) -> tuple[Numbers, Numbers]:
     """(m, n) the lane and (n,) the column of each element of D.
 
@@ -327,10 +343,10 @@ def _places(
         TensorMemoryFault: rows do not begin at that lane.
     """
     first, row, column = address >> 16, np.arange(form.m)[:, None], np.arange(form.n)
-    halves = form.m < LANES and not what.is_weight_stationary
+    halves = form.m < LANES and not product.is_weight_stationary
     if first not in ((0, _HALF) if halves else (0,)):
         raise _fault(
-            fibre, what,
+            fibre, product,
             f"{form.m} rows begin at lane {first} of tensor memory, not at"
             f" {'0 or 16' if halves else '0'}",
         )  # fmt: skip
@@ -342,30 +358,30 @@ def _places(
 
 
 def _left(
-    fibre: Fibre, what: TensorProduct, form: ProductDescriptor, given: ProductOperands,
+    fibre: Fibre, product: TensorProduct, form: ProductDescriptor, operands: ProductOperands,
     lanes: Numbers,
 ) -> Matrices:  # fmt: skip
     """A: (1, m, k)"""
-    if not what.left_is_here:
-        return _shared(fibre, what, form.a, form.m, form.transposed[0], given.left)
+    if not product.left_is_in_tensor_memory:
+        return _shared(fibre, product, form.a, form.m, form.transposed[0], operands.left)
     if form.transposed[0]:
-        raise _fault(fibre, what, "A is transposed, which it cannot be in tensor memory")
-    if given.left >> 16 != given.target >> 16:
-        raise _fault(fibre, what, "A and D begin at different lanes of tensor memory")
-    if what.is_weight_stationary and form.m < LANES:
+        raise _fault(fibre, product, "A is transposed, which it cannot be in tensor memory")
+    if operands.left >> 16 != operands.target >> 16:
+        raise _fault(fibre, product, "A and D begin at different lanes of tensor memory")
+    if product.is_weight_stationary and form.m < LANES:
         raise _fault(
-            fibre, what,
+            fibre, product,
             f"where {form.m} rows of A lie in tensor memory with .ws is not known to the emulator",
         )  # fmt: skip
-    column = (given.left & 0xFFFF) + np.arange(_WORDS)
+    column = (operands.left & 0xFFFF) + np.arange(_WORDS)
     words = fibre.blocks.tensor_memory.read(
-        fibre, slots(fibre), lanes[None, :, None], column, what.instruction
+        fibre, slots(fibre), lanes[None, :, None], column, product.instruction
     )
     return decoded(separate(words, form.a).reshape(1, form.m, -1), form.a)
 
 
 def _factors(
-    fibre: Fibre, what: TensorProduct, scaling: Scaling, address: int, rows: int, place: int
+    fibre: Fibre, product: TensorProduct, scaling: Scaling, address: int, rows: int, first_byte: int
 ) -> Matrices:
     """(1, rows, chunks) the factors of rows of A, or of columns of B.
 
@@ -373,30 +389,30 @@ def _factors(
         TensorMemoryFault: they begin at another lane than 0, or their four copies differ.
     """
     if address >> 16:
-        raise _fault(fibre, what, f"factors begin at lane {address >> 16} of tensor memory")
+        raise _fault(fibre, product, f"factors begin at lane {address >> 16} of tensor memory")
     row = np.arange(rows)
     lane = row[:, None] % WARP + np.arange(0, LANES, WARP)
     column = (address & 0xFFFF) + row[:, None] // WARP
     words = fibre.blocks.tensor_memory.read(
-        fibre, slots(fibre), lane[None], column[None], what.instruction
+        fibre, slots(fibre), lane[None], column[None], product.instruction
     )
     octets = np.ascontiguousarray(words, dtype="<u4")[..., None].view(np.uint8)
-    used = octets[..., place : place + scaling.chunks]
-    differ = (used != used[:, :, :1]).any(axis=(2, 3))
+    used_octets = octets[..., first_byte : first_byte + scaling.chunks]
+    differ = (used_octets != used_octets[:, :, :1]).any(axis=(2, 3))
     if differ.any():
         raise _fault(
-            fibre, what,
+            fibre, product,
             f"the factors of row {int(np.argmax(differ))} differ among the lanes of the four warps",
         )  # fmt: skip
-    return decoded_factors(used[:, :, 0], scaling.factor)
+    return decoded_factors(used_octets[:, :, 0], scaling.factor)
 
 
 def _shared(
-    fibre: Fibre, what: TensorProduct, element: str, rows: int, transposed: bool, descriptor: int
+    fibre: Fibre, product: TensorProduct, element: str, rows: int, transposed: bool, descriptor: int
 ) -> Matrices:
     """(1, rows, k)"""
-    require_known_layout(fibre, what.instruction, descriptor)
-    matrix = SharedMatrix(element, rows, transposed, what.site)
+    require_known_layout(fibre, product.instruction, descriptor)
+    matrix = SharedMatrix(element, rows, transposed, product.site)
     return matrix.read(fibre, _ONE, np.array([descriptor], dtype=np.uint64), _FIRST)
 
 
@@ -412,15 +428,17 @@ def _cells(values: Matrices, element: str) -> NDArray[np.uint32]:
     return encoded(values[..., None], element)
 
 
-def _fault(fibre: Fibre, what: TensorProduct, said: str) -> TensorMemoryFault:
-    return TensorMemoryFault(f"{what.instruction.text}: {said}", fibre.where(0, what.instruction))
+def _fault(fibre: Fibre, product: TensorProduct, reason: str) -> TensorMemoryFault:
+    return TensorMemoryFault(
+        f"{product.instruction.text}: {reason}", fibre.where(0, product.instruction)
+    )
 
 
 _MOST_SCALE: Final = 15
 
 
 def multiply(
-    fibre: Fibre, late: bool, what: TensorProduct, operands: tuple[Value, ...],
+    fibre: Fibre, late: bool, product: TensorProduct, operands: tuple[Value, ...],
     masks: list[Value], factors: list[Value],
 ) -> None:  # fmt: skip
     """The product of each thread, one after the other; `late`: when somebody waits for it.
@@ -428,17 +446,19 @@ def multiply(
     `operands`: D, A, B, the instruction descriptor, and whether D is added.
     """
     columns = [fibre.spread(value).tolist() for value in operands]
-    places = zip(*(fibre.spread(each).tolist() for each in factors), strict=True)
+    factor_addresses = zip(
+        *(fibre.spread(factor_address).tolist() for factor_address in factors), strict=True
+    )
     each_thread = zip(
         one_by_one(fibre), *columns, _disabled(fibre, masks),
-        places if factors else repeat((), fibre.n), strict=True,
+        factor_addresses if factors else repeat((), fibre.n), strict=True,
     )  # fmt: skip
     works: list[Work] = []
-    for one, d, a, b, w, p, disabled, where in each_thread:
-        given = ProductOperands(d, a, b, w, p, disabled, where)
+    for thread, d, a, b, w, p, disabled, where in each_thread:
+        thread_operands = ProductOperands(d, a, b, w, p, disabled, where)
         if fibre.blocks.races is not None:
-            note_product(one, what, given)
-        works.append(partial(multiply_one, one, what, given))
+            note_product(thread, product, thread_operands)
+        works.append(partial(multiply_one, thread, product, thread_operands))
     if late:
         ordered_blocks(fibre).late_copies.tensor_work.add(fibre, works)
         return
@@ -457,37 +477,43 @@ def _disabled(fibre: Fibre, masks: list[Value]) -> NDArray[np.bool_]:
 def _emit(e: Emitter, i: Instruction) -> None:
     is_weight_stationary = i.modifiers[1] == "ws"
     kind = i.modifiers[2 + is_weight_stationary].removeprefix("kind::")
-    target, left, right, word, *rest = i.operands
+    target, left, right, word, *remaining = i.operands
     chunks = _chunks(e, i, kind) if "block_scale" in i.modifiers else 0
-    factors = [tensor_address(e, rest.pop(0)) for _ in range(2 if chunks else 0)]
+    factors = [tensor_address(e, remaining.pop(0)) for _ in range(2 if chunks else 0)]
     masks: tuple[Operand, ...] = ()
-    if isinstance(rest[0], Vector):
-        masks = rest[0].items
-        del rest[0]
+    if isinstance(remaining[0], Vector):
+        masks = remaining[0].items
+        del remaining[0]
     scale = 0
-    if len(rest) == 2:
-        given = rest.pop()
-        if kind not in ("f16", "tf32") or not isinstance(given, Immediate):
-            raise e.refuse("only D of .kind::f16 and .kind::tf32 is scaled, by a constant")
-        scale = given.value
-    if len(rest) != 1 or not 0 <= scale <= _MOST_SCALE:
-        raise e.refuse(f"behind the mask it takes a predicate and a scale of 0 to {_MOST_SCALE}")
+    if len(remaining) == 2:
+        scale_operand = remaining.pop()
+        if kind not in ("f16", "tf32") or not isinstance(scale_operand, Immediate):
+            raise e.reject("only D of .kind::f16 and .kind::tf32 is scaled, by a constant")
+        scale = scale_operand.value
+    if len(remaining) != 1 or not 0 <= scale <= _MOST_SCALE:
+        raise e.reject(f"behind the mask it takes a predicate and a scale of 0 to {_MOST_SCALE}")
     if len(masks) * WARP not in (0, LANES):
-        raise e.refuse(f"its mask has {len(masks)} words, not 4")
+        raise e.reject(f"its mask has {len(masks)} words, not 4")
     site = Site(i, "shared", "u32", 4, writes=False)
     e.scope.sites.append(site)
-    here = isinstance(left, Address)
-    reads, writes = (Site(i, "tensor", "u32", 1, writes=each) for each in (False, True))
-    what = TensorProduct(i, kind, site, reads, writes, here, scale, chunks, is_weight_stationary)
+    left_is_in_tensor_memory = isinstance(left, Address)
+    reads, writes = (
+        Site(i, "tensor", "u32", 1, writes=writes_cells) for writes_cells in (False, True)
+    )
+    product = TensorProduct(
+        i, kind, site, reads, writes, left_is_in_tensor_memory, scale, chunks, is_weight_stationary
+    )
     operands = [
         tensor_address(e, target),
-        tensor_address(e, left) if what.left_is_here else e.temporary(e.value(left, "u64")),
+        tensor_address(e, left)
+        if product.left_is_in_tensor_memory
+        else e.temporary(e.value(left, "u64")),
         e.temporary(e.value(right, "u64")),
         e.temporary(e.value(word, "u32")),
-        e.temporary(e.value(rest[0], "pred")),
+        e.temporary(e.value(remaining[0], "pred")),
     ]
     words = [e.temporary(e.value(mask, "b32")) for mask in masks]
-    name = e.scope.bind(what, "product")
+    name = e.scope.bind(product, "product")
     lists = f"({', '.join(operands)}), [{', '.join(words)}], [{', '.join(factors)}]"
     e.line(f"{e.helper(multiply)}(f, {e.late.copies}, {name}, {lists})")
 
@@ -497,7 +523,7 @@ def _chunks(e: Emitter, i: Instruction, kind: str) -> int:
     words = {"block16", "block32", *_CHUNKS} & {*i.modifiers}
     default = {"mxf8f6f4": 1, "mxf4": 2}.get(kind, 0)
     if len(words) > 1 or (not words and not default):
-        raise e.refuse("it needs one of .scale_vec::2X, .scale_vec::4X, .block16, .block32")
+        raise e.reject("it needs one of .scale_vec::2X, .scale_vec::4X, .block16, .block32")
     word = words.pop() if words else ""
     return {**_CHUNKS, "": default, "block16": 4, "block32": default or 2}[word]
 

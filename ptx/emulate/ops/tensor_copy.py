@@ -67,30 +67,30 @@ def copy_map(fibre: Fibre, target: Pointer, source: Pointer) -> None:
 
 def _replace(e: Emitter, i: Instruction) -> None:
     field = FIELDS[i.modifiers[2]]
-    where, offset, space = e.address(i.operands[0], i.facts.space)
+    addresses, offset, space = e.address(i.operands[0], i.facts.space)
     number = 0
     if len(i.operands) == 3:
         ordinal = i.operands[1]
         if not isinstance(ordinal, Immediate) or not 0 <= ordinal.value < field.places:
-            raise e.refuse(f"the number of the field is a constant below {field.places}")
+            raise e.reject(f"the number of the field is a constant below {field.places}")
         number = ordinal.value
     if (len(i.operands) == 3) != (field.places > 1) or "b1024" not in i.modifiers:
-        raise e.refuse("its operands do not fit")
+        raise e.reject("its operands do not fit")
     if type_suffix(i) != ("b64" if field.kind == "u64" else "b32"):
-        raise e.refuse(f"the field is of {'b64' if field.kind == 'u64' else 'b32'}")
+        raise e.reject(f"the field is of {'b64' if field.kind == 'u64' else 'b32'}")
     value = e.value(i.operands[-1], type_suffix(i))
     if kind_of(type_suffix(i)) != field.kind:
         value = f"({value}).astype({e.dtype(field.kind)})"
     site = e.site(space, field.kind, writes=True)
-    at = offset + field.at + number * width_of(field.kind)
-    order_write(e, where, at, site, strong=False)
-    e.line(f"{e.helper(store)}(f, {where}, {at}, {site}, {value})")
+    field_offset = offset + field.at + number * width_of(field.kind)
+    order_write(e, addresses, field_offset, site, strong=False)
+    e.line(f"{e.helper(store)}(f, {addresses}, {field_offset}, {site}, {value})")
 
 
 def _copy_map(e: Emitter, i: Instruction) -> None:
     size = i.operands[2]
     if not isinstance(size, Immediate) or size.value != NBYTES:
-        raise e.refuse(f"the size is {NBYTES}")
+        raise e.reject(f"the size is {NBYTES}")
     target = place(e, i.operands[0], "global", "u64", 2, writes=True)
     source = place(e, i.operands[1], "shared", "u64", 2, writes=False)
     e.line(f"{e.helper(copy_map)}(f, {target}, {source})")
@@ -104,10 +104,10 @@ def _fence(e: Emitter, i: Instruction) -> None:
     """Tensor maps are read as ordinary memory, so that it is a fence of that as well."""
     acquires = "acquire" in i.modifiers
     if len(i.operands) != (2 if acquires else 0):
-        raise e.refuse("its operands do not fit")
+        raise e.reject("its operands do not fit")
     size = i.operands[-1] if acquires else Immediate(NBYTES)
     if not isinstance(size, Immediate) or size.value != NBYTES:
-        raise e.refuse(f"the size is {NBYTES}")
+        raise e.reject(f"the size is {NBYTES}")
     if not acquires:
         e.line(f"{e.helper(note_proxy_fence)}(f, 'tensormap release')")
     e.line(f"{e.helper(note_fence)}(f, {i.facts.scope!r})")
@@ -146,13 +146,15 @@ def load_tensor(
     ranks: Value | None = None,
 ) -> None:  # fmt: skip
     """To shared memory; `late`: when a thread waits for the phase that counts the bytes."""
-    for each in tensor_loads(fibre, tensor, target, targets, barrier, ranks):
-        each.note()
+    for tensor_load in tensor_loads(fibre, tensor, target, targets, barrier, ranks):
+        tensor_load.note()
         if late:
-            ordered_blocks(fibre).late_copies.add(each.fibre, each.barrier, each.copy, each.tell)
+            ordered_blocks(fibre).late_copies.add(
+                tensor_load.fibre, tensor_load.barrier, tensor_load.copy, tensor_load.deliver
+            )
         else:
-            each.copy()
-            each.tell()
+            tensor_load.copy()
+            tensor_load.deliver()
 
 
 def store_tensor(fibre: Fibre, late: bool, tensor: Tensor, source: Pointer, sources: Sites) -> None:
@@ -160,14 +162,14 @@ def store_tensor(fibre: Fibre, late: bool, tensor: Tensor, source: Pointer, sour
 
     `late`: it is read when the group's reads are waited for, and written when all of it is.
     """
-    for each in tensor_stores(fibre, tensor, source, sources):
-        each.note()
+    for tensor_store in tensor_stores(fibre, tensor, source, sources):
+        tensor_store.note()
         if late:
-            read = partial(_read_later, each)
-            ordered_blocks(fibre).late_copies.bulk.add(each.fibre, read)
+            read = partial(_read_later, tensor_store)
+            ordered_blocks(fibre).late_copies.bulk.add(tensor_store.fibre, read)
         else:
-            each.read()
-            each.write()
+            tensor_store.read()
+            tensor_store.write()
 
 
 def _read_later(store: TensorStore, fibre: Fibre, positions: Index | None) -> Stage:
@@ -204,28 +206,28 @@ def dimensions(i: Instruction) -> int:
 def tensor_operand(e: Emitter, i: Instruction, operand: Operand, offsets: str, sites: str) -> str:
     """The name of the `Tensor` of an operand `[map, {coordinates}]`."""
     if not isinstance(operand, Bracket) or len(operand.items) != 2:
-        raise e.refuse("it needs a tensor map with coordinates")
+        raise e.reject("it needs a tensor map with coordinates")
     base, coordinates = operand.items
     if isinstance(base, Register | Symbol):
         base = Address(base, 0)
     if not isinstance(coordinates, Vector) or len(coordinates.items) != dimensions(i):
-        raise e.refuse("its coordinates are not as many as the tensor's dimensions")
-    where, offset, space = e.address(base, "generic")
+        raise e.reject("its coordinates are not as many as the tensor's dimensions")
+    addresses, offset, space = e.address(base, "generic")
     halves = e.site(space, "u64", 8)  # of its 128 bytes
-    values = "".join(f"{e.value(each, 's32')}, " for each in coordinates.items)
-    tensor_map = f"{e.helper(Pointer)}({where}, {offset}, {halves})"
+    values = "".join(f"{e.value(coordinate, 's32')}, " for coordinate in coordinates.items)
+    tensor_map = f"{e.helper(Pointer)}({addresses}, {offset}, {halves})"
     return e.temporary(f"{e.helper(Tensor)}({tensor_map}, ({values}), {offsets}, {sites})")
 
 
-def im2col_offsets(e: Emitter, i: Instruction, rest: list[Operand]) -> str:
+def im2col_offsets(e: Emitter, i: Instruction, remaining: list[Operand]) -> str:
     """The offsets of `im2col`, as text, None for tiles; takes their operand away."""
     if "im2col" not in i.modifiers:
         return "()" if "im2col_no_offs" in i.modifiers else "None"
-    given = rest.pop(0) if rest else None
+    offsets = remaining.pop(0) if remaining else None
     count = dimensions(i) - 2
-    if count < 1 or not isinstance(given, Vector) or len(given.items) != count:
-        raise e.refuse("im2col needs an offset for each dimension but the first and the last")
-    values = "".join(f"{e.value(each, 'u16')}, " for each in given.items)
+    if count < 1 or not isinstance(offsets, Vector) or len(offsets.items) != count:
+        raise e.reject("im2col needs an offset for each dimension but the first and the last")
+    values = "".join(f"{e.value(offset, 'u16')}, " for offset in offsets.items)
     return f"({values})"
 
 
@@ -233,7 +235,7 @@ def _copy(e: Emitter, i: Instruction) -> None:
     """Either way."""
     spaces = i.facts.spaces
     if len(spaces) != 2:
-        raise e.refuse("it needs the spaces of its target and its source")
+        raise e.reject("it needs the spaces of its target and its source")
     if spaces[0] == "global":
         _write(e, i, _sites, store_tensor)
     else:
@@ -241,16 +243,16 @@ def _copy(e: Emitter, i: Instruction) -> None:
 
 
 def _load(e: Emitter, i: Instruction) -> None:
-    target, tensor, barrier, *rest = i.operands
-    offsets = im2col_offsets(e, i, rest)
-    many = _MULTICAST in i.modifiers
-    if SIGNAL not in i.modifiers or len(rest) != many + (_HINT in i.modifiers):
-        raise e.refuse("its operands do not fit")
+    target, tensor, barrier, *remaining = i.operands
+    offsets = im2col_offsets(e, i, remaining)
+    is_multicast = _MULTICAST in i.modifiers
+    if SIGNAL not in i.modifiers or len(remaining) != is_multicast + (_HINT in i.modifiers):
+        raise e.reject("its operands do not fit")
     source = tensor_operand(e, i, tensor, offsets, _sites(e, "global", writes=False))
     to = place(e, target, "shared", "u64", 2, writes=True)
     every = f"{source}, {to}, {_sites(e, 'shared', writes=True)}, {signal(e, barrier)}"
-    if many:
-        every += f", {e.value(rest[0], 'u16')}"
+    if is_multicast:
+        every += f", {e.value(remaining[0], 'u16')}"
     e.line(f"{e.helper(load_tensor)}(f, {e.late.copies}, {every})")
 
 
@@ -259,9 +261,9 @@ def _write(
     *more: str,
 ) -> None:  # fmt: skip
     """A store or a reduction, which differ in the accesses and in the function."""
-    tensor, source, *rest = i.operands
-    if "bulk_group" not in i.modifiers or len(rest) != (_HINT in i.modifiers):
-        raise e.refuse("its operands do not fit")
+    tensor, source, *remaining = i.operands
+    if "bulk_group" not in i.modifiers or len(remaining) != (_HINT in i.modifiers):
+        raise e.reject("its operands do not fit")
     offsets = im2col_offsets(e, i, [])
     target = tensor_operand(e, i, tensor, offsets, sites(e, "global", writes=True))
     of = place(e, source, "shared", "u64", 2, writes=False)
@@ -270,10 +272,10 @@ def _write(
 
 
 def _prefetch(e: Emitter, i: Instruction) -> None:
-    tensor, *rest = i.operands
-    offsets = im2col_offsets(e, i, rest)
-    if len(rest) != (_HINT in i.modifiers):
-        raise e.refuse("its operands do not fit")
+    tensor, *remaining = i.operands
+    offsets = im2col_offsets(e, i, remaining)
+    if len(remaining) != (_HINT in i.modifiers):
+        raise e.reject("its operands do not fit")
     e.line(f"{e.helper(prefetch_tensor)}(f, {tensor_operand(e, i, tensor, offsets, '{}')})")
 
 
@@ -303,10 +305,10 @@ class TensorReduction(TensorWrite):
     """Boxes that are combined with what stands in the tensor."""
 
     def __init__(
-        self, pieces: TensorPieces, place: Pointer, sources: Sites, targets: Sites, name: str
+        self, pieces: TensorPieces, pointer: Pointer, sources: Sites, targets: Sites, name: str
     ) -> None:
         element = pieces.layout.element
-        super().__init__(pieces, place, sources[element], targets[element])
+        super().__init__(pieces, pointer, sources[element], targets[element])
         self._name = name
 
     def combine(self, positions: Index | None) -> None:
@@ -315,12 +317,12 @@ class TensorReduction(TensorWrite):
         chosen = pieces.within()
         if not len(chosen):
             return
-        part, where = pieces.access(pieces.inside, chosen)
-        values = part.spread(load(part, where, 0, self.source)).view(self.target.dtype)
-        part, where = pieces.access(pieces.outside, chosen)
+        part, addresses = pieces.access(pieces.inside, chosen)
+        values = part.spread(load(part, addresses, 0, self.source)).view(self.target.dtype)
+        part, addresses = pieces.access(pieces.outside, chosen)
         element = pieces.layout.type
         atomic(
-            part, where, 0, self.target, self._name, element.sums_as, (values,), values, False,
+            part, addresses, 0, self.target, self._name, element.sums_as, (values,), values, False,
             keeps_subnormals=not element.flushes,
         )  # fmt: skip
 
@@ -349,12 +351,12 @@ def reduce_tensor(
     fibre: Fibre, late: bool, tensor: Tensor, source: Pointer, sources: Sites, name: str
 ) -> None:
     """Combine boxes into global memory; `late`: when the group is waited for."""
-    for each in tensor_reductions(fibre, tensor, source, sources, name):
-        each.note()
+    for reduction in tensor_reductions(fibre, tensor, source, sources, name):
+        reduction.note()
         if late:
-            ordered_blocks(fibre).late_copies.bulk.add(each.fibre, partial(_land, each))
+            ordered_blocks(fibre).late_copies.bulk.add(reduction.fibre, partial(_land, reduction))
         else:
-            each.combine(None)
+            reduction.combine(None)
 
 
 def _land(reduction: TensorReduction, fibre: Fibre, positions: Index | None) -> Stage | None:

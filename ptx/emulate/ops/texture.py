@@ -8,8 +8,6 @@ multisampled and depth-compared textures are rejected: NVRTC emits none of them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ptx.emulate.codegen.emitter import Emitter
@@ -19,11 +17,8 @@ from ptx.emulate.model.geometry import Value
 from ptx.emulate.texture.handles import by_handle
 from ptx.emulate.texture.sampling import FACES
 from ptx.emulate.texture.texture_fetch import AXES, CHANNELS, TextureForm, fetch
+from ptx.emulate.threads.fibre import Fibre
 from ptx.isa.model import Address, Bracket, Instruction, Operand, Pair, Register, Vector
-
-if TYPE_CHECKING:
-    from ptx.emulate.threads.fibre import Fibre
-
 
 _LENGTHS = {
     "1d": (1,),
@@ -42,12 +37,12 @@ def handle_of(e: Emitter, operand: Operand) -> str:
     if isinstance(operand, Address) and isinstance(operand.base, Register) and not operand.offset:
         operand = operand.base
     if not isinstance(operand, Register):
-        raise e.refuse(
+        raise e.reject(
             "only texture and surface objects, whose handles are in registers, are emulated, no"
             " module-scope references"
         )
     if operand.ptx_type not in ("b64", "u64", "s64"):
-        raise e.refuse(f"{operand.name} is no register of 64 bits, so it holds no handle")
+        raise e.reject(f"{operand.name} is no register of 64 bits, so it holds no handle")
     return e.temporary(e.value(operand, "u64"))
 
 
@@ -55,34 +50,34 @@ def items_of(e: Emitter, operand: Operand, lengths: tuple[int, ...]) -> tuple[Op
     """The elements of a vector, or a single operand, of one of these lengths."""
     items = operand.items if isinstance(operand, Vector) else (operand,)
     if len(items) not in lengths:
-        raise e.refuse(f"a vector of {len(items)} elements where {lengths[0]} belong")
+        raise e.reject(f"a vector of {len(items)} elements where {lengths[0]} belong")
     return items
 
 
 def place_of(e: Emitter, operand: Operand) -> tuple[str, Operand]:
     """The handle and the coordinates of `[a, c]`."""
     if not isinstance(operand, Bracket):
-        raise e.refuse("it needs a handle and coordinates in brackets")
+        raise e.reject("it needs a handle and coordinates in brackets")
     if len(operand.items) != 2:
-        raise e.refuse("samplers of their own are not emulated")
+        raise e.reject("samplers of their own are not emulated")
     return handle_of(e, operand.items[0]), operand.items[1]
 
 
 def geometry_of(e: Emitter, i: Instruction) -> str:
     """The one geometry that an instruction names."""
-    found = [word for word in i.modifiers if word in AXES]
-    if len(found) != 1:
-        raise e.refuse("it needs one geometry")
-    return found[0]
+    geometries = [word for word in i.modifiers if word in AXES]
+    if len(geometries) != 1:
+        raise e.reject("it needs one geometry")
+    return geometries[0]
 
 
 def _coordinates(e: Emitter, operand: Operand, geometry: str, ptx_type: str) -> list[str]:
     """The layer, if there is one, and the coordinates."""
     items = items_of(e, operand, _LENGTHS[geometry])
     layered = geometry[0] == "a"
-    used = items[: AXES[geometry] + layered]
+    used_items = items[: AXES[geometry] + layered]
     types = (["u32"] if layered else []) + [ptx_type] * AXES[geometry]
-    return [e.value(item, kind) for item, kind in zip(used, types, strict=True)]
+    return [e.value(item, kind) for item, kind in zip(used_items, types, strict=True)]
 
 
 def _vector(e: Emitter, operand: Operand, geometry: str, ptx_type: str) -> list[str]:
@@ -98,24 +93,28 @@ def _texture(e: Emitter, i: Instruction) -> None:
     result, ptx_type = type_suffix(i).split(".")
     target, residence = _targets(i.operands[0])
     handle, coordinates = place_of(e, i.operands[1])
-    rest = list(i.operands[2:])
+    remaining = list(i.operands[2:])
     if geometry in ("cube", "acube") and ptx_type != "f32":
-        raise e.refuse("a cubemap needs coordinates of type f32")
+        raise e.reject("a cubemap needs coordinates of type f32")
     values = _coordinates(e, coordinates, geometry, ptx_type)
     has_level, has_gradients = "level" in i.modifiers, "grad" in i.modifiers
     if has_level + has_gradients and ptx_type != "f32":
-        raise e.refuse("levels need coordinates of type f32")
-    if len(rest) < has_level + 2 * has_gradients:
-        raise e.refuse("its level or gradients are missing")
+        raise e.reject("levels need coordinates of type f32")
+    if len(remaining) < has_level + 2 * has_gradients:
+        raise e.reject("its level or gradients are missing")
     if has_level:
-        values.append(e.value(rest.pop(0), "f32"))
+        values.append(e.value(remaining.pop(0), "f32"))
     for _ in range(2 * has_gradients):
-        values += _vector(e, rest.pop(0), geometry, "f32")
-    has_offset = bool(rest)
+        values += _vector(e, remaining.pop(0), geometry, "f32")
+    has_offset = bool(remaining)
     if has_offset:
-        if len(rest) > 1 or not isinstance(rest[0], Vector) or geometry in ("cube", "acube"):
-            raise e.refuse("depth comparison is not emulated")
-        values += _vector(e, rest[0], geometry, "s32")
+        if (
+            len(remaining) > 1
+            or not isinstance(remaining[0], Vector)
+            or geometry in ("cube", "acube")
+        ):
+            raise e.reject("depth comparison is not emulated")
+        values += _vector(e, remaining[0], geometry, "s32")
     halves = result == "f16x2"
     form = TextureForm(
         i, geometry, component, ptx_type == "s32", has_level, has_gradients, has_offset, halves
@@ -123,9 +122,9 @@ def _texture(e: Emitter, i: Instruction) -> None:
     count = CHANNELS // 2 if halves else CHANNELS
     items_of(e, target, (count,))
     name = e.scope.bind(form, "form")
-    found = e.temporary(f"{e.helper(fetch)}(f, {name}, {handle}, {', '.join(values)})")
+    texels = e.temporary(f"{e.helper(fetch)}(f, {name}, {handle}, {', '.join(values)})")
     view = f".view({e.dtype(result)})" if result != "f16x2" else ""
-    e.assign_all(target, result, [f"{found}[{k}]{view}" for k in range(count)])
+    e.assign_all(target, result, [f"{texels}[{k}]{view}" for k in range(count)])
     if residence is not None:
         e.assign(residence, "pred", e.constant(1, "pred"))
 
@@ -153,7 +152,7 @@ operation(
 
 
 _EXTENTS = ("width", "height", "depth")
-_REFUSED = (
+_REJECTED = (
     "channel_data_type", "channel_order", "normalized_coords", "force_unnormalized_coords",
     "filter_mode", "addr_mode_0", "addr_mode_1", "addr_mode_2", "array_size", "num_mipmap_levels",
     "num_samples", "memory_layout",
@@ -170,52 +169,54 @@ def extents_of(image: TexelImage, *, has_rows: bool = True) -> tuple[int, int, i
     return image.width, image.layers or int(has_rows), 0
 
 
-def ask_texture(fibre: Fibre, i: Instruction, which: int, handle: Value, level: Value) -> Value:
+def query_texture(
+    fibre: Fibre, i: Instruction, dimension: int, handle: Value, level: Value
+) -> Value:
     """`txq`: an extent of a level; 0 where there is no such level."""
     numbers = np.broadcast_to(level, (fibre.n,))
-    found = np.zeros(fibre.n, dtype=np.uint32)
+    results = np.zeros(fibre.n, dtype=np.uint32)
     textures = fibre.device.textures
-    for here, texture in by_handle(fibre, handle, textures, "texture", i):
+    for positions, texture in by_handle(fibre, handle, textures, "texture", i):
         extents = [
-            extents_of(image, has_rows=not texture.is_linear_memory)[which]
+            extents_of(image, has_rows=not texture.is_linear_memory)[dimension]
             for image in texture.levels
         ]
-        asked = numbers if here is None else numbers.take(here)
-        is_level = (asked >= 0) & (asked < len(extents))
-        values = np.array(extents, dtype=np.uint32).take(np.where(is_level, asked, 0))
+        levels = numbers if positions is None else numbers.take(positions)
+        is_level = (levels >= 0) & (levels < len(extents))
+        values = np.array(extents, dtype=np.uint32).take(np.where(is_level, levels, 0))
         values = np.where(is_level, values, np.uint32(0))
-        if here is None:
-            found = values
+        if positions is None:
+            results = values
         else:
-            found[here] = values
-    return found[0] if handle.ndim == 0 and level.ndim == 0 else found
+            results[positions] = values
+    return results[0] if handle.ndim == 0 and level.ndim == 0 else results
 
 
-def ask_surface(fibre: Fibre, i: Instruction, which: int, handle: Value) -> Value:
+def query_surface(fibre: Fibre, i: Instruction, dimension: int, handle: Value) -> Value:
     """`suq`: an extent."""
-    found = np.zeros(fibre.n, dtype=np.uint32)
-    for here, image in by_handle(fibre, handle, fibre.device.surfaces, "surface", i):
+    results = np.zeros(fibre.n, dtype=np.uint32)
+    for positions, image in by_handle(fibre, handle, fibre.device.surfaces, "surface", i):
         extents = extents_of(image, has_rows=False)
-        found[slice(None) if here is None else here] = extents[which]
-    return found[0] if handle.ndim == 0 else found
+        results[slice(None) if positions is None else positions] = extents[dimension]
+    return results[0] if handle.ndim == 0 else results
 
 
 def _query(e: Emitter, i: Instruction) -> None:
-    asked = [word for word in i.modifiers if word in _EXTENTS]
-    if len(asked) != 1:
-        raise e.refuse("the driver loads no kernel that asks this of a handle")
-    which = _EXTENTS.index(asked[0])
+    extents = [word for word in i.modifiers if word in _EXTENTS]
+    if len(extents) != 1:
+        raise e.reject("the driver loads no kernel that asks this of a handle")
+    dimension = _EXTENTS.index(extents[0])
     has_level = "level" in i.modifiers
     if len(i.operands) != 2 + has_level:
-        raise e.refuse("its operands do not fit")
+        raise e.reject("its operands do not fit")
     handle = handle_of(e, i.operands[1])
     name = e.scope.bind(i, "instruction")
     if i.opcode == "suq":
-        found = f"{e.helper(ask_surface)}(f, {name}, {which}, {handle})"
+        expression = f"{e.helper(query_surface)}(f, {name}, {dimension}, {handle})"
     else:
         level = e.value(i.operands[2], "s32") if has_level else e.constant(0, "s32")
-        found = f"{e.helper(ask_texture)}(f, {name}, {which}, {handle}, {level})"
-    e.assign(i.operands[0], "u32", found)
+        expression = f"{e.helper(query_texture)}(f, {name}, {dimension}, {handle}, {level})"
+    e.assign(i.operands[0], "u32", expression)
 
 
 def _is_type(e: Emitter, i: Instruction) -> None:
@@ -225,10 +226,10 @@ def _is_type(e: Emitter, i: Instruction) -> None:
 
 operation(
     "txq", ("b32",), (2, 3), _query, effect=Effect.MEMORY, section="txq",
-    modifiers=("level", *_EXTENTS, *_REFUSED),
+    modifiers=("level", *_EXTENTS, *_REJECTED),
 )  # fmt: skip
 operation(
     "suq", ("b32",), 2, _query, effect=Effect.MEMORY, section="suq",
-    modifiers=(*_EXTENTS, *_REFUSED),
+    modifiers=(*_EXTENTS, *_REJECTED),
 )  # fmt: skip
 operation("istypep", ("texref", "samplerref", "surfref"), 2, _is_type, section="istypep")

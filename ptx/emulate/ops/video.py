@@ -63,7 +63,7 @@ def part_of(word: Value, part: str, signed: bool) -> Value:
 
 
 def clamp(value: Value, bits: int, signed: bool) -> Value:
-    """An int64 value clamped to what so many bits hold."""
+    """An int64 value clamped to the range of so many bits."""
     low = -(1 << (bits - 1)) if signed else 0
     return np.clip(value, low, low + (1 << bits) - 1)
 
@@ -126,15 +126,15 @@ def comparison(e: Emitter, i: Instruction) -> Operate:
     """The one comparison that it names."""
     names = [word for word in i.modifiers if word in COMPARISONS]
     if len(names) != 1:
-        raise e.refuse("it needs one comparison")
+        raise e.reject("it needs one comparison")
     return COMPARISONS[names[0]]
 
 
 def _part_operand(e: Emitter, operand: Operand) -> tuple[Operand, str]:
-    whole, part, negated = split_operand(operand)
+    word, part, negated = split_operand(operand)
     if negated or part not in _PARTS:
-        raise e.refuse("it takes .b0 to .b3, .h0, .h1 and no negation")
-    return whole, part
+        raise e.reject("it takes .b0 to .b3, .h0, .h1 and no negation")
+    return word, part
 
 
 def _emit(e: Emitter, i: Instruction, first: Operate, kinds: str) -> None:
@@ -142,15 +142,15 @@ def _emit(e: Emitter, i: Instruction, first: Operate, kinds: str) -> None:
     target, into = _part_operand(e, i.operands[0])
     second = next((word for word in i.modifiers if word in _SECOND), "")
     if len(i.operands) != (4 if second or into else 3) or (second and into):
-        raise e.refuse("a third source belongs to a second operation or to a part of the result")
+        raise e.reject("a third source belongs to a second operation or to a part of the result")
     a, a_part = _part_operand(e, i.operands[1])
     b, b_part = _part_operand(e, i.operands[2])
-    made = ScalarVideo(
+    scalar_video = ScalarVideo(
         first, a_part, b_part, kinds[1] == "s", kinds[2] == "s", kinds[0] == "s",
         "sat" in i.modifiers, second, into,
     )  # fmt: skip
     c = e.value(i.operands[3], "u32") if len(i.operands) == 4 else e.constant(0, "u32")
-    name = e.scope.bind(made, "video")
+    name = e.scope.bind(scalar_video, "video")
     e.assign(target, "u32", f"{name}({e.value(a, 'u32')}, {e.value(b, 'u32')}, {c})")
 
 
@@ -180,7 +180,7 @@ def _shift(name: str) -> EmitFunction:
     def emit(e: Emitter, i: Instruction) -> None:
         modes = [word for word in i.modifiers if word in ("clamp", "wrap")]
         if len(modes) != 1:
-            raise e.refuse("it needs .clamp or .wrap")
+            raise e.reject("it needs .clamp or .wrap")
         _emit(e, i, clamped if modes[0] == "clamp" else wrapped, signs(i))
 
     return emit
@@ -231,13 +231,13 @@ class MultiplyAdd:
         high = low + (1 << 32) - 1
         if self.shift:
             spilled = upper >> np.int64(self.shift)
-            kept = upper & np.int64((1 << self.shift) - 1)
-            upper, lower = spilled, ((kept << np.int64(16)) | lower) >> np.int64(self.shift)
+            low_bits = upper & np.int64((1 << self.shift) - 1)
+            upper, lower = spilled, ((low_bits << np.int64(16)) | lower) >> np.int64(self.shift)
         value = word_of((upper << np.int64(16)) + lower)
         if not self.saturate:
             return value
-        above = (upper > high >> 16) | ((upper == high >> 16) & (lower > (high & 0xFFFF)))
-        value = np.where(above, np.uint32(high & 0xFFFFFFFF), value)
+        overflows = (upper > high >> 16) | ((upper == high >> 16) & (lower > (high & 0xFFFF)))
+        value = np.where(overflows, np.uint32(high & 0xFFFFFFFF), value)
         return np.where(upper < low >> 16, np.uint32(low & 0xFFFFFFFF), value)[()]
 
 
@@ -250,18 +250,18 @@ def _multiply_add(e: Emitter, i: Instruction) -> None:
     (a, a_part, a_minus), (b, b_part, b_minus), (c, c_part, c_minus) = sources
     minus = a_minus != b_minus
     if a_part not in _PARTS or b_part not in _PARTS or c_part:
-        raise e.refuse("a and b take .b0 to .b3, .h0, .h1; c takes no part")
+        raise e.reject("a and b take .b0 to .b3, .h0, .h1; c takes no part")
     if (minus and c_minus) or (plus_one and (minus or c_minus)):
-        raise e.refuse("it negates the product or c, and neither beside .po")
+        raise e.reject("it negates the product or c, and neither beside .po")
     _, a_kind, b_kind = type_suffix(i).split(".")
     # c extends by its sign where the product is signed or negated (PTX ISA, "vmad").
     product_signed = "s" in (a_kind[0], b_kind[0]) or minus
-    made = MultiplyAdd(
+    multiply_add = MultiplyAdd(
         a_part, b_part, a_kind[0] == "s", b_kind[0] == "s", product_signed or c_minus, minus,
         c_minus, plus_one, sum(_SCALES.get(word, 0) for word in i.modifiers), "sat" in i.modifiers,
     )  # fmt: skip
-    values = ", ".join(e.value(each, "u32") for each in (a, b, c))
-    e.assign(i.operands[0], "u32", f"{e.scope.bind(made, 'video')}({values})")
+    values = ", ".join(e.value(source, "u32") for source in (a, b, c))
+    e.assign(i.operands[0], "u32", f"{e.scope.bind(multiply_add, 'video')}({values})")
 
 
 _SIGNS = ("u32", "s32")
@@ -337,9 +337,9 @@ class SimdVideo:
             result = (result & ~mask) | ((word_of(value) << low) & mask)
         return result
 
-    def _element(self, wide: Value, which: int, signed: bool) -> Value:
-        found = (wide >> np.uint64(which * self.bits)) & np.uint64((1 << self.bits) - 1)
-        value = found.astype(np.int64)
+    def _element(self, wide: Value, index: int, signed: bool) -> Value:
+        bits = (wide >> np.uint64(index * self.bits)) & np.uint64((1 << self.bits) - 1)
+        value = bits.astype(np.int64)
         if not signed:
             return value
         top = np.int64(1 << (self.bits - 1))
@@ -352,7 +352,7 @@ def _selection(e: Emitter, selector: str, count: int, first: int) -> tuple[int, 
         return tuple(range(first, first + count))
     pattern = r"b[0-7]{4}" if count == 4 else r"h[0-3]{2}"
     if not re.fullmatch(pattern, selector):
-        raise e.refuse(f".{selector} does not select {count} elements")
+        raise e.reject(f".{selector} does not select {count} elements")
     return tuple(int(digit) for digit in reversed(selector[1:]))
 
 
@@ -363,30 +363,32 @@ def _written(e: Emitter, selector: str, count: int) -> tuple[int, ...]:
     digits = tuple(int(digit) for digit in reversed(selector[1:]))
     is_mask = selector[0] == ("b" if count == 4 else "h") and digits == tuple(sorted(set(digits)))
     if not is_mask or digits[-1] >= count:
-        raise e.refuse(f".{selector} is no mask of {count} elements")
+        raise e.reject(f".{selector} is no mask of {count} elements")
     return digits
 
 
 def _whole(e: Emitter, operand: Operand) -> tuple[Operand, str]:
-    whole, selector, negated = split_operand(operand)
+    word, selector, negated = split_operand(operand)
     if negated:
-        raise e.refuse("it takes no negation")
-    return whole, selector
+        raise e.reject("it takes no negation")
+    return word, selector
 
 
 def _emit_simd(e: Emitter, i: Instruction, first: Operate, kinds: str) -> None:
     count = int(i.opcode[-1])
-    (target, mask), (a, a_selector), (b, b_selector) = (_whole(e, each) for each in i.operands[:3])
+    (target, mask), (a, a_selector), (b, b_selector) = (
+        _whole(e, operand) for operand in i.operands[:3]
+    )
     if "sat" in i.modifiers and "add" in i.modifiers:
-        raise e.refuse("it saturates or accumulates, not both")
-    made = SimdVideo(
+        raise e.reject("it saturates or accumulates, not both")
+    simd_video = SimdVideo(
         first, 32 // count, _selection(e, a_selector, count, 0),
         _selection(e, b_selector, count, count), _written(e, mask, count),
         kinds[1] == "s", kinds[2] == "s", kinds[0] == "s",
         "sat" in i.modifiers, "add" in i.modifiers,
     )  # fmt: skip
-    values = ", ".join(e.value(each, "u32") for each in (a, b, i.operands[3]))
-    e.assign(target, "u32", f"{e.scope.bind(made, 'video')}({values})")
+    values = ", ".join(e.value(operand, "u32") for operand in (a, b, i.operands[3]))
+    e.assign(target, "u32", f"{e.scope.bind(simd_video, 'video')}({values})")
 
 
 for _count in (2, 4):

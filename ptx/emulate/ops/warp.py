@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation, type_suffix
-from ptx.emulate.codegen.undefined_writer import BROUGHT, bring_undefined, follow_exchange
+from ptx.emulate.codegen.undefined_writer import EXCHANGED, bring_undefined, follow_exchange
 from ptx.emulate.exec.sync.warp_group import Group, group_of, packed
 from ptx.emulate.model.addresses import Index
 from ptx.emulate.model.errors import SynchronisationFault
@@ -29,7 +29,7 @@ _ALL = 0xFFFFFFFF
 def sync_lanes(e: Emitter, i: Instruction, mask: Operand, values: dict[str, str]) -> str:
     """Wait for the lanes that `mask` names; the name of their `Group` when all are there.
 
-    `values` are names of variables that every lane brings; the first is the instruction's second
+    `values` are names of variables that every lane exchanges; the first is the instruction's second
     operand. Lanes wait for each other that execute the same opcode with the same modifiers,
     wherever it stands.
     """
@@ -45,9 +45,9 @@ def sync_warp(e: Emitter, i: Instruction, values: dict[str, str], warps: int = 1
 
     Of `warps` together, all wait for each other.
 
-    `values` are names of variables that every lane brings. All 32 lanes of a warp must execute the
-    instruction, and none may have exited; the ISA leaves open what happens otherwise, here it is a
-    fault.
+    `values` are names of variables that every lane exchanges. All 32 lanes of a warp must execute
+    the instruction, and none may have exited; the ISA leaves open what happens otherwise, here it
+    is a fault.
     """
     word = e.constant(_ALL, "u32")
     key = f"{'.'.join((i.opcode, *i.modifiers))} in block {e.here}"
@@ -58,21 +58,21 @@ def sync_warp(e: Emitter, i: Instruction, values: dict[str, str], warps: int = 1
 
 def _wait(e: Emitter, mask: str, key: str, values: dict[str, str], more: str = "") -> None:
     """Leave the block until all lanes that the mask names are at a place with the same key."""
-    brought = ", ".join(f"{name!r}: {value}" for name, value in {"mask": mask, **values}.items())
+    exchanged = ", ".join(f"{name!r}: {value}" for name, value in {"mask": mask, **values}.items())
     arrive = (
-        f"f.scheduler.waiting.warp_sync.arrive(f, {mask}, {e.here}, {key!r}, {{{brought}}}{more})"
+        f"f.scheduler.waiting.warp_sync.arrive(f, {mask}, {e.here}, {key!r}, {{{exchanged}}}{more})"
     )
     e.line(f"if not {arrive}: return -1")
 
 
-def brought_by_any(fibre: Fibre, group: Group, undefined: Value) -> Value:
+def undefined_in_any(fibre: Fibre, group: Group, undefined: Value) -> Value:
     """Return for each thread a read that a value of its group depends on, 0 for none."""
-    return group.each(brought_grid(fibre, group, undefined).max(axis=1))
+    return group.each(undefined_grid(fibre, group, undefined).max(axis=1))
 
 
-def brought_grid(fibre: Fibre, group: Group, undefined: Value) -> NDArray[np.int32]:
+def undefined_grid(fibre: Fibre, group: Group, undefined: Value) -> NDArray[np.int32]:
     """(rows, 32) the read that each lane's value depends on, 0 for none."""
-    return group.grid(fibre, BROUGHT, undefined).reshape(-1, WARP)
+    return group.grid(fibre, EXCHANGED, undefined).reshape(-1, WARP)
 
 
 def whole_warps(fibre: Fibre, mask: Value, instruction: Instruction) -> Group:
@@ -85,11 +85,11 @@ def whole_warps(fibre: Fibre, mask: Value, instruction: Instruction) -> Group:
     if not group.dense and len(group.slots) != 32 * group.rows:
         members = group.members
         row = int(np.argmax(members != _ALL))
-        at = int(np.argmax(group.row == row))
+        position = int(np.argmax(group.row == row))
         raise SynchronisationFault(
             f"{instruction.opcode}.sync.aligned is executed by the lanes {int(members[row]):#010x}"
             " of a warp; all 32 must exist and must not have exited",
-            fibre.where(at, instruction),
+            fibre.where(position, instruction),
         )
     return group
 
@@ -142,14 +142,14 @@ def _sources(group: Group, mode: str, b: Value, c: Value) -> tuple[Index, NDArra
         key = (mode, int(b) & 31, int(c) & 0x1F1F)
         if group.dense:
             return _dense(*key, group.rows)
-        found: tuple[Index, NDArray[np.bool_]] | None = group.recall(key)
-        if found is not None:
-            return found
+        source_and_predicate: tuple[Index, NDArray[np.bool_]] | None = group.recall(key)
+        if source_and_predicate is not None:
+            return source_and_predicate
         table, flags = _table(*key)
         lane = group.mine & (WARP - 1)
-        found = group.mine - lane + table.take(lane), flags.take(lane)
-        group.remember(key, found)
-        return found
+        source_and_predicate = group.mine - lane + table.take(lane), flags.take(lane)
+        group.remember(key, source_and_predicate)
+        return source_and_predicate
     lane = (group.mine & (WARP - 1)).astype(np.int64)
     source, inside = source_lanes(mode, lane, b.astype(np.int64), c.astype(np.int64))
     return (group.mine - lane) + source, inside
@@ -163,10 +163,10 @@ def shuffle(
     `a` is the fibre's own value under `name`. A lane that takes no part gives zero, as the hardware
     does; the ISA leaves it open.
     """
-    where, inside = _sources(group, mode, b, c)
+    positions, inside = _sources(group, mode, b, c)
     if not a.ndim and group.dense:
         return a, inside
-    return group.grid(fibre, name, a).take(where, mode="clip"), inside
+    return group.grid(fibre, name, a).take(positions, mode="clip"), inside
 
 
 def _emit(e: Emitter, i: Instruction) -> None:
@@ -175,14 +175,14 @@ def _emit(e: Emitter, i: Instruction) -> None:
     a, b, c = (e.temporary(e.value(operand, "u32")) for operand in sources)
     group = sync_lanes(e, i, mask, {"a": a})
     call = f"{e.helper(shuffle)}(f, {group}, {mode!r}"
-    found = e.temporary(f"{call}, {a}, {b}, {c})")
-    own = tuple(sources[1:])
+    result = e.temporary(f"{call}, {a}, {b}, {c})")
+    own_sources = tuple(sources[1:])
     if isinstance(target, Pair):
-        follow_exchange(e, i, target.second, e.constant(0, "s32"), own)
-        e.assign(target.second, "pred", f"{found}[1]")
+        follow_exchange(e, i, target.second, e.constant(0, "s32"), own_sources)
+        e.assign(target.second, "pred", f"{result}[1]")
         target = target.first
-    follow_exchange(e, i, target, f"{call}, {BROUGHT}, {b}, {c}, {BROUGHT!r})[0]", own)
-    e.assign(target, "b32", f"{found}[0]")
+    follow_exchange(e, i, target, f"{call}, {EXCHANGED}, {b}, {c}, {EXCHANGED!r})[0]", own_sources)
+    e.assign(target, "b32", f"{result}[0]")
 
 
 for _mode in MODES:
@@ -206,19 +206,19 @@ def vote(fibre: Fibre, group: Group, mode: str, flag: Value) -> Value:
     set_bits = packed(group.grid(fibre, "flag", flag, fill=False))
     if mode == "any":
         return group.each(set_bits != 0)
-    found = set_bits == group.members
+    verdict = set_bits == group.members
     if mode == "uni":
-        found |= set_bits == 0
-    return group.each(found)
+        verdict |= set_bits == 0
+    return group.each(verdict)
 
 
 def undefined_vote(fibre: Fibre, group: Group, mode: str, flag: Value, undefined: Value) -> Value:
     """Return for each thread a read that `vote` depends on, 0 if defined lanes decide."""
-    reads = brought_grid(fibre, group, undefined)
-    known = group.present().reshape(-1, WARP) & (reads == 0)
+    reads = undefined_grid(fibre, group, undefined)
+    is_defined = group.present().reshape(-1, WARP) & (reads == 0)
     holds = group.grid(fibre, "flag", flag, fill=False).reshape(-1, WARP)
-    some, others = (known & holds).any(axis=1), (known & ~holds).any(axis=1)
-    decided = {"any": some, "all": others, "uni": some & others}[mode]
+    some_true, some_false = (is_defined & holds).any(axis=1), (is_defined & ~holds).any(axis=1)
+    decided = {"any": some_true, "all": some_false, "uni": some_true & some_false}[mode]
     return group.each(np.where(decided, np.int32(0), reads.max(axis=1)))
 
 
@@ -242,16 +242,16 @@ def elect(group: Group) -> tuple[Value, Value]:
 def _ballot(e: Emitter, i: Instruction) -> None:
     flag = e.temporary(e.value(i.operands[1], "pred"))
     group = sync_lanes(e, i, i.operands[2], {"flag": flag})
-    follow_exchange(e, i, i.operands[0], f"{e.helper(brought_by_any)}(f, {group}, {BROUGHT})")
+    follow_exchange(e, i, i.operands[0], f"{e.helper(undefined_in_any)}(f, {group}, {EXCHANGED})")
     e.assign(i.operands[0], "b32", f"{e.helper(ballot)}(f, {group}, {flag})")
 
 
 def _vote(e: Emitter, i: Instruction) -> None:
     flag = e.temporary(e.value(i.operands[1], "pred"))
     group = sync_lanes(e, i, i.operands[2], {"flag": flag})
-    taken = f"(f, {group}, {i.modifiers[1]!r}, {flag}"
-    follow_exchange(e, i, i.operands[0], f"{e.helper(undefined_vote)}{taken}, {BROUGHT})")
-    e.assign(i.operands[0], "pred", f"{e.helper(vote)}{taken})")
+    arguments = f"(f, {group}, {i.modifiers[1]!r}, {flag}"
+    follow_exchange(e, i, i.operands[0], f"{e.helper(undefined_vote)}{arguments}, {EXCHANGED})")
+    e.assign(i.operands[0], "pred", f"{e.helper(vote)}{arguments})")
 
 
 def _active_mask(e: Emitter, i: Instruction) -> None:
@@ -260,12 +260,12 @@ def _active_mask(e: Emitter, i: Instruction) -> None:
 
 def _elect(e: Emitter, i: Instruction) -> None:
     group = sync_lanes(e, i, i.operands[1], {})
-    found = e.temporary(f"{e.helper(elect)}({group})")
+    result = e.temporary(f"{e.helper(elect)}({group})")
     target = i.operands[0]
     if isinstance(target, Pair):
-        e.assign(target.second, "pred", f"{found}[1]")
+        e.assign(target.second, "pred", f"{result}[1]")
         target = target.first
-    e.assign(target, "b32", f"{found}[0]")
+    e.assign(target, "b32", f"{result}[0]")
 
 
 def _sync_only(e: Emitter, i: Instruction) -> None:
@@ -288,11 +288,11 @@ def match_any(fibre: Fibre, group: Group, value: Value) -> Value:
     if not value.ndim and group.lanes is None:
         return group.each(group.members)
     grid = group.grid(fibre, "value", value).reshape(-1, WARP)
-    found = np.zeros(grid.shape, dtype=np.uint32)
+    matches = np.zeros(grid.shape, dtype=np.uint32)
     for lane in range(WARP):
-        found |= (grid == grid[:, lane : lane + 1]).astype(np.uint32) << np.uint32(lane)
-    mine = found.reshape(-1).take(group.mine)
-    return mine & group.each(group.members)
+        matches |= (grid == grid[:, lane : lane + 1]).astype(np.uint32) << np.uint32(lane)
+    own_matches = matches.reshape(-1).take(group.mine)
+    return own_matches & group.each(group.members)
 
 
 def match_all(fibre: Fibre, group: Group, value: Value) -> tuple[Value, Value]:
@@ -304,40 +304,40 @@ def match_all(fibre: Fibre, group: Group, value: Value) -> tuple[Value, Value]:
     if group.dense:
         alike = (grid == grid[:, :1]).all(axis=1)
     else:
-        taken = group.present().reshape(-1, WARP)
-        first = taken.argmax(axis=1)
-        alike = ((grid == grid[np.arange(len(grid)), first][:, None]) | ~taken).all(axis=1)
+        is_occupied = group.present().reshape(-1, WARP)
+        first = is_occupied.argmax(axis=1)
+        alike = ((grid == grid[np.arange(len(grid)), first][:, None]) | ~is_occupied).all(axis=1)
     return group.each(np.where(alike, members, np.uint32(0))), group.each(alike)
 
 
 def undefined_match(fibre: Fibre, group: Group, value: Value, undefined: Value) -> Value:
     """Return for each thread a read that `match.all` depends on, 0 if two defined lanes differ."""
-    reads = brought_grid(fibre, group, undefined)
-    known = group.present().reshape(-1, WARP) & (reads == 0)
+    reads = undefined_grid(fibre, group, undefined)
+    is_defined = group.present().reshape(-1, WARP) & (reads == 0)
     grid = group.grid(fibre, "value", value).reshape(-1, WARP)
-    first = grid[np.arange(len(grid)), known.argmax(axis=1)]
-    differs = (known & (grid != first[:, None])).any(axis=1)
+    first = grid[np.arange(len(grid)), is_defined.argmax(axis=1)]
+    differs = (is_defined & (grid != first[:, None])).any(axis=1)
     return group.each(np.where(differs, np.int32(0), reads.max(axis=1)))
 
 
 def _any(e: Emitter, i: Instruction) -> None:
     value = e.temporary(e.value(i.operands[1], type_suffix(i)))
     group = sync_lanes(e, i, i.operands[2], {"value": value})
-    follow_exchange(e, i, i.operands[0], f"{e.helper(brought_by_any)}(f, {group}, {BROUGHT})")
+    follow_exchange(e, i, i.operands[0], f"{e.helper(undefined_in_any)}(f, {group}, {EXCHANGED})")
     e.assign(i.operands[0], "b32", f"{e.helper(match_any)}(f, {group}, {value})")
 
 
 def _all(e: Emitter, i: Instruction) -> None:
     value = e.temporary(e.value(i.operands[1], type_suffix(i)))
     group = sync_lanes(e, i, i.operands[2], {"value": value})
-    found = e.temporary(f"{e.helper(match_all)}(f, {group}, {value})")
+    result = e.temporary(f"{e.helper(match_all)}(f, {group}, {value})")
     target = i.operands[0]
-    reads = f"{e.helper(undefined_match)}(f, {group}, {value}, {BROUGHT})"
+    reads = f"{e.helper(undefined_match)}(f, {group}, {value}, {EXCHANGED})"
     follow_exchange(e, i, target, reads)
     if isinstance(target, Pair):
-        e.assign(target.second, "pred", f"{found}[1]")
+        e.assign(target.second, "pred", f"{result}[1]")
         target = target.first
-    e.assign(target, "b32", f"{found}[0]")
+    e.assign(target, "b32", f"{result}[0]")
 
 
 for _mode, _emit in (("any", _any), ("all", _all)):
@@ -378,16 +378,16 @@ def reduce_floats(
     grid = group.grid(fibre, "value", value, fill=np.float32("nan")).reshape(-1, WARP)
     if absolute:
         grid = np.abs(grid)
-    taken = group.present().reshape(-1, WARP)
+    is_occupied = group.present().reshape(-1, WARP)
     is_nan = np.isnan(grid)
     # In this order of integers the floats are ordered, signed zeros too.
     bits = grid.view(np.int32)
     order = np.where(bits < 0, bits ^ np.int32(0x7FFFFFFF), bits)
     edge = np.iinfo(np.int32)
     last = np.int32(edge.max if name == "min" else edge.min)
-    best = _UFUNCS[name].reduce(np.where(is_nan | ~taken, last, order), axis=1)
+    best = _UFUNCS[name].reduce(np.where(is_nan | ~is_occupied, last, order), axis=1)
     result = np.where(best < 0, best ^ np.int32(0x7FFFFFFF), best).view(np.float32)
-    wrong = (is_nan & taken).any(axis=1) if nan else (is_nan | ~taken).all(axis=1)
+    wrong = (is_nan & is_occupied).any(axis=1) if nan else (is_nan | ~is_occupied).all(axis=1)
     return group.each(np.where(wrong, _CANONICAL_NAN, result))
 
 
@@ -410,7 +410,7 @@ def _emit_float(e: Emitter, i: Instruction) -> None:
 
 
 def _follow(e: Emitter, i: Instruction, group: str) -> None:
-    follow_exchange(e, i, i.operands[0], f"{e.helper(brought_by_any)}(f, {group}, {BROUGHT})")
+    follow_exchange(e, i, i.operands[0], f"{e.helper(undefined_in_any)}(f, {group}, {EXCHANGED})")
 
 
 _operation = partial(operation, arity=3, effect=Effect.SYNCS, section="redux.sync")

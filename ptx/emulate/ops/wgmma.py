@@ -74,14 +74,14 @@ class GroupProduct(NamedTuple):
 
 
 def multiply_group(
-    fibre: Fibre, group: Group, what: GroupProduct, late: bool, left: list[Value], right: Value,
+    fibre: Fibre, group: Group, product: GroupProduct, late: bool, left: list[Value], right: Value,
     addend: list[Value], scale: Value, warp: Value, *metadata: Value,
 ) -> list[Value]:  # fmt: skip
     """The registers of D for each thread.
 
-    `late`: where the product is waited for, its factors in memory must be what they are now. It is
-    done at once all the same, as registers are not read before; but a factor that changes meanwhile
-    may be read before or after.
+    `late`: at the wait for the product, its factors in memory must be unchanged. It is done at once
+    all the same, as registers are not read before; but a factor that changes meanwhile may be read
+    before or after.
     """
     rows, threads = np.unique(group.row, return_index=True)
 
@@ -92,39 +92,39 @@ def multiply_group(
         return of.gathered(words_of(fibre, group, role, values)[rows])
 
     warps = one_a_warp(warp).astype(np.int64)
-    _require_four(fibre, threads, warps, what.instruction)
+    _require_four(fibre, threads, warps, product.instruction)
     first = warps % _WARPS * _ROWS
-    factors = [(what.right, one_a_warp(right), np.zeros_like(first))]
-    if isinstance(what.left, SharedMatrix):
-        factors.append((what.left, one_a_warp(left[0]), first))
+    factors = [(product.right, one_a_warp(right), np.zeros_like(first))]
+    if isinstance(product.left, SharedMatrix):
+        factors.append((product.left, one_a_warp(left[0]), first))
     if fibre.blocks.races is not None:
         for matrix, descriptors, row in reversed(factors):
             pieces = matrix.pieces(descriptors, row)
             note_work(fibre, "products", threads, pieces, matrix.site)
-    if isinstance(what.left, Fragment):
-        a = in_registers("a", left, what.left)
+    if isinstance(product.left, Fragment):
+        a = in_registers("a", left, product.left)
     else:
-        a = what.left.read(fibre, threads, *factors[1][1:])
-    b = what.right.read(fibre, threads, *factors[0][1:]).swapaxes(1, 2)
-    if what.sparsity is not None:
+        a = product.left.read(fibre, threads, *factors[1][1:])
+    b = product.right.read(fibre, threads, *factors[0][1:]).swapaxes(1, 2)
+    if product.sparsity is not None:
         (words,) = words_of(fibre, group, "metadata", list(metadata))[rows].transpose(2, 0, 1)
-        k, width, selector = what.sparsity
+        k, width, selector = product.sparsity
         nibbles = nibbles_of(words, width, k, selector)
-        chosen = columns(fibre, nibbles, width, what.instruction, ordered=True)
+        chosen = columns(fibre, nibbles, width, product.instruction, ordered=True)
         b = b[np.arange(len(b))[:, None, None], chosen]
-    c = in_registers("c", addend, what.target)
+    c = in_registers("c", addend, product.target)
     c[~one_a_warp(scale)] = 0
-    if what.sign < 0:
+    if product.sign < 0:
         a = -a
-    found = what.target.spread(warpgroup_product(a, b, c, what.types, what.options))
-    flat = found.reshape(-1, found.shape[-1])
-    mine = np.searchsorted(rows, group.row) * WARP + (group.mine & WARP - 1)
+    result = product.target.spread(warpgroup_product(a, b, c, product.types, product.options))
+    flat = result.reshape(-1, result.shape[-1])
+    own_positions = np.searchsorted(rows, group.row) * WARP + (group.mine & WARP - 1)
     if late:
         of_warps = fibre.subset(threads, ())
         for matrix, descriptors, row in factors:
-            unchanged = _Unchanged(of_warps, matrix, descriptors, row, what.instruction)
+            unchanged = _Unchanged(of_warps, matrix, descriptors, row, product.instruction)
             ordered_blocks(fibre).late_copies.products.add(of_warps, unchanged.check)
-    return list(np.ascontiguousarray(flat.take(mine, axis=0).T))
+    return list(np.ascontiguousarray(flat.take(own_positions, axis=0).T))
 
 
 def commit(fibre: Fibre, late: bool) -> None:
@@ -173,9 +173,11 @@ class _Unchanged:
 
     def _loaded(self, fibre: Fibre, positions: Index | None) -> NDArray[np.uint32]:
         """(warps, pieces, words)"""
-        some = slice(None) if positions is None else positions
+        selected = slice(None) if positions is None else positions
         threads = np.arange(fibre.n, dtype=np.intp)
-        words = self._matrix.load(fibre, threads, self._descriptors[some], self._first[some])
+        words = self._matrix.load(
+            fibre, threads, self._descriptors[selected], self._first[selected]
+        )
         return words.reshape(fibre.n, -1, words.shape[-1])
 
 
@@ -187,12 +189,12 @@ def _require_four(
     Raises:
         SynchronisationFault: it does.
     """
-    there = fibre.blocks.geometry.warps_per_block
-    lacking = warps // _WARPS * _WARPS + _WARPS > there
+    warp_count = fibre.blocks.geometry.warps_per_block
+    lacking = warps // _WARPS * _WARPS + _WARPS > warp_count
     if lacking.any():
         raise SynchronisationFault(
-            f"{instruction.text} is executed by a group of {there % _WARPS} warps; it takes the"
-            f" four of {_WARPS * WARP} threads, of which the block must have a multiple",
+            f"{instruction.text} is executed by a group of {warp_count % _WARPS} warps; it takes"
+            f" the four of {_WARPS * WARP} threads, of which the block must have a multiple",
             fibre.where(int(threads[np.argmax(lacking)]), instruction),
         )
 
@@ -200,31 +202,31 @@ def _require_four(
 def _emit(e: Emitter, i: Instruction) -> None:
     types = element_types(i)
     if len(types) != 3 or (types[1] == "b1" and not {"and", "popc"} <= {*i.modifiers}):
-        raise e.refuse("it multiplies single bits with .b1.b1.and.popc")
+        raise e.reject("it multiplies single bits with .b1.b1.and.popc")
     d, a, b = types
     shape = shape_of(next(word for word in plain_words(i) if word[:3] == "m64"))._replace(m=_ROWS)
     is_sparse = "sp" in i.modifiers
-    rest = i.operands[6 if is_sparse else 4 :]
+    remaining = i.operands[6 if is_sparse else 4 :]
     in_registers = isinstance(i.operands[1], Vector)
-    numbers = [each.value for each in rest if isinstance(each, Immediate)]
-    wanted = (0 if d == "s32" else 2) + (a in _HALVES) * (1 if in_registers else 2)
-    if not len(numbers) == len(rest) == wanted:
-        raise e.refuse(f"it takes {wanted} numbers behind its predicate")
+    numbers = [immediate.value for immediate in remaining if isinstance(immediate, Immediate)]
+    expected = (0 if d == "s32" else 2) + (a in _HALVES) * (1 if in_registers else 2)
+    if not len(numbers) == len(remaining) == expected:
+        raise e.reject(f"it takes {expected} numbers behind its predicate")
     signs, layouts = (numbers[:2], numbers[2:]) if d != "s32" else ([], [])
     if not (set(signs) <= {1, -1} and set(layouts) <= {0, 1}):
-        raise e.refuse("factors are multiplied by 1 or -1, and a transposition is 0 or 1")
+        raise e.reject("factors are multiplied by 1 or -1, and a transposition is 0 or 1")
     sparsity, held_shape = None, shape
     if is_sparse:
         selector = selector_of(e, i.operands[4], shape.k, WIDTHS[a])
         sparsity = Sparsity(shape.k, WIDTHS[a], selector)
         held_shape = shape._replace(k=shape.k // 2)
-    what = GroupProduct(
+    product = GroupProduct(
         i, (d, a, b, d), tuple(word for word in i.modifiers if word in ("satfinite", "and")),
         int(np.prod(signs)), fragment(shape, d, "c"),
         fragment(held_shape, a, "a") if in_registers else _shared(e, i, a, _ROWS, layouts[:1], 32),
         _shared(e, i, b, shape.n, layouts[-1:], 64 if is_sparse else 32), sparsity,
     )  # fmt: skip
-    _emit_product(e, i, what)
+    _emit_product(e, i, product)
 
 
 def _shared(
@@ -235,32 +237,32 @@ def _shared(
     return SharedMatrix(element, rows, transposed == [1], site, k_bytes)
 
 
-def _emit_product(e: Emitter, i: Instruction, what: GroupProduct) -> None:
-    target, source, second, *given = i.operands[: 4 if what.sparsity is None else 6]
-    addend = read(e, target, what.target)
-    if isinstance(what.left, Fragment):
-        left = read(e, source, what.left)
-        brought = {f"a{k}": name for k, name in enumerate(left)}
+def _emit_product(e: Emitter, i: Instruction, product: GroupProduct) -> None:
+    target, source, second, *remaining = i.operands[: 4 if product.sparsity is None else 6]
+    addend = read(e, target, product.target)
+    if isinstance(product.left, Fragment):
+        left = read(e, source, product.left)
+        exchanged = {f"a{k}": name for k, name in enumerate(left)}
     else:
-        left, brought = [e.temporary(e.value(source, "u64"))], {}
-    others = [
+        left, exchanged = [e.temporary(e.value(source, "u64"))], {}
+    names = [
         e.temporary(e.value(operand, kind))
         for operand, kind in (
-            (second, "u64"), (given[-1], "pred"), (SpecialRegister("%warpid"), "u32"),
+            (second, "u64"), (remaining[-1], "pred"), (SpecialRegister("%warpid"), "u32"),
         )
     ]  # fmt: skip
-    metadata = [e.temporary(e.value(given[0], "b32"))] if what.sparsity is not None else []
-    brought |= {f"metadata{k}": name for k, name in enumerate(metadata)}
-    values = {**brought, **{f"c{k}": name for k, name in enumerate(addend)}}
+    metadata = [e.temporary(e.value(remaining[0], "b32"))] if product.sparsity is not None else []
+    exchanged |= {f"metadata{k}": name for k, name in enumerate(metadata)}
+    values = {**exchanged, **{f"c{k}": name for k, name in enumerate(addend)}}
     group = sync_warp(e, i, values, _WARPS)
-    right, flag, warp = others
-    bound = e.scope.bind(what, "product")
+    right, flag, warp = names
+    bound = e.scope.bind(product, "product")
     call = f"{e.helper(multiply_group)}(f, {group}, {bound}, {e.late.copies}"
     call += f", [{', '.join(left)}], {right}, [{', '.join(addend)}]"
     call += f", {', '.join((flag, warp, *metadata))})"
-    found = e.temporary(call)
-    results = [f"{found}[{k}]" for k in range(what.target.registers)]
-    e.assign_all(target, held(what.target.element), results)
+    registers = e.temporary(call)
+    results = [f"{registers}[{k}]" for k in range(product.target.registers)]
+    e.assign_all(target, held(product.target.element), results)
 
 
 _COLUMNS = tuple(range(8, 257, 8))
@@ -303,7 +305,7 @@ def _commit(e: Emitter, i: Instruction) -> None:
 def _wait(e: Emitter, i: Instruction) -> None:
     newest = i.operands[0]
     if not isinstance(newest, Immediate):
-        raise e.refuse("it waits for a constant number of groups")
+        raise e.reject("it waits for a constant number of groups")
     e.line(f"{e.helper(wait)}(f, {newest.value}, {e.late.copies})")
 
 

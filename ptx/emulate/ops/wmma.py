@@ -65,7 +65,7 @@ class FragmentMove:
         self.width: int = WIDTHS[fragment.element]
         nbytes = self.width * (int(np.max(along)) + 1) // 8
         self.align: int = 8 if self.width == 64 else min(16, nbytes)
-        each = line.shape[2]
+        per_register = line.shape[2]
         if _side_by_side(line, along):
             line, along = line[:, :, 0], along[:, :, 0]
             kind = "f64" if self.width == 64 else "u32"
@@ -75,7 +75,9 @@ class FragmentMove:
         self.site: Site = Site(i, space, kind, 1, writes=plain_words(i)[0] == "store")
         self.line: Index = line
         self.along: Index = along * self.width // 8
-        self.units: int = fragment.registers * (1 if line.shape[1] == fragment.registers else each)
+        self.units: int = fragment.registers * (
+            1 if line.shape[1] == fragment.registers else per_register
+        )
 
 
 def _side_by_side(line: Index, along: Index) -> bool:
@@ -107,27 +109,27 @@ def _starts(
             address=address, nbytes=move.align, space=move.site.space,
         )  # fmt: skip
     lane = np.broadcast_to(np.asarray(fibre.place("laneid"), dtype=np.intp), (fibre.n,))
-    found: NDArray[np.int64] = move.line.T.take(lane, axis=1) * (pitch >> 3)
-    found += move.along.T.take(lane, axis=1)
-    found += base
-    return found
+    addresses: NDArray[np.int64] = move.line.T.take(lane, axis=1) * (pitch >> 3)
+    addresses += move.along.T.take(lane, axis=1)
+    addresses += base
+    return addresses
 
 
 def load_fragment(
     fibre: Fibre, start: Addresses, at: int, stride: Value, move: FragmentMove
 ) -> list[Value]:
     """`wmma.load`: for each register, (n,) the elements that each thread holds."""
-    places = _starts(fibre, start, at, stride, move)
+    addresses = _starts(fibre, start, at, stride, move)
     units = [
-        np.broadcast_to(load(fibre, addresses_in(where), 0, move.site), (fibre.n,))
-        for where in places
+        np.broadcast_to(load(fibre, addresses_in(unit_addresses), 0, move.site), (fibre.n,))
+        for unit_addresses in addresses
     ]
     if move.site.nbytes >= 4:
         return list(units)
-    each = 4 // move.site.nbytes
+    per_register = 4 // move.site.nbytes
     return [
-        np.stack(units[k : k + each], axis=-1).view(np.uint32)[:, 0]
-        for k in range(0, len(units), each)
+        np.stack(units[k : k + per_register], axis=-1).view(np.uint32)[:, 0]
+        for k in range(0, len(units), per_register)
     ]
 
 
@@ -137,16 +139,16 @@ def store_fragment(
     """`wmma.store`: each thread writes its elements."""
     units: list[Value] = []
     for word in words:
-        whole = np.ascontiguousarray(np.broadcast_to(word, (fibre.n,)))
-        units += list(whole.view(move.site.dtype).reshape(fibre.n, -1).T)
-    for where, unit in zip(_starts(fibre, start, at, stride, move), units, strict=True):
-        store(fibre, addresses_in(where), 0, move.site, np.ascontiguousarray(unit))
+        register = np.ascontiguousarray(np.broadcast_to(word, (fibre.n,)))
+        units += list(register.view(move.site.dtype).reshape(fibre.n, -1).T)
+    for unit_addresses, unit in zip(_starts(fibre, start, at, stride, move), units, strict=True):
+        store(fibre, addresses_in(unit_addresses), 0, move.site, np.ascontiguousarray(unit))
 
 
 def _element(e: Emitter, i: Instruction) -> str:
     types = element_types(i)
     if len(types) != 1:
-        raise e.refuse("it moves elements of one type")
+        raise e.reject("it moves elements of one type")
     return types[0]
 
 
@@ -154,7 +156,7 @@ def _moved(e: Emitter, i: Instruction, operand: int) -> tuple[str, Fragment]:
     """Wait for the whole warp; the arguments that a load and a store share, and the fragment."""
     _, role, _, _, order, shape, *_ = plain_words(i)
     fragment = opaque_fragment(shape_of(shape), _element(e, i), "c" if role == "d" else role)
-    where, offset, space = e.address(i.operands[operand], space_of(i))
+    addresses, offset, space = e.address(i.operands[operand], space_of(i))
     move = FragmentMove(i, space, fragment, order)
     e.scope.sites.append(move.site)
     if len(i.operands) == 3:
@@ -162,13 +164,13 @@ def _moved(e: Emitter, i: Instruction, operand: int) -> tuple[str, Fragment]:
     else:
         stride = e.constant(fragment.columns if order == "row" else fragment.rows, "u32")
     sync_warp(e, i, {})
-    return f"f, {where}, {offset}, {stride}, {e.scope.bind(move, 'move')}", fragment
+    return f"f, {addresses}, {offset}, {stride}, {e.scope.bind(move, 'move')}", fragment
 
 
 def _load(e: Emitter, i: Instruction) -> None:
     arguments, fragment = _moved(e, i, 1)
-    found = e.temporary(f"{e.helper(load_fragment)}({arguments})")
-    results = [f"{found}[{k}]" for k in range(fragment.registers)]
+    registers = e.temporary(f"{e.helper(load_fragment)}({arguments})")
+    results = [f"{registers}[{k}]" for k in range(fragment.registers)]
     e.assign_all(i.operands[0], held(fragment.element), results)
 
 
@@ -176,7 +178,7 @@ def _store(e: Emitter, i: Instruction) -> None:
     words = [e.temporary(word) for word in e.values(i.operands[1], held(_element(e, i)))]
     arguments, fragment = _moved(e, i, 0)
     if len(words) != fragment.registers:
-        raise e.refuse(f"{len(words)} registers for a fragment of {fragment.registers}")
+        raise e.reject(f"{len(words)} registers for a fragment of {fragment.registers}")
     e.line(f"{e.helper(store_fragment)}({arguments}, {', '.join(words)})")
 
 
@@ -227,7 +229,7 @@ def _multiply(e: Emitter, i: Instruction) -> None:
     words = element_types(i)
     name = next(word for word in plain_words(i) if word in _FORMS)
     if ".".join(words) not in _FORMS[name]:
-        raise e.refuse("tensor cores do not multiply these types in this shape")
+        raise e.reject("tensor cores do not multiply these types in this shape")
     d, a, b, c = words if len(words) == 4 else (words[0], "f16", "f16", words[1])
     fragments = fragments_of(shape_of(name), (d, a, b, c), opaque_fragment)
     arithmetic = in_halves if a == "tf32" else product

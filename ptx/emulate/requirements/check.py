@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import NamedTuple
 
 from ptx.emulate.requirements.needs import (
     Needs,
-    TargetArchitecture,
-    Version,
     architecture_of,
     are_met,
     needs_of,
@@ -202,49 +198,34 @@ reserved_smem_offset_begin reserved_smem_offset_end reserved_smem_offset_cap | s
 current_graph_exec | sm_50 8.0
 """
 
-Condition = Callable[[tuple[str, ...]], bool]
-
-
-class Requirement(NamedTuple):
-    """One line of the table."""
-
-    condition: Condition
-    needs: Needs
-
 
 def _has(modifiers: tuple[str, ...], word: str) -> bool:
     if word.endswith("*"):
-        return any(each.startswith(word[:-1]) for each in modifiers)
+        return any(modifier.startswith(word[:-1]) for modifier in modifiers)
     if "." in word:
         return f".{word}." in f".{'.'.join(modifiers)}."
     return word in modifiers
 
 
-def _condition(words: str) -> Condition:
-    """Return whether modifiers have all words."""
-    wanted = [word.split("/") for word in words.split()]
-
-    def holds(modifiers: tuple[str, ...]) -> bool:
-        return all(
-            not _has(modifiers, some[0][1:])
-            if some[0].startswith("!")
-            else any(_has(modifiers, word) for word in some)
-            for some in wanted
-        )
-
-    return holds
+def _has_all(modifiers: tuple[str, ...], words: str) -> bool:
+    for word in words.split():
+        if word.startswith("!"):
+            if _has(modifiers, word[1:]):
+                return False
+        elif not any(_has(modifiers, alternative) for alternative in word.split("/")):
+            return False
+    return True
 
 
 @cache
-def _rules() -> dict[str, tuple[Requirement, ...]]:
-    """Return the lines by opcode; read on first use."""
-    found: dict[str, tuple[Requirement, ...]] = {}
+def _rules() -> dict[str, list[tuple[str, str]]]:
+    """Return the words and the needs of the lines, by opcode; read on first use."""
+    rules: dict[str, list[tuple[str, str]]] = {}
     for line in filter(None, _RULES.splitlines()):
         opcodes, words, needs = line.split("|")
-        rule = Requirement(_condition(words), needs_of(needs))
         for opcode in opcodes.split():
-            found[opcode] = (*found.get(opcode, ()), rule)
-    return found
+            rules.setdefault(opcode, []).append((words, needs))
+    return rules
 
 
 @cache
@@ -258,9 +239,8 @@ def special_needs() -> dict[str, Needs]:
 def instruction_needs(word: str) -> tuple[Needs, ...]:
     """Return all needs of an instruction such as `cvt.rn.satfinite.e2m1x2.f32`."""
     opcode, *modifiers = word.split(".")
-    return tuple(
-        rule.needs for rule in _rules().get(opcode, ()) if rule.condition(tuple(modifiers))
-    )
+    rules = _rules().get(opcode, ())
+    return tuple([needs_of(needs) for words, needs in rules if _has_all(tuple(modifiers), words)])
 
 
 class UnsupportedTarget(PtxError):
@@ -276,9 +256,9 @@ class UnsupportedTarget(PtxError):
         self.line = line
         self.target: str = module.target
         self.version: str = module.version
-        wanted = "; or ".join(map(str, needs))
+        requirements = "; or ".join(map(str, needs))
         super().__init__(
-            f"{instruction} at PTX line {line} needs {wanted}; the module is for .target"
+            f"{instruction} at PTX line {line} needs {requirements}; the module is for .target"
             f" {module.target} and .version {module.version}"
         )
 
@@ -301,17 +281,12 @@ def unmet_requirements(module: PtxModule) -> dict[str, Needs]:
     if target is None:
         return {}
     version = version_of(module.version)
-    found = {
-        word: needs
-        for word in module.instruction_words
-        if (needs := _unmet(instruction_needs(word), target, version))
-    }
+    unmet: dict[str, Needs] = {}
+    for word in module.instruction_words:
+        for needs in instruction_needs(word):
+            if not are_met(needs, target, version):
+                unmet.setdefault(word, needs)
     for name, needs in special_needs().items():
         if not are_met(needs, target, version) and module.uses_special(f"%{name}"):
-            found[f"%{name}"] = needs
-    return found
-
-
-def _unmet(all_needs: tuple[Needs, ...], target: TargetArchitecture, version: Version) -> Needs:
-    """The first of them that is not met, () if all are."""
-    return next((needs for needs in all_needs if not are_met(needs, target, version)), ())
+            unmet[f"%{name}"] = needs
+    return unmet

@@ -26,15 +26,15 @@ class TargetArchitecture(NamedTuple):
         """The common part of a family's numbers: 10 of sm_100 and sm_103."""
         return self.number // 10
 
-    def has(self, needed: TargetArchitecture) -> bool:
-        """Return whether what `needed` brought is in this target, too."""
-        if needed.suffix == "a":
-            return self == needed
-        if needed.suffix == "f":
-            return bool(self.suffix) and self.family == needed.family and (
-                self.number >= needed.number
+    def has(self, target: TargetArchitecture) -> bool:
+        """Return whether this target has the features that `target` introduced, too."""
+        if target.suffix == "a":
+            return self == target
+        if target.suffix == "f":
+            return bool(self.suffix) and self.family == target.family and (
+                self.number >= target.number
             )  # fmt: skip
-        return self.number >= needed.number
+        return self.number >= target.number
 
 
 class Alternative(NamedTuple):
@@ -55,8 +55,8 @@ Needs = tuple[Alternative, ...]
 
 def architecture_of(name: str) -> TargetArchitecture | None:
     """The target that a module names; None for one of another kind, such as `texmode_unified`."""
-    found = _TARGET.fullmatch(name)
-    return TargetArchitecture(int(found[1]), found[2]) if found else None
+    match = _TARGET.fullmatch(name)
+    return TargetArchitecture(int(match[1]), match[2]) if match else None
 
 
 def version_of(text: str) -> Version:
@@ -67,17 +67,19 @@ def version_of(text: str) -> Version:
 
 def needs_of(text: str) -> Needs:
     """The alternatives that a text such as "sm_89 8.1, sm_90 7.8" lists."""
-    found: list[Alternative] = []
-    for each in text.split(","):
-        *targets, version = each.split()
+    alternatives: list[Alternative] = []
+    for alternative in text.split(","):
+        *targets, version = alternative.split()
         for name in targets:
             target = architecture_of(name)
             if target is None:
                 raise ValueError(f"{name!r} is no target")
-            found.append(Alternative(target, version_of(version)))
-    return tuple(found)
+            alternatives.append(Alternative(target, version_of(version)))
+    return tuple(alternatives)
 
 
 def are_met(needs: Needs, target: TargetArchitecture, version: Version) -> bool:
     """Return whether a module of this target and version has it."""
-    return any(target.has(each.target) and version >= each.version for each in needs)
+    return any(
+        target.has(alternative.target) and version >= alternative.version for alternative in needs
+    )

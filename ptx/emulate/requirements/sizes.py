@@ -31,11 +31,11 @@ class SizeLimitExceeded(PtxError):
         most: what there may be.
     """
 
-    def __init__(self, what: str, nbytes: int, most: int, remedy: str) -> None:
-        self.what = what
+    def __init__(self, noun: str, nbytes: int, most: int, remedy: str) -> None:
+        self.what = noun
         self.nbytes = nbytes
         self.most = most
-        super().__init__(f"{what}: {nbytes} bytes, at most {most}\n  {remedy}")
+        super().__init__(f"{noun}: {nbytes} bytes, at most {most}\n  {remedy}")
 
 
 def check_sizes(module: PtxModule, signatures: Iterable[KernelSignature]) -> None:
@@ -49,32 +49,38 @@ def check_sizes(module: PtxModule, signatures: Iterable[KernelSignature]) -> Non
         remedy = "Put large tables into __device__ variables or pass them as pointers."
         raise SizeLimitExceeded("__constant__ memory", constants, MOST_CONSTANT_BYTES, remedy)
     most = _most_parameter_bytes(module)
-    for each in signatures:
-        if each.shared_bytes > MOST_STATIC_SHARED_BYTES:
+    for signature in signatures:
+        if signature.shared_bytes > MOST_STATIC_SHARED_BYTES:
             raise SizeLimitExceeded(
-                f"static __shared__ memory of kernel {each.name}",
-                each.shared_bytes,
+                f"static __shared__ memory of kernel {signature.name}",
+                signature.shared_bytes,
                 MOST_STATIC_SHARED_BYTES,
                 "Declare it extern and pass its size at the launch (dynamic shared memory).",
             )
-        if each.nbytes > most:
+        if signature.nbytes > most:
             later = most < _MOST_LATER_PARAMETER_BYTES
             remedy = "Pass a pointer to the data instead"
             remedy += ", or compile for sm_70 and CUDA 12.1 or newer." if later else "."
-            raise SizeLimitExceeded(f"parameters of kernel {each.name}", each.nbytes, most, remedy)
+            raise SizeLimitExceeded(
+                f"parameters of kernel {signature.name}", signature.nbytes, most, remedy
+            )
 
 
 def _constant_bytes(variables: Iterable[Variable]) -> int:
     """The size of all constants, one after another."""
     end = 0
-    for each in variables:
-        if each.space is Space.CONST and each.linkage is not Linkage.EXTERN:
-            end = -(-end // each.align) * each.align + each.nbytes
+    for variable in variables:
+        if variable.space is Space.CONST and variable.linkage is not Linkage.EXTERN:
+            end = -(-end // variable.align) * variable.align + variable.nbytes
     return end
 
 
 def _most_parameter_bytes(module: PtxModule) -> int:
     version, target = _LATER
-    found = architecture_of(module.target)
-    is_later = found is not None and found.has(target) and version_of(module.version) >= version
+    target_of_module = architecture_of(module.target)
+    is_later = (
+        target_of_module is not None
+        and target_of_module.has(target)
+        and version_of(module.version) >= version
+    )
     return _MOST_LATER_PARAMETER_BYTES if is_later else _MOST_PARAMETER_BYTES

@@ -53,28 +53,34 @@ def by_handle(
         return
     values, firsts = np.unique(handle, return_index=True)
     for value, first in zip(values.tolist(), firsts.tolist(), strict=True):
-        found = _find(threads, first, value, objects, kind, i)
-        yield (None if len(values) == 1 else (handle == value).nonzero()[0]), found
+        object_of_handle = _find(threads, first, value, objects, kind, i)
+        yield (None if len(values) == 1 else (handle == value).nonzero()[0]), object_of_handle
 
 
 def _find(
     threads: Threads, position: int, handle: int, objects: Mapping[int, _Object], kind: str,
     i: Instruction,
 ) -> _Object:  # fmt: skip
-    found = objects.get(handle)
-    if found is not None:
-        return found
-    live = ", ".join(f"{each:#x}" for each in sorted(objects)[:_SHOWN])
-    more = f" and {len(objects) - _SHOWN} more" if len(objects) > _SHOWN else ""
-    known = f"live {kind} objects are {live}{more}" if live else f"there is no live {kind} object"
+    live_object = objects.get(handle)
+    if live_object is not None:
+        return live_object
+    live = ", ".join(f"{number:#x}" for number in sorted(objects)[:_SHOWN])
+    hidden_count = f" and {len(objects) - _SHOWN} more" if len(objects) > _SHOWN else ""
+    live_objects = (
+        f"live {kind} objects are {live}{hidden_count}"
+        if live
+        else f"there is no live {kind} object"
+    )
     raise InvalidTextureHandle(
-        f"{handle:#x} is no {kind} object; {known}", threads.where(position, i), handle=handle
+        f"{handle:#x} is no {kind} object; {live_objects}",
+        threads.where(position, i),
+        handle=handle,
     )
 
 
-def rows_of(here: Index | None) -> Any:  # an index of rows
+def rows_of(positions: Index | None) -> Any:  # an index of rows
     """The rows of an array that stand for the threads at these positions; None: all."""
-    return slice(None) if here is None else here
+    return slice(None) if positions is None else positions
 
 
 def check_live(threads: Threads, image: TexelImage, i: Instruction, *, writes: bool) -> None:
@@ -113,35 +119,37 @@ _NO_BORDER = (0.0, 0.0, 0.0, 0.0)
 
 def check_fetch(
     threads: Fibre, instruction: Instruction, texture: TextureObject,
-    fetched_of: Callable[[TextureObject], Words], here: Index | None,
+    fetched_of: Callable[[TextureObject], Words], positions: Index | None,
 ) -> None:  # fmt: skip
     """Report a thread that gets a texel which nothing has written, or the launch itself.
 
-    `fetched_of` makes the fetch of another texture of the same shape. `here`: the positions of the
+    `fetched_of` makes the fetch of another texture of the same shape. `positions`: those of the
     threads that fetch; None: all.
     """
     unwritten, races, images = threads.blocks.unwritten, threads.blocks.races, texture.levels
     if unwritten is not None and not all(_flags(image).all() for image in images):
         marks = (_lacks_of(image) for image in images)
-        at = _first(_fetched(texture, marks, fetched_of), None, here)
-        if at is not None:
-            unwritten.note_texel(*_texel(threads, instruction, images[0], at))
+        thread = _first(_fetched(texture, marks, fetched_of), None, positions)
+        if thread is not None:
+            unwritten.note_texel(*_texel(threads, instruction, images[0], thread))
     if races is not None:
-        written = [races.written_bytes(each.memory, each.address, each.nbytes) for each in images]
-        if all(each is None for each in written):
+        written = [
+            races.written_bytes(level.memory, level.address, level.nbytes) for level in images
+        ]
+        if all(flags is None for flags in written):
             return
         marks = (
-            _marked(image, np.zeros(image.nbytes, np.uint8) if each is None else each)
-            for image, each in zip(images, written, strict=True)
+            _marked(image, np.zeros(image.nbytes, np.uint8) if flags is None else flags)
+            for image, flags in zip(images, written, strict=True)
         )
-        at = _first(_fetched(texture, marks, fetched_of), None, here)
-        if at is not None:
-            races.report_texel(*_texel(threads, instruction, images[0], at))
+        thread = _first(_fetched(texture, marks, fetched_of), None, positions)
+        if thread is not None:
+            races.report_texel(*_texel(threads, instruction, images[0], thread))
 
 
 def check_load(
     threads: Fibre, instruction: Instruction, image: TexelImage, words: Integers,
-    dtype: np.dtype[Any], inside: Bools | None, here: Index | None,
+    dtype: np.dtype[Any], inside: Bools | None, positions: Index | None,
 ) -> None:  # fmt: skip
     """Report a thread that loads from a surface what nothing has written, or the launch itself.
 
@@ -149,15 +157,17 @@ def check_load(
     """
     unwritten, races = threads.blocks.unwritten, threads.blocks.races
     if unwritten is not None and image.memory.written is not None:
-        at = _first(~_elements(_flags(image), dtype).take(words).any(axis=1), inside, here)
-        if at is not None:
-            unwritten.note_texel(*_texel(threads, instruction, image, at))
+        position = _first(
+            ~_elements(_flags(image), dtype).take(words).any(axis=1), inside, positions
+        )
+        if position is not None:
+            unwritten.note_texel(*_texel(threads, instruction, image, position))
     if races is not None:
         written = races.written_bytes(image.memory, image.address, image.nbytes)
         if written is not None:
-            at = _first(_elements(written, dtype).take(words).any(axis=1), inside, here)
-            if at is not None:
-                races.report_texel(*_texel(threads, instruction, image, at))
+            position = _first(_elements(written, dtype).take(words).any(axis=1), inside, positions)
+            if position is not None:
+                races.report_texel(*_texel(threads, instruction, image, position))
 
 
 def note_stored(threads: Fibre, image: TexelImage, words: Integers, dtype: np.dtype[Any]) -> None:
@@ -189,15 +199,15 @@ def _fetched(
 
 
 def _first(
-    wrong: NDArray[np.bool_] | np.bool_, inside: Bools | None, here: Index | None
+    wrong: NDArray[np.bool_] | np.bool_, inside: Bools | None, positions: Index | None
 ) -> int | None:
     """The position of the first thread that reads a wrong texel within the image."""
     if inside is not None:
         wrong = wrong & inside
     if not wrong.any():
         return None
-    at = int(np.argmax(wrong))
-    return at if here is None else int(here[at])
+    first_wrong = int(np.argmax(wrong))
+    return first_wrong if positions is None else int(positions[first_wrong])
 
 
 def _flags(image: TexelImage) -> Bytes:
@@ -217,13 +227,13 @@ def _lacks_of(image: TexelImage) -> TexelImage:
     """An image of the same shape: 1 for each texel of which nothing was written."""
     if image.memory.written is None:
         return _marked(image, np.zeros(image.nbytes, np.uint8))
-    return _marked(image, _flags(image), without=True)
+    return _marked(image, _flags(image), unflagged=True)
 
 
-def _marked(image: TexelImage, flags: Bytes, *, without: bool = False) -> TexelImage:
+def _marked(image: TexelImage, flags: Bytes, *, unflagged: bool = False) -> TexelImage:
     """An image of the same shape: 1 for each texel of which any byte has a flag, or none has."""
     rows, size = (image.height or 1) * image.slices, image.texel_bytes
     shape, strides = (rows, image.width, size), (image.pitch, size, 1)
     texels = np.lib.stride_tricks.as_strided(flags, shape, strides, writeable=False)
-    marks = (texels.any(axis=2) != without).astype(np.float32)
+    marks = (texels.any(axis=2) != unflagged).astype(np.float32)
     return replace(image, dtype=np.dtype(np.float32), channels=1, row_bytes=0, values=marks.ravel())

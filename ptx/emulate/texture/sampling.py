@@ -54,9 +54,9 @@ _LONGEST = 2.0**60
 def _table() -> Integers:
     """256ths of the logarithm to base 2 of 1 + i/256, as they are built into the GPU."""
     steps = np.arange(256)
-    found: Integers = np.rint(256 * np.log2(1 + (steps + 0.469) / 256)).astype(np.int64)
-    found[0], found[255] = 0, 255
-    return found
+    logarithms: Integers = np.rint(256 * np.log2(1 + (steps + 0.469) / 256)).astype(np.int64)
+    logarithms[0], logarithms[255] = 0, 255
+    return logarithms
 
 
 _LOGARITHM = _table()
@@ -83,7 +83,7 @@ def base_level(texture: TextureObject, count: int) -> tuple[Integers, Integers]:
     return _level(texture, np.zeros(count, dtype=np.int64))
 
 
-def asked_level(texture: TextureObject, level: Floats) -> tuple[Integers, Integers]:
+def biased_level(texture: TextureObject, level: Floats) -> tuple[Integers, Integers]:
     """The first level to read for each thread, and the weight of the next one, of `FRACTION`."""
     return _level(texture, _in_steps(level) + int(_in_steps(np.float64(texture.mip_bias))))
 
@@ -93,11 +93,11 @@ def gradient_level(texture: TextureObject, dx: Gradient, dy: Gradient) -> tuple[
     image = texture.levels[0]
     first = _in_texels(texture, image, dx)
     second = _in_texels(texture, image, dy)
-    both = [a + b for a, b in zip(first, second, strict=True)]
+    sums = [a + b for a, b in zip(first, second, strict=True)]
     across = [a - b for a, b in zip(first, second, strict=True)]
     longest = np.maximum(
         np.maximum(_length(first), _length(second)),
-        11 / 16 * np.maximum(_length(both), _length(across)),
+        11 / 16 * np.maximum(_length(sums), _length(across)),
     )
     mantissa, exponent = np.frexp(np.clip(longest, _LEAST, _LONGEST))
     step = ((2 * mantissa - 1) * 256).astype(np.int64)
@@ -107,14 +107,14 @@ def gradient_level(texture: TextureObject, dx: Gradient, dy: Gradient) -> tuple[
 
 def _in_texels(texture: TextureObject, image: TexelImage, gradient: Gradient) -> list[Doubles]:
     extents = (image.width, image.height, image.depth)
-    found = []
+    scaled = []
     for value, extent in zip(gradient, extents, strict=False):
         wide = value.astype(np.float64) * (extent if texture.normalized_coordinates else 1)
         wide = np.clip(np.where(np.isnan(wide), 0.0, wide), -_LONGEST, _LONGEST)
         mantissa, exponent = np.frexp(wide)
         cut = np.trunc(np.ldexp(mantissa, _DIGITS + 1))
-        found.append(np.ldexp(cut, exponent - _DIGITS - 1))
-    return found
+        scaled.append(np.ldexp(cut, exponent - _DIGITS - 1))
+    return scaled
 
 
 def _length(vector: list[Doubles]) -> Doubles:
@@ -176,8 +176,8 @@ def neighbour(
 
     def number(value: Any) -> Integers:
         units = np.floor((value / distance + 1) / 2 * extent).astype(np.int64)
-        found: Integers = np.clip(units, 0, extent - 1)
-        return found
+        clipped: Integers = np.clip(units, 0, extent - 1)
+        return clipped
 
     outside = is_outside(column, extent) | is_outside(row, extent)
     return (
@@ -214,10 +214,10 @@ class Fetch:
         """For some of the threads."""
         return replace(
             self,
-            coordinates=tuple(each.take(positions) for each in self.coordinates),
+            coordinates=tuple(values.take(positions) for values in self.coordinates),
             layer=None if self.layer is None else self.layer.take(positions),
             face=None if self.face is None else self.face.take(positions),
-            offsets=tuple(each.take(positions) for each in self.offsets),
+            offsets=tuple(values.take(positions) for values in self.offsets),
             first=self.first.take(positions),
             share=self.share.take(positions),
         )
@@ -261,15 +261,17 @@ class LevelReader:
         if self.crosses_edges:
             return self._across_edges(*numbers)
         inside: Bools | None = None
-        places = []
+        texels_along = []
         for axis, number in zip(self.axes, numbers, strict=True):
-            place, here = axis.inside(number)
-            places.append(place)
-            if here is not None:
-                inside = here if inside is None else inside & here
-        y = places[1] if len(places) > 1 else None
-        z = places[2] if len(places) > 2 else self.layer
-        return with_border(self.texture, self.image, stored(self.image, places[0], y, z), inside)
+            texel, is_inside = axis.inside(number)
+            texels_along.append(texel)
+            if is_inside is not None:
+                inside = is_inside if inside is None else inside & is_inside
+        y = texels_along[1] if len(texels_along) > 1 else None
+        z = texels_along[2] if len(texels_along) > 2 else self.layer
+        return with_border(
+            self.texture, self.image, stored(self.image, texels_along[0], y, z), inside
+        )
 
     def _across_edges(self, column: Integers, row: Integers) -> Texels:
         assert self.layer is not None
@@ -314,8 +316,8 @@ class LevelReader:
         texels = [self.texels([x + k]) for k in (0, 1)]
         along = None
         if self.layer is None and self.texture.address_modes[1] is AddressMode.BORDER:
-            nothing = np.zeros(len(x), dtype=np.bool_)
-            above = with_border(self.texture, self.image, texels[0], nothing)
+            none_inside = np.zeros(len(x), dtype=np.bool_)
+            above = with_border(self.texture, self.image, texels[0], none_inside)
             texels = [above, above, *texels]
             along = np.full_like(across, FRACTION // 2)
         weights = slice_weights(share, across, along)
@@ -342,9 +344,9 @@ class LevelReader:
             missing = is_outside(x + (corner & 1), extent)
             missing &= is_outside(y + (corner >> 1), extent)
             lost = np.where(missing, weights[corner], 0)
-            beside = (lost + 1) // 3
-            given = {0: -lost, 1: beside, 2: beside, 3: lost - 2 * beside}
-            for step, part in given.items():
+            shared = (lost + 1) // 3
+            changes = {0: -lost, 1: shared, 2: shared, 3: lost - 2 * shared}
+            for step, part in changes.items():
                 weights[corner ^ step] = weights[corner ^ step] + part
                 if step:
                     reached[corner ^ step] = reached[corner ^ step] | (reached[corner] & missing)
@@ -356,11 +358,11 @@ def sample(texture: TextureObject, fetch: Fetch) -> Words:
     first = int(fetch.first[0])
     if len(texture.levels) == 1 or (fetch.first == first).all():
         return _sample_level(texture, fetch, first)
-    found = np.empty((len(fetch.first), texture.levels[0].channels), dtype=np.uint32)
+    words = np.empty((len(fetch.first), texture.levels[0].channels), dtype=np.uint32)
     for level in np.unique(fetch.first):
-        here = (fetch.first == level).nonzero()[0]
-        found[here] = _sample_level(texture, fetch.take(here), int(level))
-    return found
+        at_level = (fetch.first == level).nonzero()[0]
+        words[at_level] = _sample_level(texture, fetch.take(at_level), int(level))
+    return words
 
 
 def _sample_level(texture: TextureObject, fetch: Fetch, level: int) -> Words:
@@ -394,12 +396,12 @@ def read(texture: TextureObject, numbers: tuple[Integers, ...], layer: Integers 
     if layer is not None:
         inside &= layer < image.layers
         layer = np.where(inside, layer, 0)
-    places = [np.where(inside, number, 0) for number in numbers]
-    y = places[1] if len(places) > 1 else None
-    z = places[2] if len(places) > 2 else layer
-    return np.where(inside[:, None], as_read(texture, stored(image, places[0], y, z)), 0).astype(
-        np.uint32
-    )
+    texels_along = [np.where(inside, number, 0) for number in numbers]
+    y = texels_along[1] if len(texels_along) > 1 else None
+    z = texels_along[2] if len(texels_along) > 2 else layer
+    return np.where(
+        inside[:, None], as_read(texture, stored(image, texels_along[0], y, z)), 0
+    ).astype(np.uint32)
 
 
 _COMPONENTS = "rgba"
@@ -432,7 +434,7 @@ def level_of(
 ) -> tuple[Integers, Integers]:  # fmt: skip
     """The level that each of so many threads reads, and the weight of the next one."""
     if level is not None:
-        return asked_level(texture, level)
+        return biased_level(texture, level)
     if gradients is not None:
         return gradient_level(texture, *gradients)
     return base_level(texture, count)

@@ -78,15 +78,19 @@ def load(threads: Fibre, form: SurfaceForm, handle: Value, *coordinates: Value) 
         OutOfBounds, Misaligned: a thread's place is wrong.
         InvalidTextureHandle, UseAfterFree: there is no such image.
     """
-    found = np.zeros((threads.n, form.count), dtype=form.dtype)
-    for here, image, places in _images(threads, form, handle, coordinates):
-        elements, index = _elements(image, places, form.nbytes)
-        check_load(threads, form.instruction, image, index, elements.dtype, places.inside, here)
-        got = np.ascontiguousarray(elements.take(index)).view(form.dtype)
-        if places.inside is not None:
-            got = np.where(places.inside[:, None], got, np.zeros(1, dtype=form.dtype))
-        found[rows_of(here)] = got
-    return list(found.T)
+    elements_read = np.zeros((threads.n, form.count), dtype=form.dtype)
+    for positions, image, texels in _images(threads, form, handle, coordinates):
+        elements, index = _elements(image, texels, form.nbytes)
+        check_load(
+            threads, form.instruction, image, index, elements.dtype, texels.inside, positions
+        )
+        elements_loaded = np.ascontiguousarray(elements.take(index)).view(form.dtype)
+        if texels.inside is not None:
+            elements_loaded = np.where(
+                texels.inside[:, None], elements_loaded, np.zeros(1, dtype=form.dtype)
+            )
+        elements_read[rows_of(positions)] = elements_loaded
+    return list(elements_read.T)
 
 
 def store(threads: Fibre, form: SurfaceForm, handle: Value, axes: int, *values: Value) -> None:
@@ -97,14 +101,14 @@ def store(threads: Fibre, form: SurfaceForm, handle: Value, axes: int, *values: 
         InvalidTextureHandle, UseAfterFree: there is no such image.
     """
     vector = np.stack([np.broadcast_to(value, (threads.n,)) for value in values[axes:]], axis=1)
-    for here, image, places in _images(threads, form, handle, values[:axes]):
-        rows = vector[rows_of(here)]
+    for positions, image, texels in _images(threads, form, handle, values[:axes]):
+        rows = vector[rows_of(positions)]
         if form.formatted:
             rows = _converted(image, rows)
-        elements, index = _elements(image, places, rows.shape[1] * rows.itemsize)
+        elements, index = _elements(image, texels, rows.shape[1] * rows.itemsize)
         words = np.ascontiguousarray(rows).view(elements.dtype)
-        if places.inside is not None:
-            index, words = index[places.inside], words[places.inside]
+        if texels.inside is not None:
+            index, words = index[texels.inside], words[texels.inside]
         elements[index] = words
         note_stored(threads, image, index, elements.dtype)
 
@@ -117,23 +121,25 @@ def reduce(threads: Fibre, form: SurfaceForm, handle: Value, axes: int, *values:
         InvalidTextureHandle, UseAfterFree: there is no such image.
     """
     value = np.broadcast_to(values[axes], (threads.n,))
-    for here, image, places in _images(threads, form, handle, values[:axes]):
+    for positions, image, texels in _images(threads, form, handle, values[:axes]):
         dtype = form.dtype
         if form.formatted:
             if image.channels != 1 or image.dtype.kind not in "iu" or image.dtype.itemsize != 4:
                 words = "sured.p needs an image of one channel of 32-bit integers"
                 raise unsupported(threads, form.instruction, words)
             dtype = image.dtype
-        elements, index = _elements(image, places, dtype.itemsize)
+        elements, index = _elements(image, texels, dtype.itemsize)
         if elements.dtype.itemsize < dtype.itemsize:
             words = f"its rows of {image.pitch} bytes are no multiple of {dtype.itemsize}"
             raise unsupported(threads, form.instruction, words)
-        each = value[rows_of(here)].view(dtype)
-        check_load(threads, form.instruction, image, index, elements.dtype, places.inside, here)
+        operands = value[rows_of(positions)].view(dtype)
+        check_load(
+            threads, form.instruction, image, index, elements.dtype, texels.inside, positions
+        )
         flat = index[:, 0]
-        if places.inside is not None:
-            flat, each = flat[places.inside], each[places.inside]
-        _REDUCTIONS[form.reduction].at(elements.view(dtype), flat, each)
+        if texels.inside is not None:
+            flat, operands = flat[texels.inside], operands[texels.inside]
+        _REDUCTIONS[form.reduction].at(elements.view(dtype), flat, operands)
         note_stored(threads, image, flat, dtype)
 
 
@@ -143,17 +149,21 @@ def _images(
     """Yield for each image that threads name their positions, the image, and their texels in it."""
     surfaces = threads.device.surfaces
     spread = [np.broadcast_to(value, (threads.n,)).astype(np.int64) for value in coordinates]
-    for here, image in by_handle(threads, handle, surfaces, "surface", form.instruction):
+    for positions, image in by_handle(threads, handle, surfaces, "surface", form.instruction):
         check_live(threads, image, form.instruction, writes=form.writes)
         if image.geometry != form.geometry:
             words = f"a {image.geometry} surface is accessed by an instruction for {form.geometry}"
             raise unsupported(threads, form.instruction, words)
-        some = spread if here is None else [value.take(here) for value in spread]
-        yield here, image, _places(threads, form, here, image, some)
+        selected = spread if positions is None else [value.take(positions) for value in spread]
+        yield positions, image, _places(threads, form, positions, image, selected)
 
 
 def _places(
-    threads: Fibre, form: SurfaceForm, here: Any, image: TexelImage, coordinates: list[Integers]
+    threads: Fibre,
+    form: SurfaceForm,
+    positions: Any,
+    image: TexelImage,
+    coordinates: list[Integers],
 ) -> SurfacePlaces:
     layered = form.geometry[0] == "a"
     unit = image.texel_bytes if form.formatted else form.nbytes
@@ -170,9 +180,9 @@ def _places(
     for number, extent in zip(numbers, extents, strict=True):
         outside |= (number < 0) | (number >= extent)
     if form.mode == "trap" and outside.any():
-        _raise_outside(threads, form, here, image, numbers, int(np.argmax(outside)))
+        _raise_outside(threads, form, positions, image, numbers, int(np.argmax(outside)))
     if (x % unit).any():
-        _raise_misaligned(threads, form, here, x, unit)
+        _raise_misaligned(threads, form, positions, x, unit)
     clamped = [np.clip(n, 0, extent - 1) for n, extent in zip(numbers, extents, strict=True)]
     offsets = clamped[0] * unit
     if image.height:
@@ -184,14 +194,14 @@ def _places(
 
 
 def _elements(
-    image: TexelImage, places: SurfacePlaces, nbytes: int
+    image: TexelImage, texels: SurfacePlaces, nbytes: int
 ) -> tuple[NDArray[Any], Integers]:
     """The image as words, and (n, words) where those of each thread are."""
     size = min(nbytes, 8)
     while image.pitch % size or image.nbytes % size:
         size //= 2
     elements = elements_of(image, np.dtype(f"u{size}"))
-    return elements, (places.offsets // size)[:, None] + np.arange(nbytes // size)
+    return elements, (texels.offsets // size)[:, None] + np.arange(nbytes // size)
 
 
 def _converted(image: TexelImage, rows: NDArray[np.uint32]) -> NDArray[Any]:
@@ -216,29 +226,31 @@ def _cut_to_half(values: NDArray[np.float32]) -> NDArray[np.float16]:
         return np.where(beyond, np.nextafter(half, np.float16(0)), half)
 
 
-def _position(here: Any, at: int) -> int:
-    return at if here is None else int(here[at])
+def _position(positions: Any, index: int) -> int:
+    return index if positions is None else int(positions[index])
 
 
 def _raise_outside(
-    threads: Fibre, form: SurfaceForm, here: Any, image: TexelImage, numbers: list[Integers],
-    at: int,
+    threads: Fibre, form: SurfaceForm, positions: Any, image: TexelImage, numbers: list[Integers],
+    index: int,
 ) -> None:  # fmt: skip
-    place = ", ".join(str(int(number[at])) for number in numbers)
+    position = ", ".join(str(int(number[index])) for number in numbers)
     access = "write" if form.writes else "read"
     raise OutOfBounds(
-        f"out-of-bounds surface {access} at ({place}), counted in elements, of an image of"
+        f"out-of-bounds surface {access} at ({position}), counted in elements, of an image of"
         f" {image.width} x {image.height or 1} x {image.slices} texels with boundary mode trap",
-        threads.where(_position(here, at), form.instruction),
+        threads.where(_position(positions, index), form.instruction),
         address=image.address, nbytes=form.nbytes, space="surface",
     )  # fmt: skip
 
 
-def _raise_misaligned(threads: Fibre, form: SurfaceForm, here: Any, x: Integers, unit: int) -> None:
-    at = int(np.argmax(x % unit != 0))
+def _raise_misaligned(
+    threads: Fibre, form: SurfaceForm, positions: Any, x: Integers, unit: int
+) -> None:
+    index = int(np.argmax(x % unit != 0))
     raise Misaligned(
-        f"misaligned surface access of {unit} bytes at byte {int(x[at])} of a row: the x coordinate"
-        " of a surface counts bytes",
-        threads.where(_position(here, at), form.instruction),
-        address=int(x[at]), nbytes=unit, space="surface",
+        f"misaligned surface access of {unit} bytes at byte {int(x[index])} of a row: the x"
+        " coordinate of a surface counts bytes",
+        threads.where(_position(positions, index), form.instruction),
+        address=int(x[index]), nbytes=unit, space="surface",
     )  # fmt: skip

@@ -2,13 +2,18 @@
 
 CUDA programming guide, "Texture Fetching", "Linear Filtering", "Texture Object API" (read mode);
 CUDA driver API, CUDA_TEXTURE_DESC. The guide gives formulas for real numbers. An H100 works as
-follows, bit for bit, as far as was tried:
+follows, bit for bit, as far as was tried.
+
+Coordinates and weights:
 
 - A normalised coordinate is truncated to 21 binary places (22 beyond 8192 texels, 23 beyond 65536)
   before it is multiplied by the extent. The fraction for linear filtering is rounded to 8, halves
   up.
 - Weights have 8 bits too: a weight is split along x, then along y, each time with one rounding, so
   that the weights always sum to 256.
+
+Texels:
+
 - Floating-point texels that have a weight are aligned to the largest exponent among the four of a
   slice. They are truncated to 4 bits more than their format has. Their sum is exact and is rounded
   once to the texel's format, halves away from zero. The sum over slices is exact here; a GPU's may
@@ -64,8 +69,8 @@ class TexelAxis:
         wide = np.clip(wide, -_FARTHEST, _FARTHEST)
         if not self.normalized:
             return wide
-        places = next(steps for most, steps in _PLACES if self.extent <= most)
-        scaled: Doubles = np.floor(wide * places) / places * self.extent
+        steps_per_texel = next(steps for most, steps in _PLACES if self.extent <= most)
+        scaled: Doubles = np.floor(wide * steps_per_texel) / steps_per_texel * self.extent
         return scaled
 
     def inside(self, number: Integers) -> tuple[Integers, Bools | None]:
@@ -74,14 +79,14 @@ class TexelAxis:
         if mode is AddressMode.WRAP:
             return number % extent, None
         if mode is AddressMode.MIRROR:
-            place = number % (2 * extent)
-            return np.where(place >= extent, 2 * extent - 1 - place, place), None
+            texel = number % (2 * extent)
+            return np.where(texel >= extent, 2 * extent - 1 - texel, texel), None
         clamped = np.clip(number, 0, extent - 1)
         return clamped, clamped == number if mode is AddressMode.BORDER else None
 
 
 def nearest(axis: TexelAxis, coordinate: Floats, offset: Integers | int = 0) -> Integers:
-    """The texel that holds a coordinate, not yet brought inside."""
+    """The texel that holds a coordinate, before the address mode applies."""
     number: Integers = np.floor(axis.units(coordinate)).astype(np.int64) + offset
     return number
 
@@ -93,8 +98,8 @@ def pair(
 
     If clamping makes both the same texel, the weight is 0.
     """
-    place = np.floor((axis.units(coordinate) - 0.5) * FRACTION + 0.5).astype(np.int64)
-    number, weight = (place >> 8) + offset, place & (FRACTION - 1)
+    position = np.floor((axis.units(coordinate) - 0.5) * FRACTION + 0.5).astype(np.int64)
+    number, weight = (position >> 8) + offset, position & (FRACTION - 1)
     if axis.effective is AddressMode.CLAMP:
         weight = np.where((number < 0) | (number >= axis.extent - 1), 0, weight)
     return number, weight
@@ -145,8 +150,8 @@ def slice_reach(share: Integers, x: Integers, y: Integers | None) -> list[Bools]
 
 
 def _exponent(values: Doubles) -> NDArray[np.int64]:
-    found = np.frexp(values)[1].astype(np.int64) - 1
-    exponents: NDArray[np.int64] = np.where(values == 0, _NOTHING, found)
+    exponents_of_nonzero = np.frexp(values)[1].astype(np.int64) - 1
+    exponents: NDArray[np.int64] = np.where(values == 0, _NOTHING, exponents_of_nonzero)
     return exponents
 
 
@@ -164,25 +169,25 @@ def _sum_floats(part: Slice, digits: int) -> Doubles:
         product = np.trunc(np.ldexp(texel, shift)) * weight
         beyond = np.where(reached[:, None] & ~np.isfinite(texel), texel, 0.0)
         total += np.where(weight > 0, product, beyond)
-    found: Doubles = np.ldexp(total, -shift)
-    return found
+    weighted: Doubles = np.ldexp(total, -shift)
+    return weighted
 
 
 def _all_negative(parts: list[Slice]) -> NDArray[np.bool_]:
     """(n, channels) whether no texel with a weight has a positive sign, which signs a zero."""
-    found = np.ones(parts[0].texels[0].shape, dtype=np.bool_)
+    are_negative = np.ones(parts[0].texels[0].shape, dtype=np.bool_)
     for part in parts:
         for texel, weight in zip(part.texels, part.weights, strict=True):
-            found &= np.signbit(texel) | (weight == 0)[:, None]
-    return found
+            are_negative &= np.signbit(texel) | (weight == 0)[:, None]
+    return are_negative
 
 
 def _rounded(values: Doubles, digits: int) -> Doubles:
     """Rounded to a number of binary digits, halves away from zero."""
     shift = digits - 1 - np.maximum(_exponent(values), _LEAST_EXPONENT[digits])
     near = np.floor(np.ldexp(np.abs(values), shift) + 0.5)
-    found: Doubles = np.copysign(np.ldexp(near, -shift), values)
-    return found
+    signed: Doubles = np.copysign(np.ldexp(near, -shift), values)
+    return signed
 
 
 def blend_floats(parts: list[Slice], digits: int) -> Floats:
@@ -202,8 +207,8 @@ def _sum_integers(parts: list[Slice]) -> Integers:
     for part in parts:
         for texel, weight in zip(part.texels, part.weights, strict=True):
             total = total + texel.astype(np.int64) * weight[:, None]
-    found: Integers = total
-    return found
+    exact: Integers = total
+    return exact
 
 
 def blend_normalized(parts: list[Slice], dtype: np.dtype[Any]) -> Floats:
@@ -264,8 +269,8 @@ def stored(image: TexelImage, x: Integers, y: Integers | None, z: Integers | Non
     if z is not None:
         index = index + z * (image.pitch * (image.height or 1) // size)
     every = index[:, None] + np.arange(image.channels)
-    found: Texels = elements_of(image, image.dtype).take(every)
-    return found
+    texels: Texels = elements_of(image, image.dtype).take(every)
+    return texels
 
 
 def is_normalized(texture: TextureObject, dtype: np.dtype[Any]) -> bool:
@@ -285,8 +290,8 @@ def border_texel(texture: TextureObject, image: TexelImage) -> Texels:
             colour[:3] = _encoded(colour[:3])
         least = np.float32(0 if dtype.kind == "u" else -1)
         near = np.rint(np.clip(colour, least, np.float32(1)) * np.float32(np.iinfo(dtype).max))
-        found: Texels = near.astype(dtype)
-        return found
+        colours: Texels = near.astype(dtype)
+        return colours
     if dtype.kind in "iu":
         bits = colour.view(np.uint32).astype(f"u{dtype.itemsize}")
         return bits.view(dtype)
@@ -316,10 +321,10 @@ def with_border(
 
 def _linear_light(texels: Texels) -> Floats:
     """sRGB bytes decoded to floats; a fourth channel is not a colour and stays linear."""
-    found = (_SRGB.take(texels).astype(np.float32)) / np.float32(16384)
+    linear = (_SRGB.take(texels).astype(np.float32)) / np.float32(16384)
     if texels.shape[1] == 4:
-        found[:, 3] = texels[:, 3] / np.float32(255)
-    return found
+        linear[:, 3] = texels[:, 3] / np.float32(255)
+    return linear
 
 
 def _is_srgb(texture: TextureObject, dtype: np.dtype[Any]) -> bool:
@@ -349,11 +354,11 @@ def blended(texture: TextureObject, parts: list[Slice]) -> Words:
     """Return the weighted sum of several texels as a kernel reads it."""
     dtype = parts[0].texels[0].dtype
     if _is_srgb(texture, dtype):
-        light = [replace(p, texels=[_linear_light(each) for each in p.texels]) for p in parts]
-        found = blend_floats(light, 24)
-        if found.shape[1] == 4:
-            found[:, 3] = blend_normalized(parts, dtype)[:, 3]
-        return found.view(np.uint32)
+        light = [replace(p, texels=[_linear_light(texel) for texel in p.texels]) for p in parts]
+        sums = blend_floats(light, 24)
+        if sums.shape[1] == 4:
+            sums[:, 3] = blend_normalized(parts, dtype)[:, 3]
+        return sums.view(np.uint32)
     if dtype.kind == "f":
         return blend_floats(parts, 11 if dtype.itemsize == 2 else 24).view(np.uint32)
     return blend_normalized(parts, dtype).view(np.uint32)

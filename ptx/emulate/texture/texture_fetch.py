@@ -59,14 +59,14 @@ def fetch(threads: Fibre, form: TextureForm, handle: Value, *values: Value) -> l
     spread = [np.broadcast_to(value, (count,)) for value in values]
     words = np.zeros((count, CHANNELS), dtype=np.uint32)
     textures = threads.device.textures
-    for here, texture in by_handle(threads, handle, textures, "texture", form.instruction):
+    for positions, texture in by_handle(threads, handle, textures, "texture", form.instruction):
         for image in texture.levels:
             check_live(threads, image, form.instruction, writes=False)
         _check(threads, form, texture)
-        some = spread if here is None else [value.take(here) for value in spread]
-        found = _fetch(form, texture, some)
-        check_fetch(threads, form.instruction, texture, partial(_marks, form, some), here)
-        words[rows_of(here), : found.shape[1]] = found
+        selected = spread if positions is None else [value.take(positions) for value in spread]
+        fetched = _fetch(form, texture, selected)
+        check_fetch(threads, form.instruction, texture, partial(_marks, form, selected), positions)
+        words[rows_of(positions), : fetched.shape[1]] = fetched
     columns: list[Any] = list(_packed(words).T if form.halves else words.T)
     return [column[0] for column in columns] if scalar else columns
 
@@ -116,24 +116,24 @@ def _geometry(texture: TextureObject) -> str:
 
 
 def _fetch(form: TextureForm, texture: TextureObject, values: list[NDArray[Any]]) -> Words:
-    rest = list(values)
+    remaining = list(values)
 
     def some(number: int, kind: Any) -> tuple[NDArray[Any], ...]:  # a NumPy type
-        taken = tuple(value.view(kind) for value in rest[:number])
-        del rest[:number]
-        return taken
+        operands = tuple(value.view(kind) for value in remaining[:number])
+        del remaining[:number]
+        return operands
 
     axes = AXES[form.geometry]
     layer = some(1, np.uint32)[0].astype(np.int64) if form.geometry[0] == "a" else None
     coordinates = some(axes, np.int32 if form.by_number else np.float32)
     level = some(1, np.float32)[0] if form.has_level else None
     gradients = (some(axes, np.float32), some(axes, np.float32)) if form.has_gradients else None
-    offsets = tuple(each.astype(np.int64) for each in some(len(rest), np.int32))
+    offsets = tuple(offset.astype(np.int64) for offset in some(len(remaining), np.int32))
     if not form.component:
         # Only four bits of an offset count, as on an H100; the ISA allows -8 to 7.
-        offsets = tuple((each + 8 & 15) - 8 for each in offsets)
+        offsets = tuple((offset + 8 & 15) - 8 for offset in offsets)
     if form.by_number:
-        numbers = tuple(each.astype(np.int64) for each in coordinates)
+        numbers = tuple(number.astype(np.int64) for number in coordinates)
         if offsets:
             numbers = tuple(a + b for a, b in zip(numbers, offsets, strict=True))
         return read(texture, numbers, layer)
@@ -143,10 +143,10 @@ def _fetch(form: TextureForm, texture: TextureObject, values: list[NDArray[Any]]
         coordinates = tuple(coordinates_2d)
     with np.errstate(all="ignore"):
         first, share = level_of(texture, len(values[0]), level, gradients)
-        asked = Fetch(coordinates, layer, face, offsets, first, share)
+        request = Fetch(coordinates, layer, face, offsets, first, share)
         if form.component:
-            return gather(texture, asked, form.component)
-        return sample(texture, asked)
+            return gather(texture, request, form.component)
+        return sample(texture, request)
 
 
 def _packed(words: Words) -> Words:

@@ -20,6 +20,11 @@ def no_host_memory(address: int) -> MappedHostMemory | None:
     return None
 
 
+def no_multicast(address: int, nbytes: int) -> list[int] | None:
+    """No address is of a multicast object."""
+    return None
+
+
 def no_condition(handle: int, value: int) -> bool:
     """Return False, for a device without graphs."""
     return False
@@ -33,6 +38,8 @@ class DeviceModel:
         memory: its global memory.
         peers: memories of other devices that kernels here may access.
         host: finds the page-locked host memory that holds an address.
+        multicast: finds the addresses that bytes of a multicast object have in the memory of each
+            of its devices, from the address and the size.
         threads_per_sm, blocks_per_sm, shared_per_sm: the most that a multiprocessor holds at once.
         clock_khz: rate of `%clock` against time.
         set_condition: gives a condition of a graph its value, by handle; False if there is none.
@@ -53,6 +60,7 @@ class DeviceModel:
     clock_khz: int = 1_980_000
     peers: Sequence[DeviceMemory | PeerMemory] = ()
     host: Callable[[int], MappedHostMemory | None] = no_host_memory
+    multicast: Callable[[int, int], list[int] | None] = no_multicast
     set_condition: Callable[[int, int], bool] = no_condition
     textures: dict[int, TextureObject] = field(default_factory=dict)
     surfaces: dict[int, TexelImage] = field(default_factory=dict)
@@ -82,7 +90,7 @@ class DeviceModel:
         Registers are not counted: how many a kernel needs is known to the driver's compiler only.
         """
         warps = -(-threads // self.warp_size)
-        each = min(self.blocks_per_sm, self.threads_per_sm // (warps * self.warp_size))
+        blocks = min(self.blocks_per_sm, self.threads_per_sm // (warps * self.warp_size))
         if shared_bytes:
-            each = min(each, self.shared_per_sm // shared_bytes)
-        return each * self.sm_count
+            blocks = min(blocks, self.shared_per_sm // shared_bytes)
+        return blocks * self.sm_count

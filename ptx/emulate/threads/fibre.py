@@ -61,12 +61,12 @@ class RunQueue:
         """Queue the fibre; it continues at `block` when its turn comes."""
         key = (*fibre.prefix, block)
         fibre.tick = self.steps
-        found = self._runnable.get(key)
-        if found is None:
+        fibres = self._runnable.get(key)
+        if fibres is None:
             self._runnable[key] = [fibre]
             heappush(self._heap, key)
         else:
-            found.append(fibre)
+            fibres.append(fibre)
 
     def give_way(self) -> None:
         """End the turn after this basic block."""
@@ -105,8 +105,8 @@ class RunQueue:
     @property
     def runnable(self) -> list[tuple[Key, Fibre]]:
         """The fibres that are ready to run, with their places."""
-        found = [(key, fibre) for key, fibres in self._runnable.items() for fibre in fibres]
-        return found + [((*fibre.prefix, block), fibre) for fibre, block in self.released]
+        runnable = [(key, fibre) for key, fibres in self._runnable.items() for fibre in fibres]
+        return runnable + [((*fibre.prefix, block), fibre) for fibre, block in self.released]
 
 
 class Lineage:
@@ -176,12 +176,12 @@ class Fibre(Threads):
         """A special register."""
         if self.lanes is None:
             return self.blocks.special(name)
-        found = self._cached.get(name)
-        if found is None:
-            found = self.at(self.blocks.special(name))
+        value = self._cached.get(name)
+        if value is None:
+            value = self.at(self.blocks.special(name))
             if self.blocks.is_fixed(name):
-                self._cached[name] = found
-        return found
+                self._cached[name] = value
+        return value
 
     @property
     def device(self) -> DeviceModel:
@@ -206,27 +206,27 @@ class Fibre(Threads):
             return target
         if count == 0:
             return following
-        others = ~mask if present is None else present & ~mask
+        not_taken = ~mask if present is None else present & ~mask
         if target < following:
-            return self._part(mask, count, target, others, following)
-        return self._part(others, self.count - count, following, mask, target)
+            return self._part(mask, count, target, not_taken, following)
+        return self._part(not_taken, self.count - count, following, mask, target)
 
     def _part(self, running: Bools, count: int, to: int, waiting: Bools, at: int) -> int:
         """Split: `count` lanes run on at block `to`, the smaller one; the others wait at `at`."""
         blocks = self.blocks
         scheduler = self.scheduler
-        rest = self.count - count
+        waiting_count = self.count - count
         if blocks.code.is_pure[to] and count >= _KEEP_SHARE * self.n:
             scheduler.wait(self.subset(waiting.nonzero()[0], blocks.code.live[at]), at)
             self.present = running
             self.count = count
             return to
         part = self._running(running, count, to)
-        if rest >= _LAZY_SHARE * self.n:
+        if waiting_count >= _LAZY_SHARE * self.n:
             self.token = Lineage(self.lineage, self.written)
             part.lineage, part.written = self.token, 0
             self.present = waiting
-            self.count = rest
+            self.count = waiting_count
             scheduler.wait(self, at)
         else:
             scheduler.wait(self.subset(waiting.nonzero()[0], blocks.code.live[at]), at)
@@ -237,8 +237,8 @@ class Fibre(Threads):
         """The part that runs on; a division that occurred before is taken from the cache."""
         blocks = self.blocks
         live = blocks.code.live[to]
-        whole = self.lanes is None and self.present is None
-        division = blocks.cache.division(to, running, count) if whole else None
+        is_whole = self.lanes is None and self.present is None
+        division = blocks.cache.division(to, running, count) if is_whole else None
         if division is None:
             return self.subset(running.nonzero()[0], live)
         part = self.subset(division.positions, ())
@@ -251,24 +251,24 @@ class Fibre(Threads):
     def subset(self, positions: Index, live: tuple[int, ...]) -> Fibre:
         """A fibre of some of this one's elements, with just the live registers."""
         if self.rows is not None:
-            part = self.with_rows([self.rows[each] for each in positions.tolist()])
+            part = self.with_rows([self.rows[position] for position in positions.tolist()])
             if not live:
                 part.regs, part.rows = [_UNSET] * len(part.register_types), None
             return part
-        mine = self.regs
-        regs: Registers = [_UNSET] * len(mine)
+        registers = self.regs
+        regs: Registers = [_UNSET] * len(registers)
         for number in live:
-            value = mine[number]
+            value = registers[number]
             regs[number] = value.take(positions, mode="clip") if value.ndim else value
         lanes = positions if self.lanes is None else self.lanes.take(positions, mode="clip")
-        found = Fibre(self.scheduler, regs, lanes, len(positions))
-        found.prefix = self.prefix
-        found.calls = self.calls
-        found.stack_pointer = self.stack_pointer
-        found.lineage = self.lineage
-        found.written = self.written
-        found.few = self.few
-        return found
+        fibre = Fibre(self.scheduler, regs, lanes, len(positions))
+        fibre.prefix = self.prefix
+        fibre.calls = self.calls
+        fibre.stack_pointer = self.stack_pointer
+        fibre.lineage = self.lineage
+        fibre.written = self.written
+        fibre.few = self.few
+        return fibre
 
     @property
     def register_types(self) -> list[np.dtype[Any]]:  # of any scalar type
@@ -278,15 +278,15 @@ class Fibre(Threads):
     def with_rows(self, rows: list[Row]) -> Fibre:
         """Return a fibre of the threads that have these rows."""
         lanes = np.array([row[LANE] for row in rows], dtype=np.intp)
-        found = Fibre(self.scheduler, [], lanes, len(rows))
-        found.rows = rows
-        found.prefix = self.prefix
-        found.calls = self.calls
-        found.stack_pointer = self.stack_pointer
-        found.lineage = self.lineage
-        found.written = self.written
-        found.few = self.few
-        return found
+        fibre = Fibre(self.scheduler, [], lanes, len(rows))
+        fibre.rows = rows
+        fibre.prefix = self.prefix
+        fibre.calls = self.calls
+        fibre.stack_pointer = self.stack_pointer
+        fibre.lineage = self.lineage
+        fibre.written = self.written
+        fibre.few = self.few
+        return fibre
 
     def enter_rows(self, live: tuple[int, ...]) -> None:
         """Give each thread a row of its own, with just the live registers."""
@@ -300,7 +300,7 @@ class Fibre(Threads):
         columns.append([lane * blocks.local_stride for lane in lanes])
         columns.append(lanes)
         names = (*live, SHARED, LOCAL, LANE)
-        self.rows = [dict(zip(names, each, strict=True)) for each in zip(*columns, strict=True)]
+        self.rows = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
         self.regs = []
 
     def leave_rows(self, live: tuple[int, ...]) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from copy import copy
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ptx.emulate.check.accessed_bytes import LaunchAccesses
 from ptx.emulate.kernel_facts import KernelFacts
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.layout import aligned
@@ -135,6 +137,22 @@ class LaunchPlan:
         self.unwritten: UnwrittenReads | None = self._unwritten_reads()
         self._races: RaceCheck | None = self._race_check()
 
+    def for_thread(self) -> Self:
+        """Return the same plan for another thread, with arrays of its own that chunks share."""
+        plan = copy(self)
+        plan.params = Parameters(self.param_bytes)
+        plan._shared = np.empty(0, dtype=np.uint8)
+        plan._caches = {}
+        return plan
+
+    @property
+    def is_observed(self) -> bool:
+        """True if checks or counters observe the threads."""
+        limits = self.limits
+        has_checks = limits.check_uninitialised or limits.check_synchronisation
+        watchers = (self._races, self.unwritten, self._counts, self.extents)
+        return has_checks or any(watcher is not None for watcher in watchers)
+
     def _unwritten_reads(self) -> UnwrittenReads | None:
         unwritten = self.limits.unwritten
         if unwritten is None:
@@ -169,7 +187,7 @@ class LaunchPlan:
         address = pointer_at(self.param_bytes, offset)
         memories = (self.memory, *self.device.peers)
         return (
-            any(each.base <= address <= each.base + each.nbytes for each in memories)
+            any(memory.base <= address <= memory.base + memory.nbytes for memory in memories)
             or self.device.host(address) is not None
         )
 
@@ -190,23 +208,21 @@ class LaunchPlan:
 
         return ChunkCounts(self._counts, shape, first, self.shared_stride)
 
-    def tell_accesses(self) -> None:
+    def report_accesses(self) -> None:
         """At the end, report all accesses to `Limits.accessed`."""
         races, accessed = self._races, self.limits.accessed
         if races is None:
             return
         races.end()
         if accessed is not None:
-            from ptx.emulate.check.accessed_bytes import LaunchAccesses
-
             accessed(LaunchAccesses(races))
 
     def cache_for(self, shape: Geometry) -> LaunchCache:
         """Return the cache that the chunks of a geometry share."""
-        found = self._caches.get(shape.blocks)
-        if found is None:
-            found = self._caches[shape.blocks] = LaunchCache(self.limits.share_from)
-        return found
+        cache = self._caches.get(shape.blocks)
+        if cache is None:
+            cache = self._caches[shape.blocks] = LaunchCache(self.limits.share_from)
+        return cache
 
     def shared_memory(self, nbytes: int) -> NDArray[np.uint8]:
         """Zeroed shared memory for the next chunk; the last one's is used again."""
@@ -273,8 +289,8 @@ class LaunchCache:
 
     def addresses(self, value: Any) -> Addresses:  # an array or scalar of 32 or 64 bits
         """The addresses in a register; those of a cached array are found again."""
-        found = self._addresses.get(id(value))
-        return addresses_in(value) if found is None else found
+        addresses = self._addresses.get(id(value))
+        return addresses_in(value) if addresses is None else addresses
 
     def division(self, block: int, mask: Bools, count: int) -> Division | None:
         """A mask of the chunk's threads that part at a branch to `block`, `count` of them there.
@@ -282,29 +298,29 @@ class LaunchCache:
         None where such masks do not come again.
         """
         key = (block, count)
-        known = self._divisions.get(key)
+        cached = self._divisions.get(key)
         misses = self._misses.get(block, 0)
         if misses > _MOST_MISSES or len(mask) < self.fewest:
             return None
-        if known is not None and _equal(known.mask, mask):
+        if cached is not None and _equal(cached.mask, mask):
             self._misses[block] = misses - 2
-            return known
+            return cached
         self._misses[block] = misses + 1
         if self._room < 9 * len(mask):
             return None
         self._room -= 9 * len(mask)
-        made = self._divisions[key] = Division(mask)
-        return made
+        division = self._divisions[key] = Division(mask)
+        return division
 
     def part(self, value: Array, division: Division) -> Array:
         """The value's elements at the positions of a division."""
-        found = division.parts.get(id(value))
-        if found is not None:
-            return found
-        taken: Array = value.take(division.positions, mode="clip")
-        if id(value) in self._addresses and self._remember(taken):
-            division.parts[id(value)] = taken
-        return taken
+        part = division.parts.get(id(value))
+        if part is not None:
+            return part
+        elements: Array = value.take(division.positions, mode="clip")
+        if id(value) in self._addresses and self._remember(elements):
+            division.parts[id(value)] = elements
+        return elements
 
     def _remember(self, value: Array) -> bool:
         """Retain an array, with capacity for the indices that its accesses will compute."""

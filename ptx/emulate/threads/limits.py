@@ -42,7 +42,9 @@ class Limits:
     Attributes:
         max_steps: basic blocks that a chunk of thread blocks may execute before `Runaway`; one that
             many threads execute counts once for each 1,024 of them, and a change to other threads
-            as eight. The default takes some ten seconds.
+            as eight. The limit grows by half of itself as long as threads exit, or words of the
+            device's memory change for the first time. It is at least four such steps for each
+            1,024 bytes of allocated memory. The default takes some ten seconds.
         chunk_threads: threads that are executed together, whole blocks of them.
         share_from: threads of a chunk from which on it shares values with later chunks that depend
             only on a thread's position in its block. For fewer, a look-up is no faster than
@@ -67,6 +69,9 @@ class Limits:
         accessed: with the race check, called at the end with the accesses of the launch.
         dependency: if launches may overlap, the dependencies on this one and its neighbours.
         few_threads: when few threads run one by one, which changes the time alone.
+        threads: of the interpreter that execute the chunks of one launch, where chunks cannot
+            depend on each other; results are those of one thread. 0 gives as many as there are
+            processors if the interpreter runs threads at once, else one.
     """
 
     max_steps: int = 2_000_000
@@ -83,9 +88,10 @@ class Limits:
     accessed: Callable[[LaunchAccesses], None] | None = None
     dependency: GridDependency | None = None
     few_threads: FewThreads = FewThreads()
+    threads: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("max_steps", "chunk_threads", "share_from", "stack_bytes"):
+        for name in ("max_steps", "chunk_threads", "share_from", "stack_bytes", "threads"):
             number = checks.integer(f"Limits: {name}", getattr(self, name))
             if number < (name in ("max_steps", "chunk_threads")):
                 raise PtxArgumentValueError(f"Limits: {name} is {number}: give more")

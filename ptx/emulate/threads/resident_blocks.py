@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptx.emulate.kernel_facts import KernelFacts
+from ptx.emulate.memory.chunk_accesses import ChunkAccesses
 from ptx.emulate.memory.tensor_memory import TensorMemory
 from ptx.emulate.memory.undefined_values import Shadow, UndefinedValues
 from ptx.emulate.model.addresses import Index
@@ -32,11 +33,18 @@ class ResidentBlocks(ThreadBlocks):
         unwritten: the check of reads of global memory that nothing wrote; None without it.
         races: the race check of these blocks; None without it.
         counts: the counters of these blocks; None in a launch that does not count.
+        accesses: their accesses to global memory, where chunks run in several threads, else None.
         cache: shared with other chunks of their geometry.
         mbarriers: the mbarrier objects in the shared memory, which `sync.mbarrier.of` makes.
     """
 
-    def __init__(self, launch: LaunchPlan, geometry: Geometry, first: int) -> None:
+    def __init__(
+        self,
+        launch: LaunchPlan,
+        geometry: Geometry,
+        first: int,
+        accesses: ChunkAccesses | None = None,
+    ) -> None:
         self.launch = launch
         self.code: KernelFacts = launch.code
         self.cache: LaunchCache = launch.cache_for(geometry)
@@ -56,6 +64,7 @@ class ResidentBlocks(ThreadBlocks):
         self.unwritten: UnwrittenReads | None = launch.unwritten
         self.races: ChunkRaces | None = launch.races_of(geometry, first, self.shared)
         self.counts: ChunkCounts | None = launch.counts_of(geometry, first)
+        self.accesses: ChunkAccesses | None = accesses
         self.mbarriers: object = None
         self._local: NDArray[np.uint8] | None = None
         self._tensor_memory: TensorMemory | None = None
@@ -95,12 +104,12 @@ class ResidentBlocks(ThreadBlocks):
 
     def special(self, name: str) -> Value:
         """A special register's value for every lane, or a scalar."""
-        found = self._special.get(name)
-        if found is None:
-            found, constant = special_value(self, self.launch, name)
+        register_value = self._special.get(name)
+        if register_value is None:
+            register_value, constant = special_value(self, self.launch, name)
             if constant:
-                self._special[name] = found
-        return found
+                self._special[name] = register_value
+        return register_value
 
     def is_fixed(self, name: str) -> bool:
         """Return whether a special register that was read stays as it is: a clock does not."""

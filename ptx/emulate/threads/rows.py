@@ -69,12 +69,13 @@ def column(value: Value, count: int) -> list[Any]:
         bits = value.view(np.uint32)
         if value.ndim == 0:
             return [float_of_word(int(bits))] * count
-        found: list[Any] = value.tolist()
+        numbers: list[Any] = value.tolist()
         if (value != value).any():
-            found = [
-                float_of_word(b) if x != x else x for x, b in zip(found, bits.tolist(), strict=True)
+            numbers = [
+                float_of_word(b) if x != x else x
+                for x, b in zip(numbers, bits.tolist(), strict=True)
             ]
-        return found
+        return numbers
     if dtype.kind in "iuf" and dtype != _F64:
         value = value.view(_UNSIGNED[dtype.itemsize])
     if value.ndim == 0:
@@ -94,10 +95,10 @@ def value_of(values: Sequence[Any], dtype: np.dtype[Any]) -> Value:
     if dtype == _F32:
         if len(values) == 1 or _are_same(values, first):
             return np.uint32(word_of_float(first)).view(np.float32)
-        found = np.array(values, dtype=np.float32)
-        if (found != found).any():
-            found = np.array([word_of_float(x) for x in values], np.uint32).view(np.float32)
-        return found
+        array = np.array(values, dtype=np.float32)
+        if (array != array).any():
+            array = np.array([word_of_float(x) for x in values], np.uint32).view(np.float32)
+        return array
     if dtype in (_F64, _PRED):
         if len(values) == 1 or _are_same(values, first):
             return dtype.type(first)

@@ -53,8 +53,8 @@ def known_special(name: str) -> str | None:
     stem, _, axis = bare.partition(".")
     if axis in _AXES and stem in ("tid", "ntid", "ctaid", "nctaid"):
         return "u32"
-    others = _ZERO | _CLUSTER | _TIMES | _MASKS | _COUNTS | {*_PLACES, *_WORKSPACE, *_RESERVED}
-    return "u32" if bare in others else None
+    of_32_bits = _ZERO | _CLUSTER | _TIMES | _MASKS | _COUNTS | {*_PLACES, *_WORKSPACE, *_RESERVED}
+    return "u32" if bare in of_32_bits else None
 
 
 def special_value(blocks: ThreadBlocks, launch: LaunchPlan, name: str) -> tuple[Value, bool]:
@@ -76,13 +76,13 @@ def special_value(blocks: ThreadBlocks, launch: LaunchPlan, name: str) -> tuple[
     if name == "smid":
         return _by_block(blocks, _numbers(blocks) % launch.device.sm_count), True
     if axis in _AXES:
-        at = _AXES.index(axis)
+        dimension = _AXES.index(axis)
         if stem == "ntid":
-            return np.uint32(blocks.geometry.block[at]), True
+            return np.uint32(blocks.geometry.block[dimension]), True
         if stem == "nctaid":
-            return np.uint32(launch.grid[at]), True
+            return np.uint32(launch.grid[dimension]), True
         if stem == "ctaid":
-            return _block_number(blocks, launch, at), True
+            return _block_number(blocks, launch, dimension), True
     if name in _WIDE:
         return np.uint64(0), True
     return np.uint32(_count(launch, name)), True
@@ -112,10 +112,10 @@ def _numbers(blocks: ThreadBlocks) -> Index:
 
 def _by_block(blocks: ThreadBlocks, values: NDArray[Any]) -> Value:
     """Return for each lane its block's value, as u32."""
-    each = values.astype(np.uint32)
-    if (each == each[0]).all():
-        return each[0]
-    return each.take(blocks.geometry.index("slot"), mode="clip")
+    by_block = values.astype(np.uint32)
+    if (by_block == by_block[0]).all():
+        return by_block[0]
+    return by_block.take(blocks.geometry.index("slot"), mode="clip")
 
 
 def _block_number(blocks: ThreadBlocks, launch: LaunchPlan, axis: int) -> Value:
@@ -133,10 +133,10 @@ def _block_number(blocks: ThreadBlocks, launch: LaunchPlan, axis: int) -> Value:
 def _cluster_value(blocks: ThreadBlocks, launch: LaunchPlan, stem: str, axis: str) -> Value:
     """A special register that describes clusters."""
     shape = blocks.cluster
-    at = "xyz".find(axis)
+    dimension = "xyz".find(axis)
     counts = {
-        "nclusterid": shape.clusters[at],
-        "cluster_nctaid": shape.extent[at],
+        "nclusterid": shape.clusters[dimension],
+        "cluster_nctaid": shape.extent[dimension],
         "cluster_nctarank": shape.blocks,
         "is_explicit_cluster": launch.is_cluster,
     }
@@ -144,16 +144,22 @@ def _cluster_value(blocks: ThreadBlocks, launch: LaunchPlan, stem: str, axis: st
         return np.uint32(counts[stem])
     numbers = _numbers(blocks)
     if stem == "clusterid":
-        return _by_block(blocks, shape.cluster_along(at, numbers))
+        return _by_block(blocks, shape.cluster_along(dimension, numbers))
     if stem == "cluster_ctaid":
-        return _by_block(blocks, shape.rank_along(at, numbers))
+        return _by_block(blocks, shape.rank_along(dimension, numbers))
     return _by_block(blocks, numbers % shape.blocks)  # cluster_ctarank
 
 
 def _lane_mask(blocks: ThreadBlocks, kind: str) -> Value:
-    one = np.uint32(1) << np.asarray(blocks.geometry.array("laneid"), dtype=np.uint32)
-    below = one - np.uint32(1)
-    masks = {"eq": one, "lt": below, "le": below | one, "ge": ~below, "gt": ~(below | one)}
+    own_bit = np.uint32(1) << np.asarray(blocks.geometry.array("laneid"), dtype=np.uint32)
+    below = own_bit - np.uint32(1)
+    masks = {
+        "eq": own_bit,
+        "lt": below,
+        "le": below | own_bit,
+        "ge": ~below,
+        "gt": ~(below | own_bit),
+    }
     return masks[kind]
 
 

@@ -41,7 +41,7 @@ def test_a_write_past_the_end_names_thread_line_and_nearest_allocation(
     assert fault.where.source_line is not None
     line = runner.program.module.text.splitlines()[fault.where.ptx_line - 1]
     assert "st.global" in line
-    assert "0 bytes behind the nearest allocation of 400 bytes" in str(fault)
+    assert "0 bytes past the end of the nearest allocation of 400 bytes" in str(fault)
     assert "the result" in str(fault)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from campaigns.random_ptx.search import compare, refuse, try_any
+from campaigns.random_ptx.search import compare, reject, try_any
 from campaigns.report import Report
 from ptx.emulate.model.errors import OutOfBounds, UnsupportedInstruction
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text, run
@@ -27,7 +27,7 @@ def test_random_programs_give_the_bits_of_the_reference(first: int) -> None:
 def test_broken_texts_meet_typed_errors_only(first: int) -> None:
     report = Report()
     for seed in range(first, first + SLICE):
-        refuse(seed, report)
+        reject(seed, report)
     assert not report.failures, report.failures[0]
 
 

@@ -49,24 +49,24 @@ def invariant_definitions(
 
 def dominators(blocks: list[Block]) -> list[int]:
     """Return for each block the bit mask of the blocks on every path to it from the first one."""
-    everything = (1 << len(blocks)) - 1
-    found = [1, *([everything] * (len(blocks) - 1))]
-    before: list[list[int]] = [[] for _ in blocks]
+    all_blocks = (1 << len(blocks)) - 1
+    masks = [1, *([all_blocks] * (len(blocks) - 1))]
+    predecessors: list[list[int]] = [[] for _ in blocks]
     for block in blocks:
         for successor in block.successors:
-            before[successor].append(block.index)
+            predecessors[successor].append(block.index)
     changed = True
     while changed:
         changed = False
-        for at in range(1, len(blocks)):
-            mask = everything
-            for each in before[at]:
-                mask &= found[each]
-            mask |= 1 << at
-            if mask != found[at]:
-                found[at] = mask
+        for index in range(1, len(blocks)):
+            mask = all_blocks
+            for predecessor in predecessors[index]:
+                mask &= masks[predecessor]
+            mask |= 1 << index
+            if mask != masks[index]:
+                masks[index] = mask
                 changed = True
-    return found
+    return masks
 
 
 class _Search:
@@ -92,19 +92,19 @@ class _Search:
             for position, step in enumerate(block.steps)
             if self._may_be_invariant(step)
         ]
-        found = True
-        while found:
-            found = False
-            rest: list[tuple[Definition, BlockStep]] = []
-            for at, step in waiting:
-                varies = self._is_invariant(at, step)
+        has_new = True
+        while has_new:
+            has_new = False
+            undecided: list[tuple[Definition, BlockStep]] = []
+            for definition, step in waiting:
+                varies = self._is_invariant(definition, step)
                 if varies is None:
-                    rest.append((at, step))
+                    undecided.append((definition, step))
                 else:
-                    self._varies[at] = varies
-                    found = True
-            waiting = rest
-        return frozenset(at for at, varies in self._varies.items() if varies)
+                    self._varies[definition] = varies
+                    has_new = True
+            waiting = undecided
+        return frozenset(definition for definition, varies in self._varies.items() if varies)
 
     def _may_be_invariant(self, step: BlockStep) -> bool:
         instruction = step.instruction
@@ -115,8 +115,8 @@ class _Search:
         facts = step.instruction.facts
         if facts.kind is InstructionKind.LOAD:
             return facts.space == "param" and self._reads_parameter(instruction)
-        moves = facts.copies_value or facts.passes_operand
-        pure = step.operation.effect is Effect.PURE and (facts.is_calculation or moves)
+        is_move = facts.copies_value or facts.passes_operand
+        pure = step.operation.effect is Effect.PURE and (facts.is_calculation or is_move)
         carries = step.operation.reads_carry or step.operation.writes_carry
         return pure and not carries and all(map(_is_fixed, instruction.operands[1:]))
 
@@ -128,11 +128,11 @@ class _Search:
             and source.base.name in self._parameters
         )
 
-    def _is_invariant(self, at: Definition, step: BlockStep) -> bool | None:
+    def _is_invariant(self, definition: Definition, step: BlockStep) -> bool | None:
         """Return whether threads differ in the result; None where it is not block-invariant."""
         varies = any(map(_is_place, step.instruction.operands))
         for number in step.reads:
-            source = self._source(number, at)
+            source = self._source(number, definition)
             if source is None or source not in self._varies:
                 return None
             varies |= self._varies[source]
@@ -141,33 +141,41 @@ class _Search:
     def _source(self, number: int, use: Definition) -> Definition | None:
         """The only definition of a register that reaches a place; None if there are several."""
         block, position = use
-        known = self._definitions.get(number, [])
-        if not known or len(known) > _MOST_DEFINITIONS:
+        definitions = self._definitions.get(number, [])
+        if not definitions or len(definitions) > _MOST_DEFINITIONS:
             return None
-        here = [each for each in known if each[0] == block and each[1] < position]
-        if here:
-            return here[-1]
-        last = {each[0]: each for each in known}
-        for where, found in last.items():
-            dominates = where != block and self._dominators[block] >> where & 1
+        earlier = [
+            definition
+            for definition in definitions
+            if definition[0] == block and definition[1] < position
+        ]
+        if earlier:
+            return earlier[-1]
+        last = {definition[0]: definition for definition in definitions}
+        for definition_block, definition_there in last.items():
+            dominates = (
+                definition_block != block and self._dominators[block] >> definition_block & 1
+            )
             if dominates and not any(
-                self._reachable(other, where) >> block & 1 for other in last if other != where
+                self._reachable(other, definition_block) >> block & 1
+                for other in last
+                if other != definition_block
             ):
-                return found
+                return definition_there
         return None
 
-    def _reachable(self, start: int, without: int) -> int:
+    def _reachable(self, start: int, excluded: int) -> int:
         """Return the bit mask of blocks reachable from a block, without passing another one."""
-        found = self._reached.get((start, without))
-        if found is None:
-            found, waiting = 0, [start]
+        mask = self._reached.get((start, excluded))
+        if mask is None:
+            mask, waiting = 0, [start]
             while waiting:
                 for successor in self._blocks[waiting.pop()].successors:
-                    if successor != without and not found >> successor & 1:
-                        found |= 1 << successor
+                    if successor != excluded and not mask >> successor & 1:
+                        mask |= 1 << successor
                         waiting.append(successor)
-            self._reached[start, without] = found
-        return found
+            self._reached[start, excluded] = mask
+        return mask
 
 
 def _reads_place(step: BlockStep) -> bool:

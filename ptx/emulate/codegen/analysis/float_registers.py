@@ -30,7 +30,11 @@ def registers_with_visible_bits(body: Body) -> frozenset[str]:
         if facts.is_move and isinstance(target, Register):
             sources = copies.setdefault(target.name, [])
             if all(not _is_compound(operand) for operand in operands[1:]):
-                sources += [each.name for each in operands[1:] if isinstance(each, Register)]
+                sources += [
+                    operand_register.name
+                    for operand_register in operands[1:]
+                    if isinstance(operand_register, Register)
+                ]
                 continue
         for operand in operands:
             if isinstance(operand, Register):
@@ -62,7 +66,7 @@ def is_subnormal(bits: int) -> bool:
 def registers_without_subnormals(body: Body) -> frozenset[str]:
     """Names of the registers that only flushing float32 instructions write, or moves from them."""
     written: set[str] = set()
-    others: set[str] = set()
+    other_names: set[str] = set()
     copies: dict[str, list[str]] = {}
     for statement in body.statements:
         if not isinstance(statement, Instruction) or not statement.operands:
@@ -72,7 +76,7 @@ def registers_without_subnormals(body: Body) -> frozenset[str]:
         is_call = facts.kind is InstructionKind.CALL
         if not isinstance(target, Register) or is_call:
             for operand in statement.operands if is_call else (target,):
-                others.update(register.name for register in registers_in(operand))
+                other_names.update(register.name for register in registers_in(operand))
         elif facts.flushes_result:
             written.add(target.name)
         elif facts.is_move and all(map(_is_plain, statement.operands[1:3])):
@@ -81,15 +85,15 @@ def registers_without_subnormals(body: Body) -> frozenset[str]:
                 if isinstance(operand, Register):
                     copies.setdefault(operand.name, []).append(target.name)
         else:
-            others.add(target.name)
-    waiting = [*others, *(name for name in copies if name not in written)]
-    seen = set(waiting)
+            other_names.add(target.name)
+    waiting = [*other_names, *(name for name in copies if name not in written)]
+    reached = set(waiting)
     while waiting:
         for target_name in copies.get(waiting.pop(), ()):
-            if target_name not in seen:
-                seen.add(target_name)
+            if target_name not in reached:
+                reached.add(target_name)
                 waiting.append(target_name)
-    return frozenset(written - seen)
+    return frozenset(written - reached)
 
 
 def _is_plain(operand: Operand) -> bool:

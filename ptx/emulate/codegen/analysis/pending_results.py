@@ -35,47 +35,51 @@ class _PendingRegisters(NamedTuple):
     ages: _Ages
 
     def joined(self, other: _PendingRegisters) -> _PendingRegisters:
-        found = dict(self.ages)
+        ages = dict(self.ages)
         for register, age in other.ages.items():
-            found[register] = min(age, found.get(register, age))
-        return _PendingRegisters(found)
+            ages[register] = min(age, ages.get(register, age))
+        return _PendingRegisters(ages)
 
-    def behind(self, step: BlockStep) -> _PendingRegisters:
+    def after_step(self, step: BlockStep) -> _PendingRegisters:
         """Return the registers that are pending after an instruction."""
         i, ages = step.instruction, self.ages
         name = i.facts.name
         if name == "wgmma.commit_group":
             return _PendingRegisters({
-                each: age if age == _LOADED else min(age + 1, _OLDEST)
-                for each, age in ages.items()
+                register: age if age == _LOADED else min(age + 1, _OLDEST)
+                for register, age in ages.items()
             })  # fmt: skip
         if name == "wgmma.wait_group":
             newest = i.operands[0]
             most = newest.value if isinstance(newest, Immediate) else _OLDEST
-            return _PendingRegisters({each: age for each, age in ages.items() if age <= most})
+            return _PendingRegisters(
+                {register: age for register, age in ages.items() if age <= most}
+            )
         if name == "tcgen05.wait::ld":
             return self.without_loads()
         if _begins(step):
             return self._with(step, 0 if i.opcode == "wgmma" else _LOADED)
         if not ages:
             return self
-        age = min((ages[each] for each in step.reads if each in ages), default=None)
+        age = min((ages[register] for register in step.reads if register in ages), default=None)
         return self._with(step, age if _passes_on(step) else None)
 
     def without_loads(self) -> _PendingRegisters:
         """Return the results of products alone."""
-        return _PendingRegisters({each: age for each, age in self.ages.items() if age != _LOADED})
+        return _PendingRegisters(
+            {register: age for register, age in self.ages.items() if age != _LOADED}
+        )
 
     def _with(self, step: BlockStep, age: int | None) -> _PendingRegisters:
         """Give the registers that an instruction writes this age; None for finished values."""
-        if age is None and not any(each in self.ages for each in step.writes):
+        if age is None and not any(register in self.ages for register in step.writes):
             return self
-        found = dict(self.ages)
-        for each in step.writes:
-            found.pop(each, None)
+        ages = dict(self.ages)
+        for register in step.writes:
+            ages.pop(register, None)
             if age is not None:
-                found[each] = age
-        return _PendingRegisters(found)
+                ages[register] = age
+        return _PendingRegisters(ages)
 
 
 def pending_results(blocks: Sequence[Block], numbers: Mapping[str, int]) -> dict[int, PendingUse]:
@@ -83,56 +87,56 @@ def pending_results(blocks: Sequence[Block], numbers: Mapping[str, int]) -> dict
     if not any(_begins(step) for block in blocks for step in block.steps):
         return {}
     names = {number: name.split("@")[0] for name, number in numbers.items()}
-    found: dict[int, PendingUse] = {}
+    uses: dict[int, PendingUse] = {}
     awaited = _blocks_before_waits(blocks)
     for block, pending in zip(blocks, _before_blocks(blocks), strict=True):
         is_awaited = _ends_before_wait(block, awaited)
         for step in block.steps:
-            known = pending.without_loads() if is_awaited and not _begins(step) else pending
-            use = _use(step, pending, known.ages, names)
+            unawaited = pending.without_loads() if is_awaited and not _begins(step) else pending
+            use = _use(step, pending, unawaited.ages, names)
             if use is not None:
-                found[id(step.instruction)] = use
-            pending = pending.behind(step)
+                uses[id(step.instruction)] = use
+            pending = pending.after_step(step)
         if block.guard is not None:
             number = numbers[block.guard.register.name]
             if number in (pending.without_loads() if is_awaited else pending).ages:
                 branch = block.branch or block.skipped
                 assert branch is not None  # the guard is its own
-                found[id(branch)] = PendingUse(
+                uses[id(branch)] = PendingUse(
                     branch, Action.READS, "products", (number,), (), (names[number],)
                 )
-    return found
+    return uses
 
 
 def _before_blocks(blocks: Sequence[Block]) -> list[_PendingRegisters]:
     """Return the registers that may be pending at the start of each block."""
-    found = [_PendingRegisters({})] * len(blocks)
+    pending = [_PendingRegisters({})] * len(blocks)
     waiting = list(range(len(blocks)))
     while waiting:
         block = blocks[waiting.pop()]
-        after = found[block.index]
+        after = pending[block.index]
         for step in block.steps:
-            after = after.behind(step)
+            after = after.after_step(step)
         for successor in block.successors:
-            joined = found[successor].joined(after)
-            if joined != found[successor]:
-                found[successor] = joined
+            joined = pending[successor].joined(after)
+            if joined != pending[successor]:
+                pending[successor] = joined
                 waiting.append(successor)
-    return found
+    return pending
 
 
 def _blocks_before_waits(blocks: Sequence[Block]) -> set[int]:
     """The blocks from which every path reaches `tcgen05.wait::ld` before threads synchronise."""
-    found: set[int] = set()
+    blocks_found: set[int] = set()
     while True:
-        more = {
+        added = {
             block.index
             for block in blocks
-            if block.index not in found and _comes_to_wait(block, found)
+            if block.index not in blocks_found and _comes_to_wait(block, blocks_found)
         }
-        if not more:
-            return found
-        found |= more
+        if not added:
+            return blocks_found
+        blocks_found |= added
 
 
 def _comes_to_wait(block: Block, awaited: set[int]) -> bool:
@@ -150,25 +154,29 @@ def _ends_before_wait(block: Block, awaited: set[int]) -> bool:
 
 
 def _use(
-    step: BlockStep, pending: _PendingRegisters, known: _Ages, names: Mapping[int, str]
+    step: BlockStep, pending: _PendingRegisters, unawaited: _Ages, names: Mapping[int, str]
 ) -> PendingUse | None:
-    """`known`: those of the pending registers that no other than a pure instruction may read."""
+    """`unawaited`: pending registers that only a pure instruction may read."""
     i, ages = step.instruction, pending.ages
-    reads: tuple[int, ...] = tuple([each for each in dict.fromkeys(step.reads) if each in ages])
+    reads: tuple[int, ...] = tuple(
+        [register for register in dict.fromkeys(step.reads) if register in ages]
+    )
     if _begins(step):
         action = Action.BEGINS
-        reads = tuple([each for each in reads if each in set(_factors(step))])
-    elif not reads and not any(each in ages for each in step.writes):
+        reads = tuple([register for register in reads if register in set(_factors(step))])
+    elif not reads and not any(register in ages for register in step.writes):
         return None
     elif _passes_on(step):
         action = Action.PASSES_ON
     else:
         action = Action.READS
-        reads = tuple([each for each in reads if each in known])
+        reads = tuple([register for register in reads if register in unawaited])
         if i.facts.kind is InstructionKind.STORE and i.facts.space == "local":
             reads = ()  # code for a debugger stores every variable
     kind: WorkerKind = "loads" if i.opcode == "tcgen05" else "products"
-    return PendingUse(i, action, kind, reads, step.writes, tuple([names[each] for each in reads]))
+    return PendingUse(
+        i, action, kind, reads, step.writes, tuple([names[register] for register in reads])
+    )
 
 
 def _begins(step: BlockStep) -> bool:
@@ -178,9 +186,9 @@ def _begins(step: BlockStep) -> bool:
 
 def _factors(step: BlockStep) -> Iterator[int]:
     """Yield the inputs of a product other than its sums, which may come from an earlier product."""
-    for each in step.reads:
-        if each not in step.writes:
-            yield each
+    for register in step.reads:
+        if register not in step.writes:
+            yield register
 
 
 def _passes_on(step: BlockStep) -> bool:

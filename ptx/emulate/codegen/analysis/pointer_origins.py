@@ -75,46 +75,46 @@ class PointerOrigins:
         changed = True
         while changed:  # it ends, as sums are only added, and no more than a few
             changed = False
-            for each in steps:
-                for number, target in enumerate(each.targets):
-                    changed |= self._add(target.name, self._result(each, number))
+            for operation_step in steps:
+                for number, target in enumerate(operation_step.targets):
+                    changed |= self._add(target.name, self._result(operation_step, number))
 
     def of(self, site: Site) -> frozenset[Origin] | None:
         """Return the origins of the addresses of an access; None if they are unknown."""
         sums = self._sums_of_address(site)
         if not sums:
             return None
-        found: set[Origin] = set()
-        for each in sums:
-            if len(each) != 1:
+        origins: set[Origin] = set()
+        for address_sum in sums:
+            if len(address_sum) != 1:
                 return None
-            ((origin, factor),) = each
+            ((origin, factor),) = address_sum
             if factor != 1:
                 return None
-            found.add(origin)
-        return frozenset(found)
+            origins.add(origin)
+        return frozenset(origins)
 
     def _sums_of_address(self, site: Site) -> Value:
         instruction = site.instruction
         if "tensor" in site.facts.words:
             return None  # nothing shows which of its accesses this is
-        places = [each for each in instruction.operands if isinstance(each, Address)]
-        if len(places) == 2 and site.facts.kind is InstructionKind.COPY:
-            place = places[0 if site.writes else 1]
-        elif len(places) == 1:
-            place = places[0]
+        addresses = [operand for operand in instruction.operands if isinstance(operand, Address)]
+        if len(addresses) == 2 and site.facts.kind is InstructionKind.COPY:
+            address = addresses[0 if site.writes else 1]
+        elif len(addresses) == 1:
+            address = addresses[0]
         else:
             return None
-        return self._value(place.base) if place.base is not None else None
+        return self._value(address.base) if address.base is not None else None
 
-    def _add(self, name: str, more: Value) -> bool:
+    def _add(self, name: str, added: Value) -> bool:
         """A register may hold these sums as well; whether that is new."""
-        known = self._registers.get(name, _NOTHING)
-        if known is None or more == _NOTHING:
+        sums = self._registers.get(name, _NOTHING)
+        if sums is None or added == _NOTHING:
             return False
-        both = None if more is None or len(known | more) > _MOST_SUMS else known | more
-        self._registers[name] = both
-        return both != known
+        merged = None if added is None or len(sums | added) > _MOST_SUMS else sums | added
+        self._registers[name] = merged
+        return merged != sums
 
     def _result(self, step: _Step, number: int) -> Value:
         instruction, sources = step.instruction, step.sources
@@ -123,38 +123,40 @@ class PointerOrigins:
             return self._parameter(instruction, number)
         if facts.gives_number:
             return _PLAIN
-        values = [self._value(each) for each in sources]
-        if any(each == _NOTHING for each in values):
+        values = [self._value(value) for value in sources]
+        if any(value == _NOTHING for value in values):
             return _NOTHING
         if opcode == "and":
             return _masked(values, sources)
-        if all(each == _PLAIN for each in values):
+        if all(value == _PLAIN for value in values):
             return _PLAIN
-        if any(each is None for each in values) or len(step.targets) > 1:
+        if any(value is None for value in values) or len(step.targets) > 1:
             return None
-        known = [each for each in values if each is not None]
-        if facts.passes_operand and len(known) <= 2:
-            return frozenset().union(*known)
+        operand_sums = [value for value in values if value is not None]
+        if facts.passes_operand and len(operand_sums) <= 2:
+            return frozenset().union(*operand_sums)
         if opcode == "selp":
-            return known[0] | known[1]
-        if facts.kind is InstructionKind.ADDITION and len(known) == 2:
-            return _added(known[0], known[1], -1 if opcode == "sub" else 1)
-        if opcode == "mad" and known[0] == known[1] == _PLAIN:
-            return known[2]
-        if opcode in ("or", "xor") and _PLAIN in known:
-            return next(each for each in known if each != _PLAIN)
+            return operand_sums[0] | operand_sums[1]
+        if facts.kind is InstructionKind.ADDITION and len(operand_sums) == 2:
+            return _added(operand_sums[0], operand_sums[1], -1 if opcode == "sub" else 1)
+        if opcode == "mad" and operand_sums[0] == operand_sums[1] == _PLAIN:
+            return operand_sums[2]
+        if opcode in ("or", "xor") and _PLAIN in operand_sums:
+            return next(value for value in operand_sums if value != _PLAIN)
         if opcode == "neg":
-            return _added(_PLAIN, known[0], -1)
+            return _added(_PLAIN, operand_sums[0], -1)
         return None
 
     def _parameter(self, instruction: Instruction, number: int) -> Value:
         """Return the value that a load of kernel parameters writes to one of its destinations."""
-        place = instruction.operands[1]
-        if not isinstance(place, Address) or not isinstance(place.base, Symbol):
+        address = instruction.operands[1]
+        if not isinstance(address, Address) or not isinstance(address.base, Symbol):
             return None  # an array of pointers, by an index
         if not instruction.facts.type_suffix.endswith("64"):
             return _PLAIN
-        origin = self._parameter_at(place.base.name, place.base.offset + place.offset + 8 * number)
+        origin = self._parameter_at(
+            address.base.name, address.base.offset + address.offset + 8 * number
+        )
         return _PLAIN if origin is None else frozenset({frozenset({(origin, 1)})})
 
     def _value(self, operand: Operand) -> Value:
@@ -166,43 +168,43 @@ class PointerOrigins:
             origin = self._origin_of(operand.name)
             return None if origin is None else frozenset({frozenset({(origin, 1)})})
         if isinstance(operand, Vector):
-            values = [self._value(each) for each in operand.items]
+            values = [self._value(item) for item in operand.items]
             if _NOTHING in values:
                 return _NOTHING
-            return _PLAIN if all(each == _PLAIN for each in values) else None
+            return _PLAIN if all(value == _PLAIN for value in values) else None
         return _PLAIN
 
 
 def _registers(operands: Iterable[Operand]) -> Iterable[Register]:
-    for each in operands:
-        if isinstance(each, Register):
-            yield each
-        elif isinstance(each, Vector):
-            yield from _registers(each.items)
-        elif isinstance(each, Pair):
-            yield from _registers((each.first, each.second))
+    for operand in operands:
+        if isinstance(operand, Register):
+            yield operand
+        elif isinstance(operand, Vector):
+            yield from _registers(operand.items)
+        elif isinstance(operand, Pair):
+            yield from _registers((operand.first, operand.second))
 
 
 def _masked(values: list[Value], sources: tuple[Operand, ...]) -> Value:
     """`and`: a mask of low bits gives a number, one of high bits the pointer, aligned."""
-    masks = [each.value for each in sources if isinstance(each, Immediate)]
+    masks = [operand.value for operand in sources if isinstance(operand, Immediate)]
     if not masks:
-        return _PLAIN if all(each == _PLAIN for each in values) else None
+        return _PLAIN if all(element == _PLAIN for element in values) else None
     if 0 <= masks[0] < _MOST_OFFSET:
         return _PLAIN
     return next((value for value, source in zip(values, sources, strict=True)
                  if not isinstance(source, Immediate)), _PLAIN)  # fmt: skip
 
 
-def _added(one: Sums, other: Sums, sign: int) -> Value:
-    found: set[Sum] = set()
-    for left in one:
-        for right in other:
-            factors = dict(left)
-            for origin, factor in right:
+def _added(first: Sums, second: Sums, sign: int) -> Value:
+    sums: set[Sum] = set()
+    for first_sum in first:
+        for second_sum in second:
+            factors = dict(first_sum)
+            for origin, factor in second_sum:
                 factors[origin] = factors.get(origin, 0) + sign * factor
-            found.add(frozenset((each, factor) for each, factor in factors.items() if factor))
-    return frozenset(found) if len(found) <= _MOST_SUMS else None
+            sums.add(frozenset((pointer, factor) for pointer, factor in factors.items() if factor))
+    return frozenset(sums) if len(sums) <= _MOST_SUMS else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,23 +235,23 @@ class KernelOrigins:
     def find(self, pointers: frozenset[int]) -> dict[Site, frozenset[Origin]]:
         """The origins where the parameters at these offsets are pointers, and no others."""
         key = pointers, len(self._functions)
-        found = self._found.get(key)
-        if found is None:
-            found = self._found[key] = {}
+        origins = self._found.get(key)
+        if origins is None:
+            origins = self._found[key] = {}
             for function in self._functions:
-                self._find(function, pointers, found)
-        return found
+                self._find(function, pointers, origins)
+        return origins
 
     def _find(
-        self, function: _Function, pointers: frozenset[int], found: dict[Site, frozenset[Origin]]
+        self, function: _Function, pointers: frozenset[int], of_sites: dict[Site, frozenset[Origin]]
     ) -> None:
         scope = function.scope
 
         def parameter_at(name: str, offset: int) -> Origin | None:
             if not scope.function.is_entry or name not in scope.kernel_parameters:
                 return None
-            at = scope.frame.params[name] + offset
-            return Origin(name, "global", parameter=at) if at in pointers else None
+            position = scope.frame.params[name] + offset
+            return Origin(name, "global", parameter=position) if position in pointers else None
 
         origins = PointerOrigins(
             function.blocks, lambda name: self._variable(scope, name), parameter_at
@@ -257,7 +259,7 @@ class KernelOrigins:
         for site in function.sites:
             origin = origins.of(site)
             if origin is not None:
-                found[site] = origin
+                of_sites[site] = origin
 
     def _variable(self, scope: FunctionScope, name: str) -> Origin | None:
         """The origin of a variable that a function names."""
@@ -265,7 +267,7 @@ class KernelOrigins:
             if not scope.function.is_entry:
                 return None  # where it lies depends on the calls
             start = scope.frame.offsets[name]
-            sizes = {each.name: each.nbytes for each in scope.body.variables}
+            sizes = {variable.name: variable.nbytes for variable in scope.body.variables}
             return (
                 Origin(name, "local", start=start, end=start + sizes[name])
                 if sizes.get(name)

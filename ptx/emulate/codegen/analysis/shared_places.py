@@ -85,7 +85,7 @@ class SymbolicAddresses:
             return self._value(sources[0], depth + 1)
         if not facts.is_calculation:
             return (register.name,)
-        values = [self._value(each, depth + 1) for each in sources]
+        values = [self._value(source, depth + 1) for source in sources]
         if None in values:
             return None
         return (opcode, writer.modifiers, *values)
@@ -101,45 +101,45 @@ def guessed_reads(blocks: Sequence[Block]) -> set[int]:
     swaps = [step.instruction for block in blocks for step in block.steps if _is_swap(step)]
     if not swaps:
         return set()
-    places = SymbolicAddresses(blocks)
-    swapped = {places.of(each) for each in swaps}
+    addresses = SymbolicAddresses(blocks)
+    swapped = {addresses.of(swap) for swap in swaps}
     return {
         id(step.instruction)
         for block in blocks
-        for at, step in enumerate(block.steps)
+        for index, step in enumerate(block.steps)
         if step.instruction.facts.kind is InstructionKind.LOAD
-        and (place := places.of(step.instruction)) in swapped
-        and _is_checked(blocks, block, at + 1, _Swaps(places, place))
+        and (address := addresses.of(step.instruction)) in swapped
+        and _is_checked(blocks, block, index + 1, _Swaps(addresses, address))
     }
 
 
 class _Swaps:
     """The compare-and-swaps of a place."""
 
-    def __init__(self, places: SymbolicAddresses, place: SymbolicAddress | None) -> None:
-        self._places = places
-        self._place = place
+    def __init__(self, addresses: SymbolicAddresses, address: SymbolicAddress | None) -> None:
+        self._places = addresses
+        self._place = address
 
     def any_of(self, steps: Iterable[BlockStep]) -> bool:
         """Return whether one of these is one."""
         return any(
-            _is_swap(each) and self._places.of(each.instruction) == self._place for each in steps
+            _is_swap(step) and self._places.of(step.instruction) == self._place for step in steps
         )
 
 
 def _is_checked(blocks: Sequence[Block], block: Block, start: int, swaps: _Swaps) -> bool:
     if swaps.any_of(block.steps[start:]):
         return True
-    waiting, known = [block], {block.index}
+    waiting, visited = [block], {block.index}
     while waiting:
-        here = waiting.pop()
-        following = list(here.successors)
-        if not following and here.steps[-1].instruction.facts.kind is not InstructionKind.TRAP:
+        current = waiting.pop()
+        following = list(current.successors)
+        if not following and current.steps[-1].instruction.facts.kind is not InstructionKind.TRAP:
             return False  # the function ends, and nothing was swapped
-        for each in following:
-            if each not in known and not swaps.any_of(blocks[each].steps):
-                known.add(each)
-                waiting.append(blocks[each])
+        for successor in following:
+            if successor not in visited and not swaps.any_of(blocks[successor].steps):
+                visited.add(successor)
+                waiting.append(blocks[successor])
     return True
 
 
@@ -153,8 +153,8 @@ Writers = dict[int, list[BlockStep]]
 def updates_of(blocks: Sequence[Block], first: int) -> dict[int, Update]:
     """The loads and stores of such updates, by identity; places are numbered from `first` on.
 
-    `p[0] = p[0] + 1` is one, as the sum is made of what was loaded. A flag that is polled and then
-    set is none.
+    `p[0] = p[0] + 1` is one, as the sum uses the loaded value. A flag that is polled and then set
+    is none.
     """
     strong = [
         (step.instruction.facts.kind, step)
@@ -164,32 +164,36 @@ def updates_of(blocks: Sequence[Block], first: int) -> dict[int, Update]:
     ]
     loads = [step for kind, step in strong if kind is InstructionKind.LOAD]
     stores = [step for kind, step in strong if kind is InstructionKind.STORE]
-    found: dict[int, Update] = {}
+    updates: dict[int, Update] = {}
     if not loads or not stores:
-        return found
-    writers, places = writers_of(blocks), SymbolicAddresses(blocks)
+        return updates
+    writers, addresses = writers_of(blocks), SymbolicAddresses(blocks)
     numbers: dict[object, int] = {}
     for store in stores:
-        place, value = places.of(store.instruction), store.instruction.operands[-1]
+        address, value = addresses.of(store.instruction), store.instruction.operands[-1]
         if not isinstance(value, Register):
             continue
         sources, is_idempotent = sources_of(writers, store.reads[-1])
-        used = [s for s in loads if id(s) in sources and places.of(s.instruction) == place]
-        if used:
-            number = numbers.setdefault(place, first + len(numbers))
+        sources_of_update = [
+            s for s in loads if id(s) in sources and addresses.of(s.instruction) == address
+        ]
+        if sources_of_update:
+            number = numbers.setdefault(address, first + len(numbers))
             update = Update(number, is_idempotent)
-            found |= {id(each.instruction): update for each in (*used, store)}
-    return found
+            updates |= {
+                id(update_step.instruction): update for update_step in (*sources_of_update, store)
+            }
+    return updates
 
 
 def writers_of(blocks: Sequence[Block]) -> Writers:
     """Return the instructions that write each register."""
-    found: Writers = defaultdict(list)
+    writers: Writers = defaultdict(list)
     for block in blocks:
         for step in block.steps:
             for register in step.writes:
-                found[register].append(step)
-    return found
+                writers[register].append(step)
+    return writers
 
 
 def sources_of(writers: Writers, register: int) -> tuple[set[int], bool]:
@@ -197,22 +201,22 @@ def sources_of(writers: Writers, register: int) -> tuple[set[int], bool]:
 
     Also whether the last of them, moves apart, give the same when they are repeated.
     """
-    found: set[int] = set()
+    steps: set[int] = set()
     is_idempotent = True
     waiting = [(register, True)]
     while waiting:
-        each, is_last = waiting.pop()
-        for step in writers.get(each, ()):
-            if id(step) in found:
+        source, is_last = waiting.pop()
+        for step in writers.get(source, ()):
+            if id(step) in steps:
                 continue
-            found.add(id(step))
+            steps.add(id(step))
             facts = step.instruction.facts
             passes_on = is_last and facts.copies_value and facts.passes_operand
             if is_last and not passes_on:
                 is_idempotent &= facts.is_idempotent
             if step.operation.effect is Effect.PURE:
                 waiting += [(read, passes_on) for read in step.reads]
-    return found, is_idempotent
+    return steps, is_idempotent
 
 
 def polls_of(blocks: Sequence[Block], numbers: Mapping[str, int]) -> set[int]:
@@ -233,7 +237,7 @@ def polls_of(blocks: Sequence[Block], numbers: Mapping[str, int]) -> set[int]:
     writers = writers_of(blocks)
     reached: dict[int, set[int]] = {}
     sources: dict[int, set[int]] = {}
-    found: set[int] = set()
+    polls: set[int] = set()
 
     def leads_to(start: int, end: int) -> bool:
         if start not in reached:
@@ -241,25 +245,27 @@ def polls_of(blocks: Sequence[Block], numbers: Mapping[str, int]) -> set[int]:
         return start == end or end in reached[start]
 
     for block, load in loads:
-        for each in blocks:
-            if each.guard is None or not leads_to(block.index, each.index):
+        for branching in blocks:
+            if branching.guard is None or not leads_to(block.index, branching.index):
                 continue
-            comes_back = [leads_to(next_one, block.index) for next_one in each.successors]
+            comes_back = [leads_to(next_one, block.index) for next_one in branching.successors]
             if not any(comes_back) or all(comes_back):
                 continue
-            if each.index not in sources:
-                sources[each.index], _ = sources_of(writers, numbers[each.guard.register.name])
-            if id(load) in sources[each.index]:
-                found.add(id(load.instruction))
-    return found
+            if branching.index not in sources:
+                sources[branching.index], _ = sources_of(
+                    writers, numbers[branching.guard.register.name]
+                )
+            if id(load) in sources[branching.index]:
+                polls.add(id(load.instruction))
+    return polls
 
 
 def _reached(blocks: Sequence[Block], start: int) -> set[int]:
     """Return the blocks that control may reach from the end of a block."""
-    found: set[int] = set()
+    reached: set[int] = set()
     waiting = [start]
     while waiting:
-        new = set(blocks[waiting.pop()].successors) - found
-        found |= new
+        new = set(blocks[waiting.pop()].successors) - reached
+        reached |= new
         waiting += new
-    return found
+    return reached

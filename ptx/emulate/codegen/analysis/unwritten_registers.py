@@ -16,35 +16,41 @@ _Numbers = frozenset[int]
 
 
 def unwritten_registers(
-    blocks: Sequence[Block], numbers: Mapping[str, int], given: Iterable[str]
+    blocks: Sequence[Block], numbers: Mapping[str, int], written_before: Iterable[str]
 ) -> dict[int, tuple[str, ...]]:
     """The names of such registers, by the identity of the instruction that reads them.
 
-    `given`: the names of parameters, which may be registers.
+    `written_before`: the names of parameters, which may be registers.
     """
-    known = {CARRY.name, *given}
+    written = {CARRY.name, *written_before}
     # Most functions have none that are needed where they begin.
-    doubtful = frozenset(bits(blocks[0].live)) - {numbers[each] for each in known & set(numbers)}
+    doubtful = frozenset(bits(blocks[0].live)) - {
+        numbers[register] for register in written & set(numbers)
+    }
     if not doubtful:
         return {}
     doubtful = _with_copies(blocks, doubtful)
     names = {number: name.split("@")[0] for name, number in numbers.items()}
-    found: dict[int, tuple[str, ...]] = {}
+    unwritten_uses: dict[int, tuple[str, ...]] = {}
     for block, unwritten in zip(blocks, _unwritten(blocks, doubtful), strict=True):
         for step in block.steps:
-            used = [each for each in dict.fromkeys(_used(step)) if each in unwritten]
-            if used:
-                found[id(step.instruction)] = tuple(names[each] for each in used)
-            unwritten = _behind(step, unwritten)
+            unwritten_uses_of_step = [
+                register for register in dict.fromkeys(_used(step)) if register in unwritten
+            ]
+            if unwritten_uses_of_step:
+                unwritten_uses[id(step.instruction)] = tuple(
+                    names[register] for register in unwritten_uses_of_step
+                )
+            unwritten = _after(step, unwritten)
         if block.guard is not None and block.branch is not None:
             number = numbers[block.guard.register.name]
             if number in unwritten:
-                found[id(block.branch)] = (names[number],)
-    return found
+                unwritten_uses[id(block.branch)] = (names[number],)
+    return unwritten_uses
 
 
 def _with_copies(blocks: Sequence[Block], doubtful: _Numbers) -> _Numbers:
-    """Return these registers and those that they are copied to."""
+    """Return these registers, and the registers that receive copies of them."""
     while True:
         copies = {
             number
@@ -60,23 +66,23 @@ def _with_copies(blocks: Sequence[Block], doubtful: _Numbers) -> _Numbers:
 
 def _unwritten(blocks: Sequence[Block], doubtful: _Numbers) -> list[_Numbers]:
     """Return for each block the registers that are unwritten on every path to it."""
-    found: list[_Numbers | None] = [None] * len(blocks)
-    found[0] = doubtful
+    unwritten: list[_Numbers | None] = [None] * len(blocks)
+    unwritten[0] = doubtful
     waiting = [0]
     while waiting:
         block = blocks[waiting.pop()]
-        after = found[block.index] or frozenset()
+        after = unwritten[block.index] or frozenset()
         for step in block.steps:
-            after = _behind(step, after)
+            after = _after(step, after)
         for successor in block.successors:
-            before = found[successor]
-            if before is None or before - after:
-                found[successor] = after if before is None else before & after
+            unwritten_there = unwritten[successor]
+            if unwritten_there is None or unwritten_there - after:
+                unwritten[successor] = after if unwritten_there is None else unwritten_there & after
                 waiting.append(successor)
-    return [each or frozenset() for each in found]
+    return [registers or frozenset() for registers in unwritten]
 
 
-def _behind(step: BlockStep, unwritten: _Numbers) -> _Numbers:
+def _after(step: BlockStep, unwritten: _Numbers) -> _Numbers:
     """Return the unwritten registers after an instruction; a copy of one is unwritten, too."""
     if not unwritten or (_is_copy(step) and unwritten.issuperset(step.reads)):
         return unwritten
@@ -93,5 +99,5 @@ def _used(step: BlockStep) -> tuple[int, ...]:
     if step.instruction.guard is not None or step.instruction.facts.copies_value:
         return ()
     if step.operation.updates:
-        return tuple([each for each in step.reads if each not in step.writes])
+        return tuple([register for register in step.reads if register not in step.writes])
     return step.reads

@@ -23,25 +23,27 @@ def uses_of(bodies: Iterable[Body], instruction: Instruction) -> tuple[Use, ...]
         return ()
     target = instruction.operands[0]
     elements = target.items if isinstance(target, Vector) else (target,)
-    return tuple(_use_of(body, each) for each in elements)
+    return tuple(_use_of(body, element) for element in elements)
 
 
 def _use_of(body: Body, element: Operand) -> Use:
-    found = Use.NONE
-    waiting = [each.name for each in registers_in(element)]
-    known = set(waiting)
+    use = Use.NONE
+    waiting = [operand_register.name for operand_register in registers_in(element)]
+    visited = set(waiting)
     while waiting:
         name = waiting.pop()
         for reader in _readers(body, name):
             if reader.opcode == "mov":
-                results = {each.name for each in registers_in(reader.operands[0])} - known
-                known |= results
+                results = {
+                    operand_register.name for operand_register in registers_in(reader.operands[0])
+                } - visited
+                visited |= results
                 waiting += results
             elif reader.facts.kind is InstructionKind.STORE and not _is_address(reader, name):
-                found = max(found, Use.COPIED)
+                use = max(use, Use.COPIED)
             else:
                 return Use.USED
-    return found
+    return use
 
 
 def _readers(body: Body, name: str) -> Iterator[Instruction]:
@@ -56,7 +58,9 @@ def _readers(body: Body, name: str) -> Iterator[Instruction]:
         has_result = _has_result(statement)
         for position, operand in enumerate(statement.operands):
             is_result = has_result and position == 0 and isinstance(operand, Register | Vector)
-            if not is_result and any(each.name == name for each in registers_in(operand)):
+            if not is_result and any(
+                operand_register.name == name for operand_register in registers_in(operand)
+            ):
                 yield statement
                 break
 
@@ -72,6 +76,7 @@ def _is_address(store: Instruction, name: str) -> bool:
     if guard is not None and guard.register.name == name:
         return True
     return any(
-        isinstance(operand, Address) and any(each.name == name for each in registers_in(operand))
+        isinstance(operand, Address)
+        and any(operand_register.name == name for operand_register in registers_in(operand))
         for operand in store.operands
     )

@@ -54,7 +54,7 @@ class LaneEmitter(LaneRegisters):
     @property
     def prelude(self) -> list[str]:
         """The assignments at the start of the function."""
-        return [f"{each} = {value}" for each, value in self._prelude.items()]
+        return [f"{name} = {value}" for name, value in self._prelude.items()]
 
     def function(self, name: str, result: int | None) -> str:
         """Return the part as a function; `result` is its result for all threads, if known."""
@@ -72,20 +72,20 @@ class LaneEmitter(LaneRegisters):
     def bits(self, operand: Operand, ptx_type: str) -> str:
         """An expression (a name or a number) for an operand's bits, as an unsigned number."""
         kind = kind_of(ptx_type)
-        ones = self.ones(kind)
+        mask = self.ones(kind)
         if isinstance(operand, Register):
             number = self.scope.number(operand)
             size = self.scope.width[number]
-            if size < width_of(kind) or size > 8 or self.scope.home[number] == "pred":
-                self.refuse()
+            if size < width_of(kind) or size > 8 or self.scope.stored_kind[number] == "pred":
+                self.reject()
             name = self._as(number, "int")
-            return name if size == width_of(kind) else f"({name} & {ones})"
+            return name if size == width_of(kind) else f"({name} & {mask})"
         if isinstance(operand, Immediate):
-            return str(operand.value & ones)
+            return str(operand.value & mask)
         if isinstance(operand, SpecialRegister):
             return self._special(operand.name, kind)
         if isinstance(operand, Symbol):
-            return self._symbol(operand, ones)
+            return self._symbol(operand, mask)
         raise NoLaneCode
 
     def signed(self, operand: Operand, ptx_type: str) -> str:
@@ -108,15 +108,15 @@ class LaneEmitter(LaneRegisters):
         if ptx_type[0] != "s":
             return self.bits(operand, ptx_type)
         top = 1 << 8 * width_of(kind_of(ptx_type)) - 1
-        found = self.bits(operand, ptx_type)
-        return str(int(found) ^ top) if found.isdigit() else f"({found} ^ {top})"
+        text = self.bits(operand, ptx_type)
+        return str(int(text) ^ top) if text.isdigit() else f"({text} ^ {top})"
 
     def real(self, operand: Operand, ptx_type: str) -> str:
         """A name or a number for an operand of type f32 or f64."""
         if isinstance(operand, Register):
             number = self.scope.number(operand)
             if self.scope.width[number] != width_of(ptx_type) or ptx_type not in FLOATS:
-                self.refuse()
+                self.reject()
             return self._as(number, ptx_type)
         if isinstance(operand, Immediate):
             return self.constant(float(operand.value))
@@ -124,7 +124,7 @@ class LaneEmitter(LaneRegisters):
             name = self._constants.exact(operand, ptx_type)
             scalar = self.scope.scalar(name) if name else None
             if scalar is None:
-                self.refuse()
+                self.reject()
             if ptx_type == "f32":
                 return self.constant(float_of_word(int.from_bytes(scalar.tobytes(), "little")))
             return self.constant(double_of_long(int.from_bytes(scalar.tobytes(), "little")))
@@ -134,7 +134,10 @@ class LaneEmitter(LaneRegisters):
         """A name for a predicate."""
         if isinstance(operand, Negated):
             return f"(not {self.predicate(operand.operand)})"
-        if isinstance(operand, Register) and self.scope.home[self.scope.number(operand)] == "pred":
+        if (
+            isinstance(operand, Register)
+            and self.scope.stored_kind[self.scope.number(operand)] == "pred"
+        ):
             return self._as(self.scope.number(operand), "pred")
         if isinstance(operand, Immediate):
             return str(bool(operand.value))
@@ -189,16 +192,16 @@ class LaneEmitter(LaneRegisters):
         if isinstance(operand, Sink):
             return
         if not isinstance(operand, Register):
-            self.refuse()
+            self.reject()
         number = self.scope.number(operand)
         kind = kind_of(ptx_type)
         size = self.scope.width[number]
-        held = held_as(kind)
-        if (kind == "pred") != (self.scope.home[number] == "pred") or size > 8:
-            self.refuse()
+        form = held_as(kind)
+        if (kind == "pred") != (self.scope.stored_kind[number] == "pred") or size > 8:
+            self.reject()
         if kind != "pred" and size != width_of(kind):
-            if held != "int" or size < width_of(kind):
-                self.refuse()
+            if form != "int" or size < width_of(kind):
+                self.reject()
             if kind[0] == "s":
                 top = 1 << 8 * width_of(kind) - 1
                 expression = f"(({expression}) ^ {top}) - {top} & {(1 << 8 * size) - 1}"
@@ -208,29 +211,29 @@ class LaneEmitter(LaneRegisters):
             if expression != name:
                 self.lines.append(f"{name} = {expression}")
         else:
-            old = self._as(number, held)
+            old = self._as(number, form)
             condition = self._as(self.scope.number(guard.register), "pred")
             expression = f"({expression})"  # it may be a choice itself
-            yes, no = (old, expression) if guard.negated else (expression, old)
-            self.lines.append(f"{name} = {yes} if {condition} else {no}")
-        self._note_written(number, held)
+            if_true, if_false = (old, expression) if guard.negated else (expression, old)
+            self.lines.append(f"{name} = {if_true} if {condition} else {if_false}")
+        self._note_written(number, form)
 
     # Operands of each form.
 
     def _special(self, name: str, kind: str) -> str:
-        found = known_special(name)
-        if found is None or "clock" in name or "timer" in name:
-            self.refuse()  # a time is read once for all threads
+        known_kind = known_special(name)
+        if known_kind is None or "clock" in name or "timer" in name:
+            self.reject()  # a time is read once for all threads
         value = f"B.special({name[1:]!r}, R)"
         self.before("B", "f.scheduler.lanes.memory")
         return self.temporary(f"{value} & {self.ones(kind)}")
 
-    def _symbol(self, symbol: Symbol, ones: int) -> str:
+    def _symbol(self, symbol: Symbol, mask: int) -> str:
         """The address of a symbol, as `mov` gives it."""
         space, expression = self.scope.symbol(symbol.name, self.instruction)
         offset = symbol.offset
         if self.scope.is_parameter(symbol.name):
             offset += PARAM_WINDOW if space == "param" else LOCAL_WINDOW
         if expression.isdigit():
-            return str(int(expression) + offset & ones)
-        return f"({expression} + {offset} & {ones})"
+            return str(int(expression) + offset & mask)
+        return f"({expression} + {offset} & {mask})"

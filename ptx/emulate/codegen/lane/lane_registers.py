@@ -56,29 +56,29 @@ class LaneRegisters:
 
     def _start(self) -> None:
         self.lines = []
-        for known in (self._held, self._views, self._read, self._written):
-            known.clear()
+        for table in (self._held, self._views, self._read, self._written):
+            table.clear()
 
     def end_block(self, live: int) -> None:
         """Have each variable as a row holds it that was written and is in the mask `live`."""
         for number in self._written:
-            home = held_as(self.scope.home[number])
-            if live >> number & 1 and self._held[number] != home:
-                self.lines.append(f"r{number} = {self._as(number, home)}")
+            stored_kind = held_as(self.scope.stored_kind[number])
+            if live >> number & 1 and self._held[number] != stored_kind:
+                self.lines.append(f"r{number} = {self._as(number, stored_kind)}")
 
     def flush(self, live: int) -> None:
         """Store the registers that were written and are in the mask `live`."""
         for number in self._written:
             if live >> number & 1:
-                home = held_as(self.scope.home[number])
-                self.lines.append(f"R[{number}] = {self._as(number, home)}")
+                stored_kind = held_as(self.scope.stored_kind[number])
+                self.lines.append(f"R[{number}] = {self._as(number, stored_kind)}")
 
     @property
     def changed(self) -> tuple[int, ...]:
         """The registers that the part reads and changes: with others it may be begun again."""
         return tuple(self._read.intersection(self._written))
 
-    def refuse(self) -> NoReturn:
+    def reject(self) -> NoReturn:
         """Leave the instruction to NumPy."""
         raise NoLaneCode
 
@@ -90,8 +90,8 @@ class LaneRegisters:
 
     def helper_value(self, key: object, value: object) -> str:
         """The name of a value that equal keys share."""
-        known: dict[object, object] = self.scope.lane_values
-        return self.scope.bind(known.setdefault(key, value), "v")
+        shared_values: dict[object, object] = self.scope.lane_values
+        return self.scope.bind(shared_values.setdefault(key, value), "v")
 
     def helper(self, function: Callable[..., object]) -> str:
         """The name by which generated code calls a Python function."""
@@ -109,48 +109,48 @@ class LaneRegisters:
         self._prelude.setdefault(name, expression)
         return name
 
-    def as_home(self, number: int) -> str:
+    def as_stored(self, number: int) -> str:
         """A register's variable, as a row holds it."""
-        return self._as(number, held_as(self.scope.home[number]))
+        return self._as(number, held_as(self.scope.stored_kind[number]))
 
-    def set_home(self, number: int, expression: str) -> None:
+    def set_stored(self, number: int, expression: str) -> None:
         """Set a register to its value in a row."""
         self.lines.append(f"r{number} = {expression}")
-        self._note_written(number, held_as(self.scope.home[number]))
+        self._note_written(number, held_as(self.scope.stored_kind[number]))
 
-    def _note_written(self, number: int, held: str) -> None:
+    def _note_written(self, number: int, form: str) -> None:
         """A register's variable has been set, and is held so."""
         for other in ("int", *FLOATS):
             self._views.pop((number, other), None)
-        self._held[number] = held
+        self._held[number] = form
         self._written[number] = None
 
     def _load(self, number: int) -> None:
         if number not in self._held:
             if self.scope.width[number] > 8:
-                self.refuse()
-            self._held[number] = held_as(self.scope.home[number])
+                self.reject()
+            self._held[number] = held_as(self.scope.stored_kind[number])
             if not self._is_loaded:
                 self.lines.append(f"r{number} = R[{number}]")
                 self._read.add(number)
 
-    def _as(self, number: int, held: str) -> str:
+    def _as(self, number: int, form: str) -> str:
         """A register's variable, held in one way or another."""
         self._load(number)
         current = self._held[number]
-        if current == held:
+        if current == form:
             return f"r{number}"
-        if "pred" in (current, held):
-            self.refuse()
-        view = self._views.get((number, held))
+        if "pred" in (current, form):
+            self.reject()
+        view = self._views.get((number, form))
         if view is None:
-            view = self._views[number, held] = f"r{number}_{held}"
-            self._convert(view, f"r{number}", current, held, self.scope.width[number])
+            view = self._views[number, form] = f"r{number}_{form}"
+            self._convert(view, f"r{number}", current, form, self.scope.width[number])
         return view
 
-    def _convert(self, view: str, name: str, current: str, held: str, size: int) -> None:
-        if (current in FLOATS and held in FLOATS) or size not in (4, 8):
-            self.refuse()
+    def _convert(self, view: str, name: str, current: str, form: str, size: int) -> None:
+        if (current in FLOATS and form in FLOATS) or size not in (4, 8):
+            self.reject()
         if size == 8:
             source, target = ("Q", "D") if current == "int" else ("D", "Q")
             self.bench(source), self.bench(target)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -41,27 +42,29 @@ _USE_ALL = frozenset({InstructionKind.CALL, InstructionKind.RETURN, InstructionK
 def vector_part(code: KernelCode, unit: Unit, block: Block, first: int, end: int) -> VectorPart:
     """The steps of a block from number `first` to below `end`."""
     sites = len(code.sites)
-    lives = unit.live_behind_each(block)
+    lives = unit.live_after_each(block)
     emitter = Emitter(unit.scope)
     emitter.functions, emitter.first = unit.functions, unit.first
     emitter.begin(unit.first + block.index, unit.following(block))
     emitter.targets = tuple(unit.first + target for target in block.targets)
-    emitter.live_out = unit.live_behind(block)
+    emitter.live_out = unit.live_after(block)
     reads: dict[int, None] = {}
     writes: set[int] = set()
     kind: InstructionKind | None = None
     for step, live in zip(block.steps[first:end], lives[first:end], strict=True):
         emitter.start(step.instruction)
-        emitter.live_results = frozenset(each for each in step.writes if live >> each & 1)
+        emitter.live_results = frozenset(
+            register for register in step.writes if live >> register & 1
+        )
         if step.operation.effect is Effect.PURE and not emitter.live_results:
             continue
-        reads.update(dict.fromkeys(each for each in step.reads if each not in writes))
+        reads.update(dict.fromkeys(register for register in step.reads if register not in writes))
         writes.update(step.writes)
         kind = step.instruction.facts.kind
         step.operation.emit(emitter, step.instruction)
-    behind = lives[end - 1]
+    live_after = lives[end - 1]
     if block.steps[end - 1].operation.effect is not Effect.ENDS:
-        emitter.flush(behind)
+        emitter.flush(live_after)
         emitter.line(f"return {GOES_ON}")
     needs = None
     if kind in _USE_ALL:
@@ -72,7 +75,7 @@ def vector_part(code: KernelCode, unit: Unit, block: Block, first: int, end: int
     return VectorPart(
         names.pop("part"),  # type: ignore[arg-type]  # just made
         tuple(reads),
-        tuple(each for each in bits(behind) if each in writes),
+        tuple(register for register in bits(live_after) if register in writes),
         needs,
         kind is InstructionKind.RETURN,
         tuple(code.sites[sites:]),
@@ -84,20 +87,20 @@ def may_be_called(step: BlockStep) -> bool:
     return step.operation.effect in (Effect.PURE, Effect.MEMORY)
 
 
-def call_vector(e: LaneEmitter, code: KernelCode, unit: Unit, block: Block, at: int) -> None:
+def call_vector(e: LaneEmitter, code: KernelCode, unit: Unit, block: Block, position: int) -> None:
     """Have the code for one thread call NumPy's for a step."""
-    part = vector_part(code, unit, block, at, at + 1)
+    part = vector_part(code, unit, block, position, position + 1)
     name = e.helper(_called(part, unit))
-    arguments = "".join(f", {e.as_home(number)}" for number in part.reads)
+    arguments = "".join(f", {e.as_stored(number)}" for number in part.reads)
     targets = [e.temporary("None") for _ in part.writes]
     e.line(f"{', '.join([*targets, '_'])} = {name}(f{arguments})")
     for number, target in zip(part.writes, targets, strict=True):
-        e.set_home(number, target)
+        e.set_stored(number, target)
 
 
 def _called(part: VectorPart, unit: Unit) -> Callable[..., tuple[Any, ...]]:
     """Return a part as a function from row values to row values, with None as the last result."""
-    scalars = [(number, np.dtype(NUMPY[unit.scope.home[number]])) for number in part.reads]
+    scalars = [(number, np.dtype(NUMPY[unit.scope.stored_kind[number]])) for number in part.reads]
 
     def call(fibre: Fibre, *values: Any) -> tuple[Any, ...]:
         regs: dict[int, Any] = {}
@@ -122,70 +125,70 @@ def loops_of(
     With `leave_out` a loop omits blocks that have no code for single threads, and threads leave the
     loop for them. Otherwise a loop that has such blocks stays as it is.
     """
-    found: dict[int, tuple[int, ...]] = {}
+    loops: dict[int, tuple[int, ...]] = {}
     waiting = [set(range(len(blocks)))]
     most = _MOST_STEPS_APART if leave_out else _MOST_STEPS
     while waiting:
         for loop in _cycles(blocks, waiting.pop()):
-            inside = tuple(n for n in loop if _may_be_inside(blocks[n], alone))
-            is_small = sum(len(blocks[n].steps) for n in inside) <= most
-            if is_small and inside and (leave_out or len(inside) == len(loop)):
-                found |= dict.fromkeys(inside, inside)
+            members = tuple(n for n in loop if _may_be_inside(blocks[n], alone))
+            is_small = sum(len(blocks[n].steps) for n in members) <= most
+            if is_small and members and (leave_out or len(members) == len(loop)):
+                loops |= dict.fromkeys(members, members)
             elif len(loop) > 1:
                 waiting.append(set(loop[1:]))
-    return found
+    return loops
 
 
-def _cycles(blocks: Sequence[Block], inside: set[int]) -> Iterator[tuple[int, ...]]:
+def _cycles(blocks: Sequence[Block], members: set[int]) -> Iterator[tuple[int, ...]]:
     """Return the largest sets of blocks, among some, in which every block reaches every other.
 
     Kosaraju's algorithm: forward in any order, then backward from the last finished block.
     """
-    before: dict[int, list[int]] = {each: [] for each in inside}
-    for each in inside:
-        for to in blocks[each].successors:
-            if to in inside:
-                before[to].append(each)
+    predecessors: dict[int, list[int]] = {member: [] for member in members}
+    for member in members:
+        for successor in blocks[member].successors:
+            if successor in members:
+                predecessors[successor].append(member)
     finished: list[int] = []
-    seen: set[int] = set()
-    for start in sorted(inside):
-        stack = [] if start in seen else [(start, iter(tuple(blocks[start].successors)))]
-        seen.add(start)
+    visited: set[int] = set()
+    for start in sorted(members):
+        stack = [] if start in visited else [(start, iter(tuple(blocks[start].successors)))]
+        visited.add(start)
         while stack:
-            block, rest = stack[-1]
-            to = next((n for n in rest if n in inside and n not in seen), -1)
-            if to < 0:
+            block, successors = stack[-1]
+            successor = next((n for n in successors if n in members and n not in visited), -1)
+            if successor < 0:
                 finished.append(block)
                 stack.pop()
             else:
-                seen.add(to)
-                stack.append((to, iter(tuple(blocks[to].successors))))
-    taken: set[int] = set()
+                visited.add(successor)
+                stack.append((successor, iter(tuple(blocks[successor].successors))))
+    assigned: set[int] = set()
     for start in reversed(finished):
-        if start in taken:
+        if start in assigned:
             continue
-        taken.add(start)
+        assigned.add(start)
         loop, waiting = {start}, [start]
         while waiting:
-            for each in before[waiting.pop()]:
-                if each not in taken:
-                    taken.add(each)
-                    loop.add(each)
-                    waiting.append(each)
-        if len(loop) > 1 or start in before[start]:
+            for member in predecessors[waiting.pop()]:
+                if member not in assigned:
+                    assigned.add(member)
+                    loop.add(member)
+                    waiting.append(member)
+        if len(loop) > 1 or start in predecessors[start]:
             yield tuple(sorted(loop))
 
 
-def write_loop(code: KernelCode, unit: Unit, inside: Sequence[int], alone: bool) -> Loop | None:
+def write_loop(code: KernelCode, unit: Unit, members: Sequence[int], alone: bool) -> Loop | None:
     """The function of a loop; None where an operation in it has no code for single threads."""
-    blocks = [unit.blocks[each] for each in inside]
+    blocks = [unit.blocks[block_number] for block_number in members]
     emitter = LaneEmitter(unit.scope, alone=alone)
     emitter.begin()
     try:
         written = [_write_block(emitter, code, unit, block) for block in blocks]
     except NoLaneCode:
         return None
-    numbers = tuple(unit.first + each for each in inside)
+    numbers = tuple(unit.first + number for number in members)
     source = _function(emitter, unit, blocks, numbers, written)
     names: dict[str, object] = code.blocks.names
     exec(compile(source, f"<ptx {code.kernel}, loop>", "exec"), names)
@@ -209,9 +212,11 @@ def _may_be_inside(block: Block, alone: bool) -> bool:
 def _write_block(emitter: LaneEmitter, code: KernelCode, unit: Unit, block: Block) -> list[str]:
     """Return the lines of a block, with the next block as `at`."""
     emitter.begin_block()
-    live = unit.live_behind_each(block)
-    for at, (step, behind) in enumerate(zip(block.steps, live, strict=True)):
-        if step.operation.effect is Effect.PURE and not any(behind >> n & 1 for n in step.writes):
+    live = unit.live_after_each(block)
+    for position, (step, live_after) in enumerate(zip(block.steps, live, strict=True)):
+        if step.operation.effect is Effect.PURE and not any(
+            live_after >> n & 1 for n in step.writes
+        ):
             continue
         emitter.instruction = step.instruction
         emit = find_lane(step.operation, step.instruction)
@@ -222,15 +227,17 @@ def _write_block(emitter: LaneEmitter, code: KernelCode, unit: Unit, block: Bloc
         except NoLaneCode:
             if not emitter.alone or not may_be_called(step):
                 raise
-            call_vector(emitter, code, unit, block, at)
+            call_vector(emitter, code, unit, block, position)
     following = unit.following(block)
     target = following if block.target is None else unit.first + block.target
-    goes = str(target)
+    following_expression = str(target)
     if block.guard is not None:
-        yes, no = (following, target) if block.guard.negated else (target, following)
-        goes = f"{yes} if {emitter.predicate(block.guard.register)} else {no}"
-    emitter.end_block(unit.live_behind(block))
-    emitter.line(f"at = {goes}")
+        if_true, if_false = (following, target) if block.guard.negated else (target, following)
+        following_expression = (
+            f"{if_true} if {emitter.predicate(block.guard.register)} else {if_false}"
+        )
+    emitter.end_block(unit.live_after(block))
+    emitter.line(f"at = {following_expression}")
     return emitter.lines
 
 
@@ -241,31 +248,33 @@ def _function(
     numbers: tuple[int, ...],
     written: Sequence[Sequence[str]],
 ) -> str:
-    """The whole: registers are loaded, the blocks repeated, and what they wrote is stored."""
-    defined = live = beyond = 0
+    """Return the function: it loads registers, repeats the blocks, and stores the written
+    registers.
+    """
+    defined = live = live_after = 0
     for block in blocks:
         defined |= block.defined
         live |= block.live
-        beyond |= unit.live_behind(block)
-    kept = defined & (live | beyond)
-    lines = [f"r{each} = get({each})" for each in bits(live | kept)]
+        live_after |= unit.live_after(block)
+    stored = defined & (live | live_after)
+    lines = [f"r{register} = get({register})" for register in bits(live | stored)]
     lines.insert(0, "get = R.get")
     lines += ["at, left = start, room", f"while left >= {len(blocks)}:"]
     for number, body in zip(numbers, written, strict=True):
-        if len(numbers) > _GROUP and (place := numbers.index(number)) % _GROUP == 0:
-            group = numbers[place : place + _GROUP]
+        if len(numbers) > _GROUP and (position := numbers.index(number)) % _GROUP == 0:
+            group = numbers[position : position + _GROUP]
             lines.append(f"    if {group[0]} <= at <= {group[-1]}:")
         deep = "    " * (1 + (len(numbers) > _GROUP))
         lines.append(f"{deep}if at == {number}:")
-        lines += [f"{deep}    {each}" for each in body]
+        lines += [f"{deep}    {line}" for line in body]
         lines.append(f"{deep}    left -= 1")
     is_dense = numbers[-1] - numbers[0] == len(numbers) - 1
-    inside = f"{numbers[0]} <= at <= {numbers[-1]}" if is_dense else f"at in {set(numbers)}"
-    lines.append(f"    if not {inside}: break")
-    lines += [f"R[{each}] = r{each}" for each in bits(kept)]
+    condition = f"{numbers[0]} <= at <= {numbers[-1]}" if is_dense else f"at in {set(numbers)}"
+    lines.append(f"    if not {condition}: break")
+    lines += [f"R[{register}] = r{register}" for register in bits(stored)]
     lines += ["N.append(at)", "if left < least: least = left"]
     head = [*emitter.prelude, "least = room", "for R in rows:"]
-    body = [*head, *(f"    {each}" for each in lines), "return least"]
+    body = [*head, *(f"    {line}" for line in lines), "return least"]
     return "def loop(f, rows, N, start, room):\n    " + "\n    ".join(body)
 
 
@@ -280,19 +289,24 @@ def _shows_order(step: BlockStep, unit: Unit) -> bool:
     """Return whether an instruction meets other threads, but for barriers, or the world outside."""
     instruction = step.instruction
     if step.operation.effect is Effect.PURE:
-        return any("clock" in repr(each) or "timer" in repr(each) for each in instruction.operands)
+        return any(
+            "clock" in repr(operand) or "timer" in repr(operand) for operand in instruction.operands
+        )
     facts = step.instruction.facts
     if facts.kind is InstructionKind.CALL:
         target = call_target(instruction)
-        named = isinstance(target, Symbol) and unit.scope.real_name(target.name) in unit.functions
-        return not named
+        is_known_function = (
+            isinstance(target, Symbol) and unit.scope.real_name(target.name) in unit.functions
+        )
+        return not is_known_function
     return facts.kind not in _IN_NO_ORDER or facts.is_strong or "red" in facts.words
 
 
 class LaneWriter:
-    """Makes the parts of the blocks of a kernel, and its loops."""
+    """Makes the parts of the blocks of a kernel, and its loops; one thread at a time."""
 
     def __init__(self, code: KernelCode, units: list[Unit]) -> None:
+        self._lock = RLock()  # two writers at once would give two things one name
         self._code = code
         self._units = units
         self._loops: dict[tuple[int, bool, bool], dict[int, tuple[int, ...]]] = {}
@@ -300,7 +314,10 @@ class LaneWriter:
     def write(self, block: int, alone: bool) -> tuple[Part, ...]:
         """The parts of a block, for one thread or for several."""
         unit = self._unit_of(block)
-        return _LaneBlockWriter(self._code, unit, unit.blocks[block - unit.first], alone).parts()
+        with self._lock:
+            return _LaneBlockWriter(
+                self._code, unit, unit.blocks[block - unit.first], alone, self._lock
+            ).parts()
 
     def write_loop(self, block: int, alone: bool, leave_out: bool) -> Loop | None:
         """The largest loop around a block that code for single threads can do as a whole.
@@ -309,10 +326,11 @@ class LaneWriter:
         """
         unit = self._unit_of(block)
         key = (unit.first, alone, leave_out)
-        if key not in self._loops:
-            self._loops[key] = loops_of(unit.blocks, alone=alone, leave_out=leave_out)
-        inside = self._loops[key].get(block - unit.first)
-        return None if inside is None else write_loop(self._code, unit, inside, alone)
+        with self._lock:
+            if key not in self._loops:
+                self._loops[key] = loops_of(unit.blocks, alone=alone, leave_out=leave_out)
+            members = self._loops[key].get(block - unit.first)
+            return None if members is None else write_loop(self._code, unit, members, alone)
 
     def shows_order(self) -> bool:
         """Return whether results may depend on which of two threads ran first, without a race."""
@@ -326,18 +344,21 @@ class LaneWriter:
         return False
 
     def _unit_of(self, block: int) -> Unit:
-        return next(each for each in reversed(self._units) if each.first <= block)
+        return next(unit for unit in reversed(self._units) if unit.first <= block)
 
 
 class _LaneBlockWriter:
     """Makes the parts of one block."""
 
-    def __init__(self, code: KernelCode, unit: Unit, block: Block, alone: bool) -> None:
+    def __init__(
+        self, code: KernelCode, unit: Unit, block: Block, alone: bool, lock: RLock
+    ) -> None:
+        self._lock = lock
         self._code = code
         self._unit = unit
         self._block = block
         self._alone = alone
-        self._live = unit.live_behind_each(block)
+        self._live = unit.live_after_each(block)
         self._emitter = LaneEmitter(unit.scope, alone=alone)
         self._parts: list[Part] = []
         self._from = 0
@@ -350,18 +371,18 @@ class _LaneBlockWriter:
         steps = self._block.steps
         self._begin(0)
         waiting: int | None = None  # where the steps begin that wait for NumPy
-        for at, step in enumerate(steps):
-            if step.operation.effect is Effect.PURE and not self._is_needed(at):
+        for position, step in enumerate(steps):
+            if step.operation.effect is Effect.PURE and not self._is_needed(position):
                 continue
             if waiting is not None:
-                self._begin(at)
-            is_lane = self._emit(at, step)
+                self._begin(position)
+            is_lane = self._emit(position, step)
             if is_lane and waiting is not None:
-                self._parts.append(self._vector(waiting, at))
+                self._parts.append(self._vector(waiting, position))
                 waiting = None
             elif not is_lane and waiting is None:
-                self._end_part(at)
-                waiting = at
+                self._end_part(position)
+                waiting = position
         if waiting is not None:
             self._parts.append(self._vector(waiting, len(steps)))
             self._begin(len(steps))
@@ -369,60 +390,62 @@ class _LaneBlockWriter:
             self._leave()
         return tuple(self._parts)
 
-    def _is_needed(self, at: int) -> bool:
-        return any(self._live[at] >> number & 1 for number in self._block.steps[at].writes)
+    def _is_needed(self, position: int) -> bool:
+        return any(
+            self._live[position] >> number & 1 for number in self._block.steps[position].writes
+        )
 
-    def _begin(self, at: int) -> None:
-        self._from = at
+    def _begin(self, position: int) -> None:
+        self._from = position
         self._emitted = 0
         self._accesses = 0
         self._stored = False
         self._emitter.begin()
 
-    def _emit(self, at: int, step: BlockStep) -> bool:
+    def _emit(self, position: int, step: BlockStep) -> bool:
         """Write a step's code for single threads; whether there is such."""
         emit = find_lane(step.operation, step.instruction)
         if emit is None:
-            return self._inline(at)
+            return self._inline(position)
         kind = step.instruction.facts.kind
         loads, stores = kind is InstructionKind.LOAD, kind is InstructionKind.STORE
         if not self._alone and ((stores and self._accesses) or (loads and self._stored)):
-            self._end_part(at)
-            self._begin(at)
+            self._end_part(position)
+            self._begin(position)
         emitter = self._emitter
         emitter.instruction = step.instruction
         try:
             emit(emitter, step.instruction)
         except NoLaneCode:  # what it loaded stays; no name is read of what it began to compute
-            return self._inline(at)
+            return self._inline(position)
         self._emitted += 1
         self._accesses += loads or stores
         self._stored |= stores
         return True
 
-    def _inline(self, at: int) -> bool:
+    def _inline(self, position: int) -> bool:
         """Have one thread's code call NumPy's, where that is possible; whether it is."""
-        if not self._alone or not may_be_called(self._block.steps[at]):
+        if not self._alone or not may_be_called(self._block.steps[position]):
             return False
-        call_vector(self._emitter, self._code, self._unit, self._block, at)
+        call_vector(self._emitter, self._code, self._unit, self._block, position)
         self._emitted += 1
         return True
 
-    def _end_part(self, at: int) -> None:
+    def _end_part(self, position: int) -> None:
         """End the code for single threads before a step, where there is any."""
         if not self._emitted:
             return
-        self._emitter.flush(self._live[at - 1])
+        self._emitter.flush(self._live[position - 1])
         if self._alone:
             self._emitter.line(f"return {GOES_ON}")
-        self._close(at, GOES_ON)
+        self._close(position, GOES_ON)
 
     def _leave(self) -> None:
         """The branch at the block's end."""
         block, unit, emitter = self._block, self._unit, self._emitter
         following = unit.following(block)
         target = following if block.target is None else unit.first + block.target
-        live = unit.live_behind(block)
+        live = unit.live_after(block)
         if block.guard is None:
             emitter.flush(live)
             if self._alone:
@@ -431,8 +454,8 @@ class _LaneBlockWriter:
             return
         condition = emitter.predicate(block.guard.register)
         emitter.flush(live)
-        yes, no = (following, target) if block.guard.negated else (target, following)
-        choice = f"{yes} if {condition} else {no}"
+        if_true, if_false = (following, target) if block.guard.negated else (target, following)
+        choice = f"{if_true} if {condition} else {if_false}"
         emitter.line(f"return {choice}" if self._alone else f"N.append({choice})")
         self._close(len(block.steps), None)
 
@@ -446,7 +469,8 @@ class _LaneBlockWriter:
 
         @cache
         def instead() -> tuple[Part, ...]:
-            return self._instead(first, end, result)
+            with self._lock:
+                return self._instead(first, end, result)
 
         undo = emitter.changed if emitter.sites and not self._alone else ()
         sites = tuple(emitter.sites)

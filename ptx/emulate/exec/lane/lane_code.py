@@ -105,16 +105,16 @@ class LaneCode:
         """
         key = (block, alone, apart)
         if key not in self.loops:
-            self.loops[key] = found = self.write_loop(block, alone, apart)
-            if found is not None:
-                for each in found.blocks:
-                    self.loops[each, alone, apart] = found
+            self.loops[key] = loop = self.write_loop(block, alone, apart)
+            if loop is not None:
+                for block_of_loop in loop.blocks:
+                    self.loops[block_of_loop, alone, apart] = loop
         return self.loops[key]
 
     def parts(self, block: int, *, alone: bool) -> tuple[Part, ...]:
         """The parts of a block, made on first use."""
         table = self.alone if alone else self.together
-        found = table.get(block)
-        if found is None:
-            found = table[block] = self.write(block, alone)
-        return found
+        parts = table.get(block)
+        if parts is None:
+            parts = table[block] = self.write(block, alone)
+        return parts

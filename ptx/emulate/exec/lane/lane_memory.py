@@ -33,8 +33,8 @@ class LaneParameters(dict[tuple[str, int], Any]):
 
     def __missing__(self, key: tuple[str, int]) -> Any:
         value: Value = self._params[key]
-        found = self[key] = column(value, 1)[0]
-        return found
+        parameter = self[key] = column(value, 1)[0]
+        return parameter
 
 
 class LaneMemory:
@@ -62,9 +62,9 @@ class LaneMemory:
         if space not in ("shared", "local") or kind not in NUMPY:
             raise AttributeError(name)
         data = self._blocks.shared if space == "shared" else self._blocks.local
-        found = data.view(NUMPY[kind]).data
-        setattr(self, name, found)
-        return found
+        elements = data.view(NUMPY[kind]).data
+        setattr(self, name, elements)
+        return elements
 
     def special(self, name: str, row: Row) -> int:
         """A special register of one thread, except those that read a clock."""
@@ -84,7 +84,7 @@ def _addresses(base: int, width: int) -> Addresses:
 def lane_load(fibre: Fibre, base: int, width: int, offset: int, site: Site) -> list[Any]:
     """`ld` of one thread: the elements of the vector."""
     values = load_vector(fibre, _addresses(base, width), offset, site)
-    site.open_window()
+    _open_window(fibre, site)
     return [column(value, 1)[0] for value in values]
 
 
@@ -92,6 +92,16 @@ def lane_store(fibre: Fibre, base: int, width: int, offset: int, site: Site, *va
     """`st` of one thread."""
     dtype = np.dtype(site.dtype)
     store(
-        fibre, _addresses(base, width), offset, site, *(value_of((each,), dtype) for each in values)
+        fibre,
+        _addresses(base, width),
+        offset,
+        site,
+        *(value_of((element,), dtype) for element in values),
     )
-    site.open_window()
+    _open_window(fibre, site)
+
+
+def _open_window(fibre: Fibre, site: Site) -> None:
+    """Let later accesses take the quick path, unless each access is recorded."""
+    if fibre.blocks.accesses is None:
+        site.open_window()

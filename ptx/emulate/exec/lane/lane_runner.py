@@ -23,7 +23,7 @@ def lane_runner(queue: RunQueue, code: KernelCode) -> LaneRunner | None:
     """Return the runner for fibres of few threads; None where a check needs every access."""
     blocks, lanes, few = queue.blocks, code.lanes, queue.blocks.launch.limits.few_threads
     watched = (blocks.shadow, blocks.unwritten, blocks.races, blocks.counts, blocks.launch.extents)
-    if lanes is None or any(each is not None for each in watched) or not few.most:
+    if lanes is None or any(watcher is not None for watcher in watched) or not few.most:
         return None
     return LaneRunner(queue, code, lanes, few)
 
@@ -59,10 +59,11 @@ class LaneRunner:
         self.most = max(self.most, self._few.most_apart)
         self._most = self.most
 
-    def run(self, fibre: Fibre, block: int, room: int) -> int:
+    def run(self, fibre: Fibre, block: int, steps_left: int) -> int:
         """Execute a block for a fibre; return the next block, as a block's own function does.
 
-        More blocks, up to `room`, where they are a loop and no fibre waits before its end.
+        Execute more blocks, up to `steps_left`, if they are a loop and no fibre waits before its
+        end.
         """
         rows = fibre.rows
         if rows is None or len(rows) > self._most or self._few.switches is not None:
@@ -76,12 +77,12 @@ class LaneRunner:
             return self._code.blocks[block](fibre, fibre.regs)
         if self._are_apart:
             loop = lanes.loop(block, alone=False, apart=True)
-            if loop is not None and room:
+            if loop is not None and steps_left:
                 return self._run_loop(fibre, rows, loop, block, max(_ROOM, len(loop.blocks)))
         else:
             loop = lanes.loop(block, alone=alone, apart=alone)
-            if loop is not None and room >= len(loop.blocks) and self._is_free(fibre, loop):
-                return self._run_loop(fibre, rows, loop, block, room)
+            if loop is not None and steps_left >= len(loop.blocks) and self._is_free(fibre, loop):
+                return self._run_loop(fibre, rows, loop, block, steps_left)
         if parts is None:
             parts = lanes.parts(block, alone=alone)
         return (
@@ -92,32 +93,32 @@ class LaneRunner:
 
     def _is_free(self, fibre: Fibre, loop: Loop) -> bool:
         """Return whether no fibre waits for its turn before the end of a loop."""
-        place = self._queue.next_place
-        return place is None or place > (*fibre.prefix, loop.last)
+        next_key = self._queue.next_place
+        return next_key is None or next_key > (*fibre.prefix, loop.last)
 
-    def _run_loop(self, fibre: Fibre, rows: list[Row], loop: Loop, block: int, room: int) -> int:
+    def _run_loop(self, fibre: Fibre, rows: list[Row], loop: Loop, block: int, budget: int) -> int:
         """Run each thread through a loop until it leaves the loop."""
         following: list[int] = []
         fibre.written |= loop.defined
         try:
-            left = loop.function(fibre, rows, following, block, room)
+            steps_left = loop.function(fibre, rows, following, block, budget)
         except Elsewhere:
             return self._stopped(fibre, rows, following, block)
         if self._are_apart:  # as one turn, lest the others seem to have waited for too long
-            self._queue.work += room - left - 1
+            self._queue.work += budget - steps_left - 1
         else:
-            self._queue.steps += room - left - 1
+            self._queue.steps += budget - steps_left - 1
         return self._split(fibre, following)
 
     def _stopped(self, fibre: Fibre, rows: list[Row], following: list[int], block: int) -> int:
         """Execute the next block of a loop together for the threads that have not finished it."""
-        done = len(following)
-        if done:
-            for part, to in zip(rows[:done], following, strict=True):
+        finished = len(following)
+        if finished:
+            for part, to in zip(rows[:finished], following, strict=True):
                 self._queue.wait(fibre.with_rows([part]), to)
-            rest = fibre.with_rows(rows[done:])
-            self._queue.successor = rest
-            fibre, rows = rest, rows[done:]
+            remaining = fibre.with_rows(rows[finished:])
+            self._queue.successor = remaining
+            fibre, rows = remaining, rows[finished:]
         alone = len(rows) == 1
         parts = self._lanes.parts(block, alone=alone)
         if alone:
@@ -147,17 +148,17 @@ class LaneRunner:
 
     def _may_have_rows(self, fibre: Fibre) -> bool:
         function = fibre.calls[-1].function if fibre.calls else 0
-        found = self._lanes.held.get(function)
-        if found is None:
-            found = self._lanes.held[function] = all(map(is_held, fibre.register_types))
-        return found
+        are_held = self._lanes.held.get(function)
+        if are_held is None:
+            are_held = self._lanes.held[function] = all(map(is_held, fibre.register_types))
+        return are_held
 
     def _is_hot(self, block: int, *, alone: bool) -> bool:
         """Return whether few threads came here often enough to justify code of their own."""
         heat = self._lanes.heat
         key = (block, alone)
-        found = heat[key] = heat.get(key, 0) + 1
-        return found > self._few.heat
+        count = heat[key] = heat.get(key, 0) + 1
+        return count > self._few.heat
 
     def _run_alone(self, fibre: Fibre, row: Row, parts: tuple[Part, ...]) -> int:
         following = GOES_ON
@@ -182,23 +183,24 @@ class LaneRunner:
         return following if isinstance(following, int) else self._split(fibre, following)
 
     def _run_part(self, fibre: Fibre, rows: list[Row], part: LanePart) -> int | list[int]:
-        kept = [[row[number] for number in part.undo] for row in rows]
+        undo_values = [[row[number] for number in part.undo] for row in rows]
         try:
-            found: int | list[int] = part.function(fibre, rows)
-            return found
+            following_blocks: int | list[int] = part.function(fibre, rows)
+            return following_blocks
         except Elsewhere:
-            for row, values in zip(rows, kept, strict=True):
+            for row, values in zip(rows, undo_values, strict=True):
                 row.update(zip(part.undo, values, strict=True))
         following: int | list[int] = GOES_ON
-        for each in part.instead():
-            if isinstance(each, LanePart):
-                following = each.function(fibre, rows)
+        for piece in part.instead():
+            if isinstance(piece, LanePart):
+                following = piece.function(fibre, rows)
             else:
-                following = self._run_vector(fibre, each)
-                same = {id(site.instruction): site for site in each.sites}
+                following = self._run_vector(fibre, piece)
+                same = {id(site.instruction): site for site in piece.sites}
                 for site in part.sites:
                     site.bounds = same[id(site.instruction)].bounds
-                    site.open_window()
+                    if fibre.blocks.accesses is None:
+                        site.open_window()
         return following
 
     def _run_vector(self, fibre: Fibre, part: VectorPart) -> int:
@@ -216,9 +218,9 @@ class LaneRunner:
             regs[number] = value_of([row[number] for row in rows], dtypes[number])
         following = part.function(fibre, regs)
         for number in part.writes:
-            found = regs[number]
-            if found is not None:  # else a wait brings it, which has given it no value yet
-                for row, value in zip(rows, column(found, len(rows)), strict=True):
+            register_value = regs[number]
+            if register_value is not None:  # else a wait brings it, which has given it no value yet
+                for row, value in zip(rows, column(register_value, len(rows)), strict=True):
                     row[number] = value
         return following
 

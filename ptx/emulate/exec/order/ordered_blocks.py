@@ -2,9 +2,11 @@
 
 - `LateGroups`: a thread begins work and later waits for it by groups. The work runs at that wait.
   PTX ISA, "cp.async.commit_group", "cp.async.wait_group", and the same for bulk copies and `wgmma`.
+
 - `TensorWork`: each thread's work on tensor memory, in its order: `tcgen05.mma`, `tcgen05.cp`. It
   runs at a wait for an mbarrier object that a `tcgen05.commit` named. PTX ISA, "Pipelined tcgen05
   Instructions".
+
 - `LateCopies`: all asynchronous work of a chunk. Copies that signal an mbarrier object land when a
   thread waits for its phase and cannot continue otherwise. PTX ISA, "Asynchronous Operations".
 """
@@ -62,9 +64,9 @@ def chosen(value: Value, positions: Index | None) -> Value:
     return value if positions is None or not value.ndim else value[positions]
 
 
-def chosen_addresses(where: Addresses, count: int, positions: Index | None) -> Addresses:
+def chosen_addresses(addresses: Addresses, count: int, positions: Index | None) -> Addresses:
     """The addresses of some of `count` threads."""
-    return where if positions is None else addresses_in(where.every(count)[positions])
+    return addresses if positions is None else addresses_in(addresses.every(count)[positions])
 
 
 class LateGroups:
@@ -80,8 +82,8 @@ class LateGroups:
         groups = self._open[fibre.lane_numbers()]
         self._pending.append(_Pending(without_registers(fibre), groups, stage))
         if self._decisions.early(_EARLY):
-            at = self._decisions.below(len(self._pending))
-            self._finish(self._pending.pop(at))
+            index = self._decisions.below(len(self._pending))
+            self._finish(self._pending.pop(index))
 
     def commit(self, fibre: Fibre) -> None:
         """`commit_group`: each thread's next work is in another group."""
@@ -111,8 +113,8 @@ class LateGroups:
     def finish(self) -> None:
         """Finish all work of all threads."""
         pending, self._pending = self._pending, []
-        for each in pending:
-            self._finish(each)
+        for group in pending:
+            self._finish(group)
 
     def _finish_before(self, fibre: Fibre, ends: NDArray[np.int64], read: bool) -> None:
         if not self._pending:
@@ -125,42 +127,42 @@ class LateGroups:
         """Finish the groups of each thread below a number."""
         pending, self._pending = self._pending, []
         due: list[_Pending] = []
-        for each in pending:
-            is_due = each.groups < end_of[each.fibre.lane_numbers()]
-            if not is_due.any() or (read and each.is_read):
-                self._pending.append(each)
-            elif is_due.all() or each.is_read:
-                due.append(each)
+        for group in pending:
+            is_due = group.groups < end_of[group.fibre.lane_numbers()]
+            if not is_due.any() or (read and group.is_read):
+                self._pending.append(group)
+            elif is_due.all() or group.is_read:
+                due.append(group)
             else:
-                due.append(self._divided(each, is_due.nonzero()[0]))
-                self._pending.append(self._divided(each, (~is_due).nonzero()[0]))
-        for each in due if self._decisions.late else self._decisions.shuffled(due):
+                due.append(self._divided(group, is_due.nonzero()[0]))
+                self._pending.append(self._divided(group, (~is_due).nonzero()[0]))
+        for group in due if self._decisions.late else self._decisions.shuffled(due):
             if read:
-                self._read(each)
+                self._read(group)
             else:
-                self._finish(each)
+                self._finish(group)
 
     @staticmethod
-    def _divided(each: _Pending, positions: Index) -> _Pending:
+    def _divided(group: _Pending, positions: Index) -> _Pending:
         """The work of some of its threads; nothing of it is done yet."""
-        whole = each.stage
+        group_stage = group.stage
 
-        def stage(fibre: Fibre, some: Index | None) -> Stage | None:
-            return whole(fibre, positions if some is None else positions[some])
+        def stage(fibre: Fibre, selected: Index | None) -> Stage | None:
+            return group_stage(fibre, positions if selected is None else positions[selected])
 
-        return _Pending(each.part(positions), each.groups[positions], stage)
+        return _Pending(group.part(positions), group.groups[positions], stage)
 
-    def _read(self, each: _Pending) -> None:
+    def _read(self, group: _Pending) -> None:
         """Do the first stage, which reads."""
-        rest = each.stage(each.fibre, None)
-        if rest is not None:
-            self._pending.append(_Pending(each.fibre, each.groups, rest, is_read=True))
+        next_stage = group.stage(group.fibre, None)
+        if next_stage is not None:
+            self._pending.append(_Pending(group.fibre, group.groups, next_stage, is_read=True))
 
     @staticmethod
-    def _finish(each: _Pending) -> None:
-        stage: Stage | None = each.stage
+    def _finish(group: _Pending) -> None:
+        stage: Stage | None = group.stage
         while stage is not None:
-            stage = stage(each.fibre, None)
+            stage = stage(group.fibre, None)
 
 
 class TensorWork:
@@ -210,7 +212,7 @@ class _Signal:
 
     at: Index
     copy: Callable[[], object]
-    tell: Callable[[], object]
+    deliver: Callable[[], object]
 
 
 class LateCopies:
@@ -235,11 +237,13 @@ class LateCopies:
         fibre: Fibre,
         barrier: Pointer,
         copy: Callable[[], object],
-        tell: Callable[[], object],
+        deliver: Callable[[], object],
     ) -> None:
         """Begin a copy that an mbarrier object waits for."""
-        at = mbarriers_of(fibre.blocks).places(fibre, barrier.where, barrier.offset, barrier.site)
-        self._signals.append(_Signal(at, copy, tell))
+        objects = mbarriers_of(fibre.blocks).places(
+            fibre, barrier.addresses, barrier.offset, barrier.site
+        )
+        self._signals.append(_Signal(objects, copy, deliver))
         if self._decisions.early(_EARLY):
             self._land(self._signals.pop(self._decisions.below(len(self._signals))))
 
@@ -247,17 +251,19 @@ class LateCopies:
         """Land a copy that one of the threads waits for."""
         if not self._signals or not waits:
             return
-        awaited = np.concatenate([each.awaited.at for each in waits if each.awaited is not None])
-        found = [at for at, each in enumerate(self._signals) if np.isin(each.at, awaited).any()]
-        if found:
-            which = 0 if self._decisions.late else self._decisions.below(len(found))
-            self._land(self._signals.pop(found[which]))
+        awaited = np.concatenate([entry.awaited.at for entry in waits if entry.awaited is not None])
+        landing = [
+            index for index, entry in enumerate(self._signals) if np.isin(entry.at, awaited).any()
+        ]
+        if landing:
+            choice = 0 if self._decisions.late else self._decisions.below(len(landing))
+            self._land(self._signals.pop(landing[choice]))
 
     def finish(self) -> None:
         """Finish the copies without signals, because all threads have exited."""
         signals, self._signals = self._signals, []
-        for each in signals:
-            each.copy()
+        for entry in signals:
+            entry.copy()
         self.copies.finish()
         self.tensor_stores.finish()
         self.tensor_work.finish()
@@ -266,7 +272,7 @@ class LateCopies:
     @staticmethod
     def _land(signal: _Signal) -> None:
         signal.copy()
-        signal.tell()
+        signal.deliver()
 
 
 class OrderedBlocks(ResidentBlocks):

@@ -69,16 +69,16 @@ def chunks_of(
     many = speak or blocks * threads <= _SMALL_THREADS
     if speak:
         most = min(most, max(clusters // _PIECES, 1) * cluster)
-    apart = {each * cluster for each in _apart(clusters, many, most // cluster, decisions)}
-    edges = apart | {each + cluster for each in apart}
+    apart = {number * cluster for number in _apart(clusters, many, most // cluster, decisions)}
+    edges = apart | {number + cluster for number in apart}
     cuts = sorted(edges | set(range(0, blocks, most)) | {blocks})
     groups = _MOST_GROUPS if many else _FEW_GROUPS
-    found = [
+    chunks = [
         OrderedChunk(first, end - first, groups if first in apart else 0)
         for first, end in zip([0, *cuts], cuts, strict=False)
         if end > first
     ]
-    return found[::-1] if decisions.late else decisions.shuffled(found)
+    return chunks[::-1] if decisions.late else decisions.shuffled(chunks)
 
 
 def _apart(clusters: int, many: bool, most: int, decisions: Decisions) -> set[int]:
@@ -87,7 +87,7 @@ def _apart(clusters: int, many: bool, most: int, decisions: Decisions) -> set[in
         return set(range(clusters))
     if decisions.late:
         count = _MOST_APART if many else 1
-        return {clusters - 1 - each * clusters // count for each in range(count)}
+        return {clusters - 1 - number * clusters // count for number in range(count)}
     if many:
         return {decisions.below(clusters) for _ in range(_MOST_APART)}
     chunk = decisions.below(-(-clusters // most)) * most
@@ -95,7 +95,7 @@ def _apart(clusters: int, many: bool, most: int, decisions: Decisions) -> set[in
 
 
 def parts_of(geometry: Geometry, groups: int, decisions: Decisions) -> list[Index]:
-    """The lanes of each part of a chunk, in the order in which the parts run where they may.
+    """The lanes of each part of a chunk, in the order in which the parts run if none must wait.
 
     Its warps form at most so many groups.
     """
@@ -110,9 +110,9 @@ def parts_of(geometry: Geometry, groups: int, decisions: Decisions) -> list[Inde
     group = np.array([decisions.below(groups) for _ in range(warps)], dtype=np.intp)
     lane = (warp_slot % WARP).astype(np.uint64)
     part = group[warp_slot // WARP] * 2 + (np.uint64(mask) >> lane & np.uint64(1)).astype(np.intp)
-    found = [(part == each).nonzero()[0] for each in range(2 * groups)]
-    found = [lanes for lanes in found if len(lanes)]
-    return found[::-1] if decisions.late else decisions.shuffled(found)
+    lanes_of_parts = [(part == number).nonzero()[0] for number in range(2 * groups)]
+    lanes_of_parts = [lanes for lanes in lanes_of_parts if len(lanes)]
+    return lanes_of_parts[::-1] if decisions.late else decisions.shuffled(lanes_of_parts)
 
 
 _PASSED_OVER: Final = 4  # one time in so many the next fibre is passed over
@@ -254,17 +254,17 @@ class OrderedLaunch(Launch):
             if cooperative:
                 self._make_workspace(after)
             yield from self._run_chunks(chunks)
-        self.tell_accesses()
+        self.report_accesses()
 
     def shared_memory(self, nbytes: int) -> NDArray[np.uint8]:
         """Shared memory for the next chunk: a pattern, and zeros where the system has variables."""
         if len(self._shared) < nbytes:
             self._shared = np.empty(nbytes, dtype=np.uint8)
-        found = self._shared[:nbytes]
-        found[:] = self._fill
+        shared = self._shared[:nbytes]
+        shared[:] = self._fill
         if self.shared_bytes > self.reserved_start:
-            found.reshape(-1, self.shared_stride)[:, self.reserved_start :] = 0
-        return found
+            shared.reshape(-1, self.shared_stride)[:, self.reserved_start :] = 0
+        return shared
 
     def _run_chunks(self, chunks: list[OrderedChunk]) -> Turns:
         """Begin every chunk, and continue unfinished ones in turn.
@@ -273,19 +273,19 @@ class OrderedLaunch(Launch):
         which a GPU happens to start first.
         """
         unfinished: list[OrderedScheduler] = []
-        begun: list[OrderedScheduler] = []
-        ahead = iter(chunks)
-        coming = next(ahead, None)
+        started: list[OrderedScheduler] = []
+        remaining = iter(chunks)
+        coming = next(remaining, None)
         while coming is not None or unfinished:
-            at = self._choice(len(unfinished), coming is not None)
-            if at < 0:
+            choice = self._choice(len(unfinished), coming is not None)
+            if choice < 0:
                 assert coming is not None
                 scheduler = self._begun(coming)
                 if self.code.may_be_late.stores:
-                    begun.append(scheduler)
-                coming = next(ahead, None)
+                    started.append(scheduler)
+                coming = next(remaining, None)
             else:
-                scheduler = unfinished.pop(at)
+                scheduler = unfinished.pop(choice)
             if self.extents is not None:  # sites may have cached another launch's arrays
                 self.memory.version += 1
             with np.errstate(all="ignore"):
@@ -294,20 +294,20 @@ class OrderedLaunch(Launch):
             if ended and dependency is not None:
                 blocks = scheduler.blocks
                 numbers = range(blocks.first, blocks.first + blocks.geometry.blocks)
-                dependency.let_go(numbers, prod(self.grid))
+                dependency.release_dependents(numbers, prod(self.grid))
             if not ended:
                 unfinished.append(scheduler)
                 self._shared = np.empty(0, dtype=np.uint8)  # its blocks need their own
             if coming is not None or unfinished:
                 yield not ended
-        for scheduler in begun:
+        for scheduler in started:
             scheduler.show_stores()
 
-    def _choice(self, unfinished: int, more: bool) -> int:
+    def _choice(self, unfinished: int, has_more: bool) -> int:
         """Return which of the unfinished chunks continues; -1 if a new one begins."""
         if self.decisions.late or not unfinished:
-            return -1 if more else 0
-        return self.decisions.below(unfinished + more) - more
+            return -1 if has_more else 0
+        return self.decisions.below(unfinished + has_more) - has_more
 
     def _turn(self) -> int:
         """Return how many basic blocks a chunk executes before another one may continue."""

@@ -81,27 +81,27 @@ class _ThreadCounts:
         """Return a mask of the threads that came last: each block's excess, in whole warps."""
         geometry = self._geometry
         late = np.zeros(geometry.threads, dtype=np.bool_)
-        left = extra.copy()
+        excess = extra.copy()
         for lanes in reversed(arrivals):
             warps = geometry.index("warp_slot").take(lanes) // WARP
             for warp in np.unique(warps)[::-1]:
                 warp_lanes = lanes[warps == warp]
                 weights = self.among(warp_lanes)
-                if (weights <= left).all():
-                    left -= weights
+                if (weights <= excess).all():
+                    excess -= weights
                     late[warp_lanes] = True
         return late
 
-    def exited_beside(self, waiting: Iterable[Lanes], exited: Iterable[Lanes]) -> Counts:
+    def exited_in_warps_of(self, waiting: Iterable[Lanes], exited: Iterable[Lanes]) -> Counts:
         """(blocks,) the exited threads of those warps that have waiting threads."""
         geometry = self._geometry
         warps: Lanes = geometry.index("warp_slot") // WARP
-        here = np.zeros(geometry.warps_per_block * geometry.blocks, dtype=np.bool_)
+        has_waiting = np.zeros(geometry.warps_per_block * geometry.blocks, dtype=np.bool_)
         for lanes in waiting:
-            here[warps.take(lanes)] = True
+            has_waiting[warps.take(lanes)] = True
         counts = self.none()
         for lanes in exited:
-            counts += self.among(lanes[here.take(warps.take(lanes))])
+            counts += self.among(lanes[has_waiting.take(warps.take(lanes))])
         return counts
 
 
@@ -124,7 +124,7 @@ class BlockBarriers:
         self._blocks = queue.blocks
         self._barriers: dict[int, _Barrier] = {}
         self._counts = _ThreadCounts(self._blocks.geometry)
-        self._gone: Counts = self._counts.none()
+        self._exited: Counts = self._counts.none()
         self._exits_seen = 0
         limits = self._blocks.launch.limits
         strict = limits.strict_barriers or limits.check_synchronisation
@@ -133,20 +133,20 @@ class BlockBarriers:
 
     # Called by generated code.
 
-    def sync(self, fibre: Fibre, which: Value, threads: Value | None, block: int) -> int:
+    def sync(self, fibre: Fibre, barriers: Value, threads: Value | None, block: int) -> int:
         """`barrier.sync`: return `block` if the fibre continues at once, GONE if it waits.
 
-        `threads` are expected at barrier `which`, all that have not exited if None.
+        `threads` are expected at these barriers, all that have not exited if None.
         """
         blocks = self._blocks
         queue = self._queue
         is_alone = threads is None and not self._barriers and self._is_plain
-        if is_alone and fibre.count == queue.alive and which.ndim == 0 and which < BARRIERS:
+        if is_alone and fibre.count == queue.alive and barriers.ndim == 0 and barriers < BARRIERS:
             return block
-        parts = self._alike(fibre, which, threads, blocks.code.live[block])
+        parts = self._alike(fibre, barriers, threads, blocks.code.live[block])
         if len(parts) > 1:
-            for part, one, expected in parts:
-                if self.sync(part, one, expected, block) != GONE:
+            for part, barrier, expected in parts:
+                if self.sync(part, barrier, expected, block) != GONE:
                     queue.wait(part, block)
             return GONE
         instruction = blocks.code.last[block - 1]
@@ -161,9 +161,9 @@ class BlockBarriers:
         barrier.waiting.append(BarrierWait(fibre, block, instruction))
         return GONE
 
-    def arrive(self, fibre: Fibre, which: Value, threads: Value, block: int) -> None:
+    def arrive(self, fibre: Fibre, barriers: Value, threads: Value, block: int) -> None:
         """`barrier.arrive`: count the threads of a fibre in `block` without waiting."""
-        for part in self._alike(fibre, which, threads, ()):
+        for part in self._alike(fibre, barriers, threads, ()):
             instruction = self._blocks.code.first[block]
             number, count = self._checked(part, False, instruction)
             # Threads waiting for a complete phase first acquire what was released before it.
@@ -175,7 +175,7 @@ class BlockBarriers:
                 self._blocks.races.order.arrive(lanes, f"barrier {number}", slots)
 
     def reduce(
-        self, fibre: Fibre, which: Value, threads: Value | None, block: int, flag: Value
+        self, fibre: Fibre, barriers: Value, threads: Value | None, block: int, flag: Value
     ) -> tuple[Counts, Counts] | None:
         """`barrier.red`: for each thread block, how many flags are true, and how many there are.
 
@@ -183,18 +183,20 @@ class BlockBarriers:
         """
         if fibre.released:
             fibre.released = False
-            found: dict[str, Value] = fibre.exchange or {}
-            return found["set"], found["all"]
+            results: dict[str, Value] = fibre.exchange or {}
+            return results["set"], results["all"]
         blocks = self._blocks
         instruction = blocks.code.first[block]
-        for part, one, expected in self._alike(fibre, which, threads, blocks.code.live[block]):
-            number, count = self._checked((part, one, expected), threads is None, instruction)
-            mine = flag
+        for part, barrier, expected in self._alike(
+            fibre, barriers, threads, blocks.code.live[block]
+        ):
+            number, count = self._checked((part, barrier, expected), threads is None, instruction)
+            own_flag = flag
             if self._skipped is not None:
                 self._skipped.arrive(block, part.lane_numbers())
             if part is not fibre and flag.ndim:
-                mine = flag.take(np.searchsorted(fibre.lane_numbers(), part.lane_numbers()))
-            entry = BarrierWait(part, block, instruction, mine)
+                own_flag = flag.take(np.searchsorted(fibre.lane_numbers(), part.lane_numbers()))
+            entry = BarrierWait(part, block, instruction, own_flag)
             if part is fibre and self._passes(part, number, count):
                 if blocks.races is not None:
                     blocks.races.pass_block(fibre.lane_numbers())
@@ -220,12 +222,12 @@ class BlockBarriers:
     def missing(self, number: int) -> Counts:
         """Return how many threads of each block a barrier still waits for."""
         barrier = self._barriers[number]
-        left = self._wanted(barrier) - barrier.arrived
+        missing = self._wanted(barrier) - barrier.arrived
         # A last thread that is missing does not miss the lanes that its warp does not have.
-        most = np.full_like(left, self._blocks.geometry.threads_per_block)
-        for each in barrier.waiting:
-            most -= self._counts.of(each.fibre, padded=False)
-        return np.where(barrier.arrived > 0, np.clip(left, 0, most), 0)
+        most = np.full_like(missing, self._blocks.geometry.threads_per_block)
+        for entry in barrier.waiting:
+            most -= self._counts.of(entry.fibre, padded=False)
+        return np.where(barrier.arrived > 0, np.clip(missing, 0, most), 0)
 
     def _passes(self, fibre: Fibre, number: int, count: int | None) -> bool:
         """Return whether the barrier, in every block, waits for no thread outside this fibre."""
@@ -250,12 +252,12 @@ class BlockBarriers:
             barrier = self._barriers.setdefault(number, _Barrier(blocks))
         # All must name one count: a GPU waits for one of two, or for ever.
         most = self._blocks.geometry.warps_per_block * WARP
-        known = np.where(barrier.expected > 0, barrier.expected, most)
-        wrong = (barrier.arrived > 0) & (weights > 0) & (known != (count or most))
+        expected = np.where(barrier.expected > 0, barrier.expected, most)
+        wrong = (barrier.arrived > 0) & (weights > 0) & (expected != (count or most))
         if wrong.any():
             raise SynchronisationFault(
                 f"barrier {number} with {count or most} threads, where others of the block wait"
-                f" for {known[np.argmax(wrong)]} at it",
+                f" for {expected[np.argmax(wrong)]} at it",
                 fibre.where(0, instruction),
             )
         barrier.arrived += weights
@@ -269,9 +271,9 @@ class BlockBarriers:
         queue = self._queue
         if not blocks.launch.limits.strict_barriers:
             for lanes in queue.exited[self._exits_seen :]:
-                self._gone += self._counts.among(lanes)
+                self._exited += self._counts.among(lanes)
             self._exits_seen = len(queue.exited)
-        alive = blocks.geometry.warps_per_block * WARP - self._gone
+        alive = blocks.geometry.warps_per_block * WARP - self._exited
         return np.where(barrier.expected > 0, barrier.expected, alive)
 
     def _resolve(self, number: int, *, lenient: bool = False) -> bool:
@@ -279,49 +281,49 @@ class BlockBarriers:
         arrived = barrier.arrived
         if lenient and (barrier.expected > 0).any():
             waiting = (entry.fibre.lane_numbers() for entry in barrier.waiting)
-            arrived = arrived + self._counts.exited_beside(waiting, self._queue.exited)
+            arrived = arrived + self._counts.exited_in_warps_of(waiting, self._queue.exited)
         complete: Bools = (arrived >= self._wanted(barrier)) & (barrier.arrived > 0)
         if not complete.any():
             return False
         # If more have arrived than the barrier expects, the last ones begin its next phase.
-        more = complete & (barrier.expected > 0) & (barrier.arrived > barrier.expected)
-        extra = np.where(more, barrier.arrived % np.maximum(barrier.expected, 1), 0)
+        overfull = complete & (barrier.expected > 0) & (barrier.arrived > barrier.expected)
+        extra = np.where(overfull, barrier.arrived % np.maximum(barrier.expected, 1), 0)
         late = None
         if extra.any():
             arrivals = [entry.fibre.lane_numbers() for entry in barrier.waiting]
             late = self._counts.last_to_come(arrivals, extra)
-        go: list[BarrierWait] = []
-        stay: list[BarrierWait] = []
+        released: list[BarrierWait] = []
+        remaining: list[BarrierWait] = []
         for entry in barrier.waiting:
             chosen = complete.take(np.asarray(entry.fibre.place("slot")))
             if late is not None:
                 chosen = chosen & ~late.take(entry.fibre.lane_numbers())
-            for part, into in ((chosen, go), (~chosen, stay)):
-                found = self._part(entry, part)
-                if found is not None:
-                    into.append(found)
+            for part, into in ((chosen, released), (~chosen, remaining)):
+                part_of_entry = self._part(entry, part)
+                if part_of_entry is not None:
+                    into.append(part_of_entry)
         limits = self._blocks.launch.limits
-        _check_warps(go, sync=not limits.divergent_barriers)
+        _check_warps(released, sync=not limits.divergent_barriers)
         if self._skipped is not None:
-            _check_skipped(self._skipped, self._queue, go, barrier.expected == 0)
+            _check_skipped(self._skipped, self._queue, released, barrier.expected == 0)
         if limits.strict_barriers and not barrier.expected[complete].any():
-            _check_blocks(go)
-        barrier.waiting = stay
-        if self._blocks.races is not None and go:
-            self._tell(self._blocks.races, number, barrier, go)
+            _check_blocks(released)
+        barrier.waiting = remaining
+        if self._blocks.races is not None and released:
+            self._record_synchronised(self._blocks.races, number, barrier, released)
         barrier.arrived[complete] = extra[complete]
         barrier.expected[complete & (extra == 0)] = 0
         barrier.some_went_on[complete & (extra == 0)] = False
         if not barrier.arrived.any():
             del self._barriers[number]
-        self._release(go)
+        self._release(released)
         return True
 
-    def _tell(
-        self, races: ChunkRaces, number: int, barrier: _Barrier, go: list[BarrierWait]
+    def _record_synchronised(
+        self, races: ChunkRaces, number: int, barrier: _Barrier, released: list[BarrierWait]
     ) -> None:
         """Report to the race check that threads have met, all of their block or a counted part."""
-        lanes = np.concatenate([entry.fibre.lane_numbers() for entry in go])
+        lanes = np.concatenate([entry.fibre.lane_numbers() for entry in released])
         slots = self._blocks.geometry.index("slot")[lanes]
         everyone = self._blocks.geometry.warps_per_block * WARP
         part = (barrier.expected > 0) & (barrier.expected < everyone) | barrier.some_went_on
@@ -336,13 +338,13 @@ class BlockBarriers:
         """The entry for some of its threads; None if there are none."""
         if chosen.all():
             return entry
-        where = np.broadcast_to(chosen, (entry.fibre.n,)).nonzero()[0]
-        if not len(where):
+        positions = np.broadcast_to(chosen, (entry.fibre.n,)).nonzero()[0]
+        if not len(positions):
             return None
         flag = entry.flag
         if flag is not None and flag.ndim:
-            flag = flag.take(where)
-        fibre = entry.fibre.subset(where, self._blocks.code.live[entry.block])
+            flag = flag.take(positions)
+        fibre = entry.fibre.subset(positions, self._blocks.code.live[entry.block])
         return BarrierWait(fibre, entry.block, entry.instruction, flag)
 
     def _release(self, entries: list[BarrierWait]) -> None:
@@ -350,43 +352,47 @@ class BlockBarriers:
         queue = self._queue
         reducing = [entry for entry in entries if entry.flag is not None]
         votes = self._votes(reducing) if reducing else None
-        for place in dict.fromkeys((*e.fibre.prefix, e.block) for e in reducing):
-            fibres = [e.fibre for e in reducing if (*e.fibre.prefix, e.block) == place]
-            fibre = fibres[0] if len(fibres) == 1 else merge(fibres, blocks.code.live[place[-1]])
+        for key in dict.fromkeys((*e.fibre.prefix, e.block) for e in reducing):
+            fibres = [e.fibre for e in reducing if (*e.fibre.prefix, e.block) == key]
+            fibre = fibres[0] if len(fibres) == 1 else merge(fibres, blocks.code.live[key[-1]])
             assert votes is not None
             fibre.released = True
             fibre.exchange = {"set": votes[0], "all": votes[1]}
-            queue.released.append((fibre, place[-1]))
+            queue.released.append((fibre, key[-1]))
         for entry in entries:
             if entry.flag is None:
                 queue.wait(entry.fibre, entry.block)
 
     def _votes(self, entries: list[BarrierWait]) -> tuple[Counts, Counts]:
         blocks = self._blocks.geometry.blocks
-        held, total = (np.zeros(blocks, dtype=np.int64) for _ in range(2))
+        true_count, total = (np.zeros(blocks, dtype=np.int64) for _ in range(2))
         for entry in entries:
             slots = np.broadcast_to(np.asarray(entry.fibre.place("slot")), (entry.fibre.n,))
             total += np.bincount(slots, minlength=blocks)
             assert entry.flag is not None
             chosen = slots[np.broadcast_to(entry.flag, slots.shape)]
-            held += np.bincount(chosen, minlength=blocks)
-        return held, total
+            true_count += np.bincount(chosen, minlength=blocks)
+        return true_count, total
 
     @staticmethod
     def _alike(
-        fibre: Fibre, which: Value, threads: Value | None, live: tuple[int, ...]
+        fibre: Fibre, barriers: Value, threads: Value | None, live: tuple[int, ...]
     ) -> list[tuple[Fibre, Value, Value]]:
         """The fibre divided into parts; each part has one barrier number and one thread count."""
         expected = np.uint32(0) if threads is None else threads
-        if which.ndim == 0 and expected.ndim == 0:
-            return [(fibre, which, expected)]
-        pairs = np.stack(np.broadcast_arrays(which, expected), axis=1)
-        kinds, place = np.unique(pairs, axis=0, return_inverse=True)
+        if barriers.ndim == 0 and expected.ndim == 0:
+            return [(fibre, barriers, expected)]
+        pairs = np.stack(np.broadcast_arrays(barriers, expected), axis=1)
+        kinds, kind_of_thread = np.unique(pairs, axis=0, return_inverse=True)
         if len(kinds) == 1:
             return [(fibre, kinds[0, 0], kinds[0, 1])]
         return [
-            (fibre.subset((place.reshape(-1) == at).nonzero()[0], live), one, count)
-            for at, (one, count) in enumerate(kinds)
+            (
+                fibre.subset((kind_of_thread.reshape(-1) == number).nonzero()[0], live),
+                barrier,
+                count,
+            )
+            for number, (barrier, count) in enumerate(kinds)
         ]
 
     def _checked(
@@ -461,52 +467,63 @@ def _check_skipped(
     slots: Index = queue.blocks.geometry.index("slot")
     nobody = np.zeros(0, dtype=np.int64)
     exited = np.concatenate(queue.exited) if queue.exited else nobody
-    places: dict[int, list[BarrierWait]] = {}
+    entries_of: dict[int, list[BarrierWait]] = {}
     for entry in entries:
-        places.setdefault(entry.block - (entry.flag is None), []).append(entry)
+        entries_of.setdefault(entry.block - (entry.flag is None), []).append(entry)
     lanes = {
         meeting: np.concatenate([entry.fibre.lane_numbers() for entry in group])
-        for meeting, group in places.items()
+        for meeting, group in entries_of.items()
     }
-    waiting = {meeting: here[for_all[slots[here]]] for meeting, here in lanes.items()}
+    waiting = {
+        meeting: lanes_here[for_all[slots[lanes_here]]] for meeting, lanes_here in lanes.items()
+    }
     elsewhere = {
-        meeting: np.concatenate([nobody, *(each for to, each in waiting.items() if to != meeting)])
+        meeting: np.concatenate(
+            [nobody, *(lanes_there for to, lanes_there in waiting.items() if to != meeting)]
+        )
         for meeting in waiting
     }
-    for meeting, here in waiting.items():
-        first = places[meeting][0]
-        for slot in np.unique(slots[here]):
-            for others, end in ((exited, "exited"), (elsewhere[meeting], "wait at another one")):
-                beside = others[slots[others] == slot]
-                around = skipped.who_went_around(meeting, here[slots[here] == slot], beside)
-                if len(around):
-                    thread = queue.blocks.thread_of(int(around[0]))
+    for meeting, lanes_here in waiting.items():
+        first = entries_of[meeting][0]
+        for slot in np.unique(slots[lanes_here]):
+            for other_lanes, end in (
+                (exited, "exited"),
+                (elsewhere[meeting], "wait at another one"),
+            ):
+                other_lanes_of_block = other_lanes[slots[other_lanes] == slot]
+                skipping = skipped.threads_that_skipped(
+                    meeting, lanes_here[slots[lanes_here] == slot], other_lanes_of_block
+                )
+                if len(skipping):
+                    thread = queue.blocks.thread_of(int(skipping[0]))
                     raise SynchronisationFault(
-                        f"{len(around)} threads of the block, {thread} the first of them, went"
+                        f"{len(skipping)} threads of the block, {thread} the first of them, went"
                         f" around a barrier at which others wait, and {end}: the condition around"
                         " it must be the same for all threads of the block",
                         first.fibre.where(0, first.instruction),
                     )
-    for meeting, others in elsewhere.items():
-        skipped.arrive(meeting, others)  # they have met the threads that wait there
+    for meeting, other_lanes in elsewhere.items():
+        skipped.arrive(meeting, other_lanes)  # they have met the threads that wait there
 
 
-def _check(entries: list[BarrierWait], place: str, size: int, words: str) -> None:
-    """Raise if two entries have threads of one group, whose `place` divided by `size` is equal."""
-    places = {id(entry.instruction): entry for entry in entries}
-    if len(places) < 2:
+def _check(entries: list[BarrierWait], index_name: str, size: int, words: str) -> None:
+    """Raise if two entries have threads of one group: their index divided by `size` is equal."""
+    entries_of = {id(entry.instruction): entry for entry in entries}
+    if len(entries_of) < 2:
         return
-    groups: Index = entries[0].fibre.blocks.geometry.index(place) // size
+    groups: Index = entries[0].fibre.blocks.geometry.index(index_name) // size
     came_from = np.zeros(int(np.max(groups)) + 1, dtype=np.int64)
     for entry in entries:
-        here = groups.take(entry.fibre.lane_numbers())
-        known = came_from.take(here)
-        wrong = (known != 0) & (known != id(entry.instruction))
+        groups_here = groups.take(entry.fibre.lane_numbers())
+        instruction_ids = came_from.take(groups_here)
+        wrong = (instruction_ids != 0) & (instruction_ids != id(entry.instruction))
         if wrong.any():
-            at = int(np.argmax(wrong))
-            both = (places[int(known[at])].instruction, entry.instruction)
-            lines = " and ".join(str(each.line) for each in both if each is not None)
-            raise SynchronisationFault(
-                words.format(lines), entry.fibre.where(at, entry.instruction)
+            position = int(np.argmax(wrong))
+            pair = (entries_of[int(instruction_ids[position])].instruction, entry.instruction)
+            lines = " and ".join(
+                str(instruction.line) for instruction in pair if instruction is not None
             )
-        came_from[here] = id(entry.instruction)
+            raise SynchronisationFault(
+                words.format(lines), entry.fibre.where(position, entry.instruction)
+            )
+        came_from[groups_here] = id(entry.instruction)

@@ -31,16 +31,16 @@ _MOST_BYTES = 1 << 20  # one side lies in shared memory, and no block has as muc
 class Pointer:
     """An address operand: the addresses in its register, its constant offset, and its access."""
 
-    __slots__ = ("offset", "site", "where")
+    __slots__ = ("addresses", "offset", "site")
 
-    def __init__(self, where: Addresses, offset: int, site: Site) -> None:
-        self.where: Addresses = where
+    def __init__(self, addresses: Addresses, offset: int, site: Site) -> None:
+        self.addresses: Addresses = addresses
         self.offset: int = offset
         self.site: Site = site
 
     def every(self, count: int) -> NDArray[np.int64]:
         """(count,) the threads' addresses."""
-        return self.where.every(count) + self.offset
+        return self.addresses.every(count) + self.offset
 
     def part(self, count: int, positions: Index | None) -> Pointer:
         """The addresses of some of `count` threads; None: of all."""
@@ -50,8 +50,8 @@ class Pointer:
 
     def in_block(self, count: int, positions: Index, rank: int) -> Pointer:
         """For some of `count` threads, the same place in the block of a rank in their cluster."""
-        there = self.every(count)[positions] & _OFFSET_MASK | (rank + 1) << OFFSET_BITS
-        return Pointer(addresses_in(there), 0, self.site)
+        addresses = self.every(count)[positions] & _OFFSET_MASK | (rank + 1) << OFFSET_BITS
+        return Pointer(addresses_in(addresses), 0, self.site)
 
 
 class Amounts:
@@ -64,8 +64,8 @@ class Amounts:
     def __init__(
         self, fibre: Fibre, nbytes: Value, instruction: Instruction, unit: int = UNIT
     ) -> None:
-        given = np.broadcast_to(np.asarray(nbytes), (fibre.n,))
-        self.nbytes: NDArray[np.int64] = given.astype(np.int64)
+        amounts = np.broadcast_to(np.asarray(nbytes), (fibre.n,))
+        self.nbytes: NDArray[np.int64] = amounts.astype(np.int64)
         wrong = self.nbytes % unit != 0
         if wrong.any():
             position = int(np.argmax(wrong))
@@ -74,9 +74,9 @@ class Amounts:
                 fibre.where(position, instruction),
                 address=0, nbytes=int(self.nbytes[position]), space="shared",
             )  # fmt: skip
-        beyond = self.nbytes.view(np.uint64) > np.uint64(_MOST_BYTES)
-        if beyond.any():
-            position = int(np.argmax(beyond))
+        too_large = self.nbytes.view(np.uint64) > np.uint64(_MOST_BYTES)
+        if too_large.any():
+            position = int(np.argmax(too_large))
             count = int(self.nbytes.view(np.uint64)[position])
             raise OutOfBounds(
                 f"a bulk copy of {count} bytes, more than shared memory has",
@@ -146,8 +146,8 @@ def copy_masked(
     for bit in range(UNIT):
         chosen: Index = (masks >> bit & 1).nonzero()[0]
         if len(chosen):
-            there = addresses_in(addresses[chosen])
-            store(part.subset(chosen, ()), there, bit, byte, rows[chosen, bit])
+            targets = addresses_in(addresses[chosen])
+            store(part.subset(chosen, ()), targets, bit, byte, rows[chosen, bit])
 
 
 def copy_to_blocks(
@@ -162,9 +162,9 @@ def copy_to_blocks(
 
     The mbarrier object at the same place as `barrier` in each of them counts the bytes.
     """
-    for each in copies_to_blocks(fibre, target, source, nbytes, barrier, ranks):
-        copy_bulk(each.fibre, each.target, each.source, each.nbytes)
-        deliver(each.fibre, each.barrier, each.nbytes)
+    for block_copy in copies_to_blocks(fibre, target, source, nbytes, barrier, ranks):
+        copy_bulk(block_copy.fibre, block_copy.target, block_copy.source, block_copy.nbytes)
+        deliver(block_copy.fibre, block_copy.barrier, block_copy.nbytes)
 
 
 class BlockCopy(NamedTuple):
@@ -188,9 +188,11 @@ def copies_to_blocks(
     """The copies of which a `.multicast::cluster` consists, by the rank of their block."""
     sizes = np.broadcast_to(np.asarray(nbytes), (fibre.n,))
     for rank, chosen in ranks_named(fibre, ranks):
-        there, signal = (each.in_block(fibre.n, chosen, rank) for each in (target, barrier))
+        block_target, signal = (
+            pointer.in_block(fibre.n, chosen, rank) for pointer in (target, barrier)
+        )
         of = source.part(fibre.n, chosen)
-        yield BlockCopy(fibre.subset(chosen, ()), there, of, sizes[chosen], signal)
+        yield BlockCopy(fibre.subset(chosen, ()), block_target, of, sizes[chosen], signal)
 
 
 def ranks_named(fibre: Fibre, ranks: Value) -> Iterator[tuple[int, Index]]:
@@ -216,12 +218,14 @@ def clear_bulk(fibre: Fibre, target: Pointer, nbytes: Value) -> None:
 
 def deliver(fibre: Fibre, barrier: Pointer, nbytes: Value) -> None:
     """`.mbarrier::complete_tx::bytes`: the object counts the bytes that were copied."""
-    mbarriers_of(fibre.blocks).deliver(fibre, barrier.where, barrier.offset, barrier.site, nbytes)
+    mbarriers_of(fibre.blocks).deliver(
+        fibre, barrier.addresses, barrier.offset, barrier.site, nbytes
+    )
 
 
 def load_pieces(
     part: Fibre, amounts: Amounts, source: Pointer, count: int
 ) -> list[NDArray[np.uint64]]:
     """(pieces,) each of the two halves of every piece."""
-    found = load_vector(part, amounts.addresses(source.every(count)), 0, source.site)
-    return [np.ascontiguousarray(np.broadcast_to(word, (part.n,))) for word in found]
+    words = load_vector(part, amounts.addresses(source.every(count)), 0, source.site)
+    return [np.ascontiguousarray(np.broadcast_to(word, (part.n,))) for word in words]

@@ -49,11 +49,11 @@ class ClusterBarriers:
             SynchronisationFault: a thread arrives again without having waited.
         """
         lanes = fibre.lane_numbers()
-        again = self._awaited.take(lanes) != _NEVER
-        if again.any():
+        is_repeated = self._awaited.take(lanes) != _NEVER
+        if is_repeated.any():
             raise SynchronisationFault(
                 "a thread arrives twice at the cluster's barrier without a wait in between",
-                fibre.where(int(np.argmax(again)), self._blocks.code.first[block]),
+                fibre.where(int(np.argmax(is_repeated)), self._blocks.code.first[block]),
             )
         if self._blocks.races is not None:
             clusters = self._of_lane.take(lanes)
@@ -94,18 +94,18 @@ class ClusterBarriers:
         released = False
         for entry in entries:
             lanes = entry.fibre.lane_numbers()
-            go = self._phase.take(self._of_lane.take(lanes)) > self._awaited.take(lanes)
-            for chosen, leaves in ((go, True), (~go, False)):
-                where = chosen.nonzero()[0]
-                if not len(where):
+            is_released = self._phase.take(self._of_lane.take(lanes)) > self._awaited.take(lanes)
+            for chosen, leaves in ((is_released, True), (~is_released, False)):
+                positions = chosen.nonzero()[0]
+                if not len(positions):
                     continue
                 fibre = entry.fibre
-                if len(where) < fibre.n:
-                    fibre = fibre.subset(where, self._blocks.code.live[entry.block])
+                if len(positions) < fibre.n:
+                    fibre = fibre.subset(positions, self._blocks.code.live[entry.block])
                 if leaves:
                     released = True
-                    self._awaited[lanes[where]] = _NEVER
-                    self._pass(lanes[where])
+                    self._awaited[lanes[positions]] = _NEVER
+                    self._pass(lanes[positions])
                     self._queue.wait(fibre, entry.block)
                 else:
                     self.waiting.append(ClusterWait(fibre, entry.block, entry.instruction))
@@ -117,11 +117,11 @@ class ClusterBarriers:
 
     def _complete(self) -> None:
         """Begin the next phase where all threads of a cluster have arrived or exited."""
-        here = self._here
+        arrived = self._here
         if self._queue.exited:
-            here = here.copy()
-            here[np.concatenate(self._queue.exited)] = True
-        full = here.reshape(len(self._phase), -1).all(axis=1)
+            arrived = arrived.copy()
+            arrived[np.concatenate(self._queue.exited)] = True
+        full = arrived.reshape(len(self._phase), -1).all(axis=1)
         if full.any():
             self._phase[full] += 1
             if self._blocks.races is not None:

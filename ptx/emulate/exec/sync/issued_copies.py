@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ptx.emulate.exec.sync.bulk_copy import Amounts, Pointer, copies_to_blocks
 from ptx.emulate.exec.sync.mbarrier import mbarriers_of
+from ptx.emulate.kernel_facts import WorkerKind
 from ptx.emulate.memory.site import Site
 from ptx.emulate.memory.tensor_memory import COLUMNS, HALF, LANES
 from ptx.emulate.model.addresses import Addresses, Index, addresses_in
@@ -21,38 +22,39 @@ from ptx.emulate.threads.fibre import Fibre
 
 if TYPE_CHECKING:
     from ptx.emulate.check.chunk_races import ChunkRaces
-    from ptx.emulate.kernel_facts import WorkerKind
 
 
 def note_copy(
-    fibre: Fibre, target: Addresses, to: int, source: Addresses, at: int, target_site: Site,
-    source_site: Site,
+    fibre: Fibre, target: Addresses, target_offset: int, source: Addresses, source_offset: int,
+    target_site: Site, source_site: Site,
 ) -> None:  # fmt: skip
     """`cp.async` of all its bytes."""
     races = fibre.blocks.races
     if races is not None:
-        races.issue(fibre, source, at, source_site)
-        races.issue(fibre, target, to, target_site)
+        races.issue(fibre, source, source_offset, source_site)
+        races.issue(fibre, target, target_offset, target_site)
 
 
 def note_part(
-    fibre: Fibre, target: Addresses, to: int, source: Addresses, at: int, target_site: Site,
-    source_site: Site, byte: Site, nbytes: Value,
+    fibre: Fibre, target: Addresses, target_offset: int, source: Addresses, source_offset: int,
+    target_site: Site, source_site: Site, byte: Site, nbytes: Value,
 ) -> None:  # fmt: skip
     """`cp.async` of the first `nbytes` of each thread; the target is filled up with zeros."""
     races = fibre.blocks.races
     if races is None:
         return
     amounts = np.broadcast_to(np.asarray(nbytes), (fibre.n,))
-    where = source.every(fibre.n) + at
-    whole: Index = (amounts >= source_site.total).nonzero()[0]
-    if len(whole):
-        races.issue(fibre.subset(whole, ()), addresses_in(where[whole]), 0, source_site)
+    source_addresses = source.every(fibre.n) + source_offset
+    complete: Index = (amounts >= source_site.total).nonzero()[0]
+    if len(complete):
+        races.issue(
+            fibre.subset(complete, ()), addresses_in(source_addresses[complete]), 0, source_site
+        )
     for k in range(source_site.total - 1):
-        some: Index = ((amounts > k) & (amounts < source_site.total)).nonzero()[0]
-        if len(some):
-            races.issue(fibre.subset(some, ()), addresses_in(where[some]), k, byte)
-    races.issue(fibre, target, to, target_site)
+        partial: Index = ((amounts > k) & (amounts < source_site.total)).nonzero()[0]
+        if len(partial):
+            races.issue(fibre.subset(partial, ()), addresses_in(source_addresses[partial]), k, byte)
+    races.issue(fibre, target, target_offset, target_site)
 
 
 def note_bulk(
@@ -87,8 +89,14 @@ def note_bulk_to_blocks(
 ) -> None:
     """`.multicast::cluster`."""
     if fibre.blocks.races is not None:
-        for each in copies_to_blocks(fibre, target, source, nbytes, barrier, ranks):
-            note_bulk(each.fibre, each.target, each.source, each.nbytes, each.barrier)
+        for block_copy in copies_to_blocks(fibre, target, source, nbytes, barrier, ranks):
+            note_bulk(
+                block_copy.fibre,
+                block_copy.target,
+                block_copy.source,
+                block_copy.nbytes,
+                block_copy.barrier,
+            )
 
 
 def note_pieces(
@@ -104,8 +112,8 @@ def note_pieces(
     if races is None:
         return
     objects = None if barrier is None else _begin(races, fibre, barrier)
-    for part, where, site, thread in sides:
-        races.issue(part, where, 0, site, None if objects is None else objects[thread])
+    for part, addresses, site, thread in sides:
+        races.issue(part, addresses, 0, site, None if objects is None else objects[thread])
 
 
 def note_sent(fibre: Fibre, target: Pointer, barrier: Pointer) -> None:
@@ -113,7 +121,7 @@ def note_sent(fibre: Fibre, target: Pointer, barrier: Pointer) -> None:
     races = fibre.blocks.races
     if races is not None:
         objects = _begin(races, fibre, barrier)
-        races.issue(fibre, target.where, target.offset, target.site, objects)
+        races.issue(fibre, target.addresses, target.offset, target.site, objects)
 
 
 def note_work(
@@ -142,12 +150,12 @@ def note_cells(
         races.tensor.access(kind, fibre.lane_numbers()[threads], units, site)
 
 
-def note_counted(fibre: Fibre, where: Addresses, offset: int, site: Site) -> None:
+def note_counted(fibre: Fibre, addresses: Addresses, offset: int, site: Site) -> None:
     """`cp.async.mbarrier.arrive`: an object counts what these threads began to copy."""
     races = fibre.blocks.races
     if races is not None:
         races.count_copies(
-            fibre.lane_numbers(), mbarriers_of(fibre.blocks).places(fibre, where, offset, site)
+            fibre.lane_numbers(), mbarriers_of(fibre.blocks).places(fibre, addresses, offset, site)
         )
 
 
@@ -167,15 +175,17 @@ def note_wait(fibre: Fibre, pending: int, *, bulk: bool = False, reads_alone: bo
 
 def _begin(races: ChunkRaces, fibre: Fibre, barrier: Pointer) -> Index:
     """Return the objects that count a copy; waits for them acquire the threads' earlier work."""
-    objects = mbarriers_of(fibre.blocks).places(fibre, barrier.where, barrier.offset, barrier.site)
+    objects = mbarriers_of(fibre.blocks).places(
+        fibre, barrier.addresses, barrier.offset, barrier.site
+    )
     races.order.arrive(fibre.lane_numbers(), "mbarrier", objects)
     return objects
 
 
 def _issue(
-    races: ChunkRaces, fibre: Fibre, place: Pointer, thread: Index, start: Index,
+    races: ChunkRaces, fibre: Fibre, pointer: Pointer, thread: Index, start: Index,
     objects: Index | None,
 ) -> None:  # fmt: skip
     part = fibre.subset(thread, ())
-    where = addresses_in(place.every(fibre.n)[thread] + start)
-    races.issue(part, where, 0, place.site, None if objects is None else objects[thread])
+    addresses = addresses_in(pointer.every(fibre.n)[thread] + start)
+    races.issue(part, addresses, 0, pointer.site, None if objects is None else objects[thread])

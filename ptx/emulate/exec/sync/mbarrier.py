@@ -53,8 +53,8 @@ def _phase_of(words: Words) -> Words:
 
 def _is_state(words: Words) -> Bools:
     """Return whether bits may be a state that an arrival gave."""
-    found: Bools = (words >> _BYTES & _BYTES_MASK) != 0
-    return found
+    is_state: Bools = (words >> _BYTES & _BYTES_MASK) != 0
+    return is_state
 
 
 def _reduced(words: Words, counts: Words) -> Words:
@@ -80,14 +80,14 @@ class _Objects:
 
     def are_complete(self) -> Bools:
         """(k,) whether their phases are complete."""
-        found: Bools = (self.pending == 0) & (self.tx == 0)
-        return found
+        is_complete: Bools = (self.pending == 0) & (self.tx == 0)
+        return is_complete
 
     def complete(self) -> None:
         """Begin the next phase of objects whose phase is complete."""
-        done = self.are_complete()
-        self.phase = np.where(done, (self.phase + 1) & 3, self.phase)
-        self.pending = np.where(done, self.expected, self.pending)
+        is_complete = self.are_complete()
+        self.phase = np.where(is_complete, (self.phase + 1) & 3, self.phase)
+        self.pending = np.where(is_complete, self.expected, self.pending)
 
 
 class Awaited:
@@ -118,33 +118,33 @@ class Mbarriers:
         self.version: int = 0
 
     def initialise(
-        self, fibre: Fibre, where: Addresses, offset: int, site: Site, count: Value
+        self, fibre: Fibre, addresses: Addresses, offset: int, site: Site, count: Value
     ) -> None:
         """`mbarrier.init`: phase 0, with `count` arrivals expected.
 
         Raises:
             SynchronisationFault: the count is not one that an object can hold.
         """
-        at = self.places(fibre, where, offset, site)
-        counts = _each(fibre, count)
+        indices = self.places(fibre, addresses, offset, site)
+        counts = _per_thread(fibre, count)
         wrong = (counts < 1) | (counts > MOST_ARRIVALS)
         if wrong.any():
             position = int(np.argmax(wrong))
             raise self._fault(
-                fibre, position, site, at,
+                fibre, position, site, indices,
                 f"is to expect {counts[position]} arrivals, not 1 to {MOST_ARRIVALS}",
             )  # fmt: skip
-        self._note(fibre, at, site)
-        self._put(at, _fresh(counts))
+        self._note(fibre, indices, site)
+        self._put(indices, _fresh(counts))
 
-    def invalidate(self, fibre: Fibre, where: Addresses, offset: int, site: Site) -> None:
+    def invalidate(self, fibre: Fibre, addresses: Addresses, offset: int, site: Site) -> None:
         """`mbarrier.inval`: the memory is free for anything else."""
-        at, _ = self._valid(fibre, where, offset, site)
-        self._words[at] = 0
+        indices, _ = self._valid(fibre, addresses, offset, site)
+        self._words[indices] = 0
         self.version += 1
 
     def arrive(
-        self, fibre: Fibre, where: Addresses, offset: int, site: Site, count: Value,
+        self, fibre: Fibre, addresses: Addresses, offset: int, site: Site, count: Value,
         tx: Value | None = None, *, drops: bool = False, completes: bool = True,
         releases: bool = True, scope: str = "", is_noted: bool = False,
     ) -> Value:  # fmt: skip
@@ -152,97 +152,115 @@ class Mbarriers:
 
         `tx` is expected before that; `drops`: later phases expect so many fewer arrivals;
         `completes`: whether the arrival may complete the phase; `releases`: unless it is
-        `.relaxed`; `scope`: the one that it names; `is_noted`: the race check has its report.
+        `.relaxed`; `scope`: the scope that it names; `is_noted`: the race check has its report.
 
         Raises:
             SynchronisationFault: an address holds no object, or it has fewer pending arrivals.
         """
-        at, words = self._valid(fibre, where, offset, site)
+        indices, words = self._valid(fibre, addresses, offset, site)
         if self._blocks.races is not None and not is_noted:
             self._blocks.races.order.arrive(
-                fibre.lane_numbers(), "mbarrier", at, scope, releases=releases
+                fibre.lane_numbers(), "mbarrier", indices, scope, releases=releases
             )
-        counts = _each(fibre, count)
-        found, of = np.unique(at, return_inverse=True)
-        total = np.bincount(of, counts, len(found)).astype(np.int64)
-        if (total > _Objects(self._words[found]).pending).any() or (counts == 0).any():
-            bytes_expected = None if tx is None else _each(fibre, tx)
-            return self._arrive_in_turn(fibre, at, site, counts, bytes_expected, drops, completes)
+        counts = _per_thread(fibre, count)
+        distinct, of = np.unique(indices, return_inverse=True)
+        total = np.bincount(of, counts, len(distinct)).astype(np.int64)
+        if (total > _Objects(self._words[distinct]).pending).any() or (counts == 0).any():
+            bytes_expected = None if tx is None else _per_thread(fibre, tx)
+            return self._arrive_in_turn(
+                fibre, indices, site, counts, bytes_expected, drops, completes
+            )
         states = _reduced(words, self._before(of, counts))
         if tx is not None:
-            self._count_bytes(fibre, at, site, _each(fibre, tx))
-        objects = _Objects(self._words[found])
+            self._count_bytes(fibre, indices, site, _per_thread(fibre, tx))
+        objects = _Objects(self._words[distinct])
         objects.pending -= total
         objects.expected -= total * drops
-        self._check_arrival(fibre, at, site, objects, of, completes)
+        self._check_arrival(fibre, indices, site, objects, of, completes)
         objects.complete()
-        self._put(found, objects.words())
+        self._put(distinct, objects.words())
         return states.view(np.uint64)
 
     def _arrive_in_turn(
-        self, fibre: Fibre, at: Index, site: Site, counts: Words, tx: Words | None, drops: bool,
-        completes: bool,
+        self, fibre: Fibre, indices: Index, site: Site, counts: Words, tx: Words | None,
+        drops: bool, completes: bool,
     ) -> Value:  # fmt: skip
         """Thread by thread, as their arrivals may complete phases on the way."""
-        states = np.empty(len(at), dtype=np.int64)
+        states = np.empty(len(indices), dtype=np.int64)
         first = np.zeros(1, dtype=np.intp)
-        for position in range(len(at)):
-            one, count = at[position : position + 1], counts[position]
-            states[position] = self._words[one[0]]
+        for position in range(len(indices)):
+            index, count = indices[position : position + 1], counts[position]
+            states[position] = self._words[index[0]]
             if tx is not None:
-                self._count_bytes(fibre, one, site, tx[position : position + 1])
-            objects = _Objects(self._words[one])
+                self._count_bytes(fibre, index, site, tx[position : position + 1])
+            objects = _Objects(self._words[index])
             if count > objects.pending[0]:
                 raise self._fault(
-                    fibre, position, site, at,
+                    fibre, position, site, indices,
                     f"gets {count} arrivals, but waits for only {objects.pending[0]} more in this"
                     " phase",
                 )  # fmt: skip
             if count:
                 objects.pending -= count
                 objects.expected -= count * drops
-                self._check_arrival(fibre, one, site, objects, first, completes)
+                self._check_arrival(fibre, index, site, objects, first, completes)
                 objects.complete()
-                self._put(one, objects.words())
+                self._put(index, objects.words())
         return states.view(np.uint64)
 
     def _check_arrival(
-        self, fibre: Fibre, at: Index, site: Site, objects: _Objects, of: Index, completes: bool
+        self,
+        fibre: Fibre,
+        indices: Index,
+        site: Site,
+        objects: _Objects,
+        of: Index,
+        completes: bool,
     ) -> None:
-        wrong, what = objects.expected < 0, "expects fewer arrivals than are to be dropped"
+        wrong, reason = objects.expected < 0, "expects fewer arrivals than are to be dropped"
         if not completes and not wrong.any():
-            wrong, what = objects.are_complete(), "is completed by an arrival with .noComplete"
+            wrong, reason = objects.are_complete(), "is completed by an arrival with .noComplete"
         if wrong.any():
-            raise self._fault(fibre, int(np.argmax(wrong[of])), site, at, what)
+            raise self._fault(fibre, int(np.argmax(wrong[of])), site, indices, reason)
 
-    def expect(self, fibre: Fibre, where: Addresses, offset: int, site: Site, tx: Value) -> None:
+    def expect(
+        self, fibre: Fibre, addresses: Addresses, offset: int, site: Site, tx: Value
+    ) -> None:
         """`mbarrier.expect_tx`: the phase waits for so many bytes more."""
-        at, _ = self._valid(fibre, where, offset, site)
-        self._count_bytes(fibre, at, site, _each(fibre, tx))
+        indices, _ = self._valid(fibre, addresses, offset, site)
+        self._count_bytes(fibre, indices, site, _per_thread(fibre, tx))
 
-    def deliver(self, fibre: Fibre, where: Addresses, offset: int, site: Site, tx: Value) -> None:
+    def deliver(
+        self, fibre: Fibre, addresses: Addresses, offset: int, site: Site, tx: Value
+    ) -> None:
         """`mbarrier.complete_tx`: so many bytes have arrived."""
-        at, _ = self._valid(fibre, where, offset, site)
-        self._count_bytes(fibre, at, site, -_each(fibre, tx))
+        indices, _ = self._valid(fibre, addresses, offset, site)
+        self._count_bytes(fibre, indices, site, -_per_thread(fibre, tx))
 
-    def await_arrivals(self, fibre: Fibre, where: Addresses, offset: int, site: Site) -> None:
+    def await_arrivals(self, fibre: Fibre, addresses: Addresses, offset: int, site: Site) -> None:
         """One more arrival of each thread is pending in this phase."""
-        at, _ = self._valid(fibre, where, offset, site)
-        found, of = np.unique(at, return_inverse=True)
-        objects = _Objects(self._words[found])
-        objects.pending += np.bincount(of, minlength=len(found))
-        self._put(found, objects.words())
+        indices, _ = self._valid(fibre, addresses, offset, site)
+        distinct, of = np.unique(indices, return_inverse=True)
+        objects = _Objects(self._words[distinct])
+        objects.pending += np.bincount(of, minlength=len(distinct))
+        self._put(distinct, objects.words())
 
-    def check(self, fibre: Fibre, where: Addresses, offset: int, site: Site) -> None:
+    def check(self, fibre: Fibre, addresses: Addresses, offset: int, site: Site) -> None:
         """Check the object: `cp.async.mbarrier.arrive` without .noinc changes nothing.
 
         Raises:
             SynchronisationFault: there is no valid object.
         """
-        self._valid(fibre, where, offset, site)
+        self._valid(fibre, addresses, offset, site)
 
     def awaited(
-        self, fibre: Fibre, where: Addresses, offset: int, site: Site, wanted: Value, parity: bool
+        self,
+        fibre: Fibre,
+        addresses: Addresses,
+        offset: int,
+        site: Site,
+        phase: Value,
+        parity: bool,
     ) -> Awaited:
         """Return the phase that each thread waits for, given by a state or a parity.
 
@@ -250,57 +268,59 @@ class Mbarriers:
             SynchronisationFault: there is no object, it is in another block, or the state is
                 older than the last phase.
         """
-        at, words = self._valid(fibre, where, offset, site)
+        indices, words = self._valid(fibre, addresses, offset, site)
         stride = self._blocks.shared_stride >> 3
-        remote = at // stride != np.asarray(fibre.place("slot"))
+        remote = indices // stride != np.asarray(fibre.place("slot"))
         if remote.any():
             position = int(np.argmax(remote))
             raise self._fault(
-                fibre, position, site, at, "is in another block; only arrivals may be"
+                fibre, position, site, indices, "is in another block; only arrivals may be"
             )
-        bits = np.broadcast_to(np.asarray(wanted), (fibre.n,)).astype(np.int64)
+        bits = np.broadcast_to(np.asarray(phase), (fibre.n,)).astype(np.int64)
         if parity:
-            return Awaited(at, bits & 1, 1)
+            return Awaited(indices, bits & 1, 1)
         wrong = ((_phase_of(words) - _phase_of(bits) & 3) > 1) | ~_is_state(bits)
         if wrong.any():
             raise self._fault(
-                fibre, int(np.argmax(wrong)), site, at,
+                fibre, int(np.argmax(wrong)), site, indices,
                 "is waited for with a state that is of neither its current nor its last phase",
             )  # fmt: skip
-        return Awaited(at, _phase_of(bits), 3)
+        return Awaited(indices, _phase_of(bits), 3)
 
     def has_passed(self, awaited: Awaited) -> Bools:
         """(n,) whether the phases are over."""
         phase = _phase_of(self._words[awaited.at])
-        over: Bools = ((phase ^ awaited.bits) & awaited.mask) != 0
-        return over
+        are_complete: Bools = ((phase ^ awaited.bits) & awaited.mask) != 0
+        return are_complete
 
-    def take(self, fibre: Fibre, awaited: Awaited, over: Bools, *, acquires: bool) -> None:
+    def take(self, fibre: Fibre, awaited: Awaited, are_complete: Bools, *, acquires: bool) -> None:
         """Record that phases are complete for threads of a fibre."""
-        if self._blocks.races is not None and over.any():
-            lanes = fibre.lane_numbers()[over]
-            self._blocks.races.order.take(lanes, "mbarrier", awaited.at[over], acquires=acquires)
+        if self._blocks.races is not None and are_complete.any():
+            lanes = fibre.lane_numbers()[are_complete]
+            self._blocks.races.order.take(
+                lanes, "mbarrier", awaited.at[are_complete], acquires=acquires
+            )
 
     def is_gone(self, awaited: Awaited) -> Bools:
         """(n,) whether the objects were invalidated meanwhile."""
-        gone: Bools = self._words[awaited.at] == 0
-        return gone
+        is_gone: Bools = self._words[awaited.at] == 0
+        return is_gone
 
-    def described(self, place: int) -> str:
+    def described(self, index: int) -> str:
         """An object and its state, in words."""
-        objects = _Objects(self._words[place : place + 1])
-        address = (place << 3) % self._blocks.shared_stride
+        objects = _Objects(self._words[index : index + 1])
+        address = (index << 3) % self._blocks.shared_stride
         return (
             f"the mbarrier object at shared address {address:#x} (pending arrivals"
             f" {objects.pending[0]} of {objects.expected[0]}, tx-count {objects.tx[0]})"
         )
 
-    def places(self, fibre: Fibre, where: Addresses, offset: int, site: Site) -> Index:
+    def places(self, fibre: Fibre, addresses: Addresses, offset: int, site: Site) -> Index:
         """(n,) the index of the object at each address."""
         if site.space == "generic":
-            low, high = where.lowest() + offset, where.highest() + offset
+            low, high = addresses.lowest() + offset, addresses.highest() + offset
             if not (low >= SHARED_WINDOW and high < SHARED_WINDOW + WINDOW_BYTES):
-                every = where.every(fibre.n) + offset - SHARED_WINDOW
+                every = addresses.every(fibre.n) + offset - SHARED_WINDOW
                 outside = (every < 0) | (every >= WINDOW_BYTES)
                 position = int(np.argmax(outside))
                 raise SynchronisationFault(
@@ -308,64 +328,64 @@ class Mbarriers:
                     " in shared memory",
                     fibre.where(position, site.instruction),
                 )
-        elements, index = locate(fibre, where, offset, site, is_access=False)
+        elements, index = locate(fibre, addresses, offset, site, is_access=False)
         start = elements.ctypes.data - self._memory.ctypes.data >> 3
-        at: Index = np.broadcast_to(np.asarray(index, dtype=np.intp) + start, (fibre.n,))
-        return at
+        indices: Index = np.broadcast_to(np.asarray(index, dtype=np.intp) + start, (fibre.n,))
+        return indices
 
     def _valid(
-        self, fibre: Fibre, where: Addresses, offset: int, site: Site
+        self, fibre: Fibre, addresses: Addresses, offset: int, site: Site
     ) -> tuple[Index, Words]:
         """(n,) the objects and their bits.
 
         Raises:
             SynchronisationFault: an object was not initialised, or overwritten since.
         """
-        at = self.places(fibre, where, offset, site)
-        self._note(fibre, at, site)
-        words = self._words[at]
-        wrong = (words == 0) | (words != self._memory[at])
+        indices = self.places(fibre, addresses, offset, site)
+        self._note(fibre, indices, site)
+        words = self._words[indices]
+        wrong = (words == 0) | (words != self._memory[indices])
         if wrong.any():
             position = int(np.argmax(wrong))
-            what = "was never initialised, or was invalidated"
+            reason = "was never initialised, or was invalidated"
             if words[position]:
-                what = "was overwritten by an ordinary write since it was initialised"
-            raise self._fault(fibre, position, site, at, what)
-        return at, words
+                reason = "was overwritten by an ordinary write since it was initialised"
+            raise self._fault(fibre, position, site, indices, reason)
+        return indices, words
 
-    def _note(self, fibre: Fibre, at: Index, site: Site) -> None:
+    def _note(self, fibre: Fibre, indices: Index, site: Site) -> None:
         """Report a use of objects to the race check."""
         if self._blocks.races is not None and site.facts.kind is InstructionKind.MBARRIER:
-            self._blocks.races.use_objects(fibre, at, site)
+            self._blocks.races.use_objects(fibre, indices, site)
 
-    def _put(self, at: Index, words: Words) -> None:
-        before = self._words[at]
+    def _put(self, indices: Index, words: Words) -> None:
+        before = self._words[indices]
         if self._blocks.races is not None:
             complete = (before != 0) & (_phase_of(before) != _phase_of(words))
-            self._blocks.races.order.complete("mbarrier", at[complete])
-        self._words[at] = words
-        self._memory[at] = words
+            self._blocks.races.order.complete("mbarrier", indices[complete])
+        self._words[indices] = words
+        self._memory[indices] = words
         self.version += 1
 
-    def _count_bytes(self, fibre: Fibre, at: Index, site: Site, tx: Words) -> None:
+    def _count_bytes(self, fibre: Fibre, indices: Index, site: Site, tx: Words) -> None:
         """Add to tx-counts, and complete phases."""
-        found, of = np.unique(at, return_inverse=True)
-        objects = _Objects(self._words[found])
-        after = objects.tx + np.bincount(of, tx, len(found)).astype(np.int64)
-        if len(at) > 1 and ((objects.pending == 0) & (objects.tx * after < 0)).any():
-            for position in range(len(at)):  # the phase is complete on the way
-                self._count_bytes(fibre, at[position : position + 1], site, tx[position:][:1])
+        distinct, of = np.unique(indices, return_inverse=True)
+        objects = _Objects(self._words[distinct])
+        after = objects.tx + np.bincount(of, tx, len(distinct)).astype(np.int64)
+        if len(indices) > 1 and ((objects.pending == 0) & (objects.tx * after < 0)).any():
+            for position in range(len(indices)):  # the phase is complete on the way
+                self._count_bytes(fibre, indices[position : position + 1], site, tx[position:][:1])
             return
         wrong = abs(after) > MOST_BYTES
         if wrong.any():
             position = int(np.argmax(wrong[of]))
             raise self._fault(
-                fibre, position, site, at,
+                fibre, position, site, indices,
                 f"gets the tx-count {after[of[position]]}, beyond {MOST_BYTES}",
             )  # fmt: skip
         objects.tx = after
         objects.complete()
-        self._put(found, objects.words())
+        self._put(distinct, objects.words())
 
     @staticmethod
     def _before(of: Index, counts: Words) -> Words:
@@ -378,23 +398,23 @@ class Mbarriers:
         return before
 
     def _fault(
-        self, fibre: Fibre, position: int, site: Site, at: Index, what: str
+        self, fibre: Fibre, position: int, site: Site, indices: Index, reason: str
     ) -> SynchronisationFault:
-        address = (int(at[position]) << 3) % self._blocks.shared_stride
+        address = (int(indices[position]) << 3) % self._blocks.shared_stride
         return SynchronisationFault(
-            f"the mbarrier object at shared address {address:#x} {what}",
+            f"the mbarrier object at shared address {address:#x} {reason}",
             fibre.where(position, site.instruction),
         )
 
 
 def mbarriers_of(blocks: ResidentBlocks) -> Mbarriers:
     """The mbarrier objects of a chunk, made when first used."""
-    found = blocks.mbarriers
-    if not isinstance(found, Mbarriers):
-        found = blocks.mbarriers = Mbarriers(blocks)
-    return found
+    objects = blocks.mbarriers
+    if not isinstance(objects, Mbarriers):
+        objects = blocks.mbarriers = Mbarriers(blocks)
+    return objects
 
 
-def _each(fibre: Fibre, value: Value) -> Words:
+def _per_thread(fibre: Fibre, value: Value) -> Words:
     """(n,) int64 of a 32-bit operand."""
     return np.broadcast_to(np.asarray(value), (fibre.n,)).astype(np.int64)

@@ -41,22 +41,22 @@ class SkippedBarriers:
     def __init__(self, code: KernelCode, threads: int) -> None:
         self._code = code
         self._visits: dict[int, NDArray[np.int32]] = {}
-        self._behind: dict[int, list[int]] = {}
-        for meeting, behind in _meetings(code).items():
+        self._around: dict[int, list[int]] = {}
+        for meeting, next_around in _meetings(code).items():
             self._visits[meeting] = np.zeros(threads, dtype=np.int32)
-            self._behind.setdefault(behind, []).append(meeting)
+            self._around.setdefault(next_around, []).append(meeting)
 
     def __getitem__(self, block: int) -> BlockFunction:
         """Return the function of a block, which also counts the visits of threads."""
-        if block not in self._behind:
+        if block not in self._around:
             return self._code.blocks[block]
 
         def count_and_run(fibre: Fibre, registers: Registers) -> int:
             if not fibre.released:  # else it has been here, and waited
                 lanes = fibre.lane_numbers()
-                here = lanes if fibre.present is None else lanes[fibre.present]
-                for meeting in self._behind[block]:
-                    self._add(meeting, here, 1)
+                present_lanes = lanes if fibre.present is None else lanes[fibre.present]
+                for meeting in self._around[block]:
+                    self._add(meeting, present_lanes, 1)
             return self._code.blocks[block](fibre, registers)
 
         return count_and_run
@@ -73,28 +73,31 @@ class SkippedBarriers:
         else:
             visits[lanes] += count
 
-    def who_went_around(self, meeting: int, waiting: Index, others: Index) -> Index:
+    def threads_that_skipped(self, meeting: int, waiting: Index, candidates: Index) -> Index:
         """Return which of some other threads went around an instruction at which these wait."""
         visits = self._visits.get(meeting)
         if visits is None or not len(waiting):
-            return others[:0]
-        return others[visits[others] >= int(np.min(visits[waiting])) + _WENT_AROUND]
+            return candidates[:0]
+        return candidates[visits[candidates] >= int(np.min(visits[waiting])) + _WENT_AROUND]
 
 
 def _meetings(code: KernelCode) -> dict[int, int]:
     """Return for each block where threads meet the first one reachable around it."""
     following = _following(code.successors)
-    found: dict[int, int] = {}
+    next_around: dict[int, int] = {}
     for block, (first, last) in enumerate(zip(code.first, code.last, strict=True)):
-        if not any(each is not None and each.facts.is_meeting for each in (first, last)):
+        if not any(
+            instruction is not None and instruction.facts.is_meeting
+            for instruction in (first, last)
+        ):
             continue
-        without = _reached(code, max(e for e in code.entries if e <= block), block)
-        behind = following[block]
-        while behind >= 0 and behind not in without:
-            behind = following[behind]
-        if behind >= 0 and not _is_end(code, behind):
-            found[block] = behind
-    return found
+        reachable = _reached(code, max(e for e in code.entries if e <= block), block)
+        candidate = following[block]
+        while candidate >= 0 and candidate not in reachable:
+            candidate = following[candidate]
+        if candidate >= 0 and not _is_end(code, candidate):
+            next_around[block] = candidate
+    return next_around
 
 
 def _is_end(code: KernelCode, block: int) -> bool:
@@ -106,16 +109,16 @@ def _is_end(code: KernelCode, block: int) -> bool:
     return (first is last and kind in _ENDS) or kind is InstructionKind.MBARRIER
 
 
-def _reached(code: KernelCode, entry: int, without: int) -> set[int]:
+def _reached(code: KernelCode, entry: int, excluded: int) -> set[int]:
     """The blocks that control may come to from an entry, without going through a block."""
-    found = {without}
+    reached = {excluded}
     waiting = [entry]
     while waiting:
         block = waiting.pop()
-        if block not in found:
-            found.add(block)
+        if block not in reached:
+            reached.add(block)
             waiting += code.successors[block]
-    return found - {without}
+    return reached - {excluded}
 
 
 def _following(successors: Sequence[tuple[int, ...]]) -> list[int]:
@@ -124,26 +127,28 @@ def _following(successors: Sequence[tuple[int, ...]]) -> list[int]:
     Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm", from the end.
     """
     end = len(successors)
-    before: list[list[int]] = [[] for _ in range(end + 1)]
+    predecessors: list[list[int]] = [[] for _ in range(end + 1)]
     for block, targets in enumerate(successors):
         for target in targets or (end,):
-            before[target].append(block)
-    order, number = _postorder(before, end)
+            predecessors[target].append(block)
+    order, number = _postorder(predecessors, end)
     next_of = {end: end}
     changed = True
     while changed:
         changed = False
         for block in reversed(order[:-1]):
-            known = [each for each in successors[block] or (end,) if each in next_of]
-            found = known[0]
-            for other in known[1:]:
-                while found != other:
-                    while number[found] < number[other]:
-                        found = next_of[found]
-                    while number[other] < number[found]:
-                        other = next_of[other]
-            if next_of.get(block) != found:
-                next_of[block] = found
+            reached = [
+                successor for successor in successors[block] or (end,) if successor in next_of
+            ]
+            common = reached[0]
+            for meeting_block in reached[1:]:
+                while common != meeting_block:
+                    while number[common] < number[meeting_block]:
+                        common = next_of[common]
+                    while number[meeting_block] < number[common]:
+                        meeting_block = next_of[meeting_block]
+            if next_of.get(block) != common:
+                next_of[block] = common
                 changed = True
     return [-1 if next_of.get(block, end) == end else next_of[block] for block in range(end)]
 
@@ -151,16 +156,16 @@ def _following(successors: Sequence[tuple[int, ...]]) -> list[int]:
 def _postorder(edges: Sequence[Sequence[int]], root: int) -> tuple[list[int], dict[int, int]]:
     """Return the nodes reachable from a root in postorder, and their numbers."""
     order: list[int] = []
-    seen = {root}
+    visited = {root}
     stack = [(root, iter(edges[root]))]
     while stack:
-        node, rest = stack[-1]
-        for each in rest:
-            if each not in seen:
-                seen.add(each)
-                stack.append((each, iter(edges[each])))
+        node, successors = stack[-1]
+        for successor in successors:
+            if successor not in visited:
+                visited.add(successor)
+                stack.append((successor, iter(edges[successor])))
                 break
         else:
             stack.pop()
             order.append(node)
-    return order, {node: at for at, node in enumerate(order)}
+    return order, {node: number for number, node in enumerate(order)}

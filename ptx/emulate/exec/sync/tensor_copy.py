@@ -89,25 +89,25 @@ def boxes_at(
         rows, is_row = _tile_rows(layout, coordinates)
     else:
         rows, is_row = _pixel_rows(layout, coordinates, offsets)
-    boxes = len(coordinates)
+    count = len(coordinates)
     outside = layout.address + rows[:, :, None] + along_row[:, None, :]
     is_within = is_row[:, :, None] & in_row[:, None, :]
     starts = np.arange(rows.shape[1], dtype=np.int64) * layout.pitch
     inside = (starts[:, None] + np.arange(0, row, unit)).reshape(-1)
-    return TensorBoxes(unit, outside.reshape(boxes, -1), inside, is_within.reshape(boxes, -1))
+    return TensorBoxes(unit, outside.reshape(count, -1), inside, is_within.reshape(count, -1))
 
 
 def _tile_rows(layout: TensorLayout, coordinates: Words) -> tuple[Words, Bools]:
     """(boxes, rows) the offset of each row of the boxes, and whether it is within the tensor."""
-    boxes = len(coordinates)
-    rows, is_row = np.zeros((boxes, 1), np.int64), np.ones((boxes, 1), np.bool_)
+    count = len(coordinates)
+    rows, is_row = np.zeros((count, 1), np.int64), np.ones((count, 1), np.bool_)
     counts, steps = layout.counts, layout.steps
     for dimension in range(1, layout.rank):
         index = coordinates[:, dimension, None] + np.arange(counts[dimension]) * steps[dimension]
         is_in = (index >= 0) & (index < layout.extents[dimension])
-        there = index * layout.strides[dimension - 1]
-        rows = (there[:, :, None] + rows[:, None, :]).reshape(boxes, -1)
-        is_row = (is_in[:, :, None] & is_row[:, None, :]).reshape(boxes, -1)
+        row_offsets = index * layout.strides[dimension - 1]
+        rows = (row_offsets[:, :, None] + rows[:, None, :]).reshape(count, -1)
+        is_row = (is_in[:, :, None] & is_row[:, None, :]).reshape(count, -1)
     return rows, is_row
 
 
@@ -300,15 +300,15 @@ class TensorPieces:
         """Return the pieces of some of the threads; None: of all."""
         if positions is None:
             return self
-        found = copy(self)
+        pieces = copy(self)
         number = np.full(self.fibre.n, -1, dtype=np.intp)
         number[positions] = np.arange(len(positions))
         thread = number[self.thread]
         stays = thread >= 0
-        found.positions, found.fibre = self.positions[positions], self.fibre.subset(positions, ())
-        found.thread, found.is_within = thread[stays], self.is_within[stays]
-        found.outside, found.inside = self.outside[stays], self.inside[stays]
-        return found
+        pieces.positions, pieces.fibre = self.positions[positions], self.fibre.subset(positions, ())
+        pieces.thread, pieces.is_within = thread[stays], self.is_within[stays]
+        pieces.outside, pieces.inside = self.outside[stays], self.inside[stays]
+        return pieces
 
     def within(self) -> Index:
         """The pieces that are within the tensor."""
@@ -319,8 +319,8 @@ class TensorPieces:
     ) -> tuple[Fibre, Addresses]:
         """The threads of some pieces, each for one of them, and their addresses."""
         thread = self.thread if chosen is None else self.thread[chosen]
-        where = addresses if chosen is None else addresses[chosen]
-        return self.fibre.subset(thread, ()), addresses_in(where)
+        selected = addresses if chosen is None else addresses[chosen]
+        return self.fibre.subset(thread, ()), addresses_in(selected)
 
 
 def tensor_pieces(fibre: Fibre, tensor: Tensor, *, by_element: bool = False) -> list[TensorPieces]:
@@ -332,7 +332,7 @@ def tensor_pieces(fibre: Fibre, tensor: Tensor, *, by_element: bool = False) -> 
         InvalidTensorMap: a map is none, or does not fit the instruction.
         MisalignedCoordinate: a box begins between two pieces of a row.
     """
-    found: list[TensorPieces] = []
+    pieces: list[TensorPieces] = []
     for positions, data in _maps(fibre, tensor):
         try:
             layout = decoded(data)
@@ -340,18 +340,18 @@ def tensor_pieces(fibre: Fibre, tensor: Tensor, *, by_element: bool = False) -> 
             raise _fault(fibre, int(positions[0]), tensor, str(error)) from None
         _check_fit(fibre, int(positions[0]), tensor, layout)
         unit = layout.type.nbytes if by_element else 0
-        found.append(TensorPieces(fibre, positions, layout, tensor, unit))
-    return found
+        pieces.append(TensorPieces(fibre, positions, layout, tensor, unit))
+    return pieces
 
 
 def _maps(fibre: Fibre, tensor: Tensor) -> Iterator[tuple[Index, bytes]]:
     """Return the tensor maps that the threads name, and the threads of each."""
-    place = tensor.map
-    _note_maps(fibre, place)
+    pointer = tensor.map
+    _note_maps(fibre, pointer)
     words = [
         word
         for half in (0, _HALF)
-        for word in load_vector(fibre, place.where, place.offset + half, place.site)
+        for word in load_vector(fibre, pointer.addresses, pointer.offset + half, pointer.site)
     ]
     if all(word.ndim == 0 for word in words):
         yield np.arange(fibre.n, dtype=np.intp), np.array(words, dtype="<u8").tobytes()
@@ -362,22 +362,23 @@ def _maps(fibre: Fibre, tensor: Tensor) -> Iterator[tuple[Index, bytes]]:
         yield (of.reshape(-1) == number).nonzero()[0], row.astype("<u8").tobytes()
 
 
-def _note_maps(fibre: Fibre, place: Pointer) -> None:
+def _note_maps(fibre: Fibre, pointer: Pointer) -> None:
     """Report tensor maps in global memory, which the kernel may write, to the race check."""
     races = fibre.blocks.races
-    if races is not None and not is_mixed(place.where, place.offset):
-        space, where = in_window(place.where, place.offset)
+    if races is not None and not is_mixed(pointer.addresses, pointer.offset):
+        space, addresses = in_window(pointer.addresses, pointer.offset)
         if space == "global":
             for half in (0, _HALF):
-                races.read_map(fibre, where, place.offset + half, place.site)
+                races.read_map(fibre, addresses, pointer.offset + half, pointer.site)
 
 
 def _check_fit(fibre: Fibre, position: int, tensor: Tensor, layout: TensorLayout) -> None:
-    given = len(tensor.coordinates)
-    if layout.rank != given:
+    coordinate_count = len(tensor.coordinates)
+    if layout.rank != coordinate_count:
         raise _fault(
             fibre, position, tensor,
-            f"holds a tensor map of {layout.rank} dimensions, but the instruction is for {given}",
+            f"holds a tensor map of {layout.rank} dimensions, but the instruction is for "
+            f"{coordinate_count}",
         )  # fmt: skip
     if (layout.pixels is None) != (tensor.offsets is None):
         kinds = ("im2col", "tiles") if tensor.offsets is None else ("tiles", "im2col")
@@ -387,10 +388,12 @@ def _check_fit(fibre: Fibre, position: int, tensor: Tensor, layout: TensorLayout
         )  # fmt: skip
 
 
-def _fault(fibre: Fibre, position: int, tensor: Tensor, what: str) -> InvalidTensorMap:
+def _fault(fibre: Fibre, position: int, tensor: Tensor, reason: str) -> InvalidTensorMap:
     address = int(tensor.map.every(fibre.n)[position])
     instruction = tensor.map.site.instruction
-    return InvalidTensorMap(f"the address {address:#x} {what}", fibre.where(position, instruction))
+    return InvalidTensorMap(
+        f"the address {address:#x} {reason}", fibre.where(position, instruction)
+    )
 
 
 def _chosen(values: tuple[Value, ...], positions: Index) -> tuple[Value, ...]:
@@ -423,7 +426,7 @@ class TensorLoad:
         sources: Sites,
         barrier: Pointer,
     ) -> None:
-        pieces.place(target.where.every(pieces.fibre.n) + target.offset, target.site)
+        pieces.place(target.addresses.every(pieces.fibre.n) + target.offset, target.site)
         self.fibre: Fibre = pieces.fibre
         self.barrier: Pointer = barrier
         self._pieces = pieces
@@ -447,13 +450,15 @@ class TensorLoad:
         fill = _filling(pieces, self._target.dtype)
         words = [np.full(len(pieces.thread), fill) for _ in self._target.parts]
         if len(chosen):
-            part, where = pieces.access(pieces.outside, chosen)
-            for word, value in zip(words, load_vector(part, where, 0, self._source), strict=True):
+            part, addresses = pieces.access(pieces.outside, chosen)
+            for word, value in zip(
+                words, load_vector(part, addresses, 0, self._source), strict=True
+            ):
                 word[chosen] = _converted(pieces, value)
-        part, where = pieces.access(pieces.inside)
-        store(part, where, 0, self._target, *words)
+        part, addresses = pieces.access(pieces.inside)
+        store(part, addresses, 0, self._target, *words)
 
-    def tell(self) -> None:
+    def deliver(self) -> None:
         """Have the objects count the bytes."""
         deliver(self.fibre, self.barrier, self._pieces.nbytes)
 
@@ -468,9 +473,9 @@ class TensorWrite:
         target: the access to the tensor.
     """
 
-    def __init__(self, pieces: TensorPieces, place: Pointer, source: Site, target: Site) -> None:
+    def __init__(self, pieces: TensorPieces, pointer: Pointer, source: Site, target: Site) -> None:
         pieces.require_writable()
-        pieces.place(place.where.every(pieces.fibre.n) + place.offset, place.site)
+        pieces.place(pointer.addresses.every(pieces.fibre.n) + pointer.offset, pointer.site)
         self.fibre: Fibre = pieces.fibre
         self.pieces: TensorPieces = pieces
         self.source: Site = source
@@ -491,32 +496,32 @@ class TensorStore(TensorWrite):
     """Boxes that are written as they are."""
 
     def __init__(
-        self, pieces: TensorPieces, place: Pointer, sources: Sites, targets: Sites
+        self, pieces: TensorPieces, pointer: Pointer, sources: Sites, targets: Sites
     ) -> None:
-        super().__init__(pieces, place, sources[pieces.unit], targets[pieces.unit])
+        super().__init__(pieces, pointer, sources[pieces.unit], targets[pieces.unit])
         self._words: list[NDArray[np.generic]] = []
 
     def part(self, positions: Index | None) -> TensorStore:
         """Return the copy of some of the threads, before it is read; None: of all."""
-        found = copy(self)
-        found.pieces = self.pieces.part(positions)
-        found.fibre = found.pieces.fibre
-        return found
+        store = copy(self)
+        store.pieces = self.pieces.part(positions)
+        store.fibre = store.pieces.fibre
+        return store
 
     def read(self) -> None:
         """Read the data to be written."""
         pieces, chosen = self.pieces, self.pieces.within()
         if len(chosen):
-            part, where = pieces.access(pieces.inside, chosen)
-            found = load_vector(part, where, 0, self.source)
-            self._words = [part.spread(word) for word in found]
+            part, addresses = pieces.access(pieces.inside, chosen)
+            words = load_vector(part, addresses, 0, self.source)
+            self._words = [part.spread(word) for word in words]
 
     def write(self) -> None:
         """Write it."""
         if self._words:
             pieces = self.pieces
-            part, where = pieces.access(pieces.outside, pieces.within())
-            store(part, where, 0, self.target, *self._words)
+            part, addresses = pieces.access(pieces.outside, pieces.within())
+            store(part, addresses, 0, self.target, *self._words)
 
 
 def tensor_loads(
@@ -529,12 +534,12 @@ def tensor_loads(
     """
     if ranks is not None:
         for rank, chosen in ranks_named(fibre, ranks):
-            to, signal = (each.in_block(fibre.n, chosen, rank) for each in (target, barrier))
+            to, signal = (pointer.in_block(fibre.n, chosen, rank) for pointer in (target, barrier))
             part = fibre.subset(chosen, ())
             yield from tensor_loads(part, tensor.part(fibre.n, chosen), to, targets, signal)
         return
     for pieces in tensor_pieces(fibre, tensor):
-        to, signal = (each.part(fibre.n, pieces.positions) for each in (target, barrier))
+        to, signal = (pointer.part(fibre.n, pieces.positions) for pointer in (target, barrier))
         yield TensorLoad(pieces, to, targets, tensor.sites, signal)
 
 
@@ -551,9 +556,9 @@ def _converted(pieces: TensorPieces, value: Value) -> Value:
     """Return elements as loads convert them: tf32 ties to even, and a single NaN, as on an H200."""
     if not pieces.layout.type.is_rounded:
         return value
-    given = np.atleast_1d(value).view(np.float32)
-    found: Value = to_tf32(given, rounding=Rounding.RN).view(value.dtype)
-    return found if value.ndim else found[0]
+    floats = np.atleast_1d(value).view(np.float32)
+    converted: Value = to_tf32(floats, rounding=Rounding.RN).view(value.dtype)
+    return converted if value.ndim else converted[0]
 
 
 def _filling(pieces: TensorPieces, dtype: Scalar) -> np.generic:
@@ -561,5 +566,5 @@ def _filling(pieces: TensorPieces, dtype: Scalar) -> np.generic:
     element = pieces.layout.type
     nan = element.nan if pieces.layout.fills_nan else 0
     count = max(np.dtype(dtype).itemsize // element.nbytes, 1)
-    found: np.generic = np.full(count, nan, dtype=f"<u{element.nbytes}").view(dtype)[0]
-    return found
+    filling: np.generic = np.full(count, nan, dtype=f"<u{element.nbytes}").view(dtype)[0]
+    return filling

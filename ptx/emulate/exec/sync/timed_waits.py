@@ -61,8 +61,8 @@ class TimedWaits:
         return GONE
 
     def wait(
-        self, fibre: Fibre, where: Addresses, offset: int, site: Site, wanted: Value, parity: bool,
-        limit: Value | None, block: int, *, acquires: bool = True,
+        self, fibre: Fibre, addresses: Addresses, offset: int, site: Site, phase_operand: Value,
+        parity: bool, limit: Value | None, block: int, *, acquires: bool = True,
     ) -> Value | None:  # fmt: skip
         """`mbarrier.test_wait` and `.try_wait`: whether the phases are over.
 
@@ -70,22 +70,22 @@ class TimedWaits:
         that of `test_wait`, None that of `try_wait`. It `acquires` unless it is `.relaxed`.
         """
         barriers = mbarriers_of(self._blocks)
-        awaited = barriers.awaited(fibre, where, offset, site, wanted, parity)
-        over = barriers.has_passed(awaited)
-        if over.all() or fibre.released:
-            barriers.take(fibre, awaited, over, acquires=acquires)
-        if over.all():
+        awaited = barriers.awaited(fibre, addresses, offset, site, phase_operand, parity)
+        are_complete = barriers.has_passed(awaited)
+        if are_complete.all() or fibre.released:
+            barriers.take(fibre, awaited, are_complete, acquires=acquires)
+        if are_complete.all():
             fibre.released = False
             return np.bool_(True)
         if fibre.released:
             fibre.released = False
-            return over if over.any() else np.bool_(False)
+            return are_complete if are_complete.any() else np.bool_(False)
         longest = _TRY_NS if limit is None else int(np.max(limit))
         until = self._clock.nanoseconds() + (longest or self._test_limit)
         wait = TimedWait(fibre, block, until, site.instruction, awaited)
-        if over.any():
-            self._queue.wait(self._part(wait, over.nonzero()[0]).fibre, block)
-            wait = self._part(wait, (~over).nonzero()[0])
+        if are_complete.any():
+            self._queue.wait(self._part(wait, are_complete.nonzero()[0]).fibre, block)
+            wait = self._part(wait, (~are_complete).nonzero()[0])
         self.waits.append(wait)
         return None
 
@@ -94,7 +94,7 @@ class TimedWaits:
     @property
     def phase_waits(self) -> list[TimedWait]:
         """Return the waits for a phase."""
-        return [each for each in self.waits if each.awaited is not None]
+        return [wait for wait in self.waits if wait.awaited is not None]
 
     @property
     def counts(self) -> bool:
@@ -110,17 +110,17 @@ class TimedWaits:
         late: list[TimedWait] = []
         woken = False
         for wait in waits:
-            rest = self._wake_passed(wait)
-            woken |= rest is not wait
-            if rest is None:
+            unfinished = self._wake_passed(wait)
+            woken |= unfinished is not wait
+            if unfinished is None:
                 continue
-            if rest.until > now:
-                self.waits.append(rest)
-            elif rest.awaited is None:
-                self._queue.wait(rest.fibre, rest.block)
+            if unfinished.until > now:
+                self.waits.append(unfinished)
+            elif unfinished.awaited is None:
+                self._queue.wait(unfinished.fibre, unfinished.block)
                 woken = True
             else:
-                late.append(rest)
+                late.append(unfinished)
         if late and self._is_hopeless():
             self.waits += late
             return woken
@@ -131,16 +131,16 @@ class TimedWaits:
         """Skip to the earliest time and wake that wait; False after too many vain ones."""
         if not self.waits:
             return False
-        self._clock.skip_to(min(each.until for each in self.waits))
+        self._clock.skip_to(min(wait.until for wait in self.waits))
         return self.resolve()
 
     def _is_hopeless(self) -> bool:
         """Return whether only waits for phases are left, and they have ended in vain too often."""
-        seen = (mbarriers_of(self._blocks).version, self._queue.alive)
-        if seen != self._seen:
-            self._seen, self._rounds = seen, 0
-        others = self._queue.has_runnable or any(each.awaited is None for each in self.waits)
-        return self._rounds > _MOST_ROUNDS and not others
+        state = (mbarriers_of(self._blocks).version, self._queue.alive)
+        if state != self._seen:
+            self._seen, self._rounds = state, 0
+        can_continue = self._queue.has_runnable or any(wait.awaited is None for wait in self.waits)
+        return self._rounds > _MOST_ROUNDS and not can_continue
 
     @property
     def _test_limit(self) -> int:
@@ -153,14 +153,14 @@ class TimedWaits:
         if awaited is None:
             return wait
         barriers = mbarriers_of(self._blocks)
-        go = barriers.has_passed(awaited) | barriers.is_gone(awaited)
-        if not go.any():
+        is_released = barriers.has_passed(awaited) | barriers.is_gone(awaited)
+        if not is_released.any():
             return wait
-        if go.all():
+        if is_released.all():
             self._queue.wait(wait.fibre, wait.block)
             return None
-        self._queue.wait(self._part(wait, go.nonzero()[0]).fibre, wait.block)
-        return self._part(wait, (~go).nonzero()[0])
+        self._queue.wait(self._part(wait, is_released.nonzero()[0]).fibre, wait.block)
+        return self._part(wait, (~is_released).nonzero()[0])
 
     def _part(self, wait: TimedWait, positions: Index) -> TimedWait:
         """The wait for some of its threads."""
@@ -175,8 +175,8 @@ class TimedWaits:
             return
         self._rounds += 1
         blocks = self._blocks
-        for place in dict.fromkeys((*each.fibre.prefix, each.block) for each in late):
-            fibres = [each.fibre for each in late if (*each.fibre.prefix, each.block) == place]
-            fibre = fibres[0] if len(fibres) == 1 else merge(fibres, blocks.code.live[place[-1]])
+        for key in dict.fromkeys((*wait.fibre.prefix, wait.block) for wait in late):
+            fibres = [wait.fibre for wait in late if (*wait.fibre.prefix, wait.block) == key]
+            fibre = fibres[0] if len(fibres) == 1 else merge(fibres, blocks.code.live[key[-1]])
             fibre.released = True
-            self._queue.released.append((fibre, place[-1]))
+            self._queue.released.append((fibre, key[-1]))

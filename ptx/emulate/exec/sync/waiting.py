@@ -72,13 +72,13 @@ class WaitingFibres:
         blocks = self._blocks
         for number, waiting in self.block_barriers.waiting.items():
             entry = waiting[0]
-            count = sum(each.fibre.count for each in waiting)
+            count = sum(barrier_wait.fibre.count for barrier_wait in waiting)
             missing = self.block_barriers.missing(number)
-            at = int(np.argmax(missing))
-            block = blocks.block_of(at * blocks.geometry.threads_per_block)
+            index = int(np.argmax(missing))
+            block = blocks.block_of(index * blocks.geometry.threads_per_block)
             return BarrierDivergence(
                 f"{count} threads wait at barrier {number} for threads that will never reach it"
-                f" ({missing[at]} in block {block}):"
+                f" ({missing[index]} in block {block}):"
                 f" {self._whereabouts()}",
                 entry.fibre.where(0, entry.instruction),
             )
@@ -98,22 +98,22 @@ class WaitingFibres:
             )
         lanes = self.warp_sync.waiting[0]
         missing_lanes = self.warp_sync.missing(lanes)
-        at = int(np.argmax(missing_lanes != 0))
-        what = f"lanes {int(missing_lanes[at]):#010x}, which will never execute it with this"
-        what += " membermask"
-        if not missing_lanes[at]:
-            what = "the other warps of its warp group, which will never execute it"
+        index = int(np.argmax(missing_lanes != 0))
+        partners = f"lanes {int(missing_lanes[index]):#010x}, which will never execute it with this"
+        partners += " membermask"
+        if not missing_lanes[index]:
+            partners = "the other warps of its warp group, which will never execute it"
         return Deadlock(
-            f"a warp instruction waits for {what}: {self._whereabouts()}",
-            lanes.fibre.where(at, blocks.code.first[lanes.block]),
+            f"a warp instruction waits for {partners}: {self._whereabouts()}",
+            lanes.fibre.where(index, blocks.code.first[lanes.block]),
         )
 
     def _whereabouts(self) -> str:
         """Return how many threads wait where."""
         counts: dict[str, int] = {}
-        for place, count in self._places():
-            counts[place] = counts.get(place, 0) + count
-        parts = [f"{count} {place}" for place, count in counts.items()]
+        for description, count in self._places():
+            counts[description] = counts.get(description, 0) + count
+        parts = [f"{count} {description}" for description, count in counts.items()]
         if len(parts) > _SHOWN:
             parts[_SHOWN:] = [f"and others at {len(parts) - _SHOWN} more places"]
         exited = sum(len(lanes) for lanes in self._queue.exited)

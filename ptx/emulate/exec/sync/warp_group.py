@@ -59,22 +59,22 @@ class Group:
 
     def present(self) -> NDArray[np.bool_]:
         """(rows * 32,) mask of the occupied places."""
-        taken = np.zeros(self.rows * WARP, dtype=np.bool_)
-        taken[self.slots] = True
-        return taken
+        is_occupied = np.zeros(self.rows * WARP, dtype=np.bool_)
+        is_occupied[self.slots] = True
+        return is_occupied
 
     def recall(self, key: object) -> Any:  # of the type given to `remember`
         """Return the value stored under a key, None if there is none."""
         return self._cache.get(key)
 
     def remember(
-        self, key: object, thing: Any
+        self, key: object, result: Any
     ) -> None:  # any result that depends on the group only
         """Remember something for the next instruction with the same lanes."""
-        self._cache[key] = thing
+        self._cache[key] = result
 
     def grid(self, fibre: Fibre, name: str, value: Value, fill: Any = 0) -> Grid:
-        """The values that all lanes brought under `name`; `value` is the fibre's own."""
+        """The values that all lanes exchange under `name`; `value` is the fibre's own."""
         if self.dense:
             return fibre.spread(value)
         if self.lanes is not None:
@@ -103,11 +103,11 @@ def group_of(fibre: Fibre, mask: Value) -> Group:
         return _exchanged(fibre, exchange)
     if mask.ndim:
         return _own(fibre, mask)
-    found: Group | None = fibre.recall("group")
-    if found is None:
-        found = _own(fibre, mask)
-        fibre.remember("group", found)
-    return found
+    group: Group | None = fibre.recall("group")
+    if group is None:
+        group = _own(fibre, mask)
+        fibre.remember("group", group)
+    return group
 
 
 def _own(fibre: Fibre, mask: Value) -> Group:
@@ -115,31 +115,31 @@ def _own(fibre: Fibre, mask: Value) -> Group:
     if not mask.ndim and fibre.lanes is None:
         geometry = fibre.blocks.geometry
         return Group(geometry.warps_per_block * geometry.blocks, None, slots, slots)
-    rows, places = _placed(slots, mask)
-    return Group(rows, None, places, places)
+    rows, positions = _placed(slots, mask)
+    return Group(rows, None, positions, positions)
 
 
-def leaders(slots: Index, named: Words) -> tuple[Index, bool]:
+def leaders(slots: Index, masks: Words) -> tuple[Index, bool]:
     """(n,) for each slot the slot of the lowest lane that it names, and whether all name the same.
 
-    `named` are lanes that are all among `slots`; two agree if they name the same.
+    `masks` name lanes that are all among `slots`; two agree if they name the same.
     """
-    lowest = named & (~named + np.uint32(1))
+    lowest = masks & (~masks + np.uint32(1))
     # The exponent of a power of two.
     lane = (lowest.astype(np.float64).view(np.int64) >> 52) - 1023
-    place = (slots & ~(WARP - 1)) + lane
+    leader = (slots & ~(WARP - 1)) + lane
     table = np.zeros(int(slots[-1]) // WARP * WARP + WARP, dtype=np.uint32)
-    table[slots] = named
-    return place, bool((table.take(place) == named).all())
+    table[slots] = masks
+    return leader, bool((table.take(leader) == masks).all())
 
 
 def _placed(slots: Index, mask: Value) -> tuple[int, Index]:
     """Rows for the warps (and masks) that occur, and each slot's place."""
     first = slots & ~(WARP - 1)
     if mask.ndim:
-        here = np.zeros(int(slots[-1]) // WARP * WARP + WARP, dtype=np.bool_)
-        here[slots] = True
-        first, _ = leaders(slots, mask & packed(here).take(slots >> _WARP_SHIFT))
+        is_here = np.zeros(int(slots[-1]) // WARP * WARP + WARP, dtype=np.bool_)
+        is_here[slots] = True
+        first, _ = leaders(slots, mask & packed(is_here).take(slots >> _WARP_SHIFT))
     heads = np.zeros(int(np.max(first)) + 1, dtype=np.bool_)
     heads[first] = True
     rows = np.cumsum(heads) - 1
@@ -149,6 +149,6 @@ def _placed(slots: Index, mask: Value) -> tuple[int, Index]:
 def _exchanged(fibre: Fibre, exchange: dict[str, Value]) -> Group:
     lanes: Index = exchange["here"].nonzero()[0]
     slots = fibre.blocks.geometry.index("warp_slot").take(lanes)
-    rows, places = _placed(slots, exchange["mask"].take(lanes))
-    mine = places.take(np.searchsorted(lanes, fibre.lane_numbers()))
-    return Group(rows, lanes, places, mine)
+    rows, positions = _placed(slots, exchange["mask"].take(lanes))
+    own_positions = positions.take(np.searchsorted(lanes, fibre.lane_numbers()))
+    return Group(rows, lanes, positions, own_positions)

@@ -1,8 +1,8 @@
 """Lanes of a warp that wait for each other. PTX ISA, "membermask" of the `.sync` instructions.
 
-A fibre that holds all lanes that its masks name passes at once. Any other waits with the values
-that it brings; when nothing else can run, groups that are complete by then execute their
-instruction, from every place where their lanes wait.
+A fibre that holds all lanes that its masks name passes at once. Any other waits with its values.
+When nothing else can run, complete groups execute their instruction, from every place where their
+lanes wait.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _FULL = 0xFFFFFFFF
 class WarpWait:
     """A fibre that waits for lanes of its warps; its block is executed again when they are there.
 
-    `mask` names the lanes it waits for, `key` what it executes, `values` what it brings, `warps`
-    how many warps of its block execute it together.
+    `mask` names the lanes it waits for, `key` its instruction, `values` its exchanged values,
+    `warps` how many warps of its block execute it together.
     """
 
     fibre: Fibre
@@ -48,7 +48,7 @@ class WarpSync:
         self._queue = queue
         self._skipped = skipped
         self._blocks = queue.blocks
-        self._gone: Words | None = None
+        self._exited: Words | None = None
         self._exits_seen = 0
         self.waiting: list[WarpWait] = []
 
@@ -59,7 +59,7 @@ class WarpSync:
         """Return whether all lanes that `mask` names are here; otherwise the fibre waits.
 
         They are those of `warps` warps together, from a multiple of that number on. Lanes that
-        execute `key` at another place count as well; after the release, what they brought is in
+        execute `key` at another place count as well; after the release, their values are in
         `fibre.exchange`.
 
         Raises:
@@ -77,14 +77,14 @@ class WarpSync:
                 if fibre.lanes is None and self._blocks.races is not None:
                     self._blocks.races.order.pass_warps()
                 else:
-                    self._tell(fibre.lane_numbers(), mask)
+                    self._record_synchronised(fibre.lane_numbers(), mask)
                 return True
         else:
             self._check_own_bit(fibre, mask, block)
         if self._is_complete(fibre, mask) and (
             warps == 1 or not self._lacking_warps(self._slots(fibre) // WARP, warps).any()
         ):
-            self._tell(fibre.lane_numbers(), mask)
+            self._record_synchronised(fibre.lane_numbers(), mask)
             return True
         self.waiting.append(WarpWait(fibre, block, mask, key, values, warps))
         return False
@@ -104,35 +104,35 @@ class WarpSync:
             if ready:
                 released = True
                 self._check_masks(ready)
-                for each in ready:
-                    self._check_skipped(each.fibre, each.mask, each.block)
+                for warp_wait in ready:
+                    self._check_skipped(warp_wait.fibre, warp_wait.mask, warp_wait.block)
                 self._release(ready)
         return released
 
     def missing(self, entry: WarpWait) -> Words:
         """(n,) the lanes that each thread of an entry still waits for, as bits."""
-        group = [each for each in self.waiting if each.key == entry.key]
-        return self._missing(group)[next(at for at, e in enumerate(group) if e is entry)]
+        group = [other for other in self.waiting if other.key == entry.key]
+        return self._missing(group)[next(index for index, e in enumerate(group) if e is entry)]
 
-    def _tell(self, lanes: Index, mask: Value) -> None:
+    def _record_synchronised(self, lanes: Index, mask: Value) -> None:
         """Report to the race check that each of these lanes has met the lanes in its mask."""
         races = self._blocks.races
         if races is not None:
             masks: Words = np.broadcast_to(np.asarray(mask, dtype=np.uint32), (len(lanes),))
             warps = self._blocks.geometry.index("warp_slot")[lanes] // WARP
-            races.order.pass_warp(lanes, masks, masks | self._lanes_gone()[warps] == _FULL)
+            races.order.pass_warp(lanes, masks, masks | self._exited_lanes()[warps] == _FULL)
 
     def _check_own_bit(self, fibre: Fibre, mask: Value, block: int) -> None:
         lane = np.asarray(fibre.place("laneid"), dtype=np.uint32)
-        named = np.asarray(mask, dtype=np.uint32) >> lane & 1
-        if named.all():
+        has_own_bit = np.asarray(mask, dtype=np.uint32) >> lane & 1
+        if has_own_bit.all():
             return
-        at = int(np.argmin(np.broadcast_to(named, (fibre.n,))))
-        word = int(mask[at] if mask.ndim else mask)
+        position = int(np.argmin(np.broadcast_to(has_own_bit, (fibre.n,))))
+        word = int(mask[position] if mask.ndim else mask)
         raise SynchronisationFault(
-            f"lane {int(np.broadcast_to(lane, (fibre.n,))[at])} executes a warp instruction whose"
-            f" membermask {word:#010x} does not name it",
-            fibre.where(at, self._blocks.code.first[block]),
+            f"lane {int(np.broadcast_to(lane, (fibre.n,))[position])} executes a warp instruction"
+            f" whose membermask {word:#010x} does not name it",
+            fibre.where(position, self._blocks.code.first[block]),
         )
 
     def _check_masks(self, ready: list[WarpWait]) -> None:
@@ -145,19 +145,20 @@ class WarpSync:
         """
         code = self._blocks.code
         for entry in self.waiting:
-            place = (entry.fibre.prefix, entry.block)
-            there = [e.fibre for e in ready if (e.fibre.prefix, e.block) == place]
-            if not there or code.comes_again(entry.block):
+            key = (entry.fibre.prefix, entry.block)
+            fibres = [e.fibre for e in ready if (e.fibre.prefix, e.block) == key]
+            if not fibres or code.comes_again(entry.block):
                 continue
-            here = self._bits([self._slots(fibre) for fibre in there])
-            named = entry.mask & here.take(self._slots(entry.fibre) // WARP)
-            if named.any():
-                at = int(np.argmax(named != 0))
-                mask = int(entry.mask[at] if entry.mask.ndim else entry.mask)
+            present_bits = self._bits([self._slots(fibre) for fibre in fibres])
+            named_lanes = entry.mask & present_bits.take(self._slots(entry.fibre) // WARP)
+            if named_lanes.any():
+                position = int(np.argmax(named_lanes != 0))
+                mask = int(entry.mask[position] if entry.mask.ndim else entry.mask)
                 raise SynchronisationFault(
-                    f"the membermask {mask:#010x} names the lanes {int(named[at]):#010x}, which"
-                    " execute this warp instruction with another membermask",
-                    entry.fibre.where(at, code.first[entry.block]),
+                    f"the membermask {mask:#010x} names the lanes "
+                    f"{int(named_lanes[position]):#010x}, which execute this warp instruction"
+                    " with another membermask",
+                    entry.fibre.where(position, code.first[entry.block]),
                 )
 
     def _check_skipped(self, fibre: Fibre, mask: Value, block: int) -> None:
@@ -175,23 +176,23 @@ class WarpSync:
         masks = np.broadcast_to(np.asarray(mask, dtype=np.uint32), (len(lanes),))
         warps = slots[lanes] // WARP
         for warp, word in dict.fromkeys(zip(warps.tolist(), masks.tolist(), strict=True)):
-            mine = lanes[(warps == warp) & (masks == word)]
-            gone = exited[slots[exited] // WARP == warp]
-            named = gone[(word >> (slots[gone] % WARP) & 1).astype(np.bool_)]
-            around = skipped.who_went_around(block, mine, named)
-            if len(around):
+            own_lanes = lanes[(warps == warp) & (masks == word)]
+            exited_lanes = exited[slots[exited] // WARP == warp]
+            named_lanes = exited_lanes[(word >> (slots[exited_lanes] % WARP) & 1).astype(np.bool_)]
+            skipping = skipped.threads_that_skipped(block, own_lanes, named_lanes)
+            if len(skipping):
                 raise SynchronisationFault(
-                    f"the membermask {word:#010x} names {len(around)} lanes that went around this"
+                    f"the membermask {word:#010x} names {len(skipping)} lanes that went around this"
                     " warp instruction, and exited: all that it names must execute it",
                     fibre.where(0, self._blocks.code.first[block]),
                 )
 
     def _bits(self, slot_lists: list[Index]) -> Words:
         geometry = self._blocks.geometry
-        here = np.zeros(geometry.warps_per_block * geometry.blocks * WARP, dtype=np.bool_)
+        is_here = np.zeros(geometry.warps_per_block * geometry.blocks * WARP, dtype=np.bool_)
         for slots in slot_lists:
-            here[slots] = True
-        return np.packbits(here, bitorder="little").view(np.uint32)
+            is_here[slots] = True
+        return np.packbits(is_here, bitorder="little").view(np.uint32)
 
     def _slots(self, fibre: Fibre) -> Index:
         return np.broadcast_to(np.asarray(fibre.place("warp_slot"), dtype=np.intp), (fibre.n,))
@@ -200,22 +201,22 @@ class WarpSync:
         """Return whether every thread finds all lanes that its mask names in this fibre."""
         slots = self._slots(fibre)
         warps = slots // WARP
-        here = self._bits([slots])
-        wanted = mask & ~self._lanes_gone().take(warps)
-        if (wanted & ~here.take(warps)).any():
+        present_bits = self._bits([slots])
+        needed_lanes = mask & ~self._exited_lanes().take(warps)
+        if (needed_lanes & ~present_bits.take(warps)).any():
             return False
         if not mask.ndim:
             return True
-        place, agree = leaders(slots, np.asarray(wanted))
+        leader, agree = leaders(slots, np.asarray(needed_lanes))
         if not agree:
             return False
-        present = np.bincount(place, weights=(1 << (slots % WARP)).astype(np.float64))
-        found: Words = present.astype(np.uint32)
-        return bool((found.take(place) == wanted).all())
+        present = np.bincount(leader, weights=(1 << (slots % WARP)).astype(np.float64))
+        present_masks: Words = present.astype(np.uint32)
+        return bool((present_masks.take(leader) == needed_lanes).all())
 
     def _missing(self, group: list[WarpWait]) -> list[Words]:
         """Return for each entry (n,) the lanes that a thread waits for and that no entry has."""
-        gone = self._lanes_gone()
+        exited_bits = self._exited_lanes()
         keys: list[NDArray[np.uint64]] = []
         lanes: list[Words] = []
         for entry in group:
@@ -223,69 +224,74 @@ class WarpSync:
             key = (slots // WARP).astype(np.uint64) << np.uint64(32)
             keys.append(key | np.asarray(entry.mask, dtype=np.uint64))
             lanes.append(np.uint32(1) << (slots % WARP).astype(np.uint32))
-        distinct, place = np.unique(np.concatenate(keys), return_inverse=True)
-        here = np.zeros(len(distinct), dtype=np.uint32)
-        np.bitwise_or.at(here, place.reshape(-1), np.concatenate(lanes))
-        left = distinct.astype(np.uint32) & ~(here | gone.take((distinct >> 32).astype(np.intp)))
+        distinct, index_of_key = np.unique(np.concatenate(keys), return_inverse=True)
+        present_bits = np.zeros(len(distinct), dtype=np.uint32)
+        np.bitwise_or.at(present_bits, index_of_key.reshape(-1), np.concatenate(lanes))
+        missing = distinct.astype(np.uint32) & ~(
+            present_bits | exited_bits.take((distinct >> 32).astype(np.intp))
+        )
         ends = np.cumsum([len(key) for key in keys])[:-1]
-        return np.split(left.take(place.reshape(-1)), ends)
+        return np.split(missing.take(index_of_key.reshape(-1)), ends)
 
     def _missing_with_warps(self, group: list[WarpWait]) -> list[Words]:
         """Return the missing lanes; all lanes for a thread that waits for other warps."""
-        found = self._missing(group)
+        missing_lanes = self._missing(group)
         warps = group[0].warps
         if warps == 1:
-            return found
+            return missing_lanes
         of_threads = [self._slots(entry.fibre) // WARP for entry in group]
-        here = np.concatenate(
-            [each[missing == 0] for each, missing in zip(of_threads, found, strict=True)]
+        complete_warps = np.concatenate(
+            [
+                warps_of_threads[missing == 0]
+                for warps_of_threads, missing in zip(of_threads, missing_lanes, strict=True)
+            ]
         )
-        if not len(here):
-            return found
-        lacking = np.ones(len(self._lanes_gone()), dtype=np.bool_)
-        lacking[here] = self._lacking_warps(here, warps)
+        if not len(complete_warps):
+            return missing_lanes
+        lacking = np.ones(len(self._exited_lanes()), dtype=np.bool_)
+        lacking[complete_warps] = self._lacking_warps(complete_warps, warps)
         return [
-            np.where(lacking[each] & (missing == 0), np.uint32(_FULL), missing)
-            for each, missing in zip(of_threads, found, strict=True)
+            np.where(lacking[warps_of_threads] & (missing == 0), np.uint32(_FULL), missing)
+            for warps_of_threads, missing in zip(of_threads, missing_lanes, strict=True)
         ]
 
-    def _lacking_warps(self, here: Index, warps: int) -> Bools:
+    def _lacking_warps(self, warp_numbers: Index, warps: int) -> Bools:
         """Return whether each of these warps lacks one of its group that has not exited."""
         of_block = self._blocks.geometry.warps_per_block
-        there = self._lanes_gone() == _FULL
-        there[here] = True
-        every = np.arange(len(there))
+        has_all_lanes = self._exited_lanes() == _FULL
+        has_all_lanes[warp_numbers] = True
+        every = np.arange(len(has_all_lanes))
         groups = every // of_block * of_block + every % of_block // warps * warps
-        whole = np.ones(len(there), dtype=np.bool_)
-        np.logical_and.at(whole, groups, there)
-        lacking: Bools = ~whole[groups[here]]
+        is_whole_group = np.ones(len(has_all_lanes), dtype=np.bool_)
+        np.logical_and.at(is_whole_group, groups, has_all_lanes)
+        lacking: Bools = ~is_whole_group[groups[warp_numbers]]
         return lacking
 
-    def _lanes_gone(self) -> Words:
+    def _exited_lanes(self) -> Words:
         """(warps,) lanes that have exited, or that a block's last warp does not have."""
         blocks = self._blocks
         exits = self._queue.exited
         slots = blocks.geometry.index("warp_slot")
-        if self._gone is None:
-            self._gone = ~self._bits([slots])
+        if self._exited is None:
+            self._exited = ~self._bits([slots])
         if self._exits_seen < len(exits):
             fresh = exits[self._exits_seen :]
             self._exits_seen = len(exits)
-            self._gone = self._gone | self._bits([slots.take(lanes) for lanes in fresh])
-        return self._gone
+            self._exited = self._exited | self._bits([slots.take(lanes) for lanes in fresh])
+        return self._exited
 
     def _part(self, entry: WarpWait, chosen: Bools) -> WarpWait | None:
         """The entry for some of its threads; None if there are none."""
         if chosen.all():
             return entry
-        where = chosen.nonzero()[0]
-        if not len(where):
+        positions = chosen.nonzero()[0]
+        if not len(positions):
             return None
 
         def part(value: Value) -> Value:
-            return value.take(where) if value.ndim else value
+            return value.take(positions) if value.ndim else value
 
-        fibre = entry.fibre.subset(where, self._blocks.code.live[entry.block])
+        fibre = entry.fibre.subset(positions, self._blocks.code.live[entry.block])
         values = {name: part(value) for name, value in entry.values.items()}
         return WarpWait(fibre, entry.block, part(entry.mask), entry.key, values, entry.warps)
 
@@ -293,30 +299,30 @@ class WarpSync:
         """Execute the instruction from each place where lanes of complete groups wait."""
         blocks = self._blocks
         if blocks.races is not None:
-            lanes = np.concatenate([each.fibre.lane_numbers() for each in ready])
-            masks = [np.broadcast_to(each.mask, (each.fibre.n,)) for each in ready]
-            self._tell(lanes, np.concatenate(masks))
+            lanes = np.concatenate([warp_wait.fibre.lane_numbers() for warp_wait in ready])
+            masks = [np.broadcast_to(warp_wait.mask, (warp_wait.fibre.n,)) for warp_wait in ready]
+            self._record_synchronised(lanes, np.concatenate(masks))
         exchange: dict[str, Value] | None = None
-        places = dict.fromkeys((*entry.fibre.prefix, entry.block) for entry in ready)
-        if len(places) > 1:
+        keys = dict.fromkeys((*entry.fibre.prefix, entry.block) for entry in ready)
+        if len(keys) > 1:
             exchange = self._exchange(ready)
-        for place in places:
-            fibres = [e.fibre for e in ready if (*e.fibre.prefix, e.block) == place]
-            fibre = fibres[0] if len(fibres) == 1 else merge(fibres, blocks.code.live[place[-1]])
+        for key in keys:
+            fibres = [e.fibre for e in ready if (*e.fibre.prefix, e.block) == key]
+            fibre = fibres[0] if len(fibres) == 1 else merge(fibres, blocks.code.live[key[-1]])
             fibre.released = True
             fibre.exchange = exchange
-            self._queue.released.append((fibre, place[-1]))
+            self._queue.released.append((fibre, key[-1]))
 
     def _exchange(self, ready: list[WarpWait]) -> dict[str, Value]:
         """Return each exchanged value of the released lanes, (threads of the chunk,)."""
-        found: dict[str, Value] = {}
+        exchanged: dict[str, Value] = {}
         for name, value in ready[0].values.items():
             table = np.zeros(self._blocks.geometry.threads, dtype=value.dtype)
             for entry in ready:
                 table[entry.fibre.lane_numbers()] = entry.values[name]
-            found[name] = table
-        here = np.zeros(self._blocks.geometry.threads, dtype=np.bool_)
+            exchanged[name] = table
+        is_here = np.zeros(self._blocks.geometry.threads, dtype=np.bool_)
         for entry in ready:
-            here[entry.fibre.lane_numbers()] = True
-        found["here"] = here
-        return found
+            is_here[entry.fibre.lane_numbers()] = True
+        exchanged["here"] = is_here
+        return exchanged

@@ -165,13 +165,17 @@ def _do(
         given.meet_block(block)
 
 
-@pytest.mark.parametrize("way", ["acquire", "read", "warp", "block", "barrier", "heard"])
+@pytest.mark.parametrize(
+    "way", ["acquire", "read", "together", "warp", "block", "barrier", "heard"]
+)
 def test_a_fence_of_many_tells_what_each_has_learned_since_its_last_one(way: str) -> None:
     given, (first, second, *_) = Synchronization(2, 2), PLACES
     given.release(first, 0, [(key_of_thread(0), 5)], 1, at_once=True)
     given.fence_all([4, 5], 1)
     if way in ("acquire", "read"):
         given.read(first, 4, 1, at_once=way == "acquire")
+    elif way == "together":
+        given.read_together(first, [4, 5], 1, at_once=True)
     elif way == "block":
         given.read_by_block(first, 1)
     else:

@@ -116,17 +116,50 @@ def test_vectors_that_are_no_special_register_are_refused(line: str, said: str) 
         program.kernel("k")
 
 
-def test_families_that_are_imported_later_have_only_the_opcodes_that_import_them() -> None:
+def test_the_table_of_families_has_the_opcodes_that_each_family_defines() -> None:
     code = """
-import importlib
+import importlib, pkgutil, sys
 import ptx.emulate.ops
 from ptx.emulate.codegen import table
-early = {name for name, _ in table._OPERATIONS}
-for opcode, modules in table._LATER.items():
-    for module in modules:
-        importlib.import_module(module)
-late = {name for name, _ in table._OPERATIONS} - early
-print({name.partition(".")[0] for name in late} == set(table._LATER), len(late) > 100)
+
+defined, adds = set(), {name: getattr(table, name) for name in ("operation", "external")}
+
+def noted(name, *args, add, **kwargs):
+    frame = sys._getframe(1)
+    while frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    defined.add((frame.f_globals["__name__"], name))
+    adds[add](name, *args, **kwargs)
+
+for add in adds:
+    setattr(table, add, lambda *args, add=add, **kwargs: noted(*args, add=add, **kwargs))
+assert not table._OPERATIONS
+families = {module for modules in table._FAMILIES.values() for module in modules}
+for module in pkgutil.iter_modules(ptx.emulate.ops.__path__, "ptx.emulate.ops."):
+    importlib.import_module(module.name)
+listed = set()
+for family, name in defined:
+    words = name.split(".")
+    for key in (words[0], *(f"{words[0]}.{word}" for word in words[1:])):
+        if family in table._FAMILIES.get(key, ()):
+            listed.add((family, key, name))
+print(sorted(defined - {(family, name) for family, _, name in listed}))
+print(sorted(
+    (family, key) for key, modules in table._FAMILIES.items() for family in modules
+    if not any(entry[:2] == (family, key) for entry in listed)
+))
+print(len(defined) > 500, families == {family for family, _ in defined})
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["True", "True"]
+    assert done.stdout.splitlines() == ["[]", "[]", "True True"]
+
+
+def test_a_kernel_imports_only_the_families_of_its_opcodes() -> None:
+    code = """
+import sys
+from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
+KernelRunner(ptx_text(".reg .u64 q; mov.u64 q, 64; st.global.u32 [q], 3; ret;")).program.kernel("k")
+print(*sorted(name[16:] for name in sys.modules if name.startswith("ptx.emulate.ops.")))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["control_flow", "data_movement"]

@@ -64,6 +64,27 @@ def test_a_loop_of_many_threads_may_turn_less_often_than_one_of_few() -> None:
     assert 0 < turns[64] < turns[1] / 4
 
 
+READS = """.reg .pred %p; .reg .b32 %r<4>; .reg .b64 %rd<3>; ld.param.u64 %rd1, [data];
+    mov.u32 %r1, %tid.x; mov.u32 %r3, 0;
+    A: cvt.u64.u32 %rd2, %r1; add.u64 %rd2, %rd1, %rd2; ld.global.u8 %r2, [%rd2];
+    add.u32 %r3, %r3, %r2; add.u32 %r1, %r1, 1024; setp.lt.u32 %p, %r1, 4194304; @%p bra A;
+    st.global.u32 [%rd1], %r3;"""
+
+
+def test_a_kernel_may_read_each_byte_of_the_memory_whatever_the_limit() -> None:
+    runner = KernelRunner(ptx_text(READS, ".param .u64 data"))
+    data = runner.put(np.ones(1 << 22, np.uint8))
+    runner.launch("k", 1, 1024, data, limits=Limits(max_steps=500))
+    assert runner.get(data, 1, np.uint32)[0] == 4096
+
+
+def test_an_endless_loop_beside_much_memory_meets_the_limit() -> None:
+    runner = KernelRunner(ptx_text("A: bar.warp.sync -1; nanosleep.u32 1; bra A;"))
+    runner.put(np.ones(1 << 21, np.uint8))
+    with pytest.raises(Runaway, match="the last 8192 without"):
+        runner.launch("k", 1, 32, limits=Limits(max_steps=500))
+
+
 @pytest.mark.parametrize(
     "body",
     few(
@@ -87,6 +108,24 @@ def test_a_long_wait_that_ends_is_not_taken_for_an_endless_one(body: str) -> Non
     )
     runner = KernelRunner(text)
     runner.launch("k", 1, 1, runner.put(np.zeros(1, np.uint32)))
+
+
+LOOP = """.reg .pred %p; .reg .b32 %r<4>; .reg .b64 %rd<4>; ld.param.u64 %rd1, [out];
+    mov.u32 %r1, 0; mov.u32 %r3, %tid.x; A: add.u32 %r1, %r1, 1; {0}
+    setp.lt.u32 %p, %r1, 400000; @%p bra A; B: st.global.u32 [%rd1], %r1; ret;"""
+WRITES_ON = """and.b32 %r2, %r1, 1023; setp.ne.u32 %p, %r2, 0; @%p bra C; shr.u32 %r2, %r1, 10;
+    mad.wide.u32 %rd2, %r2, 4, %rd1; st.global.u32 [%rd2], %r1; C:"""
+EXITS = """shr.u32 %r2, %r1, 12; setp.gt.u32 %p, %r2, %r3; @%p bra B;"""
+
+
+@pytest.mark.parametrize(("work", "threads"), [(WRITES_ON, 1), (EXITS, 100)], ids=["new", "exits"])
+def test_the_limit_grows_while_words_change_for_the_first_time_or_threads_exit(
+    work: str, threads: int
+) -> None:
+    runner = KernelRunner(ptx_text(LOOP.format(work), ".param .u64 out"))
+    out = runner.put(np.zeros(512, np.uint32))
+    runner.launch("k", 1, threads, out, limits=FEW)
+    assert runner.get(out, 1, np.uint32)[0]
 
 
 @pytest.mark.parametrize("blocks", range(1, 6))

@@ -58,6 +58,16 @@ def test_a_narrower_format_gets_the_value_rounded_once(
             assert int(got[i]) == (target.infinity or 0) | (value < 0) << (target.width - 1)
 
 
+@pytest.mark.parametrize("target", [F16, BF16], ids=lambda f: f.name)
+def test_a_tie_goes_away_from_zero_where_that_mode_is_asked_for(target: Format) -> None:
+    x = floats(np.float32, 50)
+    x = x[np.isfinite(x)]
+    got = bits_of(ieee.convert_float(x, source=F32, target=target, rounding=Rounding.RNA))
+    for i, value in enumerate(x.tolist()):
+        want = encoded(Fraction(value), "RNA", target, bool(np.signbit(value)))
+        assert int(got[i]) == want, value.hex()
+
+
 @pytest.mark.parametrize("source", [F16, BF16], ids=lambda f: f.name)
 def test_widening_is_exact_for_every_value(source: Format) -> None:
     bits = np.arange(65536, dtype=np.uint16)

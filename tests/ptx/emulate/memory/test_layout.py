@@ -7,7 +7,8 @@ import struct
 import numpy as np
 import pytest
 
-from tests.ptx.emulate.kernel_runner import KernelRunner
+from ptx.emulate.model.errors import OutOfBounds
+from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 
 HEADER = ".version 8.0\n.target sm_90\n.address_size 64\n"
 
@@ -79,3 +80,19 @@ def test_bytes_of_an_initialiser_are_those_of_ptxas(declaration: str, content: s
 def test_an_initialiser_of_128_bits_lies_in_memory() -> None:
     found = _content(".global .align 16 .b128 x[2] = {5, 7};\n", "x")
     assert found == (5).to_bytes(16, "little") + (7).to_bytes(16, "little")
+
+
+@pytest.mark.parametrize(
+    ("declared", "nbytes", "hint"),
+    [
+        (".extern .shared .b8 t[];", 0, "arrays of extern __shared__ have as many bytes as"),
+        (".shared .b8 t[64];", 64, "an index may be past the end of a __shared__ array"),
+    ],
+)
+def test_a_write_past_shared_memory_has_the_likely_cause(
+    declared: str, nbytes: int, hint: str
+) -> None:
+    body = ".reg .b32 %r<3>; mov.u32 %r1, t; mov.u32 %r2, %tid.x; mad.lo.u32 %r1, %r2, 4, %r1;"
+    runner = KernelRunner(ptx_text(f"{body} st.shared.u32 [%r1], %r2; ret;", before=declared))
+    with pytest.raises(OutOfBounds, match=rf"(?s)has {nbytes} bytes of shared memory\n  {hint}"):
+        runner.launch("k", 1, 17)

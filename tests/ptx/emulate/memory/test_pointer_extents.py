@@ -20,7 +20,7 @@ CHECKED = Limits(check_bounds=True)
 WRONG = {
     "into_another_array": (
         128,
-        "256 bytes behind 256 bytes at .* .a., which parameter 0",
+        "256 bytes past the end of 256 bytes at .* .a., which parameter 0",
     ),
     "by_an_index_that_was_read": (128, "parameter 0 points into"),
     "in_a_loop": (128, "parameter 0 points into"),
@@ -28,12 +28,12 @@ WRONG = {
     "by_an_atomic": (128, "parameter 0 points into"),
     "by_a_vector": (128, "parameter 0 points into"),
     "in_the_end_of_a_range": (128, "parameter 0 points into"),
-    "in_a_shared_array": (32, "behind the variable [st]"),
-    "at_a_row_of_shared_memory": (8, "behind the variable tile"),
-    "in_dynamic_shared_memory": (32, "behind the variable s"),
-    "in_a_variable_of_the_module": (128, "behind the variable table"),
-    "in_constant_memory": (64, "behind the variable weights"),
-    "in_local_memory": (2, "behind the variable __local_depot"),
+    "in_a_shared_array": (32, "past the end of the variable [st]"),
+    "at_a_row_of_shared_memory": (8, "past the end of the variable tile"),
+    "in_dynamic_shared_memory": (32, "past the end of the variable s"),
+    "in_a_variable_of_the_module": (128, "past the end of the variable table"),
+    "in_constant_memory": (64, "past the end of the variable weights"),
+    "in_local_memory": (2, "past the end of the variable __local_depot"),
     "before_the_beginning": (128, "parameter 1 points into"),
 }
 RIGHT = (

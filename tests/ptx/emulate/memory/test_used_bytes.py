@@ -99,7 +99,10 @@ def test_a_load_past_the_end_of_a_variable_is_right(runner: KernelRunner) -> Non
 @pytest.fixture(scope="module")
 def blackwell() -> KernelRunner:
     """For older targets NVRTC reads these structs whole, and says nothing of it."""
-    return kernels("compute_100")
+    runner = kernels("compute_100")
+    if ".pragma" not in runner.program.module.text.partition(".entry triples")[2]:
+        pytest.skip("needs an NVRTC that masks loads from global memory")
+    return runner
 
 
 @pytest.mark.parametrize(("name", "dtype"), [("triples", np.float32), ("doubles", np.float64)])
@@ -209,3 +212,20 @@ def test_unused_bytes_need_not_be_initialised_and_used_ones_do() -> None:
     runner = KernelRunner(text.replace("MASK", "0x1ff"))
     with pytest.raises(UninitialisedRead):
         runner.launch("k", 1, 1, runner.put(np.zeros(1, np.uint32)), limits=CHECKED)
+
+
+@pytest.mark.parametrize("mask", ["0", "0x0"])
+def test_padding_alone_need_not_be_initialised(mask: str) -> None:
+    """NVRTC 13.0 loads the padding of a struct so, without optimisation."""
+    text = ptx_text(
+        f""".reg .b32 %r<9>; .reg .b64 %rd<9>; ld.param.u64 %rd1, [out];
+        .pragma "used_bytes_mask {mask}";
+        ld.shared.u32 %r1, [raw+4]; st.global.u32 [%rd1], %r1; ret;""",
+        ".param .u64 out",
+        ".shared .align 16 .b8 raw[16];",
+    )
+    runner = KernelRunner(text)
+    runner.launch("k", 1, 1, runner.put(np.zeros(1, np.uint32)), limits=CHECKED)
+    plain = KernelRunner(text.replace(f'.pragma "used_bytes_mask {mask}";', ""))
+    with pytest.raises(UninitialisedRead):
+        plain.launch("k", 1, 1, plain.put(np.zeros(1, np.uint32)), limits=CHECKED)

@@ -232,7 +232,7 @@ def launch_one(instruction: str, address: int, device_bytes: int = 1 << 20) -> N
 
 
 def test_atomics_fault_like_stores() -> None:
-    with pytest.raises(OutOfBounds, match=r"(?s)write of 4 bytes.*0 bytes behind.*numbers"):
+    with pytest.raises(OutOfBounds, match=r"(?s)write of 4 .*0 bytes past the end of.*numbers"):
         launch_one("red.global.add.u32 [%p], 1;", 16)
     with pytest.raises(Misaligned):
         launch_one("atom.global.add.u32 %r, [%p], 1;", 2)

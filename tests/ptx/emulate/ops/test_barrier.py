@@ -145,6 +145,26 @@ def test_reductions_of_half_a_block_each_at_a_barrier_of_its_own() -> None:
     assert outcome(body, 128) == [[16] * 128]
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
+def test_a_barrier_waits_for_a_last_warp_that_is_not_full(order: tuple[int, int, int]) -> None:
+    body = "shr.u32 %r8, %r1, 5; setp.ge.u32 %p1, %r1, 64;"
+    for warp in order:
+        body += f"setp.eq.u32 %p2, %r8, {warp}; @%p2 bra WARP{warp};"
+    for warp in order:
+        body += f"WARP{warp}: bar.red.popc.u32 %r7, 0, %p1; bra END;"
+    assert outcome(body, 72) == [[8] * 72]
+
+
+def test_threads_above_the_count_begin_the_next_phase_in_whole_warps() -> None:
+    # Half a warp waits. Then two halves and a warp come at once, which are 16 threads too many.
+    body = """and.b32 %r8, %r1, 31; setp.ge.u32 %p1, %r8, 16; setp.lt.and.u32 %p1, %r1, 96, %p1;
+        setp.ge.u32 %p2, %r1, 96; setp.ge.u32 %p3, %r1, 16; @%p1 bra HIGH; @%p3 bra LOW;
+        barrier.red.popc.u32 %r7, 1, 64, %p2; bra END; LOW: barrier.red.popc.u32 %r7, 1, 64, %p2;
+        bra END; HIGH: barrier.red.popc.u32 %r7, 1, 64, %p2;"""
+    first = {*range(16), *range(32, 48), *range(96, 128)}
+    assert outcome(body, 128) == [[32 * (t in first) for t in range(128)]]
+
+
 def test_arrivals_of_the_next_phase_are_not_lost() -> None:
     # The first warp arrives three times; the second waits three times. No other order holds.
     body = """setp.ge.u32 %p1, %r1, 32; @%p1 bra WAIT; st.shared.u32 [s], 1;

@@ -169,7 +169,8 @@ def test_bytes_that_a_copy_brought_count_as_written() -> None:
     "st.async.mmio.release.gpu.global.b32 [%rd1], %r1;",
     "st.bulk.weak.shared::cta [%r5], 16, 1;",
     "tcgen05.shift.cta_group::1.down [%r1];",
-    "multimem.st.weak.global.u32 [%rd1], %r1;",
+    "multimem.st.weak.global.v2.u32 [%rd1], {%r1, %r1};",
+    "multimem.ld_reduce.relaxed.gpu.global.add.s64 %rd1, [%rd1];",
 ])  # fmt: skip
 def test_other_copies_are_refused_when_the_kernel_is_loaded(line: str) -> None:
     source = text("\n" + line)
@@ -180,8 +181,7 @@ def test_other_copies_are_refused_when_the_kernel_is_loaded(line: str) -> None:
 
 
 @pytest.mark.parametrize(("line", "words"), [
-    ("multimem.ld_reduce.relaxed.gpu.global.add.u32 %r1, [%rd1];", "several devices in the switch"),
-    ("multimem.red.relaxed.gpu.global.add.u32 [%rd1], %r1;", "several devices in the switch"),
+    ("multimem.ld_reduce.relaxed.gpu.global.add.acc::f16.e4m3x4 %r1, [%rd1];", "narrower floats"),
     ("tcgen05.shift.cta_group::1.down [%r1];", "tensor memory"),
 ])  # fmt: skip
 def test_what_emulated_devices_lack_is_named(line: str, words: str) -> None:

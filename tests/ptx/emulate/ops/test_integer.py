@@ -108,6 +108,23 @@ def test_wide_products_keep_every_bit(kind: str) -> None:
     check(f"mul.wide.{kind}", kind, 2, lambda a, b, c: a * b, wide)
 
 
+@pytest.mark.parametrize("kind", ["u16", "s16", "u32", "s32"])
+def test_wide_products_with_a_constant_keep_every_bit(kind: str) -> None:
+    bits = int(kind[1:])
+    rows = operands(kind, 1)
+    register, wide = ("%rs", "%r") if bits == 16 else ("%r", "%rd")
+    for factor in (0, 3, 8, 100, 1 << (bits - 1), (1 << bits) - 3):
+        found = run(
+            f"ld.global.u{bits} {register}10, [%rd1];"
+            f"mul.wide.{kind} {wide}30, {register}10, {factor};"
+            f"st.global.u{2 * bits} [%rd2], {wide}30;",
+            rows,
+            f"u{bits // 4}",
+        )
+        exact = [wrap(value, kind) * wrap(factor, kind) for value in rows[:, 0].tolist()]
+        assert found.tolist() == [wrap(product, f"u{2 * bits}") for product in exact], factor
+
+
 @pytest.mark.parametrize("kind", ["u32", "s32"])
 def test_24_bit_products_use_the_low_24_bits(kind: str) -> None:
     def low(a: int) -> int:

@@ -16,6 +16,7 @@ from ptx.emulate.model.errors import (
     SynchronisationFault,
     UnsupportedInstruction,
 )
+from ptx.emulate.model.order import LaunchOrder
 from ptx.emulate.threads.limits import Limits
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 from tests.short_cases import few
@@ -29,14 +30,15 @@ HEAD = """.reg .pred %p<9>; .reg .b32 %r<20>; .reg .b64 %rd<20>;
 
 
 def results(
-    body: str, block: int = 1, grid: int = 1, words: int = 1, *, limits: Limits | None = None
-) -> list[list[int]]:
+    body: str, block: int = 1, grid: int = 1, words: int = 1, *, limits: Limits | None = None,
+    order: LaunchOrder | None = None,
+) -> list[list[int]]:  # fmt: skip
     """What each thread stores in its row of `words`; the default row is %r7 at the end."""
     tail = "st.global.u32 [%rd1], %r7; ret;" if words == 1 else "ret;"
     text = ptx_text(HEAD.format(row=4 * words) + body + tail, ".param .u64 out")
     runner = KernelRunner(text, 1 << 20)
     out = runner.put(np.zeros(grid * block * words, np.uint32))
-    runner.launch("k", grid, block, out, limits=limits or Limits())
+    runner.launch("k", grid, block, out, limits=limits or Limits(), order=order)
     flat = runner.get(out, grid * block * words, np.uint32)
     found: list[list[int]] = flat.reshape(grid * block, words).tolist()
     return found
@@ -208,6 +210,20 @@ def test_copies_without_noinc_leave_the_count_alone_and_with_it_arrive() -> None
         mbarrier.pending_count.b64 %r7, %rd3;
         mbarrier.test_wait.shared.b64 %p2, [m], %rd3; @%p2 add.u32 %r7, %r7, 10;"""
     assert column(body) == [11]
+
+
+@pytest.mark.parametrize("order", [None, LaunchOrder("late")], ids=str)
+@pytest.mark.parametrize(("noinc", "count"), [("", 2), (".noinc", 4)])
+def test_a_phase_counts_the_copies_of_each_thread(
+    noinc: str, count: int, order: LaunchOrder | None
+) -> None:
+    body = f"""@%p1 mbarrier.init.shared.b64 [m], {count}; bar.sync 0; shl.b32 %r8, %r1, 2;
+        add.u32 %r8, %r8, %r5; add.u32 %r9, %r1, 40; st.global.u32 [%rd1], %r9;
+        cp.async.ca.shared.global [%r8 + 16], [%rd1], 4; xor.b32 %r8, %r8, 4;
+        cp.async.mbarrier.arrive{noinc}.shared.b64 [m]; mbarrier.arrive.shared.b64 _, [m];
+        WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [m], 0; @!%p2 bra WAIT;
+        ld.shared.u32 %r7, [%r8 + 16];"""
+    assert results(body, 2, order=order) == [[41], [40]]
 
 
 CLUSTER = """.reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<5>; .shared .align 8 .b64 m;

@@ -193,7 +193,7 @@ def test_an_allocation_of_nothing_is_an_address(runner: KernelRunner) -> None:
 def test_a_write_past_the_end_names_the_kernel_that_allocated(one: KernelRunner) -> None:
     pointers = one.put(np.zeros(4, np.uint64))
     one.launch("fill", 1, 4, pointers, 16, 0)
-    words = r"0 bytes behind the nearest allocation of 16 bytes .*malloc in kernel fill, .*\.cu:\d+"
+    words = r"0 bytes past the end of the nearest allocation .*malloc in kernel fill, .*\.cu:\d+"
     with pytest.raises(OutOfBounds, match=words) as caught:
         one.launch("past_end", 1, 4, pointers)
     assert caught.value.where.source_line is not None

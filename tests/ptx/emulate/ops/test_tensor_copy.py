@@ -223,7 +223,7 @@ def test_a_map_that_a_kernel_changes_is_the_one_that_is_used() -> None:
     (load((0, 0)).replace("[%r5]", "[%r5+16256]"), OutOfBounds, "shared address"),
     (load((0, 0)).replace("[m]", "[%r5+64]"), SynchronisationFault, "never initialised"),
     (f"tensormap.replace.tile.global_dim.global.b1024.b32 [%rd1], 1, 9999; {load((0, 9000))}",
-     OutOfBounds, "behind|no memory"),
+     OutOfBounds, "past the end|no memory"),
     ("tensormap.replace.tile.swizzle_mode.global.b1024.b32 [%rd1], 1;"
      f"tensormap.replace.tile.box_dim.global.b1024.b32 [%rd1], 0, 24; {load((0, 0))}",
      InvalidTensorMap, "rows of 48 bytes, not a multiple of 16 up to the 32"),

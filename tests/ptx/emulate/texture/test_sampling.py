@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from ptx.emulate.memory.device_memory import DeviceMemory
 from ptx.emulate.memory.texture_object import AddressMode, TexelImage, TextureObject
 from ptx.emulate.texture import sampling
-from ptx.emulate.texture.sampling import asked_level, gradient_level
+from ptx.emulate.texture.sampling import biased_level, gradient_level
 from ptx.emulate.texture.texels import (
     Slice,
     TexelAxis,
@@ -114,13 +114,13 @@ def _texture(levels: int, *, mip_bias: float = 0.0, min_level: float = 0.0) -> T
 
 def test_levels_count_in_256ths_and_stay_within_the_mipmap() -> None:
     asked = np.array([-3.0, 0.25, 1.0 + 1 / 512, 5.75, 9.0, np.nan], np.float32)
-    first, share = asked_level(_texture(7), asked)
+    first, share = biased_level(_texture(7), asked)
     assert first.tolist() == [0, 0, 1, 5, 6, 0]
     assert share.tolist() == [0, 64, 0, 192, 0, 0]
 
 
 def test_bias_and_bounds_move_the_level() -> None:
-    first, share = asked_level(
+    first, share = biased_level(
         _texture(7, mip_bias=0.5, min_level=1.0), np.array([0.0, 2.0], np.float32)
     )
     assert (first.tolist(), share.tolist()) == ([1, 2], [0, 128])

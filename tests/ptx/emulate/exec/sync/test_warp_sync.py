@@ -7,9 +7,10 @@ import pytest
 
 from ptx.emulate.codegen.emitter import Emitter
 from ptx.emulate.codegen.table import Effect, operation
-from ptx.emulate.model.errors import Deadlock
+from ptx.emulate.model.errors import Deadlock, SynchronisationFault
 from ptx.emulate.model.geometry import Value
 from ptx.emulate.threads.fibre import Fibre
+from ptx.emulate.threads.limits import Limits
 from ptx.isa.model import Instruction
 from tests.ptx.emulate.kernel_runner import KernelRunner, ptx_text
 
@@ -67,6 +68,13 @@ def test_lanes_at_two_places_exchange_values(block: int) -> None:
     assert outcome(body, block) == sums(block)
 
 
+def test_lanes_that_come_to_one_place_in_turn_keep_their_registers() -> None:
+    body = """mov.u32 %r8, 100; @!%p1 bra LATER; GO: redux.testsum.u32 %r4, %r1, -1;
+        add.u32 %r4, %r4, %r8; bra END; LATER: add.u32 %r8, %r1, 200; bra GO;"""
+    expected = [496 + (100 if n % 2 == 0 else 200 + n) for n in range(32)]
+    assert outcome(body, 32) == expected
+
+
 def test_guarded_meetings_wait_for_the_lanes_of_their_mask_only() -> None:
     body = "@%p1 redux.testsum.u32 %r4, %r1, 0x55555555;"
     expected = [sum(range(0, 32, 2)) if n % 2 == 0 else 0 for n in range(32)]
@@ -89,3 +97,12 @@ def test_lanes_that_exited_are_not_waited_for() -> None:
 def test_lanes_that_wait_elsewhere_are_a_deadlock() -> None:
     with pytest.raises(Deadlock, match="at warp instructions"):
         outcome("@%p1 bra A; bar.sync 0; bra END; A: redux.testsum.u32 %r4, %r1, -1;", 32)
+
+
+def test_an_exited_lane_of_the_mask_is_reported_where_lane_0_is_not_in_it() -> None:
+    body = """setp.eq.u32 %p2, %r1, 31; setp.lt.or.u32 %p2, %r1, 16, %p2; @%p2 bra END;
+        redux.testsum.u32 %r4, %r1, 0xffff0000;"""
+    runner = KernelRunner(ptx_text(HEAD + body + TAIL, ".param .u64 out"))
+    out = runner.put(np.zeros(32, np.uint32))
+    with pytest.raises(SynchronisationFault, match="0xffff0000 names 1 lanes"):
+        runner.launch("k", 1, 32, out, limits=Limits(check_synchronisation=True))
