@@ -2,6 +2,11 @@
 
 Importing this package loads no library and touches no disk. The public names are those in the
 `__all__` of the modules below, which are imported at the first use of a name.
+
+`python -m cudadrv emulate` imports the package before pytest starts. The next word keeps pytest
+from warning that it can no longer rewrite its assertions.
+
+PYTEST_DONT_REWRITE
 """
 
 import importlib
@@ -20,9 +25,12 @@ _DISTRIBUTION = "cudadrv"
 
 if typing.TYPE_CHECKING:
     from ptx.cache.cache_report import *  # noqa: F403
+    from ptx.compile_report import *  # noqa: F403
     from ptx.compiling import *  # noqa: F403
     from ptx.diagnostics import *  # noqa: F403
+    from ptx.disassembler import *  # noqa: F403
     from ptx.errors import *  # noqa: F403
+    from ptx.fatbin import *  # noqa: F403
     from ptx.headers import *  # noqa: F403
     from ptx.image import *  # noqa: F403
     from ptx.image_cache import *  # noqa: F403
@@ -30,6 +38,7 @@ if typing.TYPE_CHECKING:
     from ptx.linking import *  # noqa: F403
     from ptx.nvvm import *  # noqa: F403
     from ptx.options import *  # noqa: F403
+    from ptx.precompiled_headers import *  # noqa: F403
     from ptx.prewarming import *  # noqa: F403
     from ptx.signature import *  # noqa: F403
     from ptx.target import *  # noqa: F403
@@ -39,6 +48,7 @@ else:
         "compiling errors image image_cache options signature target",
         # Few starts use the rest: saves 15 ms, most of them the PTX parser's.
         "cache.cache_report", "diagnostics", "headers", "prewarming", "linking", "nvvm", "isa",
+        "disassembler", "compile_report", "precompiled_headers", "fatbin",
     )  # fmt: skip
 
     _hidden: list[str] | None = None  # the other distributions, found at the first missing name
@@ -50,8 +60,10 @@ else:
             return importlib.import_module("ptx.errors")
         if not name.startswith("_"):
             for group in _AT_FIRST_USE:
-                for module in (importlib.import_module(f"ptx.{each}") for each in group.split()):
-                    globals().update((each, getattr(module, each)) for each in module.__all__)
+                for submodule in group.split():
+                    module = importlib.import_module(f"ptx.{submodule}")
+                    for public_name in module.__all__:
+                        globals()[public_name] = getattr(module, public_name)
                 if name in globals():
                     return globals()[name]
             _warn_of_hidden(name)
@@ -76,11 +88,11 @@ else:
             )
 
     def __dir__() -> list[str]:
-        here = {
+        loaded = {
             name
             for name, value in globals().items()
             if not name.startswith("_") and not isinstance(value, types.ModuleType)
         }
         modules = " ".join(_AT_FIRST_USE).split()
         later = (importlib.import_module(f"ptx.{module}").__all__ for module in modules)
-        return sorted(here.union(*later))
+        return sorted(loaded.union(*later))

@@ -7,12 +7,24 @@ here turns that into an error that names the command to install the library.
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import importlib
 import re
+import sys
+import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Final, ParamSpec, Protocol, Self, TypeVar
 
-from ptx.errors import NvJitLinkNotFoundError, NvrtcError, NvrtcNotFoundError, NvvmNotFoundError
+from ptx.errors import (
+    CompileCancelledError,
+    NvFatbinNotFoundError,
+    NvJitLinkNotFoundError,
+    NvrtcError,
+    NvrtcNotFoundError,
+    NvrtcVersionError,
+    NvvmNotFoundError,
+)
 
 if TYPE_CHECKING:
     from cuda.bindings.nvrtc import nvrtcProgram, nvrtcResult
@@ -21,9 +33,26 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 Blobs = tuple[bytes, ...]
 
+
+class _Reading(threading.local):
+    """The kind of result that this thread reads from NVRTC.
+
+    A process whose other libraries run on an emulator has an NVRTC that returns PTX as a cubin.
+    It returns the cubin itself where `machine_code` is set.
+    """
+
+    machine_code: bool = False
+
+
+reading: Final = _Reading()
+replaced: Final[dict[str, str]] = {}
+"""The files of real libraries that such a process has replaced, by their names in pathfinder."""
+
 _OK = 0
 _INVALID_OPTION = 5
 _COMPILATION = 6
+_POLL_SECONDS: Final = 0.02
+_CANCELLED: Final = "the compilation was cancelled"
 
 
 class NvrtcApi(Protocol):
@@ -39,6 +68,13 @@ class NvrtcApi(Protocol):
     def nvrtcCompileProgram(
         self, prog: nvrtcProgram, count: int, options: Blobs, /
     ) -> tuple[nvrtcResult]: ...
+    def nvrtcSetFlowCallback(
+        self, prog: nvrtcProgram, callback: int, payload: int, /
+    ) -> tuple[nvrtcResult]: ...
+    def nvrtcGetPCHHeapSize(self) -> tuple[nvrtcResult, int]: ...
+    def nvrtcSetPCHHeapSize(self, size: int, /) -> tuple[nvrtcResult]: ...
+    def nvrtcGetPCHCreateStatus(self, prog: nvrtcProgram, /) -> tuple[nvrtcResult]: ...
+    def nvrtcGetPCHHeapSizeRequired(self, prog: nvrtcProgram, /) -> tuple[nvrtcResult, int]: ...
     def nvrtcAddNameExpression(
         self, prog: nvrtcProgram, expression: bytes, /
     ) -> tuple[nvrtcResult]: ...
@@ -75,6 +111,25 @@ class LinkerApi(Protocol):
     def get_linked_ptx(self, handle: int, ptx: bytearray, /) -> None: ...
 
 
+class FatbinApi(Protocol):
+    """The functions of `cuda.bindings.nvfatbin` that are called; they raise nvFatbinError."""
+
+    @property
+    def nvFatbinError(self) -> type[Exception]: ...
+    def version(self) -> tuple[int, int]: ...
+    def create(self, options: Sequence[str], count: int, /) -> int: ...
+    def destroy(self, handle: int, /) -> None: ...
+    def add_ptx(
+        self, handle: int, code: bytes, size: int, arch: str, name: str, options: str, /
+    ) -> None: ...
+    def add_cubin(self, handle: int, code: bytes, size: int, arch: str, name: str, /) -> None: ...
+    def add_ltoir(
+        self, handle: int, code: bytes, size: int, arch: str, name: str, options: str, /
+    ) -> None: ...
+    def size(self, handle: int, /) -> int: ...
+    def get(self, handle: int, fatbin: bytearray, /) -> None: ...
+
+
 class NvvmApi(Protocol):
     """The functions of `cuda.bindings.nvvm` that are called; they raise nvvmError."""
 
@@ -108,7 +163,7 @@ def bindings_major() -> int:
 
 
 def install_command() -> str:
-    """The one pip command that brings NVRTC and nvJitLink for the installed cuda-python."""
+    """The one pip command that installs NVRTC and nvJitLink for the installed cuda-python."""
     return f'pip install "cudadrv[cu{bindings_major()}]"'
 
 
@@ -146,6 +201,38 @@ def supported_archs() -> tuple[int, ...]:
     return tuple(sorted(archs))
 
 
+_PRECOMPILED: Final = "precompiled headers"
+_SINCE: Final = (12, 8)
+"""The NVRTC with precompiled headers, and with compilations that can be stopped."""
+
+
+def pch_heap_bytes() -> int:
+    """The size of the heap for precompiled headers."""
+    # nvrtcResult nvrtcGetPCHHeapSize(size_t *ret)
+    result, nbytes = _newer(_PRECOMPILED, lambda: api().nvrtcGetPCHHeapSize())
+    _check("nvrtcGetPCHHeapSize", result)
+    return nbytes
+
+
+def set_pch_heap_bytes(nbytes: int) -> None:
+    """Set that size."""
+    # nvrtcResult nvrtcSetPCHHeapSize(size_t size)
+    (result,) = _newer(_PRECOMPILED, lambda: api().nvrtcSetPCHHeapSize(nbytes))
+    _check("nvrtcSetPCHHeapSize", result)
+
+
+def _newer(feature: str, call: Callable[[], _R]) -> _R:
+    """Make a call of functions that an older NVRTC lacks.
+
+    Raises:
+        NvrtcVersionError: the binding or the library lacks them.
+    """
+    try:
+        return _called(call)
+    except (AttributeError, RuntimeError) as error:
+        raise NvrtcVersionError(feature, _SINCE, version()) from error
+
+
 @functools.cache
 def linker_api() -> LinkerApi:
     """The nvJitLink binding, once its library is known to load.
@@ -174,6 +261,23 @@ def linker_version() -> tuple[int, int]:
         return api.version()
     except api.nvJitLinkError as error:  # such as after an emulator that stood in for it
         raise NvJitLinkNotFoundError(install_command(), str(error)) from error
+
+
+@functools.cache
+def fatbin_api() -> FatbinApi:
+    """The nvFatbin binding, once its library is known to load.
+
+    Raises:
+        NvFatbinNotFoundError: the binding or the library is not there.
+    """
+    try:
+        # It has no stub.
+        nvfatbin: FatbinApi = importlib.import_module("cuda.bindings.nvfatbin")
+        nvfatbin.version()
+    except (ImportError, RuntimeError) as error:
+        suffix = "-cu12" if bindings_major() == 12 else ""
+        raise NvFatbinNotFoundError(f"pip install nvidia-nvfatbin{suffix}", str(error)) from error
+    return nvfatbin
 
 
 @functools.cache
@@ -206,6 +310,8 @@ def library_path(name: str) -> str | None:
 
     None if it cannot be determined.
     """
+    if name in replaced:
+        return replaced[name]
     from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 
     try:
@@ -256,30 +362,129 @@ class NvrtcProgram(InUse):
             tuple(header.encode() for header, _ in headers),
         )
         _check("nvrtcCreateProgram", result)
+        self._handles = [self._handle]  # until it is destroyed
+        self._is_left = False
+        self._is_compiling = False
+        self._stop = ctypes.create_string_buffer(b"0")
 
     def _destroy(self) -> None:
+        self._is_left = True
+        if not self._is_compiling:  # else the thread that compiles destroys it
+            self._destroy_once()
+
+    def _destroy_once(self) -> None:
+        try:
+            handle = self._handles.pop()
+        except IndexError:
+            return
         # nvrtcResult nvrtcDestroyProgram(nvrtcProgram *)
-        _called(self._api.nvrtcDestroyProgram, self._handle)
+        _called(self._api.nvrtcDestroyProgram, handle)
 
     def add_name_expression(self, expression: str) -> None:
-        """Ask for the lowered name of an expression, and instantiate it."""
+        """Register an expression: NVRTC instantiates it, and returns its lowered name later."""
         # nvrtcResult nvrtcAddNameExpression(nvrtcProgram, const char *)
         (result,) = _called(self._api.nvrtcAddNameExpression, self._handle, expression.encode())
         _check("nvrtcAddNameExpression", result, expression)
 
-    def compile(self, options: Sequence[str]) -> bool:
+    def compile(self, options: Sequence[str], cancel: Callable[[], bool] | None = None) -> bool:
         """Compile; False if the source or an option is rejected, which the log then explains.
 
+        In the main thread, or with `cancel`, a thread of its own compiles, so that an interrupt or
+        `cancel` ends the wait. NVRTC then stops soon; its front end, which reads headers, ends
+        first.
+
         Raises:
+            CompileCancelledError: `cancel` returned True.
+            NvrtcVersionError: `cancel` is given, and NVRTC is older than 12.8.
             NvrtcError: NVRTC itself failed.
         """
         # nvrtcResult nvrtcCompileProgram(nvrtcProgram, int numOptions, const char *const *options)
         encoded = tuple(map(_path, options))
-        (result,) = _called(self._api.nvrtcCompileProgram, self._handle, len(encoded), encoded)
+
+        def call() -> tuple[nvrtcResult]:
+            return _called(self._api.nvrtcCompileProgram, self._handle, len(encoded), encoded)
+
+        is_interruptible = cancel is not None or (
+            threading.current_thread() is threading.main_thread()
+            # A thread with a smaller stack than the main thread's could overflow it.
+            and threading.stack_size() == 0
+        )
+        (result,) = self._interruptible(call, cancel) if is_interruptible else call()
         if result in (_COMPILATION, _INVALID_OPTION):
             return False
         _check("nvrtcCompileProgram", result, self.log())
         return True
+
+    def _interruptible(
+        self, call: Callable[[], tuple[nvrtcResult]], cancel: Callable[[], bool] | None
+    ) -> tuple[nvrtcResult]:
+        """Compile in a thread of its own; after an error it stops and destroys the program."""
+        if not self._can_stop():
+            if cancel is not None:
+                raise NvrtcVersionError("cancelling a compilation", _SINCE, version())
+            return call()
+        if cancel is not None and cancel():
+            raise CompileCancelledError(_CANCELLED)
+        results: list[tuple[nvrtcResult]] = []
+        errors: list[BaseException] = []
+        finished = threading.Event()
+
+        def work() -> None:
+            try:
+                results.append(call())
+            except BaseException as error:
+                errors.append(error)
+            finally:
+                self._is_compiling = False
+                finished.set()
+                if self._is_left:
+                    self._destroy_once()
+
+        self._is_compiling = True
+        try:
+            threading.Thread(target=work, name="cudadrv compile").start()
+        except RuntimeError:  # the interpreter ends, and starts no more threads
+            self._is_compiling = False
+            return call()
+        try:
+            while not finished.wait(_POLL_SECONDS):
+                if cancel is not None and cancel():
+                    raise CompileCancelledError(_CANCELLED)
+        except BaseException:
+            self._stop.value = b"1"
+            raise
+        if errors:
+            raise errors.pop()
+        return results[0]
+
+    def _can_stop(self) -> bool:
+        """Have NVRTC stop once `_stop` holds "1"; False if it is too old for that.
+
+        It calls a C function with the address of `_stop`, thousands of times. It needs a function
+        that does not wait for the interpreter: atoi returns the number in a text.
+        """
+        library = ctypes.CDLL("msvcrt" if sys.platform == "win32" else None)
+        function = ctypes.cast(library.atoi, ctypes.c_void_p).value or 0
+        try:
+            # nvrtcResult nvrtcSetFlowCallback(nvrtcProgram, int (*)(void *, void *), void *payload)
+            (result,) = _called(
+                self._api.nvrtcSetFlowCallback,
+                self._handle,
+                function,
+                ctypes.addressof(self._stop),
+            )
+        except (AttributeError, RuntimeError):  # missing in the binding, or in the library
+            return False
+        _check("nvrtcSetFlowCallback", result)
+        return True
+
+    def pch_status(self) -> tuple[int, int]:
+        """The result of creating a precompiled header, an nvrtcResult, and the heap it needs."""
+        # nvrtcResult nvrtcGetPCHCreateStatus(nvrtcProgram)
+        (status,) = _newer(_PRECOMPILED, lambda: self._api.nvrtcGetPCHCreateStatus(self._handle))
+        # nvrtcResult nvrtcGetPCHHeapSizeRequired(nvrtcProgram, size_t *size)
+        result, nbytes = _called(self._api.nvrtcGetPCHHeapSizeRequired, self._handle)
+        return int(status), 0 if result else nbytes
 
     def lowered_name(self, expression: str) -> str:
         """The name in the image of an expression that was added before compiling."""
@@ -302,7 +507,11 @@ class NvrtcProgram(InUse):
     def cubin(self) -> bytes:
         """The machine code of a real architecture."""
         # nvrtcResult nvrtcGetCUBIN(nvrtcProgram, char *cubin), and …Size
-        return self._read(self._api.nvrtcGetCUBINSize, self._api.nvrtcGetCUBIN)
+        reading.machine_code = True
+        try:
+            return self._read(self._api.nvrtcGetCUBINSize, self._api.nvrtcGetCUBIN)
+        finally:
+            reading.machine_code = False
 
     def ltoir(self) -> bytes:
         """The LTO-IR of a compilation with -dlto."""
@@ -341,11 +550,11 @@ def _called(function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) 
     try:
         return function(*args, **kwargs)
     except (KeyError, ValueError) as error:
-        found = re.search(r"\d+", str(error))
-        if found is None:
+        number = re.search(r"\d+", str(error))
+        if number is None:
             raise
         text = "a result that cuda-bindings does not know"
-        raise NvrtcError(function.__name__, int(found[0]), text, "update cuda-python") from error
+        raise NvrtcError(function.__name__, int(number[0]), text, "update cuda-python") from error
 
 
 def _check(call: str, result: nvrtcResult, detail: str = "") -> None:

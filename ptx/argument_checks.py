@@ -1,4 +1,4 @@
-"""Checks of what public functions are given, and the words of their errors.
+"""Checks of the arguments of public functions, and the words of their errors.
 
 `cudadrv` has the same checks with errors of its own. A check that passes costs about 0.1 µs.
 """
@@ -34,7 +34,7 @@ class ArgumentChecks:
         if isinstance(value, cls):
             return value
         classes = cls if isinstance(cls, tuple) else (cls,)
-        names = " or a ".join(each.__name__ for each in classes)
+        names = " or a ".join(accepted.__name__ for accepted in classes)
         raise self.wrong_type(where, value, f"give a {names}")
 
     def optional(
@@ -45,20 +45,23 @@ class ArgumentChecks:
 
     def elements(self, where: str, values: object) -> tuple[object, ...]:
         """Return the elements of a sequence or another iterable, but of no text."""
+        cause: Exception | None = None
         if not isinstance(values, (str, bytes, bytearray)):
             try:
                 # Raises for a value without elements.
                 return tuple(values)  # type: ignore[arg-type]
-            except (TypeError, ValueError):
-                pass
-        raise self.wrong_type(where, values, "give a sequence, such as a tuple")
+            except (TypeError, ValueError) as error:
+                cause = error
+        raise self.wrong_type(where, values, "give a sequence, such as a tuple") from cause
 
     def sequence_of(
         self, where: str, values: object, cls: type[_T] | tuple[type[_T], ...]
     ) -> tuple[_T, ...]:
         """Return the elements of a sequence or another iterable, each of a class."""
-        found = self.elements(where, values)
-        return tuple([self.instance_of(f"{where}[{n}]", each, cls) for n, each in enumerate(found)])
+        elements = self.elements(where, values)
+        return tuple(
+            [self.instance_of(f"{where}[{n}]", element, cls) for n, element in enumerate(elements)]
+        )
 
     def integer(self, where: str, value: object) -> int:
         """Return the value, an integer of any kind, as Python's."""
@@ -117,16 +120,16 @@ class ArgumentChecks:
         """Return a path that the system takes, as text."""
         try:
             # Raises for a value that is no path.
-            found = os.fsdecode(value)  # type: ignore[arg-type]
+            path = os.fsdecode(value)  # type: ignore[arg-type]
         except TypeError:
             raise self.wrong_type(where, value, "give text or a path") from None
         try:
-            is_whole = b"\0" not in os.fsencode(found)
+            is_whole = b"\0" not in os.fsencode(path)
         except UnicodeEncodeError as error:
             raise self.value_error(f"{where} cannot be encoded as a path: {error}") from None
         if not is_whole:
             raise self.value_error(f"{where} contains a NUL character: remove it")
-        return found
+        return path
 
     def path(self, where: str, value: object) -> Path:
         """Return a path that the system takes."""

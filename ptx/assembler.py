@@ -86,28 +86,30 @@ class Assembler:
         key = repr(("assembly 2", arch, str(self.build), sha256(content).hexdigest()))
         digest = sha256(key.encode()).hexdigest()[:32]
         memo, memos = f"{digest}.memo", self._memos
-        found = self._known.get(digest) or (_assembly(memos.read_literal(memo)) if memos else None)
-        if found is None:
-            found = self._ask(content, arch)
-            if found is None:
+        assembly = self._known.get(digest) or (
+            _assembly(memos.read_literal(memo)) if memos else None
+        )
+        if assembly is None:
+            assembly = self._query(content, arch)
+            if assembly is None:
                 return Assembly(skipped="nvJitLink crashed")
             if memos is not None:
-                memos.write_literal(memo, (found.errors, found.skipped))
+                memos.write_literal(memo, (assembly.errors, assembly.skipped))
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
-        self._known[digest] = found
-        return found
+        self._known[digest] = assembly
+        return assembly
 
-    def _ask(self, content: bytes, arch: str) -> Assembly | None:
+    def _query(self, content: bytes, arch: str) -> Assembly | None:
         """Return the result of a process, which is idle afterwards; None if it ended."""
         process = self._take()
-        found = process.ask(content, arch) if process is not None else None
-        if process is None or found is None:  # or it has ended since, as by an interrupt of both
+        assembly = process.query(content, arch) if process is not None else None
+        if process is None or assembly is None:  # or it has ended since, as by an interrupt of both
             process = _AssemblerProcess(self._top)
-            found = process.ask(content, arch)
-        if found is not None and not self._idle:
+            assembly = process.query(content, arch)
+        if assembly is not None and not self._idle:
             self._idle.append(process)  # else, or after an interrupt, it goes
-        return found
+        return assembly
 
     def _take(self) -> _AssemblerProcess | None:
         """An idle process of ours. Taken off in one step, as a finalizer may come here too."""
@@ -150,7 +152,7 @@ class _AssemblerProcess:
         assert process.stdout is not None
         self.pid: int = process.pid
         self._requests: IO[bytes] = process.stdin
-        self._answers: IO[bytes] = process.stdout
+        self._output: IO[bytes] = process.stdout
         match self._receive():
             case (int(major), int(minor)), int(nbytes):
                 self.build = Build((major, minor), nbytes)
@@ -159,7 +161,7 @@ class _AssemblerProcess:
             case _:
                 raise _not_started(f"its process ended with status {process.wait()}")
 
-    def ask(self, content: bytes, arch: str) -> Assembly | None:
+    def query(self, content: bytes, arch: str) -> Assembly | None:
         """Assemble a text; None if the process ended."""
         name = arch.encode()
         data = memoryview(_LENGTHS.pack(len(name), len(content)) + name + content)
@@ -181,7 +183,7 @@ class _AssemblerProcess:
     def _read(self, nbytes: int) -> bytes:
         """So many bytes, fewer at its end."""
         parts: list[bytes] = []
-        while nbytes and (part := self._answers.read(nbytes)):
+        while nbytes and (part := self._output.read(nbytes)):
             parts.append(part)
             nbytes -= len(part)
         return b"".join(parts)
@@ -199,9 +201,9 @@ def _end(process: subprocess.Popen[bytes], owner: int) -> None:
             pipe.close()
 
 
-def _assembly(found: object) -> Assembly | None:
+def _assembly(content: object) -> Assembly | None:
     """The assembly that two texts mean; None for anything else."""
-    match found:
+    match content:
         case str(errors), str(skipped):
             return Assembly(errors, skipped)
     return None

@@ -1,4 +1,4 @@
-"""The root of the errors of package `ptx`, and those of what its functions are given."""
+"""The root of the errors of package `ptx`, and the errors about arguments."""
 
 from __future__ import annotations
 

@@ -22,12 +22,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Final, ParamSpec, TypeAlias, TypeVar
 
-from ptx import _nvrtc
 from ptx.argument_checks import checks
 from ptx.errors import UnsupportedTargetError
 from ptx.image import Image
 from ptx.image_cache import ImageCache, default_cache, warned_of
-from ptx.options import CompileOptions, CompileRequest
+from ptx.options import Cancel, CompileOptions, CompileRequest, cancel_function
 from ptx.target import ImageKind, Target
 
 __all__ = [
@@ -87,9 +86,9 @@ def observed(verb: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
 def _call_observed(observers: list[Observer], verb: str, function: Callable[[], _R]) -> _R:
     failed: list[BaseException] = []
     try:
-        with ExitStack() as around:
+        with ExitStack() as observations:
             for observer in observers:
-                around.enter_context(observer(verb))
+                observations.enter_context(observer(verb))
             try:
                 return function()
             except BaseException as error:
@@ -106,6 +105,8 @@ def nvrtc_version() -> tuple[int, int]:
     Raises:
         NvrtcNotFoundError: there is no NVRTC.
     """
+    from ptx import _nvrtc  # which a start with cached images does not need
+
     return _nvrtc.version()
 
 
@@ -123,9 +124,9 @@ def supported_targets(kind: ImageKind = ImageKind.CUBIN) -> tuple[Target, ...]:
 
 
 def nearest_target(compute_capability: tuple[int, int], kind: ImageKind = ImageKind.PTX) -> Target:
-    """The newest target of a kind that the installed NVRTC knows and a device can run.
+    """The newest target of a kind that the installed NVRTC supports and a device can run.
 
-    A capability that this NVRTC does not know rounds down, never up (gam's `nvrtc_arch`). For a
+    A capability that this NVRTC does not support rounds down, never up (gam's `nvrtc_arch`). For a
     cubin it stays within its own major, because code of another major does not run.
 
     Raises:
@@ -139,13 +140,13 @@ def nearest_target(compute_capability: tuple[int, int], kind: ImageKind = ImageK
     fitting = bisect_right(nvrtc.archs, major * 10 + minor)  # so many are old enough
     if fitting and nvrtc.archs[fitting - 1] >= least:
         return Target(kind, nvrtc.archs[fitting - 1])
-    known = supported_targets(kind)
+    supported = supported_targets(kind)
     raise UnsupportedTargetError(
         f"NVRTC {_dotted(nvrtc.version)} makes no {kind.value} for a device of compute "
-        f"capability {major}.{minor}: it knows {_listed(known)}\n"
+        f"capability {major}.{minor}: it knows {_listed(supported)}\n"
         "  install an NVRTC that knows it",
         None,
-        known,
+        supported,
     )
 
 
@@ -197,23 +198,42 @@ def compile(
     name_expressions: Sequence[str] = (),
     headers: Mapping[str, str] | None = None,
     cache: ImageCache | bool = True,
+    cancel: Cancel | None = None,
 ) -> Image:
     """Compile CUDA C++ to an image.
 
-    `name_expressions` are template instances such as "scale<float>", whose names in the image are
-    in `lowered_names`. `headers` are texts by include name, used in place of files. `cache` True is
-    the process's default cache, False compiles anew; `Image.origin` is the source of the result.
-    NVRTC's warnings become a `CompileWarning`, once for each source and process.
+    NVRTC's warnings become a `CompileWarning`, once for each source and process. `Image.origin` is
+    where the image came from: a cache, or the compiler.
+
+    A cancelled call raises at once, as it does for Ctrl-C in the main thread. NVRTC itself stops
+    after its front end, which reads the headers; an ending process waits for that. A call that
+    waits for another thread's compilation of the same source is not stopped.
+
+    Args:
+        source: CUDA C++.
+        options: the target and the flags.
+        name: the file name in messages and debug information.
+        name_expressions: template instances such as "scale<float>". `Image.lowered_names` has their
+            names in the image.
+        headers: texts by include name, used in place of files.
+        cache: a cache; True is the default one of the process, False compiles anew.
+        cancel: stops the compilation: a `threading.Event` that is set, or a function that returns
+            True.
 
     Raises:
+        CompileCancelledError: `cancel` stopped it.
         CompileError: with the log, pointing at the first error's line.
         UnsupportedTargetError: the installed NVRTC does not know the architecture.
         NvrtcNotFoundError: NVRTC is not installed; the text has the command that brings it.
     """
     request = CompileRequest.of(source, options, name, name_expressions, headers)
+    if cache is False and options.pch:
+        cache = ImageCache(max_bytes=0, memory_bytes=0)  # which knows the content of headers
     if cache is False:
         from ptx.nvrtc_build import build  # saves a hit 12 ms, as in the cache
 
-        return warned_of(build(request), request)
-    used = default_cache() if cache is True else checks.instance_of("cache", cache, ImageCache)
-    return warned_of(used.get_or_build(request), request)
+        return warned_of(build(request, cancel=cancel_function(cancel)), request)
+    image_cache = (
+        default_cache() if cache is True else checks.instance_of("cache", cache, ImageCache)
+    )
+    return warned_of(image_cache.get_or_build(request, cancel=cancel), request)

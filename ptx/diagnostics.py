@@ -76,17 +76,17 @@ def parse_log(log: str, *, name: str = "", source: str = "") -> tuple[Diagnostic
     that was compiled under `name`.
     """
     lines = log.split("\n")
-    own = source.split("\n")
-    found = []
+    source_lines = source.split("\n")
+    diagnostics = []
     for index, text in enumerate(lines):
         match = _HEAD.match(text)
         if match is None:
             continue
         number = int(match["line"])
         excerpt, column = _excerpt(lines, index + 1)
-        if not excerpt and match["file"] == name and 1 <= number <= len(own):
-            excerpt = own[number - 1].rstrip("\r")
-        found.append(
+        if not excerpt and match["file"] == name and 1 <= number <= len(source_lines):
+            excerpt = source_lines[number - 1].rstrip("\r")
+        diagnostics.append(
             Diagnostic(
                 match["file"],
                 number,
@@ -97,7 +97,7 @@ def parse_log(log: str, *, name: str = "", source: str = "") -> tuple[Diagnostic
                 excerpt,
             )
         )
-    return tuple(found)
+    return tuple(diagnostics)
 
 
 def _excerpt(lines: list[str], start: int) -> tuple[str, int | None]:
@@ -143,13 +143,17 @@ class CompileWarning(UserWarning):
 def warn_of(log: str, *, name: str, source: str) -> None:
     """Raise a `CompileWarning` in the caller's code for the warnings in NVRTC's log."""
     all_found = parse_log(log, name=name, source=source)
-    found = tuple(each for each in all_found if each.severity == "warning")
-    if not found:
+    shown_warnings = tuple(
+        diagnostic for diagnostic in all_found if diagnostic.severity == "warning"
+    )
+    if not shown_warnings:
         return
-    warning = CompileWarning(_text(found), name=name, diagnostics=found)
+    warning = CompileWarning(_text(shown_warnings), name=name, diagnostics=shown_warnings)
     for collected in list(_collectors.values()):
         collected.append(warning)
-    key = hash((source, tuple((each.line, each.message) for each in found)))
+    key = hash(
+        (source, tuple((diagnostic.line, diagnostic.message) for diagnostic in shown_warnings))
+    )
     if key in _warned:
         return
     warnings.warn(warning, stacklevel=_frames_to_caller())
@@ -162,20 +166,22 @@ def warn_of(log: str, *, name: str, source: str) -> None:
 @contextmanager
 def collected() -> Iterator[list[CompileWarning]]:
     """Yield a list of all warnings of this block in every thread, repeated ones included."""
-    key, found = object(), list[CompileWarning]()
-    _collectors[key] = found
+    key, caught = object(), list[CompileWarning]()
+    _collectors[key] = caught
     try:
-        yield found
+        yield caught
     finally:
         _collectors.pop(key, None)
 
 
-def _text(found: Sequence[Diagnostic]) -> str:
+def _text(diagnostics: Sequence[Diagnostic]) -> str:
     """The first warnings with their lines, and how to silence them."""
-    texts = [each.pointer() for each in found[:_SHOWN]]
-    if len(found) > _SHOWN:
-        texts.append(f"and {len(found) - _SHOWN} more: see Image.log")
-    codes = dict.fromkeys(each.code.partition("-")[0] for each in found if each.code)
+    texts = [diagnostic.pointer() for diagnostic in diagnostics[:_SHOWN]]
+    if len(diagnostics) > _SHOWN:
+        texts.append(f"and {len(diagnostics) - _SHOWN} more: see Image.log")
+    codes = dict.fromkeys(
+        diagnostic.code.partition("-")[0] for diagnostic in diagnostics if diagnostic.code
+    )
     if codes:
         option = f"--diag-suppress={','.join(codes)}"
         texts.append(f"  correct the source, or compile it with extra=({option!r},)")

@@ -20,15 +20,21 @@ if TYPE_CHECKING:
     from ptx.target import Target
 
 __all__ = [
+    "CompileCancelledError",
     "CompileError",
+    "DisassembleError",
+    "FatbinError",
     "FunctionNotFoundError",
     "HeaderNotFoundError",
     "HeaderVersionError",
     "ImageFormatError",
     "LinkError",
+    "NvFatbinNotFoundError",
     "NvJitLinkNotFoundError",
+    "NvdisasmNotFoundError",
     "NvrtcError",
     "NvrtcNotFoundError",
+    "NvrtcVersionError",
     "NvvmError",
     "NvvmNotFoundError",
     "PtxArgumentError",
@@ -78,6 +84,31 @@ class NvvmNotFoundError(_LibraryNotFoundError):
     _what = "libNVVM, the compiler of NVVM IR"
 
 
+class NvFatbinNotFoundError(_LibraryNotFoundError):
+    """The nvFatbin library, or its binding, is not installed or cannot be loaded."""
+
+    _what = "nvFatbin, which builds fatbins"
+
+
+class FatbinError(PtxError):
+    """nvFatbin rejected an image."""
+
+
+class NvdisasmNotFoundError(_LibraryNotFoundError):
+    """The disassembler nvdisasm is not installed."""
+
+    _what = "nvdisasm, NVIDIA's disassembler"
+
+
+class DisassembleError(PtxError):
+    """nvdisasm rejected an image. `log` is its output, `program` its path."""
+
+    def __init__(self, log: str, program: str) -> None:
+        super().__init__(f"nvdisasm rejects the image: {log}\n  (it is {program})")
+        self.log = log
+        self.program = program
+
+
 class NvvmError(PtxError):
     """libNVVM rejected NVVM IR or an option. `log` is its log, `options` are the options it got."""
 
@@ -98,6 +129,22 @@ class NvrtcError(PtxError):
         self.call = call
         self.code = code
         self.text = text
+
+
+class NvrtcVersionError(PtxError):
+    """The installed NVRTC is older than a feature. `needed` and `found` are versions."""
+
+    def __init__(self, what: str, needed: tuple[int, int], found: tuple[int, int]) -> None:
+        super().__init__(
+            f"{what}: this needs NVRTC {needed[0]}.{needed[1]} or newer, and this one is "
+            f"{found[0]}.{found[1]}\n  install a newer one"
+        )
+        self.needed = needed
+        self.found = found
+
+
+class CompileCancelledError(PtxError):
+    """The `cancel` function of a compilation requested its end."""
 
 
 class CompileError(PtxError):
@@ -126,7 +173,7 @@ class CompileError(PtxError):
         parts = [f"{head}: {first.pointer()}" if first else head]
         if remark:
             parts.append(remark)
-        parts += _further([each for each in self.diagnostics if each.is_error])
+        parts += _further([diagnostic for diagnostic in self.diagnostics if diagnostic.is_error])
         if log.strip() and first is None:
             parts.append(f"NVRTC's log:\n{log.strip()}")
         super().__init__("\n".join(parts))
@@ -150,10 +197,10 @@ class CompileError(PtxError):
 def _further(errors: Sequence[Diagnostic]) -> list[str]:
     """A line for each error after the first, as far as they are few."""
     shown = [
-        f"{each.file}({each.line}): the same"
-        if each.message == errors[0].message
-        else each.heading()
-        for each in errors[1:]
+        f"{error.file}({error.line}): the same"
+        if error.message == errors[0].message
+        else error.heading()
+        for error in errors[1:]
     ]
     if len(shown) > _SHOWN:
         shown[_SHOWN:] = [f"and {len(shown) - _SHOWN} more errors: see the error's `log`"]
@@ -223,7 +270,9 @@ class HeaderVersionError(HeaderNotFoundError):
         self.folder = folder
         self.versions: tuple[tuple[str, tuple[int, int]], ...] = tuple(versions)
         self.nvrtc = nvrtc
-        told = ", ".join(f"{part} {major}.{minor}" for part, (major, minor) in self.versions)
+        versions_of_parts = ", ".join(
+            f"{part} {major}.{minor}" for part, (major, minor) in self.versions
+        )
         super().__init__(
             header,
             package,
@@ -232,8 +281,8 @@ class HeaderVersionError(HeaderNotFoundError):
             options,
             command=command,
             elsewhere=f"NVRTC is {nvrtc[0]}.{nvrtc[1]}, and {folder} has headers of another version"
-            f" of CUDA ({told}); name it in CompileOptions.cuda_headers or CUDADRV_HEADERS to use"
-            " it all the same.",
+            f" of CUDA ({versions_of_parts}); name it in CompileOptions.cuda_headers or"
+            " CUDADRV_HEADERS to use it all the same.",
             name=name,
             diagnostics=diagnostics,
         )

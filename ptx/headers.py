@@ -44,7 +44,7 @@ _OF_PART = {
 
 
 def package_of(header: str, major: int) -> str | None:
-    """The pip package that brings one of CUDA's headers, or None for a header of others.
+    """The pip package that contains one of CUDA's headers, or None for a header of others.
 
     `major` is CUDA's major version.
     """
@@ -55,7 +55,7 @@ def package_of(header: str, major: int) -> str | None:
 
 
 def package_of_part(part: str, major: int) -> str:
-    """The pip package that brings a part, as `HeaderFolder.versions` names it."""
+    """The pip package that contains a part, as `HeaderFolder.versions` names it."""
     return _published(_OF_PART[part], major)
 
 
@@ -132,8 +132,10 @@ class HeaderFolder:
 
 def inspect(path: str, origin: str) -> HeaderFolder:
     """Return the folder with the versions that its own files name."""
-    found = (("runtime", _runtime_version(path)), ("CCCL", _cccl_version(path)))
-    return HeaderFolder(path, origin, tuple((part, told) for part, told in found if told))
+    versions_by_part = (("runtime", _runtime_version(path)), ("CCCL", _cccl_version(path)))
+    return HeaderFolder(
+        path, origin, tuple((part, version) for part, version in versions_by_part if version)
+    )
 
 
 def found_folders(nvrtc: Version, library: str | None) -> tuple[HeaderFolder, ...]:
@@ -142,11 +144,11 @@ def found_folders(nvrtc: Version, library: str | None) -> tuple[HeaderFolder, ..
     Folders with the layout of NVRTC's own major version come first, and the toolkit that contains
     `library`, NVRTC's file. Each folder occurs once, even if several links lead to it.
     """
-    found: dict[str, HeaderFolder] = {}
+    by_path: dict[str, HeaderFolder] = {}
     for folder in chain(_pip_folders(nvrtc), _toolkit_folders(nvrtc, library)):
         if folder.versions or folder.has(_WITHOUT_VERSION):
-            found.setdefault(os.path.realpath(folder.path), folder)
-    return tuple(found.values())
+            by_path.setdefault(os.path.realpath(folder.path), folder)
+    return tuple(by_path.values())
 
 
 def _pip_folders(nvrtc: Version) -> Iterator[HeaderFolder]:
@@ -167,11 +169,11 @@ def _toolkit_folders(nvrtc: Version, library: str | None) -> Iterator[HeaderFold
 
 def named_folders(paths: tuple[str, ...]) -> tuple[HeaderFolder, ...]:
     """The folders that a user names, as given, each followed by the `cccl` folder in it."""
-    found = []
+    folders = []
     for path in map(os.path.abspath, paths):
         inner = os.path.join(path, "cccl")
-        found += [path, inner] if os.path.isdir(inner) else [path]
-    return tuple(inspect(path, "named") for path in found)
+        folders += [path, inner] if os.path.isdir(inner) else [path]
+    return tuple(inspect(path, "named") for path in folders)
 
 
 def _toolkits(nvrtc: Version, library: str | None) -> Iterator[tuple[Path, str]]:
@@ -192,8 +194,8 @@ def _of_pip(base: str, path: str) -> HeaderFolder:
     folder = inspect(path, PIP)
     if not os.path.isdir(os.path.join(path, "crt")):
         return folder
-    told = (match for name in os.listdir(base) if (match := _CRT.fullmatch(name)))
-    crt = tuple(("crt", (int(match[1]), int(match[2]))) for match in told)
+    matches = (match for name in os.listdir(base) if (match := _CRT.fullmatch(name)))
+    crt = tuple(("crt", (int(match[1]), int(match[2]))) for match in matches)
     return HeaderFolder(path, PIP, (*folder.versions, *crt))
 
 
@@ -235,13 +237,13 @@ _OPTIONS = CompileOptions()
 class CudaHeaders:
     """The folders of CUDA's headers that a compilation searches, in order, and the rejected ones.
 
-    `nvrtc` is the version of NVRTC. `refused` are folders of another version, which are searched
+    `nvrtc` is the version of NVRTC. `rejected` are folders of another version, which are searched
     only when a user names them.
     """
 
     nvrtc: Version
     folders: tuple[HeaderFolder, ...]
-    refused: tuple[HeaderFolder, ...] = ()
+    rejected: tuple[HeaderFolder, ...] = ()
 
     def __post_init__(self) -> None:
         checks.int_pair("CudaHeaders: nvrtc", self.nvrtc)
@@ -278,15 +280,15 @@ def cuda_headers(options: CompileOptions = _OPTIONS, *, unpack: bool = True) -> 
 def find_headers(
     named: tuple[str, ...], nvrtc: Version, cache_folder: Path | None, *, unpack: bool = True
 ) -> CudaHeaders:
-    """The folders `named`, else those that go with an NVRTC."""
+    """The folders `named`, else the folders that belong to an NVRTC."""
     if named:
         return CudaHeaders(nvrtc, named_folders(named))
-    found = found_folders(nvrtc, _nvrtc.library_path("nvrtc"))
-    return choose(nvrtc, found, lambda: (_unpacked if unpack else _place)(nvrtc, cache_folder))
+    available = found_folders(nvrtc, _nvrtc.library_path("nvrtc"))
+    return choose(nvrtc, available, lambda: (_unpacked if unpack else _place)(nvrtc, cache_folder))
 
 
 def choose(
-    nvrtc: Version, found: Iterable[HeaderFolder], unpack: Callable[[], str | None]
+    nvrtc: Version, available: Iterable[HeaderFolder], unpack: Callable[[], str | None]
 ) -> CudaHeaders:
     """Choose the folders that fit an NVRTC; `unpack` returns the folder of its bundled headers.
 
@@ -294,16 +296,16 @@ def choose(
     not unpacked where these are whole.
     """
     used: list[HeaderFolder] = []
-    refused: list[HeaderFolder] = []
-    for folder in found:
-        (refused if folder.misfits(nvrtc) else used).append(folder)
+    rejected: list[HeaderFolder] = []
+    for folder in available:
+        (rejected if folder.misfits(nvrtc) else used).append(folder)
     pip = [folder for folder in used if folder.origin == PIP]
     if nvrtc >= _BUNDLED_SINCE and not _are_whole(pip) and (path := unpack()) is not None:
         used[:0] = [
             HeaderFolder(path, BUNDLED, (("runtime", nvrtc), ("crt", nvrtc))),
             HeaderFolder(os.path.join(path, "cccl"), BUNDLED, (("CCCL", nvrtc),)),
         ]
-    return CudaHeaders(nvrtc, tuple(used), tuple(refused))
+    return CudaHeaders(nvrtc, tuple(used), tuple(rejected))
 
 
 def is_unpacked(bundle: str) -> bool:
@@ -325,16 +327,16 @@ def _place(nvrtc: Version, cache_folder: Path | None) -> str:
 def _unpacked(nvrtc: Version, cache_folder: Path | None) -> str | None:
     """The folder of NVRTC's own headers, unpacked if they are not there yet."""
     if cache_folder is not None:
-        kept = _place(nvrtc, cache_folder)
+        lasting = _place(nvrtc, cache_folder)
         try:
-            # NVRTC makes folders that others may write to where the umask says so.
-            PrivateFolder(cache_folder).below(os.path.basename(kept)).ensure()
-            if not is_unpacked(kept):
-                _nvrtc.unpack_bundled_headers(kept)
+            # NVRTC makes folders that others may write to if the umask allows it.
+            PrivateFolder(cache_folder).below(os.path.basename(lasting)).ensure()
+            if not is_unpacked(lasting):
+                _nvrtc.unpack_bundled_headers(lasting)
         except (OSError, NvrtcError):
             pass  # a read-only, full or untrusted folder: this process alone then
         else:
-            return kept
+            return lasting
     try:
         passing = _place(nvrtc, None)
         if not is_unpacked(passing):

@@ -17,9 +17,15 @@ from ptx.cache.folder import DEFAULT_MAX_BYTES, cache_settings, folder_from_envi
 from ptx.cache.key import CompileKeys, Key, differences, sealed_key
 from ptx.cache.store import INFO, Counter, Store, log, sum_of_file, warn_of
 from ptx.cache.toolchain import LIBRARIES, Build, Library, build_of
-from ptx.errors import PtxArgumentValueError, PtxError
+from ptx.errors import CompileCancelledError, PtxArgumentValueError, PtxError
 from ptx.image import Image, ImageOrigin
-from ptx.options import CompileOptions, CompileRequest, UncacheableError
+from ptx.options import (
+    Cancel,
+    CompileOptions,
+    CompileRequest,
+    UncacheableError,
+    cancel_function,
+)
 from ptx.target import Target
 
 if TYPE_CHECKING:
@@ -111,6 +117,7 @@ class ImageCache:
         name: str = "kernel.cu",
         name_expressions: Sequence[str] = (),
         headers: Mapping[str, str] | None = None,
+        cancel: Cancel | None = None,
     ) -> Image:
         """Return the image of a source, compiled only where neither memory nor disk has it.
 
@@ -119,18 +126,19 @@ class ImageCache:
         Raises: what `ptx.compile` does.
         """
         request = CompileRequest.of(source, options, name, name_expressions, headers)
-        return warned_of(self.get_or_build(request), request)
+        return warned_of(self.get_or_build(request, cancel=cancel), request)
 
-    def get_or_build(self, request: CompileRequest) -> Image:
+    def get_or_build(self, request: CompileRequest, *, cancel: Cancel | None = None) -> Image:
         """`get_or_compile` for a request that is one value; warnings are in `Image.log` alone."""
         checks.instance_of("ImageCache.get_or_build: request", request, CompileRequest)
+        cancelled = cancel_function(cancel)
         try:
             key = self._keys.key(request)
         except UncacheableError as error:
             self._counter.add(uncacheable=1)
             log(INFO, "%s is not cached: %s", request.name, error)
-            return self._build(request)
-        return self._get(key, request.name, lambda: self._compiled(key, request))
+            return self._build(request, cancelled)
+        return self._get(key, request.name, lambda: self._compiled(key, request, cancelled))
 
     def get_or_link(
         self,
@@ -172,13 +180,13 @@ class ImageCache:
         return self._make({"made by": "a function", **parts}, "an image", image)
 
     def _make(
-        self, parts: Mapping[str, str], what: str, make: Callable[[], Image], **counts: int
+        self, parts: Mapping[str, str], description: str, make: Callable[[], Image], **counts: int
     ) -> Image:
         def made() -> Made:
             self._counter.add(**counts)
             return Made(make(), lasting=True)
 
-        return self._get(sealed_key(parts), what, made)
+        return self._get(sealed_key(parts), description, made)
 
     def explain(self, request: CompileRequest) -> Explanation:
         """Explain whether a request would hit the disk, and what differs from the nearest entry."""
@@ -194,11 +202,15 @@ class ImageCache:
             return Explanation(key.digest, False, reason="there is no cache on disk")
         if self._store.holds(key.digest):
             return Explanation(key.digest, True)
-        found = [(differences(old, key), digest) for digest, old in self._store.entries() if old]
-        if not found:
+        differing_entries = [
+            (differences(old, key), digest) for digest, old in self._store.entries() if old
+        ]
+        if not differing_entries:
             return Explanation(key.digest, False)
         # Another source or another kind of entry is far away, even if all else agrees.
-        differing, nearest = min(found, key=lambda f: len(f[0]) + 100 * ("source" in f[0]))
+        differing, nearest = min(
+            differing_entries, key=lambda f: len(f[0]) + 100 * ("source" in f[0])
+        )
         return Explanation(key.digest, False, nearest, differing)
 
     def stats(self) -> CacheStatistics:
@@ -222,12 +234,12 @@ class ImageCache:
         """Read every entry and check it whole; damaged ones are removed if that is wanted."""
         from ptx.cache.cache_report import Verification
 
-        found = list(self._store.entries()) if self._store else []
-        damaged = tuple(digest for digest, key in found if key is None)
+        entries = list(self._store.entries()) if self._store else []
+        damaged = tuple(digest for digest, key in entries if key is None)
         if remove and self._store:
             for digest in damaged:
                 self._store.remove(digest)
-        return Verification(len(found), damaged)
+        return Verification(len(entries), damaged)
 
     def clear(self) -> int:
         """Drop every image in memory and on disk; return the number of entries on disk.
@@ -238,11 +250,17 @@ class ImageCache:
         self._memory.clear()
         return self._store.clear() if self._store else 0
 
-    def _compiled(self, key: Key, request: CompileRequest) -> Made:
+    def _compiled(
+        self, key: Key, request: CompileRequest, cancelled: Callable[[], bool] | None
+    ) -> Made:
         settled = key.settle()
-        image = self._build(request)
+        image = self._build(request, cancelled, key)
         if settled and self._still_holds(key, request):
             return Made(image, lasting=True)
+        if request.options.pch:
+            from ptx.precompiled_headers import forget
+
+            forget(key)
         log(INFO, "%s is not stored: a header changed while it was compiled", request.name)
         return Made(image, lasting=False)
 
@@ -254,15 +272,26 @@ class ImageCache:
         except UncacheableError:
             return False
 
-    def _build(self, request: CompileRequest) -> Image:
+    def _build(
+        self,
+        request: CompileRequest,
+        cancelled: Callable[[], bool] | None,
+        key: Key | None = None,
+    ) -> Image:
         # Saves a hit 12 ms: NVRTC's log, headers and the PTX parser.
         from ptx.nvrtc_build import build
 
         self._counter.add(compiled=1)
         folders = self._keys.folders(request) if request.includes_anything() else ()
-        return build(request, tuple(path for path, _ in folders))
+        paths = tuple(path for path, _ in folders)
+        pch_folder = None
+        if request.options.pch and key is not None:
+            from ptx.precompiled_headers import folder_of  # which few processes need
 
-    def _get(self, key: Key, what: str, make: Callable[[], Made]) -> Image:
+            pch_folder = folder_of(key, request.options.pch_dir)
+        return build(request, paths, cancel=cancelled, pch_folder=pch_folder)
+
+    def _get(self, key: Key, description: str, make: Callable[[], Made]) -> Image:
         """Return the image of a key: from memory, from disk, or made now."""
         image = self._memory.get(key.digest)
         if image is None:
@@ -271,7 +300,7 @@ class ImageCache:
                 self._memory.keep(key.digest, image)
                 return image
             image, shared = self._memory.make_once(
-                key.digest, lambda may_wait: self._made(key, what, make, may_wait)
+                key.digest, lambda may_wait: self._made(key, description, make, may_wait)
             )
             if not shared:
                 return image
@@ -279,29 +308,29 @@ class ImageCache:
         self._counter.add(memory_hits=1, saved_ms=image.build_ms)
         return image.from_origin(ImageOrigin.MEMORY)
 
-    def _made(self, key: Key, what: str, make: Callable[[], Made], may_wait: bool) -> Made:
+    def _made(self, key: Key, description: str, make: Callable[[], Made], may_wait: bool) -> Made:
         """Make an image, unless another process makes it first."""
         if self._store is None:
             if self._fault is not None:
                 warn_of(self._fault)
                 self._fault = None
-            return self._missed(key, what, make)
+            return self._missed(key, description, make)
         with self._store.making(key, may_wait=may_wait) as image:
             if image is not None:
                 self._counter.add(waited=1)
                 return Made(image, lasting=True)
-            made = self._missed(key, what, make)
-            if made.lasting:
-                self._store.put(key, made.image)
-            return made
+            outcome = self._missed(key, description, make)
+            if outcome.lasting:
+                self._store.put(key, outcome.image)
+            return outcome
 
-    def _missed(self, key: Key, what: str, make: Callable[[], Made]) -> Made:
+    def _missed(self, key: Key, description: str, make: Callable[[], Made]) -> Made:
         self._counter.add(misses=1)
-        made = make()
-        took = made.image.build_ms
+        outcome = make()
+        took = outcome.image.build_ms
         self._counter.add(build_ms=took)
-        log(INFO, "miss: made %s in %.1f ms as %.12s", what, took, key.digest)
-        return made
+        log(INFO, "miss: made %s in %.1f ms as %.12s", description, took, key.digest)
+        return outcome
 
 
 def warned_of(image: Image, request: CompileRequest) -> Image:
@@ -320,7 +349,7 @@ class Made(NamedTuple):
     lasting: bool
 
 
-class _Kept:
+class _Entry:
     """An image in memory; `used` is the number of its last use among all uses."""
 
     __slots__ = ("image", "nbytes", "used")
@@ -352,36 +381,38 @@ class MemoryImages:
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
-        self._kept: dict[str, _Kept] = {}
+        self._entries: dict[str, _Entry] = {}
         self._makings: dict[tuple[int, str], _Making] = {}
         self._uses = itertools.count()
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._entries)
 
     @property
     def nbytes(self) -> int:
         """The bytes of the images."""
-        return sum(map(attrgetter("nbytes"), list(self._kept.values())))
+        return sum(map(attrgetter("nbytes"), list(self._entries.values())))
 
     def get(self, digest: str) -> Image | None:
         """Return the image of a key, or None."""
-        kept = self._kept.get(digest)
-        if kept is None:
+        entry = self._entries.get(digest)
+        if entry is None:
             return None
-        kept.used = next(self._uses)
-        return kept.image
+        entry.used = next(self._uses)
+        return entry.image
 
     def keep(self, digest: str, image: Image) -> None:
         """Keep an image, and drop the least recently used where there are too many."""
-        new = _Kept(image, next(self._uses))
+        new = _Entry(image, next(self._uses))
         if new.nbytes > self.max_bytes:
             return
-        self._kept.setdefault(digest, new)
+        self._entries.setdefault(digest, new)
         while self.nbytes > self.max_bytes:
-            oldest = min(self._kept.copy().items(), key=lambda each: each[1].used, default=None)
+            oldest = min(
+                self._entries.copy().items(), key=lambda entry: entry[1].used, default=None
+            )
             if oldest is not None:
-                self._kept.pop(oldest[0], None)
+                self._entries.pop(oldest[0], None)
 
     def make_once(self, digest: str, make: Callable[[bool], Made]) -> tuple[Image, bool]:
         """Return the image of a key, made where it is not here, and whether another thread made it.
@@ -407,7 +438,7 @@ class MemoryImages:
 
     def clear(self) -> None:
         """Drop every image."""
-        self._kept.clear()
+        self._entries.clear()
 
     def _make(
         self,
@@ -423,11 +454,13 @@ class MemoryImages:
             if image is not None:  # made while this thread came here
                 outcome = image
                 return image, True
-            made = make(may_wait)
-            if made.lasting:
-                outcome = made.image
-                self.keep(key[1], made.image)
-            return made.image, False
+            built = make(may_wait)
+            if built.lasting:
+                outcome = built.image
+                self.keep(key[1], built.image)
+            return built.image, False
+        except CompileCancelledError:
+            raise  # the next thread that wants the image makes it
         except PtxError as error:
             outcome = _copied(error)
             raise

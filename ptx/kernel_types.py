@@ -60,10 +60,10 @@ class _Reader:
         """<encoding> ::= <name> <bare-function-type>, which has the result first in a template."""
         if self._name():
             self._type()
-        found: list[str] = []
+        types: list[str] = []
         while self._at < len(self._text):
-            found.append(self._type())
-        return () if found == ["v"] else tuple(found)
+            types.append(self._type())
+        return () if types == ["v"] else tuple(types)
 
     def _peek(self) -> str:
         return self._text[self._at : self._at + 1]
@@ -111,18 +111,18 @@ class _Reader:
 
     def _template_arguments(self) -> list[str]:
         """I <template-arg>+ E: types, and literals as they stand."""
-        found: list[str] = []
+        arguments: list[str] = []
         self._take("I")
         while not self._take("E"):
             if self._take("L"):
                 end = self._text.find("E", self._at)
                 if end < 0 or self._peek() not in _BUILTIN:  # such as of an enumeration
                     raise _NotUnderstoodError
-                found.append(f"L{self._text[self._at : end]}E")
+                arguments.append(f"L{self._text[self._at : end]}E")
                 self._at = end + 1
             else:
-                found.append(self._type())
-        return found
+                arguments.append(self._type())
+        return arguments
 
     def _type(self) -> str:
         letter = self._peek()
@@ -132,25 +132,25 @@ class _Reader:
         if letter == "S":
             return self._reference()
         if letter == "T":
-            found = self._template_parameter()
+            mangled = self._template_parameter()
         elif letter == "P":
             self._at += 1
-            found = f"P{self._type()}"
+            mangled = f"P{self._type()}"
         elif letter in _QUALIFIERS:
             start = self._at
             while self._peek() in _QUALIFIERS:
                 self._at += 1
-            found = self._text[start : self._at] + self._type()
+            mangled = self._text[start : self._at] + self._type()
         else:
             return self._class()
-        self._known.append(found)
-        return found
+        self._known.append(mangled)
+        return mangled
 
     def _class(self) -> str:
         """A class by its name, with its template arguments."""
         if self._take("N"):
             if self._peek() == "S":
-                prefix = self._reference(whole=False)
+                prefix = self._reference(with_arguments=False)
             else:
                 prefix = self._source_name()
                 self._known.append(prefix)
@@ -158,32 +158,32 @@ class _Reader:
                 prefix += self._part()
                 self._known.append(prefix)
             return prefix
-        found = self._source_name()
-        self._known.append(found)
+        class_name = self._source_name()
+        self._known.append(class_name)
         if self._peek() == "I":
-            found += self._part()
-            self._known.append(found)
-        return found
+            class_name += self._part()
+            self._known.append(class_name)
+        return class_name
 
     def _part(self) -> str:
         if self._peek() == "I":
             return f"I{''.join(self._template_arguments())}E"
         return self._source_name()
 
-    def _reference(self, *, whole: bool = True) -> str:
+    def _reference(self, *, with_arguments: bool = True) -> str:
         """S_, S0_, S1_, ...: an earlier part; abbreviations of std are not understood."""
-        found = self._known[self._number("S")]
-        if whole and self._peek() == "I":
-            found += f"I{''.join(self._template_arguments())}E"
-            self._known.append(found)
-        return found
+        mangled = self._known[self._number("S")]
+        if with_arguments and self._peek() == "I":
+            mangled += f"I{''.join(self._template_arguments())}E"
+            self._known.append(mangled)
+        return mangled
 
     def _template_parameter(self) -> str:
         """T_, T0_, ...: a template argument, which must be a type."""
-        found = self._arguments[self._number("T")]
-        if found.startswith("L"):
+        argument = self._arguments[self._number("T")]
+        if argument.startswith("L"):
             raise _NotUnderstoodError
-        return found
+        return argument
 
     def _number(self, letter: str) -> int:
         """<seq-id> of base 36 after S, a decimal number after T; one less than the position."""
@@ -289,18 +289,18 @@ def _lines(source: str) -> Iterator[list[str]]:
 
 def _directive(words: list[str], depth: int, opened: list[list[int]], macros: set[str]) -> int:
     """Return how many braces are open after a directive."""
-    what = words[0] if words else ""
-    if what == "define":
+    directive = words[0] if words else ""
+    if directive == "define":
         macros.add(words[1] if len(words) > 1 else "")
         if words.count("{") != words.count("}"):
             raise _NotUnderstoodError
-    elif what in ("if", "ifdef", "ifndef"):
+    elif directive in ("if", "ifdef", "ifndef"):
         opened.append([depth])
-    elif what in ("elif", "else", "elifdef", "elifndef", "endif"):
+    elif directive in ("elif", "else", "elifdef", "elifndef", "endif"):
         # A branch with unbalanced braces changes the scope of everything after it.
         if not opened or depth != opened[-1][0]:
             raise _NotUnderstoodError
-        if what == "endif":
+        if directive == "endif":
             opened.pop()
     return depth
 
@@ -311,20 +311,20 @@ def _declarations(
     enclosing: list[bool] = []  # whether each open brace is of an extern "C" block
     begin = 0  # of the present declaration
     texts = [token.text for token in tokens]
-    for at, (text, conditional) in enumerate(tokens):
+    for index, (text, conditional) in enumerate(tokens):
         if text == "{":
-            enclosing.append(texts[max(at - 2, 0) : at] == ["extern", _C_LINKAGE])
+            enclosing.append(texts[max(index - 2, 0) : index] == ["extern", _C_LINKAGE])
         elif text == "}":
             if not enclosing:
                 raise _NotUnderstoodError
             enclosing.pop()
         elif text == "__global__" and not conditional and all(enclosing):
-            has_c_linkage = enclosing or _C_LINKAGE in texts[begin:at]
-            found = _kernel(texts, begin, at, macros) if has_c_linkage else None
-            if found is not None:
-                yield found
+            has_c_linkage = enclosing or _C_LINKAGE in texts[begin:index]
+            declared = _kernel(texts, begin, index, macros) if has_c_linkage else None
+            if declared is not None:
+                yield declared
         if text in ("{", "}", ";"):
-            begin = at + 1
+            begin = index + 1
 
 
 def _kernel(
@@ -351,27 +351,27 @@ def _kernel(
     return None
 
 
-def _end(texts: Sequence[str], at: int) -> int:
+def _end(texts: Sequence[str], opening: int) -> int:
     """The position after the bracket that closes the one at a position."""
     depth = 0
-    for place in range(at, len(texts)):
-        depth += (texts[place] in "([{") - (texts[place] in ")]}")
+    for index in range(opening, len(texts)):
+        depth += (texts[index] in "([{") - (texts[index] in ")]}")
         if not depth:
-            return place + 1
+            return index + 1
     raise _NotUnderstoodError
 
 
 def _parameters(texts: Sequence[str]) -> list[list[str]]:
     """The parameters between two brackets, parted at the commas that are in no other brackets."""
-    found: list[list[str]] = [[]]
+    parameters: list[list[str]] = [[]]
     depth = 0
     for text in texts:
         depth += (text in "([{<") - (text in ")]}>")
         if text == "," and not depth:
-            found.append([])
+            parameters.append([])
         else:
-            found[-1].append(text)
-    return found
+            parameters[-1].append(text)
+    return parameters
 
 
 def _type(words: Sequence[str]) -> str:
@@ -401,12 +401,12 @@ def _letters(base: Sequence[str]) -> str | None:
     """The letters of a type's words, which may stand in any order."""
     if len(base) == 1 and _is_class(base[0]):
         return f"{len(base[0])}{base[0]}"
-    left = [word for word in base if word != "int"]
-    if "signed" in left and "char" not in left:
-        left.remove("signed")
+    words_left = [word for word in base if word != "int"]
+    if "signed" in words_left and "char" not in words_left:
+        words_left.remove("signed")
     if not base:
         return None
-    return _NUMBERS.get(" ".join(sorted(left, key=lambda word: word not in _SIGNS)))
+    return _NUMBERS.get(" ".join(sorted(words_left, key=lambda word: word not in _SIGNS)))
 
 
 # Bytes of each type that is no pointer, and what PTX calls its parameter.
@@ -427,20 +427,20 @@ def with_types(
         flags: the compiler's options.
     """
     declared: Mapping[str, tuple[str, ...]] | None = None
-    found: dict[str, KernelSignature] = {}
+    typed: dict[str, KernelSignature] = {}
     for name, signature in signatures.items():
         types = mangled_types(name)
         if types is None:
             if declared is None:
                 declared = declared_types(source, _macros(flags))
             types = declared.get(name, ())
-        found[name] = _typed(signature, types)
-    return found
+        typed[name] = _typed(signature, types)
+    return typed
 
 
 def _typed(signature: KernelSignature, types: tuple[str, ...]) -> KernelSignature:
     """The signature with types, or as it was, where they are not of its parameters."""
-    types = tuple(each.lstrip("rVK") for each in types)  # a constant value is a value
+    types = tuple(cpp_type.lstrip("rVK") for cpp_type in types)  # a constant value is a value
     params = signature.params
     if len(types) != len(params) or not all(map(_may_be, params, types)):
         return signature

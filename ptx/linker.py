@@ -19,7 +19,7 @@ from ptx.cache.toolchain import Build
 from ptx.errors import ImageFormatError, LinkError, PtxArgumentValueError
 from ptx.image import Image
 from ptx.isa.errors import PtxSyntaxError
-from ptx.isa.linked_text import link_texts, refuse_twice_defined, undefined_in
+from ptx.isa.linked_text import link_texts, reject_twice_defined, undefined_in
 from ptx.isa.module import with_register_limit
 from ptx.isa.signature import known_signatures
 from ptx.signature import KernelSignature
@@ -51,19 +51,19 @@ class LinkOptions:
             checks.instance_of(f"LinkOptions: {name}", getattr(self, name), (bool, NoneType))
         if self.maxrregcount is not None:
             checks.integer("LinkOptions: maxrregcount", self.maxrregcount)
-        given = checks.sequence_of("LinkOptions: extra", self.extra, str)
-        extra = tuple(checks.text("LinkOptions: extra", each) for each in given)
+        extra_options = checks.sequence_of("LinkOptions: extra", self.extra, str)
+        extra = tuple(checks.text("LinkOptions: extra", option) for option in extra_options)
         object.__setattr__(self, "extra", extra)
 
     def flags(self) -> tuple[str, ...]:
         """The options as nvJitLink spells them, without architecture and kind of output."""
-        named = (
+        settings = (
             ("fma", self.fmad),
             ("ftz", self.ftz),
             ("prec-div", self.prec_div),
             ("prec-sqrt", self.prec_sqrt),
         )
-        flags = [f"-{name}={int(value)}" for name, value in named if value is not None]
+        flags = [f"-{name}={int(value)}" for name, value in settings if value is not None]
         if self.lineinfo:
             flags.append("-lineinfo")
         if self.debug:
@@ -236,15 +236,15 @@ class Linker(_nvrtc.InUse):
         # nvJitLinkResult nvJitLinkDestroy(nvJitLinkHandle *)
         self._api.destroy(self._handle)
 
-    def add(self, given: LinkInput) -> None:
+    def add(self, link_input: LinkInput) -> None:
         """Add one input."""
-        data, name = given.data, given.name
+        data, name = link_input.data, link_input.name
         try:
             # nvJitLinkResult nvJitLinkAddData(nvJitLinkHandle, nvJitLinkInputType,
             #                                  const void *data, size_t size, const char *name)
-            self._api.add_data(self._handle, _INPUT[given.kind], data, len(data), name)
+            self._api.add_data(self._handle, _INPUT[link_input.kind], data, len(data), name)
         except self._api.nvJitLinkError as error:
-            message = f"nvJitLink does not accept {name!r} as {given.kind.value}: {error}"
+            message = f"nvJitLink does not accept {name!r} as {link_input.kind.value}: {error}"
             raise LinkError(message, self._error_log(), self._options) from error
 
     def complete(self) -> None:
@@ -309,8 +309,10 @@ class LinkRequest(NamedTuple):
             ImageFormatError: an input is nothing that is linked.
             OSError: a file cannot be read.
         """
-        given = checks.elements("link: images", images)
-        inputs = tuple(LinkInput.of(each, number) for number, each in enumerate(given, 1))
+        linkables = checks.elements("link: images", images)
+        inputs = tuple(
+            LinkInput.of(linkable, number) for number, linkable in enumerate(linkables, 1)
+        )
         checks.instance_of("link: target", target, Target)
         if options is None:
             options = LinkOptions()
@@ -326,12 +328,12 @@ class LinkRequest(NamedTuple):
 
     def parts(self, nvjitlink: Build | None) -> Mapping[str, str]:
         """Return everything that the image depends on, by name."""
-        found = [
-            [each.kind.name, sha256(each.data).hexdigest(), _names(each)] for each in self.inputs
+        contents = [
+            [part.kind.name, sha256(part.data).hexdigest(), _names(part)] for part in self.inputs
         ]
         built_in = f"nvJitLink {nvjitlink or 'not needed'}"
         return {
-            "inputs": repr(found),
+            "inputs": repr(contents),
             "target": str(self.target),
             "link options": repr((self.options.flags(), self.options.lto)),
             "linker": self.other.identity if self.other else built_in,
@@ -344,7 +346,7 @@ class LinkRequest(NamedTuple):
 
 
 def _names(image: LinkInput) -> list[list[str]]:
-    """Return what a linked image takes over from this input beside its code."""
+    """Return the facts that a linked image copies from this input beside its code."""
     kernels = [["signature", k.to_line()] for k in image.signatures.values()]
     return [*map(list, sorted(image.lowered_names.items())), *kernels]
 
@@ -352,7 +354,7 @@ def _names(image: LinkInput) -> list[list[str]]:
 def _uses_nvjitlink(inputs: Sequence[LinkInput], target: Target) -> bool:
     """Return whether a link needs nvJitLink: PTX becomes PTX without it."""
     is_text = target.kind is ImageKind.PTX
-    return not is_text or any(each.kind is LinkKind.LTOIR for each in inputs)
+    return not is_text or any(part.kind is LinkKind.LTOIR for part in inputs)
 
 
 def link_inputs(inputs: Sequence[LinkInput], target: Target, options: LinkOptions) -> Image:
@@ -364,13 +366,13 @@ def link_inputs(inputs: Sequence[LinkInput], target: Target, options: LinkOption
     """
     started = time.perf_counter()
     check_link(inputs, target)
-    lto = [each for each in inputs if each.kind is LinkKind.LTOIR]
+    lto = [part for part in inputs if part.kind is LinkKind.LTOIR]
     text, log = _lto_text(lto, target, options) if lto else ("", "")
     if target.kind is ImageKind.PTX:
         text = _linked_text(inputs, text, target, options)
         data = text.encode()
     else:
-        _refuse_twice_defined(inputs, options)
+        _reject_twice_defined(inputs, options)
         is_lto = bool(lto) if options.lto is None else options.lto
         with Linker((f"-arch={target.arch}", *(("-lto",) * is_lto), *options.flags())) as linker:
             _add(linker, inputs)
@@ -381,7 +383,7 @@ def link_inputs(inputs: Sequence[LinkInput], target: Target, options: LinkOption
         data=data,
         ptx=text if is_whole else None,
         log=log,
-        lowered_names={k: v for each in inputs for k, v in each.lowered_names.items()},
+        lowered_names={k: v for part in inputs for k, v in part.lowered_names.items()},
         signatures=_signatures(inputs, text),
         compiler=_nvrtc.linker_version() if _uses_nvjitlink(inputs, target) else None,
         build_ms=(time.perf_counter() - started) * 1e3,
@@ -400,10 +402,10 @@ def check_link(inputs: Sequence[LinkInput], target: Target) -> None:
     if target.kind not in (ImageKind.PTX, ImageKind.CUBIN):
         raise PtxArgumentValueError(f"linking gives a cubin or PTX, not {target.kind.value}")
     if target.kind is ImageKind.PTX:
-        for each in inputs:
-            if each.kind not in (LinkKind.PTX, LinkKind.LTOIR):
+        for part in inputs:
+            if part.kind not in (LinkKind.PTX, LinkKind.LTOIR):
                 raise LinkError(
-                    f"{each.name} is {each.kind.value}, which does not link to PTX for an emulated "
+                    f"{part.name} is {part.kind.value}, which does not link to PTX for an emulated "
                     f"device\n  give PTX or LTO-IR: compile its source for "
                     f"Target.ptx({target.virtual!r})",
                     "",
@@ -428,7 +430,7 @@ def _linked_text(
     try:
         text = link_texts(texts)
         if missing := undefined_in(text):
-            users = [name for name, each in texts if missing[0] in each]
+            users = [name for name, content in texts if missing[0] in content]
             words = f"the inputs do not link: Undefined reference to {missing[0]!r} in {users[0]!r}"
             raise LinkError(words, "", options.flags())
         if options.maxrregcount is not None:
@@ -443,27 +445,27 @@ def _linked_text(
 
 
 def _texts(inputs: Sequence[LinkInput]) -> list[tuple[str, str]]:
-    return [(each.name, each.data.decode()) for each in inputs if each.kind is LinkKind.PTX]
+    return [(part.name, part.data.decode()) for part in inputs if part.kind is LinkKind.PTX]
 
 
-def _refuse_twice_defined(inputs: Sequence[LinkInput], options: LinkOptions) -> None:
+def _reject_twice_defined(inputs: Sequence[LinkInput], options: LinkOptions) -> None:
     with suppress(PtxSyntaxError):  # which nvJitLink has better words for
         try:
-            refuse_twice_defined(_texts(inputs))
+            reject_twice_defined(_texts(inputs))
         except LinkError as error:
             raise LinkError(str(error), "", options.flags()) from None
 
 
 def _add(linker: Linker, inputs: Sequence[LinkInput]) -> None:
-    for each in inputs:
-        linker.add(each)
+    for part in inputs:
+        linker.add(part)
     linker.complete()
 
 
 def _signatures(inputs: Sequence[LinkInput], text: str) -> Mapping[str, KernelSignature]:
     # The signatures of inputs come first: they may have the types of C++.
-    found = {name: kernel for each in inputs for name, kernel in each.signatures.items()}
-    return {**known_signatures(text)[0], **found}
+    of_inputs = {name: kernel for part in inputs for name, kernel in part.signatures.items()}
+    return {**known_signatures(text)[0], **of_inputs}
 
 
 def _text(data: bytes) -> str:

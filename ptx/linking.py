@@ -27,11 +27,17 @@ def link(
 ) -> Image:
     """Link to a cubin, or PTX and LTO-IR to PTX.
 
-    Inputs may be images, PTX text, bytes and files (`Path`): PTX, LTO-IR, cubins, fatbins, object
-    files and archives in any mixture; LTO-IR is optimised across them. Machine code cannot become
-    PTX. PTX becomes PTX without nvJitLink. The result has the kernels' signatures of PTX and LTO-IR
-    inputs, but not those of machine code from elsewhere. `cache` True is the default cache, False
-    none. `linker` replaces nvJitLink.
+    LTO-IR is optimised across the inputs. Machine code cannot become PTX. PTX becomes PTX without
+    nvJitLink. The result has the kernels' signatures of PTX and LTO-IR inputs, but not those of
+    machine code from elsewhere.
+
+    Args:
+        images: images, PTX text, bytes and files (`Path`), in any mixture: PTX, LTO-IR, cubins,
+            fatbins, object files and archives.
+        target: the architecture and the kind of the result.
+        options: the flags.
+        cache: a cache; True is the default one of the process, False is none.
+        linker: replaces nvJitLink.
 
     Raises:
         LinkError: an input is rejected or a symbol is missing; it carries nvJitLink's log.

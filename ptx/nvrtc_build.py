@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from ptx import _nvrtc
-from ptx.diagnostics import Diagnostic, parse_log
+from ptx.diagnostics import CompileWarning, Diagnostic, parse_log
 from ptx.errors import CompileError, HeaderNotFoundError, HeaderVersionError, UnsupportedTargetError
 from ptx.headers import (
     PIP,
@@ -28,10 +30,27 @@ from ptx.options import CompileRequest
 from ptx.target import ImageKind, Target
 
 
-def build(request: CompileRequest, folders: Sequence[str] | None = None) -> Image:
-    """Compile with NVRTC; `folders` are those of CUDA's headers, None to look for them.
+def build(
+    request: CompileRequest,
+    folders: Sequence[str] | None = None,
+    *,
+    cancel: Callable[[], bool] | None = None,
+    pch_folder: str | None = None,
+    also: Sequence[str] = (),
+    read: Callable[[_nvrtc.NvrtcProgram], None] | None = None,
+) -> Image:
+    """Compile with NVRTC.
+
+    Args:
+        request: the source with its options.
+        folders: those of CUDA's headers, None to look for them.
+        cancel: returns True to stop.
+        pch_folder: for precompiled headers; None uses none.
+        also: options that do not change the image.
+        read: called with the compiled program.
 
     Raises:
+        CompileCancelledError: `cancel` returned True.
         CompileError: the source or an option is rejected; HeaderNotFoundError among them.
         UnsupportedTargetError: this NVRTC does not know the architecture.
         NvrtcNotFoundError: there is no NVRTC.
@@ -43,10 +62,15 @@ def build(request: CompileRequest, folders: Sequence[str] | None = None) -> Imag
     with _nvrtc.NvrtcProgram(request.source, request.name, request.headers) as program:
         for expression in request.name_expressions:
             program.add_name_expression(expression)
-        compiled = program.compile(nvrtc_options(request, folders))
+        options = (*nvrtc_options(request, folders), *_pch_options(pch_folder), *also)
+        compiled = program.compile(options, cancel)
         log = program.log()
         if not compiled:
-            raise _refusal(request, log, folders)
+            raise _error_of(request, log, folders)
+        if read is not None:
+            read(program)
+        elif pch_folder is not None:
+            _warn_of_heap(program)
         text = program.ptx() if target.kind is not ImageKind.LTOIR else None
         if target.kind is ImageKind.CUBIN:
             data = program.cubin()
@@ -91,10 +115,30 @@ def nvrtc_options(request: CompileRequest, folders: Sequence[str]) -> tuple[str,
     return (*options, *(f"--include-path={path}" for path in paths))
 
 
-def _refusal(request: CompileRequest, log: str, folders: Sequence[str]) -> Exception:
+_HEAP_EXHAUSTED: Final = 14  # NVRTC_ERROR_PCH_CREATE_HEAP_EXHAUSTED
+_NO_HEAP: Final = "639"
+"""The diagnostic of that: the log of an image does not depend on precompiled headers."""
+
+
+def _pch_options(folder: str | None) -> tuple[str, ...]:
+    if folder is None:
+        return ()
+    # Without the text that a header is created or used.
+    return "--pch", f"--pch-dir={folder}", "--pch-messages=false", f"--diag-suppress={_NO_HEAP}"
+
+
+def _warn_of_heap(program: _nvrtc.NvrtcProgram) -> None:
+    """Raise a warning if the heap is too small, once for each size."""
+    status, nbytes = program.pch_status()
+    if status == _HEAP_EXHAUSTED:
+        text = f"precompiled headers need a larger heap: ptx.set_pch_heap_bytes({nbytes})"
+        warnings.warn(CompileWarning(text), stacklevel=2)
+
+
+def _error_of(request: CompileRequest, log: str, folders: Sequence[str]) -> Exception:
     options, name = request.options, request.name
     shown = name.encode("utf-8", "surrogateescape").decode(errors="replace")  # as in the log
-    found = parse_log(log, name=shown, source=request.source)
+    diagnostics = parse_log(log, name=shown, source=request.source)
     if "--gpu-architecture" in log and request.target.number not in _nvrtc.supported_archs():
         known = tuple(Target(request.target.kind, number) for number in _nvrtc.supported_archs())
         major, minor = _nvrtc.version()
@@ -105,26 +149,28 @@ def _refusal(request: CompileRequest, log: str, folders: Sequence[str]) -> Excep
             known,
         )
     searched = (*map(str, options.include_paths), *folders)
-    for diagnostic in found:
+    for diagnostic in diagnostics:
         if header := diagnostic.missing_header:
-            return _missing(header, request, log, found, searched)
-    remarks = (_remark_on_versions(searched), _remark_on_source(request.source, found))
+            return _missing(header, request, log, diagnostics, searched)
+    remarks = (_remark_on_versions(searched), _remark_on_source(request.source, diagnostics))
     remark = "\n".join(filter(None, remarks))
-    return CompileError(log, options, name=name, diagnostics=found, remark=remark)
+    return CompileError(log, options, name=name, diagnostics=diagnostics, remark=remark)
 
 
 def _missing(
     header: str,
     request: CompileRequest,
     log: str,
-    found: Sequence[Diagnostic],
+    diagnostics: Sequence[Diagnostic],
     searched: Sequence[str],
 ) -> HeaderNotFoundError:
     """The error for a header that no folder has; one of another CUDA version may have it."""
     options, name, nvrtc = request.options, request.name, _nvrtc.version()
     package = package_of(header, nvrtc[0])
-    others = () if options.cuda_headers else found_folders(nvrtc, _nvrtc.library_path("nvrtc"))
-    for folder in others:
+    other_folders = (
+        () if options.cuda_headers else found_folders(nvrtc, _nvrtc.library_path("nvrtc"))
+    )
+    for folder in other_folders:
         if folder.misfits(nvrtc) and folder.has(header):
             return HeaderVersionError(
                 header,
@@ -137,11 +183,11 @@ def _missing(
                 nvrtc=nvrtc,
                 command=install_command(_packages(folder, package, nvrtc), nvrtc),
                 name=name,
-                diagnostics=found,
+                diagnostics=diagnostics,
             )
     command = install_command([package], nvrtc) if package else None
     return HeaderNotFoundError(
-        header, package, searched, log, options, command=command, name=name, diagnostics=found
+        header, package, searched, log, options, command=command, name=name, diagnostics=diagnostics
     )
 
 
@@ -152,11 +198,11 @@ def _packages(folder: HeaderFolder, package: str | None, nvrtc: Version) -> list
     return [package_of_part(part, nvrtc[0]) for part, _ in folder.misfits(nvrtc)]
 
 
-def _remark_on_source(source: str, found: Sequence[Diagnostic]) -> str:
+def _remark_on_source(source: str, diagnostics: Sequence[Diagnostic]) -> str:
     """Return the remedy for a name in the place of a source, and for code of the host."""
     if "\n" not in source and source.strip().endswith((".cu", ".cuh", ".cpp")):
         return f"the source is a name: give the file's text, Path({source.strip()!r}).read_text()"
-    first = next((each for each in found if each.is_error), None)
+    first = next((diagnostic for diagnostic in diagnostics if diagnostic.is_error), None)
     if first is None or not first.is_of_host_code:
         return ""
     if "/thrust/" in first.file:
@@ -167,6 +213,6 @@ def _remark_on_source(source: str, found: Sequence[Diagnostic]) -> str:
 def _remark_on_versions(searched: Sequence[str]) -> str:
     """Name the user's folders with CUDA's headers of another version: a likely cause."""
     nvrtc = _nvrtc.version()
-    others = [found for path in searched if (found := inspect(path, "")).misfits(nvrtc)]
-    texts = [f"{found.path} has headers of CUDA ({found.contents()})" for found in others]
+    misfits = [folder for path in searched if (folder := inspect(path, "")).misfits(nvrtc)]
+    texts = [f"{folder.path} has headers of CUDA ({folder.contents()})" for folder in misfits]
     return f"{'; '.join(texts)}, and NVRTC is {nvrtc[0]}.{nvrtc[1]}" if texts else ""

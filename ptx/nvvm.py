@@ -70,8 +70,8 @@ class NvvmOptions:
             checks.instance_of(f"NvvmOptions: {name}", getattr(self, name), bool)
         for name in ("fmad", "ftz", "prec_div", "prec_sqrt"):
             checks.instance_of(f"NvvmOptions: {name}", getattr(self, name), (bool, NoneType))
-        given = checks.sequence_of("NvvmOptions: extra", self.extra, str)
-        extra = tuple(checks.text("NvvmOptions: extra", each) for each in given)
+        extra_options = checks.sequence_of("NvvmOptions: extra", self.extra, str)
+        extra = tuple(checks.text("NvvmOptions: extra", option) for option in extra_options)
         object.__setattr__(self, "extra", extra)
 
     def for_target(self, target: Target) -> NvvmOptions:
@@ -126,16 +126,16 @@ def fault_of(text: str, *, is_first: bool, is_old: bool) -> str | None:
     """
     layouts: list[tuple[str, int]] = []
     nodes: dict[str, int] = {}
-    for found in _TOKEN.finditer(text):
-        if found["layout"] is not None:
-            layouts.append((_ESCAPE.sub(_unescaped, found["layout"]), found.start()))
-        elif found["name"] is not None:
-            nodes[found["name"]] = found.end()
-    for layout, at in layouts:
+    for token in _TOKEN.finditer(text):
+        if token["layout"] is not None:
+            layouts.append((_ESCAPE.sub(_unescaped, token["layout"]), token.start()))
+        elif token["name"] is not None:
+            nodes[token["name"]] = token.end()
+    for layout, position in layouts:
         # A later LLVM reports an invalid layout itself, and ends the process only without any.
         wrong = _fault_of_layout(layout) if layout and is_old else None
         if wrong is not None:
-            return f"line {_line(text, at)}: the data layout {wrong}\n  {_REMEDY}"
+            return f"line {_line(text, position)}: the data layout {wrong}\n  {_REMEDY}"
     if is_first and not is_old and not any(layout for layout, _ in layouts):
         return f"it has no data layout\n  {_REMEDY}"
     return _fault_of_annotations(text, nodes)
@@ -143,13 +143,15 @@ def fault_of(text: str, *, is_first: bool, is_old: bool) -> str | None:
 
 def _fault_of_annotations(text: str, nodes: Mapping[str, int]) -> str | None:
     """Return the fault of a node that `!nvvm.annotations` names, given where each begins."""
-    for each in _elements(text, nodes["nvvm.annotations"]) if "nvvm.annotations" in nodes else ():
-        at = nodes.get(each.removeprefix("!"))
-        elements = [] if at is None else list(_elements(text, at))
-        if at is not None and not _is_annotation(elements):
+    for annotation in (
+        _elements(text, nodes["nvvm.annotations"]) if "nvvm.annotations" in nodes else ()
+    ):
+        position = nodes.get(annotation.removeprefix("!"))
+        elements = [] if position is None else list(_elements(text, position))
+        if position is not None and not _is_annotation(elements):
             return (
-                f"line {_line(text, at)}: the annotation !{{{', '.join(elements)}}} is none\n  it "
-                "is the thing that it is of, and then names with numbers, such as "
+                f"line {_line(text, position)}: the annotation !{{{', '.join(elements)}}} is none"
+                "\n  it is the thing that it is of, and then names with numbers, such as "
                 '!{ptr @k, !"kernel", i32 1}'
             )
     return None
@@ -158,28 +160,28 @@ def _fault_of_annotations(text: str, nodes: Mapping[str, int]) -> str | None:
 _REMEDY: Final = f'NVVM IR has the line: target datalayout = "{_LAYOUT}"'
 
 
-def _line(text: str, at: int) -> int:
-    return text.count("\n", 0, at) + 1
+def _line(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    return "\\" if found[1] == "\\" else chr(int(found[1], 16))
+def _unescaped(match: re.Match[str]) -> str:
+    return "\\" if match[1] == "\\" else chr(int(match[1], 16))
 
 
-def _elements(text: str, at: int) -> Iterator[str]:
-    """Yield the texts between the commas up to the brace that closes the one before `at`."""
-    depth, begin = 0, at
-    for found in _BRACKET.finditer(text, at):
-        mark = found.group()
+def _elements(text: str, position: int) -> Iterator[str]:
+    """Yield the texts between the commas up to the brace that closes the one before `position`."""
+    depth, begin = 0, position
+    for bracket in _BRACKET.finditer(text, position):
+        mark = bracket.group()
         if mark in ("(", "[", "{", "<"):
             depth += 1
         elif depth and mark in (")", "]", "}", ">"):
             depth -= 1
         elif not depth and mark in (",", "}"):
-            element = text[begin : found.start()].strip()
+            element = text[begin : bracket.start()].strip()
             if element or mark == ",":
                 yield element
-            begin = found.end()
+            begin = bracket.end()
             if mark == "}":
                 return
 
@@ -199,8 +201,8 @@ def _fault_of_layout(layout: str) -> str | None:
     """Return the part of a data layout that LLVM does not read, in words."""
     for piece in layout.split("-"):
         sizes = [int(size) for size in piece.split(":")[1:] if size.isdecimal()]
-        needed = sizes[1:3] if piece.startswith("p") else sizes
-        if not _PIECE.fullmatch(piece) or (piece[0] in "pivfa" and needed != sorted(needed)):
+        widths = sizes[1:3] if piece.startswith("p") else sizes
+        if not _PIECE.fullmatch(piece) or (piece[0] in "pivfa" and widths != sorted(widths)):
             return f"{layout!r} has {piece!r}, which is not part of a data layout"
     return None
 
@@ -247,7 +249,7 @@ class NvvmProgram(_nvrtc.InUse):
         try:
             add(self._handle, data, len(data), name)
         except api.nvvmError as error:
-            raise self._refused(f"libNVVM does not accept {name!r}", error) from error
+            raise self._rejection(f"libNVVM does not accept {name!r}", error) from error
 
     def compile(self) -> bytes:
         """Verify and compile the added modules."""
@@ -258,7 +260,7 @@ class NvvmProgram(_nvrtc.InUse):
             # nvvmResult nvvmCompileProgram(nvvmProgram, int numOptions, const char **options)
             api.compile_program(handle, count, self._options)
         except api.nvvmError as error:
-            raise self._refused("the NVVM IR does not compile", error) from error
+            raise self._rejection("the NVVM IR does not compile", error) from error
         return self._read(api.get_compiled_result_size, api.get_compiled_result)
 
     def log(self) -> str:
@@ -266,7 +268,7 @@ class NvvmProgram(_nvrtc.InUse):
         data = self._read(self._api.get_program_log_size, self._api.get_program_log)
         return data.rstrip(b"\0").decode(errors="replace").strip("\n")
 
-    def _refused(self, message: str, error: Exception) -> NvvmError:
+    def _rejection(self, message: str, error: Exception) -> NvvmError:
         return NvvmError(f"{message}: {error}", self.log(), self._options)
 
     def _read(self, size_of: Callable[[int], int], read: Callable[[int, bytearray], None]) -> bytes:
@@ -286,7 +288,7 @@ def build_nvvm(modules: Sequence[NvvmModule], libdevice: bytes, options: NvvmOpt
     started = time.perf_counter()
     target = options.target or DEFAULT_TARGET
     flags = options.for_target(target).flags()
-    _refuse_what_ends_the_process(modules, target, flags)
+    _reject_fatal_ir(modules, target, flags)
     with NvvmProgram(flags) as program:
         for name, data in modules:
             program.add(name, data)
@@ -305,9 +307,7 @@ def build_nvvm(modules: Sequence[NvvmModule], libdevice: bytes, options: NvvmOpt
     )
 
 
-def _refuse_what_ends_the_process(
-    modules: Sequence[NvvmModule], target: Target, options: Sequence[str]
-) -> None:
+def _reject_fatal_ir(modules: Sequence[NvvmModule], target: Target, options: Sequence[str]) -> None:
     for number, (name, data) in enumerate(modules):
         if not data.startswith(_BITCODE):
             text, is_old = data.decode(errors="replace"), target.number < _BLACKWELL
@@ -324,8 +324,8 @@ def libdevice_for(modules: Sequence[NvvmModule]) -> bytes:
         NvvmNotFoundError: they are called, and not installed.
     """
     texts = [data for _, data in modules if not data.startswith(_BITCODE)]
-    named = any(b"@__nv_" in data for data in texts)
-    if not named and len(texts) == len(modules):
+    calls_libdevice = any(b"@__nv_" in data for data in texts)
+    if not calls_libdevice and len(texts) == len(modules):
         return b""
     _nvrtc.nvvm_api()
     library = _nvrtc.library_path("nvvm")
@@ -334,7 +334,7 @@ def libdevice_for(modules: Sequence[NvvmModule]) -> bytes:
     for folder in (root / "libdevice", root / "nvvm" / "libdevice", root.parent / "nvvm/libdevice"):
         if (folder / _LIBDEVICE).exists():
             return (folder / _LIBDEVICE).read_bytes()
-    if not named:
+    if not calls_libdevice:
         return b""
     raise NvvmNotFoundError(
         "pip install nvidia-nvvm", f"{library} has no {_LIBDEVICE} beside it, and the IR calls it"
@@ -372,9 +372,9 @@ def compile_nvvm(
         NvvmNotFoundError: libNVVM is not installed; the text has the remedy.
         OSError: a file cannot be read.
     """
-    several = [ir] if isinstance(ir, (str, bytes, Path)) else checks.elements("ir", ir)
+    sources = [ir] if isinstance(ir, (str, bytes, Path)) else checks.elements("ir", ir)
     checks.text("compile_nvvm: name", name)
-    modules = [_module(each, name) for each in several]
+    modules = [_module(module, name) for module in sources]
     if not modules:
         raise PtxArgumentValueError("nothing to compile: give at least one module of NVVM IR")
     checks.instance_of("compile_nvvm: options", options, NvvmOptions)
@@ -385,7 +385,9 @@ def compile_nvvm(
     used = default_cache() if cache is True else checks.instance_of("cache", cache, ImageCache)
     return used.get_or_make(
         {
-            "NVVM IR": repr([(each, sha256(data).hexdigest()) for each, data in modules]),
+            "NVVM IR": repr(
+                [(module_name, sha256(data).hexdigest()) for module_name, data in modules]
+            ),
             "libdevice": sha256(libdevice).hexdigest(),
             "target": str(options.target),
             "options": repr(options.flags()),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,7 +16,7 @@ from ptx.argument_checks import checks, shown
 from ptx.base_errors import PtxArgumentTypeError, PtxArgumentValueError
 from ptx.target import ImageKind, Target
 
-__all__ = ["DEFAULT_TARGET", "NO_FMA", "CompileOptions", "CompileRequest"]
+__all__ = ["DEFAULT_TARGET", "NO_FMA", "Cancel", "CompileOptions", "CompileRequest"]
 
 # An option whose value may follow directly or as the next flag.
 _GLUED: Final = re.compile(r"-([ID])(.*)", re.DOTALL)
@@ -56,13 +57,13 @@ def sort_flags(flags: Iterable[str], fields: Mapping[str, str]) -> SortedFlags:
             case "defines":
                 name, has_text, text = _needed(flag, value).partition("=")
                 defines[name] = text if has_text else None
-            case "std" | "maxrregcount" | "target" as field if value:
+            case "std" | "maxrregcount" | "split_compile" | "pch_dir" | "target" as field if value:
                 texts[field] = value
             case "fmad" | "ftz" | "prec_div" | "prec_sqrt" as field:
                 if value not in _BOOLEANS:
                     raise PtxArgumentValueError(f"option {flag!r}: give true or false after =")
                 switches[field] = _BOOLEANS[value]
-            case "use_fast_math" | "lineinfo" | "debug" as field:
+            case "use_fast_math" | "lineinfo" | "debug" | "pch" as field:
                 switches[field] = True
             case _:
                 extra.append(flag)
@@ -112,7 +113,35 @@ _OWN_FIELD = {
     "G": "debug",
     "maxrregcount": "maxrregcount",
     "use-bundled-headers": "cuda_headers",
+    "split-compile": "split_compile",
+    "pch": "pch",
+    "pch-dir": "pch_dir",
 }
+
+
+Cancel: TypeAlias = threading.Event | Callable[[], bool]
+"""What stops a compilation: an event that is set, or a function that returns True."""
+
+
+def cancel_function(cancel: Cancel | None) -> Callable[[], bool] | None:
+    """Return the function that a compilation calls in its thread to query whether to stop."""
+    if cancel is None or isinstance(cancel, threading.Event):
+        return None if cancel is None else cancel.is_set
+    checks.function("compile: cancel", cancel, takes=0)
+    return partial(_checked_answer, cancel)
+
+
+def _checked_answer(cancel: Callable[[], object]) -> bool:
+    """Call a function of the user.
+
+    Raises:
+        PtxArgumentTypeError: its result is neither true nor false.
+    """
+    answer = cancel()
+    try:
+        return bool(answer)
+    except Exception as error:  # whatever the object raises
+        raise checks.wrong_type("the result of cancel", answer, "return a bool") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +157,16 @@ class CompileOptions:
     to its text, None for a macro without one. `extra` are further NVRTC options, one string each;
     an option that has a field here is rejected.
 
+    `split_compile` is how many threads optimise the kernels of a source, 0 one for each CPU.
+    Another number makes another image.
+
+    `pch` precompiles the headers of a source, for later sources of this process with the same
+    #include lines and options. The image is the same. `pch_dir` is the folder for them; None is the
+    system's folder of temporary files. It needs NVRTC 12.8.
+
     `cuda_headers` are folders of CUDA's headers, such as "/usr/local/cuda/include". They are used
-    whatever their version, and no others are. Without them the folders of `CUDADRV_HEADERS` are
-    used, else the headers of NVRTC's own version (`ptx.cuda_headers`).
+    with any version, and no others are. Without them the folders of `CUDADRV_HEADERS` are used,
+    else the headers of NVRTC's own version (`ptx.cuda_headers`).
 
     Source: NVRTC manual, "Supported Compile Options".
     """
@@ -149,6 +185,9 @@ class CompileOptions:
     maxrregcount: int | None = None
     extra: tuple[str, ...] = ()
     cuda_headers: tuple[str | os.PathLike[str], ...] = ()
+    split_compile: int | None = None
+    pch: bool = False
+    pch_dir: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         if checks.instance_of("std", self.std, str) not in get_args(CppStandard):
@@ -158,6 +197,12 @@ class CompileOptions:
         count = self.maxrregcount
         if count is not None and checks.integer("maxrregcount", count) < 1:
             raise PtxArgumentValueError(f"maxrregcount={count}: expected a positive count")
+        threads = self.split_compile
+        if threads is not None and checks.integer("split_compile", threads) < 0:
+            raise PtxArgumentValueError(f"split_compile={threads}: expected 0 or more threads")
+        checks.instance_of("pch", self.pch, bool)
+        if self.pch_dir is not None:
+            checks.path_text("pch_dir", self.pch_dir)
         if self.target is not None:
             _check_target(self.target)
         for name in ("fmad", "ftz", "prec_div", "prec_sqrt", "lineinfo"):
@@ -172,9 +217,9 @@ class CompileOptions:
             ("extra", checks.text),
             ("cuda_headers", checks.path_text),
         ):
-            object.__setattr__(self, name, _each(name, getattr(self, name), check))
+            object.__setattr__(self, name, _checked_elements(name, getattr(self, name), check))
         for option in self.extra:
-            _refuse_own_field(option)
+            _reject_own_field(option)
 
     @classmethod
     def from_flags(cls, *flags: str) -> CompileOptions:
@@ -186,15 +231,15 @@ class CompileOptions:
         Raises:
             ValueError: a value is missing, or is none of its option.
         """
-        given = [checks.text("CompileOptions.from_flags", flag) for flag in flags]
-        found = sort_flags(given, _OWN_FIELD)
-        texts, switches = found.texts, found.switches
-        registers = texts.get("maxrregcount")
+        checked_flags = [checks.text("CompileOptions.from_flags", flag) for flag in flags]
+        sorted_flags = sort_flags(checked_flags, _OWN_FIELD)
+        texts, switches = sorted_flags.texts, sorted_flags.switches
+        registers, threads = texts.get("maxrregcount"), texts.get("split_compile")
         return cls(
             target=Target.parse(texts["target"]) if "target" in texts else None,
             std=cast("CppStandard", texts.get("std", "c++17")),  # checked as any other
-            include_paths=found.include_paths,
-            defines=found.defines,
+            include_paths=sorted_flags.include_paths,
+            defines=sorted_flags.defines,
             fmad=switches.get("fmad"),
             ftz=switches.get("ftz"),
             prec_div=switches.get("prec_div"),
@@ -202,8 +247,11 @@ class CompileOptions:
             use_fast_math=switches.get("use_fast_math", False),
             lineinfo=switches.get("lineinfo"),
             debug=switches.get("debug", False),
-            maxrregcount=None if registers is None else _count(registers),
-            extra=found.extra,
+            maxrregcount=None if registers is None else _count("maxrregcount", registers),
+            extra=sorted_flags.extra,
+            split_compile=None if threads is None else _count("split_compile", threads),
+            pch=switches.get("pch", False),
+            pch_dir=texts.get("pch_dir"),
         )
 
     def __hash__(self) -> int:
@@ -224,7 +272,7 @@ class CompileOptions:
         return filled
 
     def flags(self) -> tuple[str, ...]:
-        """The options as NVRTC spells them, without target and include folders."""
+        """The options as NVRTC spells them, without target, include folders and `pch`."""
         flags = [f"--std={self.std}"]
         for name, value in (
             ("fmad", self.fmad),
@@ -242,6 +290,8 @@ class CompileOptions:
             flags.append("--device-debug")
         if self.maxrregcount is not None:
             flags.append(f"--maxrregcount={self.maxrregcount}")
+        if self.split_compile is not None:
+            flags.append(f"--split-compile={self.split_compile}")
         for macro, text in self.defines.items():
             flags.append(f"--define-macro={macro}" if text is None else f"-D{macro}={text}")
         return (*flags, *self.extra)
@@ -252,12 +302,14 @@ def headers_from_environment() -> tuple[str, ...]:
     return tuple(filter(None, os.environ.get("CUDADRV_HEADERS", "").split(os.pathsep)))
 
 
-def _each(name: str, values: object, check: Callable[[str, object], str]) -> tuple[str, ...]:
+def _checked_elements(
+    name: str, values: object, check: Callable[[str, object], str]
+) -> tuple[str, ...]:
     """Return the elements of a tuple of strings or paths, each checked."""
     if isinstance(values, (str, bytes)):
         raise PtxArgumentTypeError(f"{name} must be a tuple of strings, not one string")
-    given = checks.elements(name, values)
-    return tuple(map(partial(check, name), given)) if given else ()
+    elements = checks.elements(name, values)
+    return tuple(map(partial(check, name), elements)) if elements else ()
 
 
 def _check_target(target: object) -> None:
@@ -269,9 +321,9 @@ def _check_target(target: object) -> None:
         raise PtxArgumentValueError("NVRTC makes no fatbin: compile to PTX, cubin or LTO-IR")
 
 
-def _count(text: str) -> int:
+def _count(name: str, text: str) -> int:
     if not text.isdecimal():
-        raise PtxArgumentValueError(f"maxrregcount={text}: expected a positive count")
+        raise PtxArgumentValueError(f"{name}={text}: expected a positive count")
     return int(text)
 
 
@@ -285,7 +337,7 @@ def _define(name: str, value: str | int | None) -> str | None:
     return str(int(value)) if isinstance(value, bool) else None if value is None else str(value)
 
 
-def _refuse_own_field(option: str) -> None:
+def _reject_own_field(option: str) -> None:
     if not option.startswith("-"):
         return
     name = option.lstrip("-").partition("=")[0]
@@ -336,13 +388,13 @@ class CompileRequest:
             TypeError: the source, a header or an expression is not text.
             ValueError: a text holds a zero character, which would end it for NVRTC.
         """
-        given: object = options
-        if not isinstance(given, CompileOptions):
+        unchecked: object = options
+        if not isinstance(unchecked, CompileOptions):
             raise PtxArgumentTypeError(
-                f"options must be CompileOptions, not {type(given).__name__}\n"
+                f"options must be CompileOptions, not {type(unchecked).__name__}\n"
                 "  for options in NVRTC's spelling use CompileOptions.from_flags(...)"
             )
-        expressions = _each("name_expressions", name_expressions, checks.text)
+        expressions = _checked_elements("name_expressions", name_expressions, checks.text)
         texts = {} if headers is None else checks.instance_of("headers", headers, Mapping)
         # The name may have what stands for bytes of a path which are not UTF-8.
         checks.path_text("name", checks.instance_of("name", name, str))

@@ -44,9 +44,15 @@ def prewarm(
 ) -> tuple[Prewarmed, ...]:
     """Compile requests that are not in a cache yet; a source that fails stops no other.
 
-    Results are in the order of the requests, progress in the order of completion. `cache` None is
-    the process's default cache. With several processes the images are on disk afterwards, not in
-    this process's memory.
+    Args:
+        requests: the sources with their options.
+        cache: the cache; None is the default one of the process.
+        processes: the number of processes that compile. With several the images are on disk
+            afterwards, and not in this process's memory.
+        on_progress: called after each request, in the order of completion.
+
+    Returns:
+        The results, in the order of the requests.
     """
     requests = checks.sequence_of("prewarm: requests", requests, CompileRequest)
     processes = checks.integer("prewarm: processes", processes)

@@ -128,12 +128,15 @@ class Target:
         compute_capability = checks.int_pair(
             "Target.runs_on: compute_capability", compute_capability
         )
-        own = self.compute_capability
+        own_capability = self.compute_capability
         if self.suffix == "a":
-            return compute_capability == own
+            return compute_capability == own_capability
         if self.kind is ImageKind.PTX and not self.suffix:
-            return compute_capability >= own
-        return compute_capability[0] == own[0] and compute_capability[1] >= own[1]
+            return compute_capability >= own_capability
+        return (
+            compute_capability[0] == own_capability[0]
+            and compute_capability[1] >= own_capability[1]
+        )
 
     def __str__(self) -> str:
         return f"{self.kind.value} for {self.arch}"

@@ -51,7 +51,7 @@ class Tally:
     """Counts of one cache in one process; bytes are of whole entries, times in milliseconds.
 
     `saved_ms` is the build time of all hits, less the time to read them. `waited` are misses that
-    another thread or process turned into hits. `refused` are entries that were damaged or not
+    another thread or process turned into hits. `rejected` are entries that were damaged or not
     trusted, `failed` writes that the file system rejected.
     """
 
@@ -62,7 +62,7 @@ class Tally:
     linked: int = 0
     waited: int = 0
     uncacheable: int = 0
-    refused: int = 0
+    rejected: int = 0
     failed: int = 0
     evicted: int = 0
     bytes_read: int = 0

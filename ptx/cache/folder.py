@@ -73,12 +73,12 @@ def folder_from_environment() -> Path:
     Raises:
         NoCacheFolderError: there is no such folder, as in a container without users.
     """
-    if named := os.environ.get("CUDADRV_CACHE_DIR"):
+    if setting := os.environ.get("CUDADRV_CACHE_DIR"):
         try:
-            return Path(named).expanduser()
+            return Path(setting).expanduser()
         except RuntimeError:
             raise NoCacheFolderError(
-                f"CUDADRV_CACHE_DIR={named!r} begins with a home folder that is not known"
+                f"CUDADRV_CACHE_DIR={setting!r} begins with a home folder that is not known"
             ) from None
     import platformdirs  # saves 2 ms where the folder is named
 
@@ -92,32 +92,21 @@ def folder_from_environment() -> Path:
     return path
 
 
-def max_bytes_from_environment() -> int:
-    """`CUDADRV_CACHE_MAX_MB` in bytes; 0 means no cache on disk.
-
-    Raises:
-        ValueError: it is set to something that is not a number.
-    """
-    text = os.environ.get("CUDADRV_CACHE_MAX_MB")
-    if text is None or not text.strip():
-        return DEFAULT_MAX_BYTES
-    try:
-        return max(0, int(float(text) * 1024 * 1024))
-    except (ValueError, OverflowError):
-        raise PtxArgumentValueError(
-            f"CUDADRV_CACHE_MAX_MB={text!r} is not a number of megabytes (0 turns the cache off)"
-        ) from None
-
-
 def cache_settings() -> tuple[Path | None, int]:
-    """Return the folder of images and the bound of its bytes.
+    """Return the folder of images, and the bound of its bytes by `CUDADRV_CACHE_MAX_MB`.
 
-    The folder is None where the user turned it off, or where there is no home folder.
+    The folder is None where the user turned it off by 0, or where there is no home folder.
 
     Raises:
         ValueError: `CUDADRV_CACHE_MAX_MB` is not a number.
     """
-    max_bytes = max_bytes_from_environment()
+    text = os.environ.get("CUDADRV_CACHE_MAX_MB", "")
+    try:
+        max_bytes = max(0, int(float(text) * 1024 * 1024)) if text.strip() else DEFAULT_MAX_BYTES
+    except (ValueError, OverflowError):
+        raise PtxArgumentValueError(
+            f"CUDADRV_CACHE_MAX_MB={text!r} is not a number of megabytes (0 turns the cache off)"
+        ) from None
     try:
         return folder_from_environment() if max_bytes else None, max_bytes
     except OSError:
@@ -232,9 +221,9 @@ class PrivateFolder:
     One that is `below` another is trusted only if that one is.
     """
 
-    def __init__(self, path: Path, above: PrivateFolder | None = None) -> None:
+    def __init__(self, path: Path, parent: PrivateFolder | None = None) -> None:
         self.path = path
-        self._above = above
+        self._above = parent
         # Before a name: within the opened folder where the system has such, else its path.
         self._prefix = "" if _POSIX else f"{path}{os.sep}"
 
@@ -252,8 +241,8 @@ class PrivateFolder:
             _make(self.path)
         else:
             self._above.ensure()
-            with self._above._opened() as above, contextlib.suppress(FileExistsError):
-                os.mkdir(self._above._prefix + self.path.name, 0o700, dir_fd=above)
+            with self._above._opened() as parent_descriptor, contextlib.suppress(FileExistsError):
+                os.mkdir(self._above._prefix + self.path.name, 0o700, dir_fd=parent_descriptor)
         self.check()
 
     def check(self) -> None:
@@ -276,10 +265,10 @@ class PrivateFolder:
         """
         try:
             with self._file(name, os.O_RDONLY) as descriptor:
-                found = os.fstat(descriptor)
-                if not _private(found) or (most is not None and found.st_size > most):
+                status = os.fstat(descriptor)
+                if not _private(status) or (most is not None and status.st_size > most):
                     return None
-                if use and found.st_nlink == 1:  # a hard link's date is another file's, too
+                if use and status.st_nlink == 1:  # a hard link's date is another file's, too
                     with contextlib.suppress(OSError):
                         os.utime(descriptor if _POSIX else self.path / name)
                 with open(descriptor, "rb", closefd=False) as file:
@@ -327,8 +316,8 @@ class PrivateFolder:
             OSError: no space, no permission, or an untrusted folder.
         """
         with self._file(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND) as descriptor:
-            found = os.fstat(descriptor)
-            if not _private(found) or found.st_nlink > 1:
+            status = os.fstat(descriptor)
+            if not _private(status) or status.st_nlink > 1:
                 raise UntrustedFolderError(f"{self.path / name} is not a file of yours alone")
             os.write(descriptor, data)
             return os.fstat(descriptor).st_size
@@ -342,8 +331,8 @@ class PrivateFolder:
         """
         self.ensure()
         with self._file(name, os.O_RDWR | os.O_CREAT) as descriptor:
-            found = os.fstat(descriptor)
-            if not _private(found) or (_POSIX and found.st_mode & 0o077):
+            status = os.fstat(descriptor)
+            if not _private(status) or (_POSIX and status.st_mode & 0o077):
                 raise UntrustedFolderError(f"{self.path / name} is not a file of yours alone")
             yield descriptor
 
@@ -351,19 +340,19 @@ class PrivateFolder:
         """Return whether there is a file of this name, with any content."""
         try:
             with self._opened() as folder:
-                found = os.stat(self._prefix + name, dir_fd=folder, follow_symlinks=False)
+                status = os.stat(self._prefix + name, dir_fd=folder, follow_symlinks=False)
         except OSError:
             return False
-        return stat.S_ISREG(found.st_mode)
+        return stat.S_ISREG(status.st_mode)
 
     def files(self, pattern: re.Pattern[str]) -> list[StoredFile]:
         """The files whose whole name has this form; none where the folder is not to be trusted."""
         try:
             with (
                 self._opened() as folder,
-                os.scandir(self.path if folder is None else folder) as found,
+                os.scandir(self.path if folder is None else folder) as entries,
             ):
-                return [file for e in found if pattern.fullmatch(e.name) and (file := _stored(e))]
+                return [file for e in entries if pattern.fullmatch(e.name) and (file := _stored(e))]
         except OSError:
             return []
 
@@ -384,10 +373,10 @@ class PrivateFolder:
         Without locks, only the file's age counts.
         """
         limit = time.time() - _DEAD_SECONDS
-        left = (f for f in self.files(_UNFINISHED) if at_once or f.used_at <= limit)
-        self.remove([file.name for file in left if self._is_left(file)])
+        unfinished = (f for f in self.files(_UNFINISHED) if at_once or f.used_at <= limit)
+        self.remove([file.name for file in unfinished if self._is_unfinished(file)])
 
-    def _is_left(self, file: StoredFile) -> bool:
+    def _is_unfinished(self, file: StoredFile) -> bool:
         try:
             with self._file(file.name, os.O_WRONLY) as descriptor:
                 return take(descriptor)
@@ -430,16 +419,16 @@ class PrivateFolder:
             if self._above is None:
                 descriptor = os.open(self.path, flags)
             else:
-                with self._above._opened() as above:
-                    descriptor = os.open(self.path.name, flags, dir_fd=above)
+                with self._above._opened() as parent_descriptor:
+                    descriptor = os.open(self.path.name, flags, dir_fd=parent_descriptor)
         except OSError as error:
             if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
                 raise
             descriptor = self._open_link()
         try:
-            found = os.fstat(descriptor)
-            if found.st_uid != os.geteuid() or found.st_mode & _WRITABLE_BY_OTHERS:
-                raise self._untrusted(found)
+            status = os.fstat(descriptor)
+            if status.st_uid != os.geteuid() or status.st_mode & _WRITABLE_BY_OTHERS:
+                raise self._untrusted(status)
             yield descriptor
         finally:
             os.close(descriptor)
@@ -458,12 +447,12 @@ class PrivateFolder:
             raise UntrustedFolderError(f"{self.path} is being replaced")
         return descriptor
 
-    def _untrusted(self, found: os.stat_result) -> UntrustedFolderError:
+    def _untrusted(self, status: os.stat_result) -> UntrustedFolderError:
         """Return the error of a folder that other users can write."""
-        if found.st_uid != os.geteuid():
-            return UntrustedFolderError(f"{self.path} belongs to user {found.st_uid}, not to you")
-        who = "everybody" if found.st_mode & stat.S_IWOTH else "its group"
-        return UntrustedFolderError(f"{self.path} is writable by {who} (chmod go-w fixes it)")
+        if status.st_uid != os.geteuid():
+            return UntrustedFolderError(f"{self.path} belongs to user {status.st_uid}, not to you")
+        writers = "everybody" if status.st_mode & stat.S_IWOTH else "its group"
+        return UntrustedFolderError(f"{self.path} is writable by {writers} (chmod go-w fixes it)")
 
 
 def _make(path: Path) -> None:
@@ -480,18 +469,18 @@ def _make(path: Path) -> None:
 
 def _stored(entry: os.DirEntry[str]) -> StoredFile | None:
     try:
-        found = entry.stat(follow_symlinks=False)
+        status = entry.stat(follow_symlinks=False)
     except OSError:
         return None
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return None
-    is_past = found.st_mtime <= time.time() + _MOST_SKEW_SECONDS
-    return StoredFile(entry.name, found.st_size, found.st_mtime if is_past else 0.0)
+    is_past = status.st_mtime <= time.time() + _MOST_SKEW_SECONDS
+    return StoredFile(entry.name, status.st_size, status.st_mtime if is_past else 0.0)
 
 
-def _private(found: os.stat_result) -> bool:
-    if not stat.S_ISREG(found.st_mode):
+def _private(status: os.stat_result) -> bool:
+    if not stat.S_ISREG(status.st_mode):
         return False
     if not _POSIX:
         return True
-    return found.st_uid == os.geteuid() and not found.st_mode & _WRITABLE_BY_OTHERS
+    return status.st_uid == os.geteuid() and not status.st_mode & _WRITABLE_BY_OTHERS

@@ -80,19 +80,19 @@ class References:
 
 def scan(text: bytes) -> References:
     """The references of a header or a source."""
-    found = _Found()
+    references = _Found()
     for reading in _readings(text):
         for match in _DIRECTIVE.finditer(reading):
             if _begins_line(reading, match.start()):
-                found.directive(match[1], match[2])
+                references.directive(match[1], match[2])
         for match in _HAS.finditer(reading):
-            found.question(match[1])
+            references.question(match[1])
         # HAVE(<x.h>), where HAVE wraps __has_include in another file.
         for match in _IN_PARENTHESES.finditer(reading):
-            found.header(match)
+            references.header(match)
         for match in _DEFINITION.finditer(reading):
-            found.definitions[match[1].decode(), os.fsdecode(match[2])] = None
-    return found.references()
+            references.definitions[match[1].decode(), os.fsdecode(match[2])] = None
+    return references.references()
 
 
 def _readings(text: bytes) -> Iterable[bytes]:
@@ -198,13 +198,13 @@ class HeaderMemo:
     def header(self, path: str) -> Header | None:
         """Return the header that a file holds now, or None where none can be read."""
         try:
-            found = os.stat(path)
+            status = os.stat(path)
         except (OSError, ValueError):
             return None
-        known = self._headers.get(path)
-        if known is not None and known.stamp == _stamp(found):
-            return known
-        if not stat.S_ISREG(found.st_mode):
+        memoised = self._headers.get(path)
+        if memoised is not None and memoised.stamp == _stamp(status):
+            return memoised
+        if not stat.S_ISREG(status.st_mode):
             return None
         now = time.time_ns()
         read = _read(path)
@@ -222,10 +222,10 @@ class HeaderMemo:
     def to_bytes(self, paths: list[str]) -> bytes:
         """Return the memo of these files, to be stored on disk."""
         headers = self._headers.copy()  # another thread may drop one
-        known = {path: headers[path] for path in paths if path in headers}
+        selected = {path: headers[path] for path in paths if path in headers}
         return seal(
             json.dumps(
-                {p: [h.stamp, h.digest, astuple(h.references)] for p, h in known.items()},
+                {p: [h.stamp, h.digest, astuple(h.references)] for p, h in selected.items()},
                 separators=(",", ":"),
             ).encode("utf-8", "surrogatepass")
         )
@@ -236,23 +236,23 @@ class HeaderMemo:
         if content is None:
             return
         try:
-            found = {path: _header(*value) for path, value in json.loads(content).items()}
+            headers = {path: _header(*value) for path, value in json.loads(content).items()}
         except UNREADABLE:
             return  # written by another version of this package
-        for path, header in found.items():
+        for path, header in headers.items():
             self._headers.setdefault(path, header)
 
 
-def _stamp(found: os.stat_result) -> Stamp:
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+def _stamp(status: os.stat_result) -> Stamp:
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 def _read(path: str) -> tuple[Stamp, bytes] | None:
     """A regular file's bytes, and its stamp from before they were read."""
     try:
         with open(path, "rb", opener=_open_at_once) as file:
-            found = os.fstat(file.fileno())
-            return (_stamp(found), file.read()) if stat.S_ISREG(found.st_mode) else None
+            status = os.fstat(file.fileno())
+            return (_stamp(status), file.read()) if stat.S_ISREG(status.st_mode) else None
     except OSError:
         return None
 
@@ -329,7 +329,7 @@ def header_dependencies(
     """
     walk = _Walk(request, tuple(folders), memo)
     walk.run()
-    return dict(sorted(walk.found.items()))
+    return dict(sorted(walk.headers.items()))
 
 
 def pre_included(extra: Iterable[str]) -> tuple[str, ...]:
@@ -353,7 +353,7 @@ class _Walk:
     request: CompileRequest
     folders: tuple[str, ...]
     memo: HeaderMemo
-    found: dict[str, Header] = field(default_factory=dict)
+    headers: dict[str, Header] = field(default_factory=dict)
     _waiting: list[tuple[str, References]] = field(default_factory=list)
     _angled: set[str] = field(default_factory=set)
     _definitions: dict[str, set[str]] = field(default_factory=dict)
@@ -365,18 +365,18 @@ class _Walk:
 
     def run(self) -> None:
         request = self.request
-        own = (os.path.abspath(path) for path in request.options.include_paths)
-        self._paths = (*own, *self.folders)
+        include_paths = (os.path.abspath(path) for path in request.options.include_paths)
+        self._paths = (*include_paths, *self.folders)
         self._in_memory = frozenset(name for name, _ in request.headers)
-        home = os.path.dirname(os.path.abspath(request.name))
-        self._take(scan(request.source.encode()), home)
+        source_folder = os.path.dirname(os.path.abspath(request.name))
+        self._take(scan(request.source.encode()), source_folder)
         for name, text in request.headers:
             references = scan(text.encode())
-            self._take(references, home)
+            self._take(references, source_folder)
             # NVRTC does not look beside a header in memory; another version of it might.
-            self._take(references, os.path.dirname(os.path.join(home, name)))
+            self._take(references, os.path.dirname(os.path.join(source_folder, name)))
         for name in pre_included(request.options.extra):
-            self._quoted(name, home)
+            self._quoted(name, source_folder)
         self._drain()
         while self._resolve_computed():
             self._drain()
@@ -418,36 +418,36 @@ class _Walk:
 
     def _reach(self, path: str) -> bool:
         """Put a file into the dependencies, if it is one that can be read."""
-        if path in self.found:
+        if path in self.headers:
             return True
         if ".." in path:
             # The same file by ever longer names would never end.
             folder, name = os.path.split(path)
             path = os.path.join(os.path.realpath(folder), name)
-            if path in self.found:
+            if path in self.headers:
                 return True
         header = self.memo.header(path)
         if header is None:
             return False
-        if len(self.found) >= MAX_FILES:
+        if len(self.headers) >= MAX_FILES:
             raise UncacheableError(f"more than {MAX_FILES} header files are in reach")
-        self.found[path] = header
+        self.headers[path] = header
         self._waiting.append((path, header.references))
         return True
 
     def _resolve_computed(self) -> bool:
         """Follow the names that macros stand for; True when that reached anything new."""
-        before = len(self.found)
+        before = len(self.headers)
         for macro in self._built_macros():
             for folder in self._computed[macro]:
                 self._whole_folders(folder)
         defined = self.request.options.defines
         for macro, folders in self._computed.items():
-            given = {str(defined[macro])} if macro in defined else set()
-            for header in self._definitions.get(macro, set()) | given:
+            replacements = {str(defined[macro])} if macro in defined else set()
+            for header in self._definitions.get(macro, set()) | replacements:
                 for folder in folders:
                     self._quoted(header.strip('<>"'), folder)
-        return len(self.found) > before
+        return len(self.headers) > before
 
     def _built_macros(self) -> set[str]:
         """The macros in a name's place that somewhere are more than one header's name."""
@@ -455,19 +455,22 @@ class _Walk:
             # All headers that they can name in the include folders are included already.
             return set(self._computed) if self._took_paths_whole else set()
         defined = self.request.options.defines
-        given = {m for m in self._computed if m in defined and str(defined[m])[:1] not in '<"'}
-        own = (self.request.source, *(text for _, text in self.request.headers))
-        texts = chain((text.encode() for text in own), map(_content, list(self.found)))
+        replaced = {m for m in self._computed if m in defined and str(defined[m])[:1] not in '<"'}
+        sources = (self.request.source, *(text for _, text in self.request.headers))
+        texts = chain((text.encode() for text in sources), map(_content, list(self.headers)))
         macros = frozenset(self._computed)
-        return given.union(*(defined_otherwise(text, macros) for text in texts))
+        return replaced.union(*(defined_otherwise(text, macros) for text in texts))
 
-    def _whole_folders(self, own: str) -> None:
+    def _whole_folders(self, folder_of_includer: str) -> None:
         """Everything that a name could mean which is put together by the preprocessor."""
-        for folder in (*self._paths, own):
-            if any(folder == done or folder.startswith(done + os.sep) for done in self._whole):
+        for folder in (*self._paths, folder_of_includer):
+            if any(
+                folder == whole_folder or folder.startswith(whole_folder + os.sep)
+                for whole_folder in self._whole
+            ):
                 continue
             self._whole.add(folder)
-            for path in _files_below(folder, MAX_FILES - len(self.found)):
+            for path in _files_below(folder, MAX_FILES - len(self.headers)):
                 self._reach(path)
         self._took_paths_whole = True
 
@@ -482,24 +485,24 @@ def _content(path: str) -> bytes:
 
 def _files_below(folder: str, most: int) -> list[str]:
     """Every file in a folder and the folders in it; counted and weighed before any is read."""
-    found: list[str] = []
+    paths: list[str] = []
     nbytes = 0
-    for place, _, names in os.walk(folder):
+    for folder_path, _, names in os.walk(folder):
         for name in names:
-            path = os.path.join(place, name)
+            path = os.path.join(folder_path, name)
             with contextlib.suppress(OSError):
                 nbytes += os.stat(path).st_size
-            found.append(path)
-        if len(found) > most or nbytes > MAX_BYTES:
+            paths.append(path)
+        if len(paths) > most or nbytes > MAX_BYTES:
             raise UncacheableError(f"a computed include could mean any file in {folder}")
-    return found
+    return paths
 
 
 def _memo_name(request: CompileRequest, folders: tuple[str, ...]) -> str:
     """One memo for all sources that begin from the same includes in the same folders."""
     begins = [astuple(scan(request.source.encode()))]
     begins += [astuple(scan(text.encode())) for _, text in request.headers]
-    home = os.path.dirname(os.path.abspath(request.name))
-    own = [os.path.abspath(path) for path in request.options.include_paths]
-    parts = json.dumps([begins, home, own, folders, request.options.extra])
+    source_folder = os.path.dirname(os.path.abspath(request.name))
+    include_paths = [os.path.abspath(path) for path in request.options.include_paths]
+    parts = json.dumps([begins, source_folder, include_paths, folders, request.options.extra])
     return sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32] + ".memo"

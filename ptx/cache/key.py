@@ -49,10 +49,10 @@ class Key(NamedTuple):
         """
         changed = max((stamp[2] for stamp in self.stamps), default=0)
         tick = _TICK_NS if changed % _NS else 2 * _NS  # whole seconds: a clock of such steps
-        left = changed + tick - time.time_ns()
-        if left > _TICK_NS:
+        left_ns = changed + tick - time.time_ns()
+        if left_ns > _TICK_NS:
             return False
-        time.sleep(max(0, left) / _NS)
+        time.sleep(max(0, left_ns) / _NS)
         return True
 
     def still_holds(self, later: Key) -> bool:
@@ -122,8 +122,8 @@ class CompileKeys:
     def folders(self, request: CompileRequest) -> Folders:
         """Return the folders of CUDA's headers for a request that includes something."""
         version = self.nvrtc().version
-        if named := request.options.cuda_headers:
-            return _look(tuple(map(str, named)), version, None)
+        if cuda_headers := request.options.cuda_headers:
+            return _look(tuple(map(str, cuda_headers)), version, None)
         if self._folders is None or not all(os.path.isdir(path) for path, _ in self._folders):
             self._folders = folders_of_headers(version, self._folder, _look)
         return self._folders
@@ -138,11 +138,11 @@ class CompileKeys:
         return self._headers.files(request, tuple(path for path, _ in folders))
 
 
-def _look(named: tuple[str, ...], nvrtc: tuple[int, int], folder: Path | None) -> Folders:
+def _look(cuda_headers: tuple[str, ...], nvrtc: tuple[int, int], folder: Path | None) -> Folders:
     from ptx.headers import find_headers  # a hit reads them from a note in the folder
 
-    found = find_headers(named, nvrtc, folder)
-    return tuple((folder.path, folder.contents()) for folder in found.folders)
+    headers = find_headers(cuda_headers, nvrtc, folder)
+    return tuple((folder.path, folder.contents()) for folder in headers.folders)
 
 
 def sealed_key(
@@ -151,27 +151,27 @@ def sealed_key(
     stamps: tuple[Stamp, ...] = (),
 ) -> Key:
     """Return the key of these parts."""
-    whole = repr((FORMAT, sorted(parts.items()), list(map(tuple, headers))))
-    return Key(_sha(whole), dict(parts), tuple(headers), stamps)
+    content = repr((FORMAT, sorted(parts.items()), list(map(tuple, headers))))
+    return Key(_sha(content), dict(parts), tuple(headers), stamps)
 
 
 def differences(old: Key, new: Key) -> tuple[str, ...]:
     """Return which parts differ, in words; for a header its path and how it changed."""
-    found = []
+    reasons = []
     for part in dict.fromkeys((*new.parts, *old.parts)):
-        was, now = old.parts.get(part), new.parts.get(part)
-        if was != now:
-            shown = part in ("source", "headers in memory")
-            found.append(part if shown else f"{part}: {was} became {now}")
+        former, current = old.parts.get(part), new.parts.get(part)
+        if former != current:
+            is_plain = part in ("source", "headers in memory")
+            reasons.append(part if is_plain else f"{part}: {former} became {current}")
     before, after = dict(old.headers), dict(new.headers)
     for path in dict.fromkeys((*after, *before)):
         if path not in before:
-            found.append(f"header {path}: newly in reach")
+            reasons.append(f"header {path}: newly in reach")
         elif path not in after:
-            found.append(f"header {path}: no longer in reach")
+            reasons.append(f"header {path}: no longer in reach")
         elif before[path] != after[path]:
-            found.append(f"header {path}: changed")
-    return tuple(found)
+            reasons.append(f"header {path}: changed")
+    return tuple(reasons)
 
 
 def _sha(text: str) -> str:

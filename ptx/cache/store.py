@@ -81,10 +81,10 @@ class Store:
         image = None if data is None else decode(data, key.digest)
         if data is None or image is None:
             return None
-        took = (time.perf_counter() - started) * 1e3
-        saved = max(0.0, image.build_ms - took)
+        read_ms = (time.perf_counter() - started) * 1e3
+        saved = max(0.0, image.build_ms - read_ms)
         self.counter.add(disk_hits=1, bytes_read=len(data), saved_ms=saved)
-        log(DEBUG, "hit: %.12s read in %.2f ms", key.digest, took)
+        log(DEBUG, "hit: %.12s read in %.2f ms", key.digest, read_ms)
         return image
 
     def put(self, key: Key, image: Image) -> None:
@@ -137,7 +137,7 @@ class Store:
         Limitation: without locks of the file system several processes make it.
         """
         if self.has(key.digest):
-            self.counter.add(refused=1)
+            self.counter.add(rejected=1)
             log(INFO, "entry %.12s is damaged or not to be trusted", key.digest)
         if (untrusted := self._untrusted()) is not None:
             self._warn(untrusted)
@@ -156,8 +156,8 @@ class Store:
 
     def digests(self) -> list[str]:
         """The key digests of all entries, the most recently used first."""
-        found = sorted(self.images.files(_IMAGE), key=lambda file: file.used_at, reverse=True)
-        return [file.name.removesuffix(_SUFFIX) for file in found]
+        images = sorted(self.images.files(_IMAGE), key=lambda file: file.used_at, reverse=True)
+        return [file.name.removesuffix(_SUFFIX) for file in images]
 
     def entries(self) -> Iterator[tuple[str, Key | None]]:
         """Yield the digest and the key of each entry; no key for one that is damaged."""
@@ -225,11 +225,11 @@ class Store:
 
     def _evict(self) -> int:
         """Drop the least recently used until a tenth is free, so that not every write evicts."""
-        kept = [(file, self.images) for file in self.images.files(_IMAGE)]
-        kept += [(file, self.memos) for file in self.memos.files(_MEMO)]
-        total = sum(file.nbytes for file, _ in kept)
+        entries = [(file, self.images) for file in self.images.files(_IMAGE)]
+        entries += [(file, self.memos) for file in self.memos.files(_MEMO)]
+        total = sum(file.nbytes for file, _ in entries)
         evicted = 0
-        for file, folder in sorted(kept, key=lambda each: (each[0].used_at, each[0].name)):
+        for file, folder in sorted(entries, key=lambda entry: (entry[0].used_at, entry[0].name)):
             if total <= self.max_bytes * _KEPT_SHARE:
                 break
             evicted += folder.remove([file.name])

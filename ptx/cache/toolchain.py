@@ -15,7 +15,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
-from ptx import _nvrtc
 from ptx.cache.folder import UNREADABLE, PrivateFolder
 
 FILE = "cudadrv-toolchain"
@@ -41,12 +40,6 @@ Library: TypeAlias = Literal["nvrtc", "nvJitLink", "nvvm"]
 """A library of the toolkit, by its name in cuda-pathfinder."""
 
 LIBRARIES: Final[tuple[Library, ...]] = get_args(Library)
-
-_VERSIONS: dict[Library, Callable[[], tuple[int, int]]] = {
-    "nvrtc": lambda: _nvrtc.version(),
-    "nvJitLink": lambda: _nvrtc.linker_version(),
-    "nvvm": lambda: _nvrtc.nvvm_version(),
-}
 
 Folders: TypeAlias = tuple[tuple[str, str], ...]
 """Folders of CUDA's headers in search order, each with the versions in it, in words."""
@@ -81,7 +74,14 @@ def build_of(library: Library, folder: PrivateFolder | None) -> Build:
     noted = noted_build(library, folder)
     if noted is not None:
         return noted
-    version = _VERSIONS[library]()
+    from ptx import _nvrtc  # saves 1 ms where the note holds
+
+    versions: dict[Library, Callable[[], tuple[int, int]]] = {
+        "nvrtc": _nvrtc.version,
+        "nvJitLink": _nvrtc.linker_version,
+        "nvvm": _nvrtc.nvvm_version,
+    }
+    version = versions[library]()
     archs = _nvrtc.supported_archs() if library == "nvrtc" else ()
     path = _nvrtc.library_path(library)
     stamp = _stamp(path) if path else None
@@ -103,10 +103,10 @@ def noted_build(library: Library, folder: PrivateFolder | None) -> Build | None:
         path, stamp = str(note["path"]), note["stamp"]
         major, minor = map(int, note["version"])
         build = Build((major, minor), int(stamp[0]), tuple(map(int, note["archs"])))
-        holds = _stamp(path) == stamp and not _loaded_from_elsewhere(library, path)
+        is_current = _stamp(path) == stamp and not _loaded_from_elsewhere(library, path)
     except UNREADABLE:
         return None
-    return build if holds else None
+    return build if is_current else None
 
 
 def folders_of_headers(
@@ -143,10 +143,10 @@ def _note(folder: PrivateFolder | None, key: str, note: Mapping[str, object]) ->
 
 def _stamp(path: str) -> list[int] | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return [found.st_size, found.st_mtime_ns, found.st_ino]
+    return [status.st_size, status.st_mtime_ns, status.st_ino]
 
 
 def _loaded_from_elsewhere(library: Library, path: str) -> bool:
@@ -159,10 +159,11 @@ def _loaded_from_elsewhere(library: Library, path: str) -> bool:
         return False
     if mark not in maps:  # as at most starts, with a thousand lines of other files
         return False
-    lines = [line for line in maps.splitlines() if mark in line]
+    # A library without a file passes calls on to the real one (`_nvrtc.replaced`).
+    lines = [line for line in maps.splitlines() if mark in line and b"/memfd:" not in line]
     paths = {os.fsdecode(line.split(maxsplit=5)[-1].strip()) for line in lines}
     real = os.path.realpath(path)
-    return any(os.path.realpath(found) != real for found in paths)
+    return any(os.path.realpath(loaded_path) != real for loaded_path in paths)
 
 
 def _fingerprint() -> str:
@@ -186,10 +187,10 @@ def _places() -> Iterator[str]:
                 yield os.path.join(cuda, leaf)
         if _stamp(nvidia) is not None:
             yield nvidia
-            for package, leaves in _OF_NVIDIA.items():
+            for package, names in _OF_NVIDIA.items():
                 folder = os.path.join(nvidia, package)
                 if _stamp(folder) is not None:
-                    for leaf in leaves:
+                    for leaf in names:
                         yield os.path.join(folder, leaf)
     for name in ROOTS:
         if root := os.environ.get(name):

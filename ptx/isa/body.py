@@ -8,7 +8,7 @@ words the errors.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from ptx.isa.errors import PtxSyntaxError, syntax_error
 from ptx.isa.lexer import Cursor, LineIndex
@@ -21,6 +21,7 @@ from ptx.isa.model import (
     Label,
     Operand,
     SourceLocation,
+    Variable,
 )
 from ptx.isa.names import Names
 from ptx.isa.operands import OperandReader
@@ -41,17 +42,22 @@ _SPACE = re.compile(r"\s*")
 
 
 def parse_body(
-    text: str, span: tuple[int, int], lines: LineIndex, parameters: Collection[str] = ()
+    text: str,
+    span: tuple[int, int],
+    lines: LineIndex,
+    parameters: Collection[str],
+    variables: Mapping[str, Variable],
 ) -> Body:
     """The body whose braces are at `span`; `text` has no comments.
 
-    `parameters` are the names of the function's own, which the body does not declare again.
+    `parameters` are the names of the function's own, which the body does not declare again, and
+    `variables` those of the module.
 
     Raises:
         PtxSyntaxError: at the first token that does not fit.
     """
     try:
-        return _BodyReader(text, span, lines, parameters).read()
+        return _BodyReader(text, span, lines, Names(text, span, parameters, variables)).read()
     except RecursionError:
         raise syntax_error(text, span[0], "this function nests too deeply") from None
 
@@ -59,10 +65,8 @@ def parse_body(
 class _BodyReader(BodyContent):
     """One pass over a body's statements."""
 
-    def __init__(
-        self, text: str, span: tuple[int, int], lines: LineIndex, parameters: Collection[str]
-    ) -> None:
-        super().__init__(Names(text, span, parameters), lines)
+    def __init__(self, text: str, span: tuple[int, int], lines: LineIndex, names: Names) -> None:
+        super().__init__(names, lines)
         self.text = text
         self.end = span[1]
         self._at = span[0]
@@ -84,23 +88,23 @@ class _BodyReader(BodyContent):
 
     def _quick(self) -> bool:
         """Read instructions as long as they are written as usual; whether there was one."""
-        if self.used_bytes:
+        if self.used_bytes is not None:
             return False
-        text, at, end, line = self.text, self._at, self.end, self.lines.line
+        text, offset, end, line = self.text, self._at, self.end, self.lines.line
         match_at, add, start = _INSTRUCTION.match, self.statements.append, self._at
-        memo, opcodes, location = self.names.here.operands, self.opcodes, self.location
+        memo, opcodes, location = self.names.innermost.operands, self.opcodes, self.location
         while True:
-            match = match_at(text, at, end)
+            match = match_at(text, offset, end)
             if match is None:
                 break
-            negated, predicate, word, rest = match.groups()
+            negated, predicate, word, operands_text = match.groups()
             guard: Guard | None = None
             operands: tuple[Operand, ...] | None = ()
-            if rest:
+            if operands_text:
                 try:
-                    operands = tuple([memo[piece] for piece in rest.split(", ")])
+                    operands = tuple([memo[piece] for piece in operands_text.split(", ")])
                 except KeyError:
-                    operands = self._operands(rest)
+                    operands = self._operands(operands_text)
             if predicate is not None:
                 register = self.names.register(predicate)
                 guard = None if register is None else Guard(register, negated == "!")
@@ -109,20 +113,20 @@ class _BodyReader(BodyContent):
             opcode, modifiers = opcodes.get(word) or self.opcode(word)
             first = match.start(3) if predicate is None else match.start(1) - 1
             add(Instruction(opcode, modifiers, operands, guard, line(first), location))
-            at = match.end()
-        self._at = at
-        return at > start
+            offset = match.end()
+        self._at = offset
+        return offset > start
 
-    def _operands(self, rest: str) -> tuple[Operand, ...] | None:
+    def _operands(self, operands_text: str) -> tuple[Operand, ...] | None:
         """Return the operands of an instruction, cached one by one; None if they are unusual."""
-        found: list[Operand] = []
-        if "{" in rest or "(" in rest:
-            pieces = _PIECE.findall(rest)
-            if sum(map(len, pieces)) + len(pieces) - 1 != len(rest):
+        operands: list[Operand] = []
+        if "{" in operands_text or "(" in operands_text:
+            pieces = _PIECE.findall(operands_text)
+            if sum(map(len, pieces)) + len(pieces) - 1 != len(operands_text):
                 return None
         else:
-            pieces = rest.split(",")
-        memo = self.names.here.operands
+            pieces = operands_text.split(",")
+        memo = self.names.innermost.operands
         for untrimmed in pieces:
             piece = untrimmed.strip()
             operand = memo.get(piece)
@@ -131,8 +135,8 @@ class _BodyReader(BodyContent):
                 if operand is None:
                     return None
                 memo[piece] = operand
-            found.append(operand)
-        return tuple(found)
+            operands.append(operand)
+        return tuple(operands)
 
     def _operand(self, piece: str) -> Operand | None:
         """One operand's text, as it stands between commas: a plain one, or any other."""
@@ -153,8 +157,8 @@ class _BodyReader(BodyContent):
 
     def _slow(self) -> None:
         """Read one brace, label, directive or unusual instruction."""
-        found = _SPACE.match(self.text, self._at, self.end)
-        at = self._at = found.end() if found else self._at
+        blank = _SPACE.match(self.text, self._at, self.end)
+        at = self._at = blank.end() if blank else self._at
         character = self.text[at] if at < self.end else ""
         if character == "{":
             self.names.open(at)
@@ -183,6 +187,6 @@ class _BodyReader(BodyContent):
 
     def _statement(self, at: int) -> int:
         """Read a statement token by token; where it ends."""
-        rest = _REST.match(self.text, at, self.end)
-        statement = Statement(self, Cursor(self.text, at, rest.end() if rest else self.end))
+        match = _REST.match(self.text, at, self.end)
+        statement = Statement(self, Cursor(self.text, at, match.end() if match else self.end))
         return statement.read()

@@ -110,14 +110,14 @@ def type_name(cursor: Cursor) -> str:
 
 def dimensions(cursor: Cursor) -> tuple[int, ...]:
     """`{[ [integer] ]}`: the extent of each dimension, 0 for `[]`; none for a scalar."""
-    found: list[int] = []
+    extents: list[int] = []
     while cursor.accept("["):
         size = 0 if cursor.word == "]" else integer(cursor)
         if size < 0:
             raise cursor.error(f"{size} is not a number of elements", cursor.index - 1)
         cursor.expect("]")
-        found.append(size)
-    return tuple(found)
+        extents.append(size)
+    return tuple(extents)
 
 
 def _symbol_value(cursor: Cursor, mask: int) -> SymbolValue:
@@ -187,7 +187,7 @@ class _Initialiser:
         first = cursor.index
         if cursor.kind == "integers":
             self._require("an integer", _INTEGERS, first)
-            values = [int(each) for each in cursor.advance().split(",")]
+            values = [int(digits) for digits in cursor.advance().split(",")]
             if not -_MOST <= min(values) <= max(values) <= _MOST:
                 raise cursor.error("this list has an integer of more than 64 bits", first)
             self.elements += values
@@ -211,17 +211,17 @@ class _Initialiser:
                 self.elements.append(value + signed_offset(cursor))
         return 1
 
-    def _require(self, what: str, types: frozenset[str], index: int) -> None:
+    def _require(self, element: str, types: frozenset[str], index: int) -> None:
         if self._type not in types:
-            raise self._cursor.error(f"{what} does not initialise a .{self._type}", index)
+            raise self._cursor.error(f"{element} does not initialise a .{self._type}", index)
 
     def _address(self, mask: int) -> SymbolValue:
         first = self._cursor.index
-        found = _symbol_value(self._cursor, mask)
-        fault = self._fault_of(found.name)
+        symbol = _symbol_value(self._cursor, mask)
+        fault = self._fault_of(symbol.name)
         if fault:
-            raise self._cursor.error(f"{found.name} {fault}", first)
-        return found
+            raise self._cursor.error(f"{symbol.name} {fault}", first)
+        return symbol
 
 
 def _no_fault(_: str) -> str:
@@ -253,9 +253,9 @@ def variables(
         raise cursor.error(
             f"a vector of {width} .{ptx_type} has more than 128 bits", cursor.index - 1
         )
-    found: list[Variable] = []
+    declared: list[Variable] = []
     while True:
-        at = cursor.index
+        name_index = cursor.index
         name = cursor.expect_kind("word")
         shape = dimensions(cursor)
         values = _Initialiser(cursor, ptx_type, fault_of)
@@ -268,8 +268,8 @@ def variables(
             if shape and not shape[0]:
                 shape = (first, *shape[1:])
         if linkage is not Linkage.EXTERN and not prod(shape):
-            raise cursor.error(f"{name} has no elements", at)
-        found.append(
+            raise cursor.error(f"{name} has no elements", name_index)
+        declared.append(
             Variable(
                 name=name,
                 space=space,
@@ -284,7 +284,7 @@ def variables(
         if not cursor.accept(","):
             break
     cursor.expect(";")
-    return found
+    return declared
 
 
 def _skip_parentheses(cursor: Cursor) -> None:
@@ -329,10 +329,10 @@ def parameter_list(cursor: Cursor) -> tuple[Parameter, ...]:
     """`( parameter {, parameter} )`, or nothing."""
     if not cursor.accept("("):
         return ()
-    found: list[Parameter] = []
+    parameters: list[Parameter] = []
     while not cursor.accept(")"):
-        found.append(parameter(cursor))
+        parameters.append(parameter(cursor))
         if not cursor.accept(","):
             cursor.expect(")")
             break
-    return tuple(found)
+    return tuple(parameters)

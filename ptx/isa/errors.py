@@ -21,8 +21,8 @@ class PtxSyntaxError(PtxError):
         head = f"PTX line {line}, column {column}: {message}"
         first = max(0, column - 1 - _BEFORE) if len(source_line) > _WIDTH - 2 else 0
         shown = source_line[first : first + _WIDTH - 2].replace("\t", " ").rstrip()
-        place = column - 1 - first
-        caret = " " * place + "^" * max(1, min(width, len(shown) - place))
+        indent = column - 1 - first
+        caret = " " * indent + "^" * max(1, min(width, len(shown) - indent))
         super().__init__(f"{shortened(head, _WIDTH)}\n  {shown}\n  {caret}")
 
 

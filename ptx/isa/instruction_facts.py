@@ -97,8 +97,8 @@ class InstructionFacts:
         spaces: the state spaces that it names, without their windows: "shared" of `.shared::cta`.
         space: the first of them; "generic" where it names none.
         reaches_cluster: whether it names the shared memory of a cluster's blocks.
-        scope: "cta", "cluster", "gpu" or "sys"; where none is written, "sys" of a volatile access,
-            else "gpu".
+        scope: "cta", "cluster", "gpu" or "sys"; where none is written, "sys" of a volatile access
+            and of "multimem", else "gpu".
         is_strong: a volatile, relaxed, acquiring or releasing access.
         acquires, releases: whether it has these semantics.
         publishes: whether it makes earlier stores visible to other blocks.
@@ -196,10 +196,10 @@ def _opcodes(
     may_be_late: bool = False,
     has_two_words: bool = False,
 ) -> dict[str, _Opcode]:
-    found = _Opcode(
+    facts = _Opcode(
         kind, copies_value, passes_operand, gives_number, is_idempotent, may_be_late, has_two_words
     )
-    return dict.fromkeys(opcodes.split(), found)
+    return dict.fromkeys(opcodes.split(), facts)
 
 
 _VIDEO: Final = "vadd{0} vsub{0} vabsdiff{0} vmin{0} vmax{0} vset{0}"
@@ -229,6 +229,7 @@ _OPCODES: Final[dict[str, _Opcode]] = {
     **_opcodes("st", InstructionKind.STORE, copies_value=True),
     **_opcodes("atom", InstructionKind.ATOMIC, gives_number=True),
     **_opcodes("red", InstructionKind.REDUCTION),
+    **_opcodes("multimem", InstructionKind.REDUCTION, gives_number=True, has_two_words=True),
     **_opcodes("cp", InstructionKind.COPY, has_two_words=True),
     **_opcodes("tensormap", InstructionKind.TENSOR_MAP),
     **_opcodes("prefetch prefetchu applypriority discard", InstructionKind.PREFETCH),
@@ -260,6 +261,8 @@ _UNKNOWN: Final = _Opcode(InstructionKind.OTHER)
 # Opcodes whose kind depends on the first modifier.
 _KINDS: Final = {
     "bar.warp": InstructionKind.WARP_BARRIER,
+    "multimem.ld_reduce": InstructionKind.LOAD,
+    "multimem.st": InstructionKind.STORE,
     "wmma.load": InstructionKind.LOAD_MATRIX,
     "wmma.store": InstructionKind.STORE_MATRIX,
 }
@@ -276,15 +279,17 @@ _KEEP_PAYLOAD: Final = frozenset({"f32", "f64", "tf32"})  # targets of `cvt`
 @lru_cache(maxsize=4096)  # of which a text has few
 def facts_of(opcode: str, modifiers: tuple[str, ...]) -> InstructionFacts:
     """Return the facts of an opcode with these modifiers, for any operands."""
-    found = _OPCODES.get(opcode, _UNKNOWN)
+    basis = _OPCODES.get(opcode, _UNKNOWN)
     name = ".".join((opcode, *modifiers[:1]))
-    kind = _KINDS.get(name, found.kind)
+    kind = _KINDS.get(name, basis.kind)
     words = frozenset(modifiers)
     types = tuple(word for word in modifiers if word in TYPE_BYTES)
     names = [word.partition("::")[0] for word in modifiers]
     spaces = tuple(name for name in names if name in _SPACES)
-    # A volatile access is a relaxed one of the whole system (PTX ISA, "volatile operation").
-    usual = "sys" if "volatile" in words else "gpu"
+    # A volatile access is a relaxed one of the whole system (PTX ISA, "volatile operation"), and so
+    # is one of "multimem" without a qualifier.
+    is_multicast = opcode == "multimem"
+    usual = "sys" if "volatile" in words or is_multicast else "gpu"
     scope = next((word for word in modifiers if word in _SCOPES), usual)
     proxy = _proxy(opcode, name, words)
     is_late_copy = kind in _COPIES and "async" in words
@@ -300,19 +305,19 @@ def facts_of(opcode: str, modifiers: tuple[str, ...]) -> InstructionFacts:
         space=spaces[0] if spaces else GENERIC,
         reaches_cluster="shared::cluster" in words,
         scope=scope,
-        is_strong=not words.isdisjoint(_STRONG),
+        is_strong=not words.isdisjoint(_STRONG) or (is_multicast and "weak" not in words),
         acquires=not words.isdisjoint(("acquire", "acq_rel")),
         releases=not words.isdisjoint(("release", "acq_rel")),
         publishes=scope not in NARROW and (opcode == "membar" or not words.isdisjoint(_RELEASES)),
         is_narrow_fence=kind in _FENCES and scope in NARROW,
         proxy=proxy,
         is_asynchronous=is_late_copy or proxy == ASYNC,
-        may_be_late=is_late_copy or found.may_be_late,
-        copies_value=found.copies_value,
-        passes_operand=found.passes_operand,
-        gives_number=found.gives_number,
-        is_idempotent=found.is_idempotent,
-        has_two_words=found.has_two_words,
+        may_be_late=is_late_copy or basis.may_be_late,
+        copies_value=basis.copies_value,
+        passes_operand=basis.passes_operand,
+        gives_number=basis.gives_number,
+        is_idempotent=basis.is_idempotent,
+        has_two_words=basis.has_two_words,
         reads_past_l1=not words.isdisjoint(("cg", "cv")),
         is_calculation=kind in _CALCULATIONS,
         is_warp_group=name == "wgmma.mma_async",

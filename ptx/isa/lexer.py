@@ -36,12 +36,12 @@ _COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|(\Z))', re.DOTALL)
 
 
 def _blank(match: re.Match[str]) -> str:
-    found = match.group()
-    if found[0] == '"':
-        return found
+    token = match.group()
+    if token[0] == '"':
+        return token
     if match[1] is not None:
         raise syntax_error(match.string, match.start(), "this comment is never closed", 2)
-    return "\n".join([" " * len(line) for line in found.split("\n")])
+    return "\n".join([" " * len(line) for line in token.split("\n")])
 
 
 def without_comments(text: str) -> str:
@@ -151,8 +151,10 @@ class Cursor:
 
     def error(self, message: str, index: int | None = None) -> PtxSyntaxError:
         """The error at token `index`, the current one by default."""
-        at = self.index if index is None else index
-        return syntax_error(self.text, self.starts[at], message, len(self.words[at]))
+        word_index = self.index if index is None else index
+        return syntax_error(
+            self.text, self.starts[word_index], message, len(self.words[word_index])
+        )
 
     def fail(self, message: str) -> NoReturn:
         """Raise the error at the current token."""

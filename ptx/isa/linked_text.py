@@ -59,7 +59,7 @@ def link_texts(texts: Sequence[tuple[str, str]]) -> str:
         return texts[0][1]
     definitions = [(name, _definitions(module)) for name, module in modules]
     chosen = _chosen(definitions)
-    taken = {
+    used_names = {
         name
         for _, symbols in definitions
         for name, linkage in symbols.items()
@@ -67,16 +67,16 @@ def link_texts(texts: Sequence[tuple[str, str]]) -> str:
     }
     parts = [_header([module for _, module in modules])]
     files = 0
-    for place, ((_, module), (_, symbols)) in enumerate(zip(modules, definitions, strict=True)):
-        dropped = {each for each in symbols if chosen.get(each, place) != place}
-        text = _renamed(without_comments(module.text), symbols, taken)
-        taken |= symbols.keys()
+    for number, ((_, module), (_, symbols)) in enumerate(zip(modules, definitions, strict=True)):
+        dropped = {symbol for symbol in symbols if chosen.get(symbol, number) != number}
+        text = _renamed(without_comments(module.text), symbols, used_names)
+        used_names |= symbols.keys()
         parts += [_placed(s.text, files) for s in _statements(text) if _stays(s, dropped)]
         files += max(module.files, default=0)
     return "\n".join(parts) + "\n"
 
 
-def refuse_twice_defined(texts: Sequence[tuple[str, str]]) -> None:
+def reject_twice_defined(texts: Sequence[tuple[str, str]]) -> None:
     """Raise where texts, given by names, define the same visible symbol.
 
     nvJitLink 13.0 to 13.5 writes such an error to the process's standard error, and then links.
@@ -139,7 +139,7 @@ def _chosen(definitions: Sequence[tuple[str, _Symbols]]) -> dict[str, int]:
     Modules are given by their positions, as several may have one name.
     """
     chosen: dict[str, tuple[int, Linkage]] = {}
-    for place, (name, symbols) in enumerate(definitions):
+    for number, (name, symbols) in enumerate(definitions):
         for symbol, linkage in symbols.items():
             if linkage not in _SHARED_LINKAGES:
                 continue
@@ -151,18 +151,24 @@ def _chosen(definitions: Sequence[tuple[str, _Symbols]]) -> dict[str, int]:
                     "", (),
                 )  # fmt: skip
             if before is None or linkage is Linkage.VISIBLE:
-                chosen[symbol] = place, linkage
-    return {symbol: place for symbol, (place, _) in chosen.items()}
+                chosen[symbol] = number, linkage
+    return {symbol: number for symbol, (number, _) in chosen.items()}
 
 
-def _renamed(text: str, symbols: _Symbols, taken: set[str]) -> str:
+def _renamed(text: str, symbols: _Symbols, used_names: set[str]) -> str:
     """The text, with the module's own symbols named as no other module names one."""
-    own = [name for name, linkage in symbols.items() if linkage is Linkage.NONE and name in taken]
-    for name in own:
+    clashing = [
+        name for name, linkage in symbols.items() if linkage is Linkage.NONE and name in used_names
+    ]
+    for name in clashing:
         names = (f"{name}_{n}" for n in range(1, 1 << 30))
-        fresh = next(each for each in names if each not in taken and each not in symbols)
-        found = re.compile(rf"(?<![\w$%.]){re.escape(name)}(?![\w$])")
-        text = found.sub(fresh, text)
+        fresh = next(
+            candidate
+            for candidate in names
+            if candidate not in used_names and candidate not in symbols
+        )
+        pattern = re.compile(rf"(?<![\w$%.]){re.escape(name)}(?![\w$])")
+        text = pattern.sub(fresh, text)
         symbols[fresh] = symbols.pop(name)
     return text
 
@@ -171,10 +177,10 @@ def _statements(text: str) -> Iterator[_Statement]:
     """The directives of module scope, functions with their bodies."""
     at = 0
     while True:
-        found = _TEXT.search(text, at)
-        if found is None:
+        start = _TEXT.search(text, at)
+        if start is None:
             return
-        at = found.start()
+        at = start.start()
         line = _LINE.match(text, at)
         if line is not None:
             if line[1] == "file":
@@ -191,28 +197,33 @@ def _statements(text: str) -> Iterator[_Statement]:
 def _end(text: str, at: int, is_section: bool) -> int:
     """Return the end of the directive that begins at an offset."""
     depth, is_function = 0, _FUNCTION.search(text, at, _first_stop(text, at)) is not None
-    for found in _STOP.finditer(text, at):
-        mark = found.group()
+    for stop in _STOP.finditer(text, at):
+        mark = stop.group()
         depth += (mark == "{") - (mark == "}")
         ends_here = mark == "}" if is_function or is_section else mark == ";"
         if not depth and (ends_here or mark == ";"):
-            return found.end()
+            return stop.end()
     raise syntax_error(text, at, "this directive has no end")
 
 
 def _first_stop(text: str, at: int) -> int:
-    found = re.compile(r"[;{]").search(text, at)
-    return found.start() if found else len(text)
+    stop = re.compile(r"[;{]").search(text, at)
+    return stop.start() if stop else len(text)
 
 
 def _statement(text: str) -> _Statement:
     """Return the symbol that a directive defines or declares."""
     linkage = next(
-        (each for each in Linkage if each.value and text.startswith(f".{each.value}")), Linkage.NONE
+        (
+            candidate
+            for candidate in Linkage
+            if candidate.value and text.startswith(f".{candidate.value}")
+        ),
+        Linkage.NONE,
     )
     function = _FUNCTION.search(text, 0, _first_stop(text, 0))
-    named = function or _VARIABLE.search(text)
-    return _Statement(text, named[1] if named else "", linkage)
+    match = function or _VARIABLE.search(text)
+    return _Statement(text, match[1] if match else "", linkage)
 
 
 def _stays(statement: _Statement, dropped: set[str]) -> bool:

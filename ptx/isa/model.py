@@ -172,12 +172,12 @@ def source_place(
     Code that was inlined from a CUDA header has the line of its caller. For example, an atomic
     operation of libcu++ has the line that uses it.
     """
-    each = location
-    while each is not None:
-        file = files.get(each.file)
+    inlined = location
+    while inlined is not None:
+        file = files.get(inlined.file)
         if file is not None and not _OF_CUDA.search(file):
-            return file, each.line
-        each = each.caller
+            return file, inlined.line
+        inlined = inlined.caller
     return (None, None) if location is None else (files.get(location.file), location.line)
 
 
@@ -187,7 +187,7 @@ class Instruction:
 
     `written` is the opcode with its modifiers if the text has them in another order. `used_bytes`
     is the mask of a `used_bytes_mask` pragma before a load: the bytes of the access that are
-    needed. It is 0 without such a pragma, when all are.
+    needed. It is None without such a pragma, when all are.
     """
 
     opcode: str
@@ -197,7 +197,7 @@ class Instruction:
     line: int
     location: SourceLocation | None
     written: str = ""
-    used_bytes: int = 0
+    used_bytes: int | None = None
     facts: InstructionFacts = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

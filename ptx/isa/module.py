@@ -69,25 +69,25 @@ class PtxModule:
         self._bodies: dict[str, Body] = {}
         self._uses: dict[str, NamesUsed] = {}
         self.files: dict[int, str] = {
-            int(found[1]): found[2] for found in _FILE.finditer(self._clean)
+            int(match[1]): match[2] for match in _FILE.finditer(self._clean)
         }
         _ModuleReader(self, self._clean, self._lines).read()
 
     @property
     def entries(self) -> tuple[Function, ...]:
         """The kernels, in the order of the text."""
-        return tuple(found for found in self.functions.values() if found.is_entry)
+        return tuple(function for function in self.functions.values() if function.is_entry)
 
     @cached_property
     def device_functions(self) -> frozenset[str]:
         """The names of the functions that are no kernels."""
-        return frozenset(name for name, found in self.functions.items() if not found.is_entry)
+        return frozenset(name for name, function in self.functions.items() if not function.is_entry)
 
     @cached_property
     def shared_places(self) -> dict[str, int]:
         """The position of each shared variable among the module's variables."""
         variables = enumerate(self.variables.values())
-        return {v.name: place for place, v in variables if v.space is Space.SHARED}
+        return {v.name: position for position, v in variables if v.space is Space.SHARED}
 
     @cached_property
     def instruction_words(self) -> frozenset[str]:
@@ -102,8 +102,8 @@ class PtxModule:
     def line_of(self, word: str) -> int:
         """The line that the first instruction of this word, or the first use of a name, is on."""
         exact = re.escape(checks.text("PtxModule.line_of: word", word))
-        found = re.search(rf"(?<![\w.:%$]){exact}(?![\w:])(?!\.(?![xyzw]\b))", self._clean)
-        return self._lines.line(found.start()) if found else 1
+        use = re.search(rf"(?<![\w.:%$]){exact}(?![\w:])(?!\.(?![xyzw]\b))", self._clean)
+        return self._lines.line(use.start()) if use else 1
 
     def body(self, name: str) -> Body:
         """The parsed body of a function that is defined here.
@@ -112,15 +112,15 @@ class PtxModule:
             FunctionNotFoundError: there is no such function, or it is only declared.
             PtxSyntaxError: its text is wrong.
         """
-        found = self._bodies.get(checks.instance_of("a function's name", name, str))
-        if found is None:
+        parsed = self._bodies.get(checks.instance_of("a function's name", name, str))
+        if parsed is None:
             function = self._function(name)
             if function.span is None:
                 raise FunctionNotFoundError(f"function {name!r} is only declared")
-            parameters = [each.name for each in (*function.returns, *function.params)]
-            found = parse_body(self._clean, function.span, self._lines, parameters)
-            self._bodies[name] = found
-        return found
+            parameters = [parameter.name for parameter in (*function.returns, *function.params)]
+            parsed = parse_body(self._clean, function.span, self._lines, parameters, self.variables)
+            self._bodies[name] = parsed
+        return parsed
 
     def body_text(self, name: str) -> str:
         """The text of a function's body without its comments, "" where it is only declared."""
@@ -129,22 +129,22 @@ class PtxModule:
 
     def uses(self, name: str) -> NamesUsed:
         """Return the names that a function's body uses, read once for all kernels that call it."""
-        found = self._uses.get(checks.instance_of("a function's name", name, str))
-        if found is None:
+        names_used = self._uses.get(checks.instance_of("a function's name", name, str))
+        if names_used is None:
             shared: list[Variable] = []
             for match in _SHARED.finditer(self._clean, *(self._function(name).span or (0, 0))):
                 shared += variables(Cursor(self._clean, *match.span()), Linkage.NONE, 0)
-            found = NamesUsed(frozenset(_WORD.findall(self.body_text(name))), tuple(shared))
+            names_used = NamesUsed(frozenset(_WORD.findall(self.body_text(name))), tuple(shared))
             if name in self.device_functions:
-                self._uses[name] = found
-        return found
+                self._uses[name] = names_used
+        return names_used
 
     def _function(self, name: str) -> Function:
-        found = self.functions.get(checks.instance_of("a function's name", name, str))
-        if found is None:
-            known = ", ".join(list(self.functions)[:10]) or "none"
-            raise FunctionNotFoundError(f"the PTX has no function {name!r}; it has: {known}")
-        return found
+        function = self.functions.get(checks.instance_of("a function's name", name, str))
+        if function is None:
+            names = ", ".join(list(self.functions)[:10]) or "none"
+            raise FunctionNotFoundError(f"the PTX has no function {name!r}; it has: {names}")
+        return function
 
 
 class _ModuleReader:
@@ -188,11 +188,11 @@ class _ModuleReader:
     def _closing(self, opening: int) -> int:
         """The offset of the brace that closes the one at `opening`."""
         depth = 0
-        for found in _BRACE.finditer(self._text, opening):
-            brace = found.group()
+        for match in _BRACE.finditer(self._text, opening):
+            brace = match.group()
             depth += (brace == "{") - (brace == "}")
             if depth == 0:
-                return found.start()
+                return match.start()
         raise syntax_error(self._text, opening, "this brace is never closed")
 
     def _function(self, start: int, linkage: Linkage) -> int:
@@ -212,21 +212,21 @@ class _ModuleReader:
         directives = self._tuning(cursor)
         span = (brace, self._closing(brace) + 1) if defined else None
         function = Function(name, is_entry, linkage, returns, params, directives, span, line)
-        known = self._module.functions.get(name)
-        fault = self._fault_of_function(function, known)
+        declared = self._module.functions.get(name)
+        fault = self._fault_of_function(function, declared)
         if fault:
             raise syntax_error(text, start, fault)
-        if known is None or span is not None:
+        if declared is None or span is not None:
             self._module.functions[name] = function
         return span[1] if span is not None else stop + 1
 
-    def _fault_of_function(self, function: Function, known: Function | None) -> str:
-        """Why a function is none that a GPU takes, "" where it is; `known` has the same name."""
+    def _fault_of_function(self, function: Function, declared: Function | None) -> str:
+        """Why a function is none that a GPU takes, "" where it is; `declared` has the same name."""
         name, is_defined = function.name, function.span is not None
-        if known is not None and known.span is not None and is_defined:
+        if declared is not None and declared.span is not None and is_defined:
             return f"{name} is defined twice"
         if name in self._module.variables or (
-            known is not None and known.is_entry != function.is_entry
+            declared is not None and declared.is_entry != function.is_entry
         ):
             return f"{name} is declared twice"
         if function.linkage is Linkage.EXTERN and is_defined:
@@ -234,10 +234,10 @@ class _ModuleReader:
         if {"maxntid", "reqntid"} <= function.directives.keys():
             return ".maxntid and .reqntid do not go together"
         names = set[str]()
-        for each in (*function.returns, *function.params):
-            if each.name in names:
-                return f"parameter {each.name} is declared twice"
-            names.add(each.name)
+        for parameter in (*function.returns, *function.params):
+            if parameter.name in names:
+                return f"parameter {parameter.name} is declared twice"
+            names.add(parameter.name)
         if not function.is_entry:
             return ""
         return next(filter(None, map(_fault_of_parameter, function.params)), "")
@@ -245,7 +245,7 @@ class _ModuleReader:
     @staticmethod
     def _tuning(cursor: Cursor) -> dict[str, tuple[int, ...]]:
         """`{.directive [n {, n}]}` between a function's parameters and its body."""
-        found: dict[str, tuple[int, ...]] = {}
+        directives: dict[str, tuple[int, ...]] = {}
         while cursor.kind != "end":
             at = cursor.index
             name = cursor.expect_kind("directive")
@@ -262,8 +262,8 @@ class _ModuleReader:
             if most is not None and not (1 <= len(values) <= most and min(values) > 0):
                 numbers = "a positive integer" if most == 1 else f"1 to {most} positive integers"
                 raise cursor.error(f"{name} takes {numbers}", at)
-            found[name[1:]] = tuple(values)
-        return found
+            directives[name[1:]] = tuple(values)
+        return directives
 
     def _directives(self, start: int, end: int) -> None:
         """Everything at module level that is no function and no debug section."""
@@ -291,10 +291,10 @@ class _ModuleReader:
         """A declaration of variables; one that follows a definition is passed over."""
         if cursor.word in (".local", ".param"):
             cursor.fail(f"{cursor.word} variables stand in functions only")
-        first, known = cursor.index, self._module.variables
+        first, by_name = cursor.index, self._module.variables
         line = self._lines.line(cursor.offset)
         for variable in variables(cursor, linkage, line, self._fault_of_address):
-            name, former = variable.name, known.get(variable.name)
+            name, former = variable.name, by_name.get(variable.name)
             if name in self._module.functions or (
                 former is not None and Linkage.EXTERN not in (linkage, former.linkage)
             ):
@@ -304,7 +304,7 @@ class _ModuleReader:
             ):
                 if former is not None and linkage is Linkage.NONE:
                     raise cursor.error(f"{name} is .extern above, and not .visible here", first)
-                known[name] = variable
+                by_name[name] = variable
 
     def _fault_of_address(self, name: str) -> str:
         """Why no initialiser has the address of a name, "" where one may."""
@@ -420,7 +420,7 @@ def with_register_limit(text: str, registers: int) -> str:
     ]
     parts: list[str] = []
     start = 0
-    for place in sorted(places):
-        parts += [text[start:place], f".maxnreg {registers} "]
-        start = place
+    for offset in sorted(places):
+        parts += [text[start:offset], f".maxnreg {registers} "]
+        start = offset
     return "".join([*parts, text[start:]])

@@ -7,10 +7,11 @@ scopes get a suffix that makes them unique in the function.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from ptx.isa.errors import syntax_error
-from ptx.isa.model import Operand, Register
+from ptx.isa.instruction_facts import TYPE_BYTES
+from ptx.isa.model import Operand, Register, Variable
 
 _LANDMARK = re.compile(r'"[^"\n]*"|[{}:]')
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$%")
@@ -57,14 +58,14 @@ class Scope:
 
     def register(self, name: str) -> tuple[Register | None, bool]:
         """A register that is declared here, and whether this is the first time it is named."""
-        found = self.registers.get(name)
-        if found is not None:
-            return found, False
+        register = self.registers.get(name)
+        if register is not None:
+            return register, False
         ptx_type = self._range_of(name)
         if ptx_type is None:
             return None, False
-        found = self.registers[name] = Register(name + self.suffix, ptx_type)
-        return found, True
+        register = self.registers[name] = Register(name + self.suffix, ptx_type)
+        return register, True
 
     def _range_of(self, name: str) -> str | None:
         """The type of a register that a range declares."""
@@ -72,9 +73,9 @@ class Scope:
         if len(name) - len(stem) > _MOST_DIGITS:
             return None
         for cut in range(len(stem), len(name)):
-            known = self.ranges.get(name[:cut])
-            if known is not None and _is_in_range(name[cut:], known[0]):
-                return known[1]
+            declared_range = self.ranges.get(name[:cut])
+            if declared_range is not None and _is_in_range(name[cut:], declared_range[0]):
+                return declared_range[1]
         return None
 
 
@@ -92,8 +93,16 @@ class Names:
         registers: in the order in which they are declared or, of ranges, first named.
     """
 
-    def __init__(self, text: str, span: Span, parameters: Collection[str]) -> None:
+    def __init__(
+        self,
+        text: str,
+        span: Span,
+        parameters: Collection[str],
+        variables: Mapping[str, Variable],
+    ) -> None:
         self.registers: list[Register] = []
+        self._variables = variables
+        self._element_bytes: dict[str, int] = {}
         self.scopes: list[Scope] = []
         self._labels = _labels_of_scopes(text, span, parameters)
         self._parameters = parameters
@@ -111,25 +120,25 @@ class Names:
         self.scopes.pop()
 
     @property
-    def here(self) -> Scope:
+    def innermost(self) -> Scope:
         """The innermost scope."""
         return self.scopes[-1]
 
     def label(self, name: str) -> str:
         """The unique name of a label of the innermost scope."""
-        return self.here.labels.get(name, name)
+        return self.innermost.labels.get(name, name)
 
     def fault_of(self, name: str) -> str:
         """Return why a name cannot be declared in the innermost scope, "" if it can."""
-        return self.here.fault_of(name)
+        return self.innermost.fault_of(name)
 
     def fault_of_range(self, stem: str, count: int) -> str:
         """Return why no range `stem<count>` can be declared there, "" if it can."""
-        return self.here.fault_of_range(stem, count)
+        return self.innermost.fault_of_range(stem, count)
 
     def declare(self, name: str, ptx_type: str, width: int) -> None:
         """Add a register, or the elements of a vector register of `width`."""
-        scope = self.here
+        scope = self.innermost
         scope.operands.clear()
         scope.declared.add(name)
         for element in ("",) if width == 1 else _ELEMENTS[:width]:
@@ -141,33 +150,48 @@ class Names:
 
     def declare_range(self, stem: str, count: int, ptx_type: str) -> None:
         """Add registers `stem0` to `stem{count - 1}`; each is made when it is first named."""
-        self.here.operands.clear()
-        self.here.ranges[stem] = (count, ptx_type)
+        self.innermost.operands.clear()
+        self.innermost.ranges[stem] = (count, ptx_type)
 
-    def declare_variable(self, name: str) -> str:
+    def declare_variable(self, name: str, ptx_type: str) -> str:
         """Add a variable; gives its unique name."""
-        scope = self.here
+        scope = self.innermost
         scope.operands.clear()
         unique = scope.names[name] = name + scope.suffix
+        self._element_bytes[unique] = TYPE_BYTES[ptx_type]
         return unique
+
+    def element_bytes(self, name: str) -> int | None:
+        """The bytes of an element of a variable, by its unique name; None for another name."""
+        variable = self._variables.get(name)
+        element_bytes = self._element_bytes.get(name)
+        return (
+            TYPE_BYTES[variable.ptx_type]
+            if element_bytes is None and variable is not None
+            else element_bytes
+        )
 
     def register(self, name: str) -> Register | None:
         """The register that a name means."""
         for scope in reversed(self.scopes):
-            found, is_new = scope.register(name)
-            if found is not None:
+            register, is_new = scope.register(name)
+            if register is not None:
                 if is_new:
-                    self.registers.append(found)
-                return found
+                    self.registers.append(register)
+                return register
         return None
 
     def vector(self, name: str) -> tuple[Register, ...]:
         """The elements of a vector register, () if the name means something else."""
-        whole = self.resolve(name)
-        if whole[-3:-1] != ".v" or whole[:-3] == name == whole or not whole.startswith(name):
+        resolved = self.resolve(name)
+        if (
+            resolved[-3:-1] != ".v"
+            or resolved[:-3] == name == resolved
+            or not resolved.startswith(name)
+        ):
             return ()
-        elements = (self.register(name + element) for element in _ELEMENTS[: int(whole[-1])])
-        return tuple(each for each in elements if each is not None)
+        elements = (self.register(name + element) for element in _ELEMENTS[: int(resolved[-1])])
+        return tuple(register for register in elements if register is not None)
 
     def resolve(self, name: str) -> str:
         """The unique name of a label or variable."""
@@ -183,7 +207,7 @@ def _labels_of_scopes(
     text: str, span: Span, parameters: Collection[str]
 ) -> dict[int, dict[str, str]]:
     """For the offset of each opening brace, the labels of its scope and their unique names."""
-    found: dict[int, dict[str, str]] = {}
+    labels_by_scope: dict[int, dict[str, str]] = {}
     braces: list[int] = []
     for match in _LANDMARK.finditer(text, *span):
         mark, at = match.group(), match.start()
@@ -195,13 +219,13 @@ def _labels_of_scopes(
         elif mark == ":" and braces and ":" not in (text[at - 1], text[at + 1 : at + 2]):
             name, start = _name_before(text, at)
             if name:
-                labels = found.setdefault(braces[-1], {})
+                labels = labels_by_scope.setdefault(braces[-1], {})
                 if name in labels:
                     raise syntax_error(text, start, f"label {name} is defined twice", len(name))
                 if len(braces) == 1 and name in parameters:
                     raise syntax_error(text, start, f"{name} is a parameter too", len(name))
                 labels[name] = name if len(braces) == 1 else f"{name}@{braces[-1]}"
-    return found
+    return labels_by_scope
 
 
 def _name_before(text: str, colon: int) -> tuple[str, int]:

@@ -107,9 +107,9 @@ class OperandReader:
         elements = names.vector(name)
         if elements:
             return Vector(elements)
-        whole, _, selector = name.rpartition(".")
-        if whole and _SELECTOR.fullmatch(selector):
-            register = names.register(whole)
+        base, _, selector = name.rpartition(".")
+        if base and _SELECTOR.fullmatch(selector):
+            register = names.register(base)
             if register is not None:
                 return Selected(register, selector)
         if name[0] == "%":
@@ -118,7 +118,24 @@ class OperandReader:
             self._cursor.fail(f"{name} is not a register declared here")
         if name == "WARP_SZ":
             return Immediate(32)
-        return Symbol(names.resolve(name), signed_offset(self._cursor))
+        resolved = names.resolve(name)
+        if self._cursor.word == "[":
+            return Symbol(resolved, self._element(resolved))
+        return Symbol(resolved, signed_offset(self._cursor))
+
+    def _element(self, name: str) -> int:
+        """`[n]` after the name of an array: the offset of its element in bytes."""
+        cursor = self._cursor
+        nbytes = self._names.element_bytes(name)
+        if nbytes is None:
+            cursor.fail(f"{name} is no variable that has elements")
+        cursor.expect("[")
+        index = number(cursor)
+        if not isinstance(index, int):
+            raise cursor.error("the index of an element is an integer", cursor.index - 1)
+        index += signed_offset(cursor)
+        cursor.expect("]")
+        return index * nbytes
 
     def _list(self, opening: str, closing: str) -> tuple[Operand, ...]:
         cursor = self._cursor

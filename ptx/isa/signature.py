@@ -20,12 +20,12 @@ def _is_pointer(param: Parameter) -> bool | None:
 
 def kernel_params(params: tuple[Parameter, ...]) -> tuple[tuple[KernelParam, ...], int]:
     """Parameters laid out one after another, each at its alignment, and the block's size."""
-    found: list[KernelParam] = []
+    laid_out: list[KernelParam] = []
     end = 0
     for param in params:
         offset = _aligned(end, param.align)
         end = offset + param.nbytes
-        found.append(
+        laid_out.append(
             KernelParam(
                 name=param.name,
                 ptx_type=param.ptx_type,
@@ -36,7 +36,7 @@ def kernel_params(params: tuple[Parameter, ...]) -> tuple[tuple[KernelParam, ...
                 count=param.count,
             )
         )
-    return tuple(found), end
+    return tuple(laid_out), end
 
 
 def shared_layout(shared: tuple[Variable, ...]) -> tuple[dict[str, int], int]:
@@ -58,14 +58,14 @@ def shared_layout(shared: tuple[Variable, ...]) -> tuple[dict[str, int], int]:
 
 def _reached(module: PtxModule, name: str) -> dict[str, NamesUsed]:
     """Return the names used by a function, and by all functions whose names it reaches."""
-    found = {name: module.uses(name)}
+    uses_by_function = {name: module.uses(name)}
     waiting = [name]
     while waiting:
-        called = found[waiting.pop()].names & module.device_functions
-        for function in sorted(called - found.keys()):
-            found[function] = module.uses(function)
+        called = uses_by_function[waiting.pop()].names & module.device_functions
+        for function in sorted(called - uses_by_function.keys()):
+            uses_by_function[function] = module.uses(function)
             waiting.append(function)
-    return found
+    return uses_by_function
 
 
 def reachable_functions(module: PtxModule, name: str) -> tuple[str, ...]:
@@ -81,10 +81,10 @@ def shared_variables(module: PtxModule, name: str) -> tuple[Variable, ...]:
     uses = _reached(module, name).values()
     places = module.shared_places
     named = set[str]().union(*(of.names & places.keys() for of in uses)) if places else set[str]()
-    found = [module.variables[variable] for variable in sorted(named, key=places.__getitem__)]
+    shared = [module.variables[variable] for variable in sorted(named, key=places.__getitem__)]
     for of in uses:
-        found += of.shared
-    return tuple(found)
+        shared += of.shared
+    return tuple(shared)
 
 
 def signature_of(module: PtxModule, function: Function) -> KernelSignature:

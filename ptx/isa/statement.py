@@ -30,7 +30,7 @@ from ptx.isa.model import (
 from ptx.isa.names import Names
 from ptx.isa.operands import OperandReader
 
-_USED_BYTES = re.compile(r'"\s*used_bytes_mask\s+(0[xX][0-9a-fA-F]{1,8}|[1-9]\d{0,9})\s*"')
+_USED_BYTES = re.compile(r'"\s*used_bytes_mask\s+(0[xX][0-9a-fA-F]{1,8}|0|[1-9]\d{0,9})\s*"')
 
 
 class BodyContent:
@@ -52,16 +52,16 @@ class BodyContent:
         self.prototypes: dict[str, Prototype] = {}
         self.location: SourceLocation | None = None
         self.inlined: dict[tuple[int, int, int], SourceLocation] = {}
-        self.used_bytes: int = 0
+        self.used_bytes: int | None = None
         self.opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}
 
     def opcode(self, word: str) -> tuple[str, tuple[str, ...]]:
         """The opcode and the modifiers of a dotted word."""
-        found = self.opcodes.get(word)
-        if found is None:
-            first, *rest = word.split(".")
-            found = self.opcodes[word] = (first, tuple(rest))
-        return found
+        parts = self.opcodes.get(word)
+        if parts is None:
+            first, *modifiers = word.split(".")
+            parts = self.opcodes[word] = (first, tuple(modifiers))
+        return parts
 
 
 class Statement:
@@ -97,11 +97,11 @@ class Statement:
         cursor.expect(":")
         if cursor.word in (".branchtargets", ".calltargets"):
             cursor.advance()
-            found = [self._names.resolve(cursor.expect_kind("word"))]
+            labels = [self._names.resolve(cursor.expect_kind("word"))]
             while cursor.accept(","):
-                found.append(self._names.resolve(cursor.expect_kind("word")))
+                labels.append(self._names.resolve(cursor.expect_kind("word")))
             cursor.expect(";")
-            self._body.tables[name] = tuple(found)
+            self._body.tables[name] = tuple(labels)
         elif cursor.accept(".callprototype"):
             returns = parameter_list(cursor)
             cursor.expect("_")
@@ -137,13 +137,13 @@ class Statement:
 
     def _variables(self) -> None:
         first = self._cursor.index
-        for found in variables(self._cursor, Linkage.NONE, self._line):
-            self._refuse(self._names.fault_of(found.name), first)
-            unique = self._names.declare_variable(found.name)
+        for declared in variables(self._cursor, Linkage.NONE, self._line):
+            self._reject(self._names.fault_of(declared.name), first)
+            unique = self._names.declare_variable(declared.name, declared.ptx_type)
             self._body.variables.append(
                 Variable(
-                    unique, found.space, found.ptx_type, found.align, found.count,
-                    found.initialiser, found.linkage, found.line,
+                    unique, declared.space, declared.ptx_type, declared.align, declared.count,
+                    declared.initialiser, declared.linkage, declared.line,
                 )
             )  # fmt: skip
 
@@ -195,10 +195,10 @@ class Statement:
                     cursor.fail("vector registers are declared one by one")
                 if count < 0:
                     raise cursor.error(f"{count} is not a number of registers", cursor.index - 2)
-                self._refuse(self._names.fault_of_range(name, count), at)
+                self._reject(self._names.fault_of_range(name, count), at)
                 self._names.declare_range(name, count, ptx_type)
             else:
-                self._refuse(self._names.fault_of(name), at)
+                self._reject(self._names.fault_of(name), at)
                 self._names.declare(name, ptx_type, width)
             if dimensions(cursor):
                 cursor.fail("registers have no array form")
@@ -206,7 +206,7 @@ class Statement:
                 break
         cursor.expect(";")
 
-    def _refuse(self, fault: str, index: int) -> None:
+    def _reject(self, fault: str, index: int) -> None:
         """Raise the error of the name that is declared at a token, if it has one."""
         if fault:
             raise self._cursor.error(fault, index)
@@ -230,7 +230,7 @@ class Statement:
             while cursor.accept(","):
                 operands.append(reader.read())
         cursor.expect(";")
-        used_bytes, self._body.used_bytes = self._body.used_bytes, 0
+        used_bytes, self._body.used_bytes = self._body.used_bytes, None
         self._body.statements.append(
             Instruction(
                 opcode, modifiers, tuple(operands), guard, self._line, self._body.location,

@@ -34,7 +34,7 @@ def test_header_that_changes_and_comes_back_while_it_is_compiled_is_not_kept(
             path.with_suffix(".new").write_text(text)
             path.with_suffix(".new").rename(path)
 
-    def build(request: CompileRequest, folders: Sequence[str]) -> Image:
+    def build(request: CompileRequest, folders: Sequence[str], **_: object) -> Image:
         put("#define VALUE 2\n")
         image = compiled(request, folders)
         put("#define VALUE 1\n")
@@ -60,7 +60,7 @@ def test_the_first_header_that_appears_while_it_is_compiled_is_seen(
     options = CompileOptions(include_paths=(tmp_path,))
     cache = ImageCache(tmp_path / "cache")
 
-    def build(request: CompileRequest, folders: Sequence[str]) -> Image:
+    def build(request: CompileRequest, folders: Sequence[str], **_: object) -> Image:
         header.write_text("#define VALUE 2\n")
         return compiled(request, folders)
 

@@ -77,7 +77,7 @@ def test_foreign_file_is_replaced(tmp_path: Path, content: bytes) -> None:
     entry_of(tmp_path).write_bytes(content)
     cache = ImageCache(tmp_path)
     assert cache.get_or_compile(SOURCE, PTX80).origin is ImageOrigin.COMPILED
-    assert cache.stats().process.refused == 1
+    assert cache.stats().process.rejected == 1
     assert ImageCache(tmp_path).get_or_compile(SOURCE, PTX80).origin is ImageOrigin.DISK
 
 

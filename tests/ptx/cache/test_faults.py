@@ -16,6 +16,7 @@ import pytest
 import ptx
 from ptx import CompileOptions, ImageCache, ImageOrigin, Target
 from ptx.cache.folder import take
+from ptx.cache.key import sealed_key
 from ptx.cache.store import Store
 
 SOURCE = "__global__ void k(int* x) { *x = 1; }"
@@ -75,6 +76,42 @@ def test_file_where_the_images_should_be_costs_one_warning(tmp_path: Path) -> No
     with pytest.warns(ptx.CacheWarning):
         image = ImageCache(tmp_path).get_or_compile(SOURCE, PTX80)
     assert image.origin is ImageOrigin.COMPILED
+
+
+def test_each_fault_is_logged_though_only_the_first_one_warns(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "cache"
+    path.write_text("not a folder")
+    store, image = Store(path, 1 << 20), ptx.Image(Target.parse("compute_80"), b"an image")
+    caplog.set_level("INFO", logger="ptx.image_cache")
+    with pytest.warns(ptx.CacheWarning) as caught:
+        store.put(sealed_key({"number": "1"}), image)
+    store.put(sealed_key({"number": "2"}), image)
+    assert len(caught) == 1
+    assert [record.message.split(":")[0] for record in caplog.records] == ["cache folder"] * 2
+
+
+def test_a_header_folder_that_cannot_be_removed_keeps_no_other_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = [tmp_path / "headers-12.9", tmp_path / "headers-13.0"]
+    for folder in folders:
+        folder.mkdir(mode=0o700)
+        (folder / ".nvrtc_headers_version").touch()
+    failures: list[object] = []
+
+    def fail_first(path: str, *, dir_fd: int | None = None) -> None:
+        if not failures:
+            failures.append(path)
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        real(path, dir_fd=dir_fd)
+
+    real = os.rmdir
+    monkeypatch.setattr(os, "rmdir", fail_first)
+    Store(tmp_path, 1 << 20).clear()
+    assert failures
+    assert len([folder for folder in folders if folder.exists()]) == 1
 
 
 def in_namespace(command: str) -> tuple[str, ...]:

@@ -113,10 +113,24 @@ def test_disk_is_bounded_and_evicts_the_least_recently_used(tmp_path: Path) -> N
         os.utime(tmp_path / "images" / f"{name}.image", (1e9 + age, 1e9 + age))
     assert store.read(names[0]) is not None  # now the most recently used
     assert store.write(names[8], bytes(1200)) == 2
-    left = set(store.digests())
-    assert left == set(names) - {names[1], names[2]}
+    for age, name in enumerate([names[0], names[8]], start=20):
+        os.utime(tmp_path / "images" / f"{name}.image", (1e9 + age, 1e9 + age))
+    assert store.digests() == [names[8], names[0], *names[7:2:-1]]
     _, nbytes = store.usage()
     assert nbytes <= 10_000 * 0.9
+
+
+def test_what_other_processes_write_is_counted_after_some_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ptx.cache.store._WRITES_BETWEEN_COUNTS", 4)
+    ours, others = Store(tmp_path, 4000), Store(tmp_path, 1 << 20)
+    for number in range(5):
+        assert ours.write(f"{number:064x}", b"x" * 10) == 0
+    for number in range(100, 103):
+        others.write(f"{number:064x}", b"x" * 1500)
+    assert sum(ours.write(f"{number:064x}", b"x" * 10) for number in range(5, 9)) > 0
+    assert ours.usage()[1] <= 4000
 
 
 def test_image_above_the_bound_is_not_kept(tmp_path: Path) -> None:
@@ -187,6 +201,12 @@ def test_explanation_names_what_differs_from_the_nearest_entry(tmp_path: Path) -
         "name: kernel.cu became b.cu",
     )
     assert cache.stats().process.disk_hits == 0
+    (tmp_path / "b.h").write_text("")
+    later = cache.explain(request('#include "b.h"\n' + text, options))
+    assert later.differing == ("source", f"header {tmp_path / 'b.h'}: newly in reach")
+    header.unlink()
+    gone = cache.explain(request('#if __has_include("a.h")\n#endif\n', options))
+    assert gone.differing == ("source", f"header {header}: no longer in reach")
 
 
 def test_decisions_are_logged_and_quiet_by_default(
@@ -302,5 +322,6 @@ def test_place_where_another_library_could_appear_changes_the_fingerprint(
 def test_damaged_and_foreign_counts_in_the_folder_are_passed_over(tmp_path: Path) -> None:
     tmp_path.joinpath(STATISTICS).write_text(
         '{"misses": 2}\n{"mis\n[1]\n{"misses": "many", "of_another_version": 7}\n{"misses": 3}\n'
+        '{"misses": 1e999}\n{"misses": -1e999}\n'
     )
     assert ImageCache(tmp_path).stats().lifetime.misses == 5

@@ -6,6 +6,7 @@ Every image is compared with what a compilation without a cache gives at that mo
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,9 @@ import pytest
 import ptx
 from ptx import CompileOptions, Image, ImageCache, ImageOrigin, Target
 from ptx.cache import key
+from ptx.cache.key import CompileKeys
 from ptx.cache.toolchain import Build
+from ptx.options import CompileRequest
 from tests.short_cases import few
 
 PLAIN = "__global__ void k(float* x) { x[0] = x[1] * x[2] + x[3]; }"
@@ -350,3 +353,84 @@ def test_option_with_files_of_its_own_is_not_cached(project: Project) -> None:
     options = CompileOptions(extra=(f"--time={report}",))
     assert project.compiles(PLAIN, options)
     assert project.compiles(PLAIN, options)
+
+
+@pytest.mark.parametrize("options", [CompileOptions(lineinfo=True), CompileOptions(debug=True)])
+def test_the_working_folder_is_part_of_the_key_where_lines_are_named(
+    options: CompileOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def parts_in(folder: Path) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        keys = key.CompileKeys(None)
+        found = [
+            keys.key(CompileRequest.of(PLAIN, each, "kernel.cu", (), None))
+            for each in (options, OPTIONS)
+        ]
+        return found[0].parts, found[1].parts
+
+    lines, plain = parts_in(tmp_path / "a")
+    others, same = parts_in(tmp_path / "b")
+    assert (lines["working folder"], others["working folder"]) == (
+        str(tmp_path / "a"),
+        str(tmp_path / "b"),
+    )
+    assert plain == same
+
+
+@pytest.mark.parametrize(
+    ("changed", "age", "sleeps"),
+    [
+        (1_000_000_007, 15_000_000, 0.005),
+        (1_000_000_007, 25_000_000, 0.0),
+        (1_000_000_007, -15_000_000, None),
+        (3_000_000_000, 1_500_000_000, None),
+        (3_000_000_000, 1_990_000_000, 0.01),
+        (3_000_000_000, 2_000_000_000, 0.0),
+    ],
+)
+def test_an_image_is_stored_when_a_change_of_its_headers_must_show(
+    changed: int, age: int, sleeps: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    monkeypatch.setattr(time, "time_ns", lambda: changed + age)
+    stamps = ((1, 5, 5, 9), (1, changed - 1, changed, 2**62), (1, 2**62, 7, 8))
+    assert key.Key("", {}, (), stamps).settle() == (sleeps is not None)
+    assert slept == ([] if sleeps is None else [sleeps])
+
+
+def test_header_folders_are_found_again_only_when_one_has_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "include"
+    folder.mkdir()
+    looked: list[int] = []
+
+    def look(*_: object) -> tuple[tuple[str, str], ...]:
+        looked.append(1)
+        return ((str(folder), "contents"),)
+
+    monkeypatch.setattr(key, "folders_of_headers", look)
+    keys, request = key.CompileKeys(None), CompileRequest.of(PLAIN, OPTIONS, "k.cu", (), None)
+    assert [keys.folders(request) for _ in range(3)] == [((str(folder), "contents"),)] * 3
+    assert len(looked) == 1
+    folder.rmdir()
+    keys.folders(request)
+    assert len(looked) == 2
+
+
+def test_a_key_holds_no_longer_once_a_header_has_come_back(project: Project) -> None:
+    path = project.header("one/a.h", "#define VALUE 1\n")
+    options = replace(OPTIONS, include_paths=project.paths, target=Target.parse("compute_90"))
+    request = CompileRequest.of(INCLUDES_A, options, "kernel.cu", (), None)
+    before = CompileKeys(None).key(request)
+    assert before.settle()
+    assert before.still_holds(CompileKeys(None).key(request))
+    path.write_text("#define VALUE 2\n")
+    changed = CompileKeys(None).key(request)
+    path.write_text("#define VALUE 1\n")
+    after = CompileKeys(None).key(request)
+    assert before.digest == after.digest != changed.digest
+    assert not before.still_holds(after)
+    assert not before.still_holds(changed)

@@ -145,10 +145,10 @@ def test_empty_source_compiles_to_an_image_without_kernels() -> None:
 def test_image_is_good_where_our_reader_does_not_understand_the_ptx(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def refuse(text: str) -> dict[str, ptx.KernelSignature]:
+    def reject(text: str) -> dict[str, ptx.KernelSignature]:
         raise syntax_error(text, 0, "a directive of the future")
 
-    monkeypatch.setattr("ptx.isa.signature.signatures_of", refuse)
+    monkeypatch.setattr("ptx.isa.signature.signatures_of", reject)
     image = ptx.compile(SAXPY, CompileOptions(target=Target.cubin("sm_90")), cache=False)
     assert image.data[:4] == b"\x7fELF"
     assert image.signatures == {}

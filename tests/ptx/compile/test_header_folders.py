@@ -59,7 +59,7 @@ def test_a_toolkit_of_nvrtcs_version_is_used(
     include = str(tmp_path / "include")
     split = version[0] >= 13
     assert headers.paths == ((include, f"{include}/cccl") if split else (include,))
-    assert headers.refused == ()
+    assert headers.rejected == ()
     assert {folder.origin for folder in headers.folders} == {"toolkit of CUDA_HOME"}
 
 
@@ -72,7 +72,7 @@ def test_a_toolkit_of_another_version_is_refused(
     monkeypatch.setenv("CUDA_HOME", str(write_toolkit(tmp_path, *toolkit)))
     headers = chosen(found(tmp_path, nvrtc), nvrtc)
     assert headers.folders == ()
-    told = [part for folder in headers.refused for part in folder.versions]
+    told = [part for folder in headers.rejected for part in folder.versions]
     assert told == [("runtime", toolkit), ("CCCL", toolkit)]
 
 
@@ -87,7 +87,7 @@ def test_packages_of_cuda_12_are_used_beside_a_toolkit_of_cuda_13(
     headers = chosen(found(tmp_path, (12, 9)), (12, 9))
     assert headers.paths == (str(runtime), str(cccl), str(crt))
     assert headers.folders[2].versions == (("crt", (12, 9)),)
-    assert [folder.origin for folder in headers.refused] == ["toolkit of CUDA_HOME"] * 2
+    assert [folder.origin for folder in headers.rejected] == ["toolkit of CUDA_HOME"] * 2
 
 
 def test_whole_packages_make_unpacking_needless(tmp_path: Path, site: Path) -> None:
@@ -120,7 +120,7 @@ def test_one_package_of_another_version_refuses_the_folder_that_it_shares(
     (site / "nvidia_cuda_crt-13.0.48.dist-info").mkdir()
     headers = chosen(found(tmp_path, (13, 2)), (13, 2))
     assert headers.folders == ()
-    assert headers.refused[0].misfits((13, 2)) == (("crt", (13, 0)),)
+    assert headers.rejected[0].misfits((13, 2)) == (("crt", (13, 0)),)
 
 
 def test_a_newer_cccl_is_refused_and_the_rest_used(tmp_path: Path, site: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_newer_cccl_is_refused_and_the_rest_used(tmp_path: Path, site: Path) -
     write_cccl(include / "cccl", 13, 5)
     headers = chosen(found(tmp_path, (13, 0)), (13, 0))
     assert headers.paths == (str(include),)
-    assert headers.refused[0].path == str(include / "cccl")
+    assert headers.rejected[0].path == str(include / "cccl")
 
 
 def test_headers_that_tell_no_version_go_with_every_nvrtc(tmp_path: Path, site: Path) -> None:

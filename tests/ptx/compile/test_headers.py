@@ -170,8 +170,8 @@ def test_header_of_another_version_is_refused_with_both_versions_and_the_remedy(
     major, minor = ptx.nvrtc_version()
     for words in (f"NVRTC is {major}.{minor}", "12.1", error.folder, error.command):
         assert words in str(error)
-    refused = [folder.path for folder in ptx.cuda_headers().refused]
-    assert str(fake_toolkit / "include") in refused
+    rejected = [folder.path for folder in ptx.cuda_headers().rejected]
+    assert str(fake_toolkit / "include") in rejected
 
 
 def test_named_headers_are_used_whatever_their_version_and_no_others(

@@ -482,3 +482,32 @@ def test_an_error_in_a_long_line_shows_what_is_around_its_place() -> None:
     assert len(shown) <= 100
     assert shown[caret.index("^") :].startswith("oops")
     assert caret.count("^") == 4
+
+
+@pytest.mark.parametrize(
+    ("declared", "operand", "offset"),
+    [
+        (".b32 a[16]", "a[0]", 0),
+        (".b64 a[16]", "a[3]", 24),
+        (".v4 .f32 a[16]", "a[3]", 12),  # as ptxas: the scalar type counts
+        (".b16 a[16]", "a[1+2]", 6),
+        (".b16 a[16]", "a[-1]", -2),
+    ],
+)
+def test_the_address_of_an_element_is_that_of_its_variable_and_an_offset(
+    declared: str, operand: str, offset: int
+) -> None:
+    for place in (".global", ".shared"):
+        module = parse(entry(f".reg .b64 %x; mov.u64 %x, {operand};") + f"{place} {declared};\n")
+        (mov,) = module.body("k").statements
+        assert isinstance(mov, Instruction)
+        assert mov.operands[1] == Symbol("a", offset)
+    (mov,) = instructions(f".reg .b64 %x; .local {declared}; mov.u64 %x, {operand};")
+    assert mov.operands[1] == Symbol("a", offset)
+
+
+@pytest.mark.parametrize("operand", ["absent[0]", "a[%x]", "a[", "a[1.5]", "a[0]+4", "k[0]"])
+def test_an_element_of_something_else_is_refused(operand: str) -> None:
+    text = f".reg .b64 %x; .shared .b32 a[4]; mov.u64 %x, {operand};"
+    with pytest.raises(PtxSyntaxError):
+        instructions(text)
