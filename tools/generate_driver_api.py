@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[1] / "cudadrv"
 TARGET = ROOT / "driver" / "driver_api.py"
 
 _SPACE = "\0"  # where no line breaks
+_LONGEST = 92  # of a part that fits a line
 _WRAPPER = textwrap.TextWrapper(
     100,
     initial_indent=" " * 4,
@@ -96,8 +97,9 @@ def _definition(node: ast.FunctionDef) -> str:
     assert node.returns is not None
     *head, last = (f"def {node.name}(self", *given)
     tail = f"{last}{slash}) -> {ast.unparse(node.returns)}: ..."
-    kept = [each.replace(" ", _SPACE) for each in head]
-    text = ", ".join([*kept, tail.replace(" ", _SPACE) if len(tail) <= 92 else tail])
+    # No line may end outside of brackets, as it would after the arrow.
+    parts = [each if len(each) > _LONGEST else each.replace(" ", _SPACE) for each in (*head, tail)]
+    text = ", ".join(parts).replace(" -> ", f"{_SPACE}->{_SPACE}")
     lines = _WRAPPER.wrap(text)
     return "\n".join(lines).replace(_SPACE, " ")
 

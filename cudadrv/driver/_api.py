@@ -10,22 +10,34 @@ here; else the types of cudadrv that contain it become unknown too.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 from cuda.bindings import driver as driver
 from cuda.bindings.driver import (
     CUDA_ARRAY3D_DESCRIPTOR as CUDA_ARRAY3D_DESCRIPTOR,
+    CUDA_ARRAY_DESCRIPTOR as CUDA_ARRAY_DESCRIPTOR,
     CUDA_CONDITIONAL_NODE_PARAMS as CUDA_CONDITIONAL_NODE_PARAMS,
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC as CUDA_EXTERNAL_MEMORY_BUFFER_DESC,
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC as CUDA_EXTERNAL_MEMORY_HANDLE_DESC,
+    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC as CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC,
+    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS as CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS,
+    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS as CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS,
+    CUDA_GRAPH_INSTANTIATE_PARAMS as CUDA_GRAPH_INSTANTIATE_PARAMS,
     CUDA_MEMCPY3D as CUDA_MEMCPY3D,
     CUDA_MEMCPY3D_BATCH_OP as CUDA_MEMCPY3D_BATCH_OP,
     CUDA_MEMCPY3D_PEER as CUDA_MEMCPY3D_PEER,
     CUDA_RESOURCE_DESC as CUDA_RESOURCE_DESC,
     CUDA_RESOURCE_VIEW_DESC as CUDA_RESOURCE_VIEW_DESC,
     CUDA_TEXTURE_DESC as CUDA_TEXTURE_DESC,
+    CUaccessProperty as CUaccessProperty,
     CUaddress_mode as CUaddress_mode,
     CUarray as CUarray,
     CUarray_format as CUarray_format,
+    CUcheckpointCheckpointArgs as CUcheckpointCheckpointArgs,
+    CUcheckpointLockArgs as CUcheckpointLockArgs,
+    CUcheckpointRestoreArgs as CUcheckpointRestoreArgs,
+    CUcheckpointUnlockArgs as CUcheckpointUnlockArgs,
     CUcontext as CUcontext,
     CUctx_flags as CUctx_flags,
     CUctxCreateParams as CUctxCreateParams,
@@ -39,16 +51,24 @@ from cuda.bindings.driver import (
     CUdriverProcAddressQueryResult as CUdriverProcAddressQueryResult,
     CUevent as CUevent,
     CUevent_flags as CUevent_flags,
+    CUexternalMemory as CUexternalMemory,
+    CUexternalMemoryHandleType as CUexternalMemoryHandleType,
+    CUexternalSemaphore as CUexternalSemaphore,
+    CUexternalSemaphoreHandleType as CUexternalSemaphoreHandleType,
     CUfilter_mode as CUfilter_mode,
     CUfunc_cache as CUfunc_cache,
     CUfunction as CUfunction,
     CUfunction_attribute as CUfunction_attribute,
+    CUGLDeviceList as CUGLDeviceList,
     CUgraph as CUgraph,
     CUgraphConditionalHandle as CUgraphConditionalHandle,
     CUgraphConditionalNodeType as CUgraphConditionalNodeType,
     CUgraphEdgeData as CUgraphEdgeData,
     CUgraphExec as CUgraphExec,
+    CUgraphExecUpdateResult as CUgraphExecUpdateResult,
     CUgraphExecUpdateResultInfo as CUgraphExecUpdateResultInfo,
+    CUgraphicsResource as CUgraphicsResource,
+    CUgraphInstantiateResult as CUgraphInstantiateResult,
     CUgraphNode as CUgraphNode,
     CUgraphNodeParams as CUgraphNodeParams,
     CUgraphNodeType as CUgraphNodeType,
@@ -63,8 +83,11 @@ from cuda.bindings.driver import (
     CUlaunchAttributeID as CUlaunchAttributeID,
     CUlaunchAttributeValue as CUlaunchAttributeValue,
     CUlaunchConfig as CUlaunchConfig,
+    CUlaunchMemSyncDomain as CUlaunchMemSyncDomain,
     CUlimit as CUlimit,
     CUlinkState as CUlinkState,
+    CUlogIterator as CUlogIterator,
+    CUlogsCallbackHandle as CUlogsCallbackHandle,
     CUmem_advise as CUmem_advise,
     CUmemAccess_flags as CUmemAccess_flags,
     CUmemAccessDesc as CUmemAccessDesc,
@@ -73,7 +96,10 @@ from cuda.bindings.driver import (
     CUmemAllocationProp as CUmemAllocationProp,
     CUmemAllocationType as CUmemAllocationType,
     CUmemcpy3DOperand as CUmemcpy3DOperand,
+    CUmemcpy3DOperandType as CUmemcpy3DOperandType,
     CUmemcpyAttributes as CUmemcpyAttributes,
+    CUmemcpySrcAccessOrder as CUmemcpySrcAccessOrder,
+    CUmemFabricHandle as CUmemFabricHandle,
     CUmemGenericAllocationHandle as CUmemGenericAllocationHandle,
     CUmemLocation as CUmemLocation,
     CUmemLocationType as CUmemLocationType,
@@ -84,11 +110,15 @@ from cuda.bindings.driver import (
     CUmemPoolPtrExportData as CUmemPoolPtrExportData,
     CUmipmappedArray as CUmipmappedArray,
     CUmodule as CUmodule,
+    CUmulticastGranularity_flags as CUmulticastGranularity_flags,
+    CUmulticastObjectProp as CUmulticastObjectProp,
     CUpointer_attribute as CUpointer_attribute,
+    CUprocessState as CUprocessState,
     CUresourcetype as CUresourcetype,
     CUresult as CUresult,
     CUstream as CUstream,
     CUstream_flags as CUstream_flags,
+    CUstreamBatchMemOpParams as CUstreamBatchMemOpParams,
     CUstreamCaptureMode as CUstreamCaptureMode,
     CUstreamCaptureStatus as CUstreamCaptureStatus,
     CUsurfObject as CUsurfObject,
@@ -136,13 +166,16 @@ class NamesKernels(Protocol):
         """Let errors call the kernels of a module by name expressions, given by their symbols."""
 
 
-_T = TypeVar("_T", CUipcMemHandle, CUipcEventHandle, CUmemPoolPtrExportData)
+_T = TypeVar("_T", CUipcMemHandle, CUipcEventHandle, CUmemPoolPtrExportData, CUmemFabricHandle)
+OpaqueBytes: TypeAlias = (
+    CUipcMemHandle | CUipcEventHandle | CUmemPoolPtrExportData | CUmemFabricHandle
+)
 
 OPAQUE_BYTES: Final = 64
 """The size of the driver's handles for other processes."""
 
 
-def opaque_bytes(value: CUipcMemHandle | CUipcEventHandle | CUmemPoolPtrExportData) -> bytes:
+def opaque_bytes(value: OpaqueBytes) -> bytes:
     """Return a driver's handle for other processes as bytes."""
     return ctypes.string_at(value.getPtr(), OPAQUE_BYTES)
 
@@ -152,3 +185,22 @@ def of_opaque_bytes(kind: type[_T], content: bytes) -> _T:
     value = kind()
     ctypes.memmove(value.getPtr(), content, OPAQUE_BYTES)
     return value
+
+
+def restore_arguments(pairs: Sequence[tuple[bytes, bytes]]) -> CUcheckpointRestoreArgs:
+    """Return arguments that restore a process on other devices: pairs of UUIDs, old and new.
+
+    Raises:
+        AttributeError: cuda.bindings is older than 13.0.
+    """
+    arguments = CUcheckpointRestoreArgs()
+    gpu_pairs = []
+    for old, new in pairs:
+        pair = driver.CUcheckpointGpuPair()
+        # The binding has no setter for the bytes of a UUID.
+        ctypes.memmove(pair.oldUuid.getPtr(), old, len(old))
+        ctypes.memmove(pair.newUuid.getPtr(), new, len(new))
+        gpu_pairs.append(pair)
+    arguments.gpuPairs = gpu_pairs
+    arguments.gpuPairsCount = len(gpu_pairs)
+    return arguments

@@ -19,7 +19,7 @@ from .device import Device
 from .driver_api import DriverApi
 from .driver_selection import failure
 from .handle import Closeable, NotCopyable
-from .stream_handle import give_back_kept
+from .stream_handle import free_cached_blocks
 from .types import ContextFlags, MemoryInfo
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class CachePreference(Enum):
 _STACK: Final = CUlimit.CU_LIMIT_STACK_SIZE
 _HEAP: Final = CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE
 _PRINTF: Final = CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE
+_PERSISTING_L2: Final = CUlimit.CU_LIMIT_PERSISTING_L2_CACHE_SIZE
 
 
 class ContextLimits(NotCopyable):
@@ -91,6 +92,15 @@ class ContextLimits(NotCopyable):
     @printf_bytes.setter
     def printf_bytes(self, nbytes: int) -> None:
         self._set(_PRINTF, nbytes)
+
+    @property
+    def persisting_l2_bytes(self) -> int:
+        """The part of the L2 cache for persisting accesses (`AccessWindow`)."""
+        return self._get(_PERSISTING_L2)
+
+    @persisting_l2_bytes.setter
+    def persisting_l2_bytes(self, nbytes: int) -> None:
+        self._set(_PERSISTING_L2, nbytes)
 
     def _get(self, limit: CUlimit) -> int:
         handle = self._handle
@@ -144,8 +154,8 @@ class BaseContext(Closeable):
         cache = device.driver.cache(cls)
         context = cache.get(device.ordinal)
         if context is None:
-            made = cls(device, device.primary_context(), is_primary=True)
-            context = cache.setdefault(device.ordinal, made)
+            primary = cls(device, device.primary_context(), is_primary=True)
+            context = cache.setdefault(device.ordinal, primary)
         return context
 
     @classmethod
@@ -271,7 +281,7 @@ class BaseContext(Closeable):
         return least, greatest
 
     def bind(self) -> None:
-        """Make this the calling thread's current context, whatever was current before."""
+        """Make this the calling thread's current context, in place of any other."""
         (code,) = self._api.cuCtxSetCurrent(self._handle.raw)
         if code:
             raise failure(self._api, code, "cuCtxSetCurrent", f"binding {self!r} to the thread")
@@ -283,7 +293,7 @@ class BaseContext(Closeable):
             CudaError: some of that work failed.
         """
         run_deferred()
-        give_back_kept(self.device.driver, self.ordinal)
+        free_cached_blocks(self.device.driver, self.ordinal)
         (code,) = self._handle.call(self._api.cuCtxSynchronize)
         if code:
             raise failure(self._api, code, "cuCtxSynchronize", f"waiting for {self!r}")
@@ -330,7 +340,7 @@ class BaseContext(Closeable):
 
     def memory_info(self) -> MemoryInfo:
         """Query the current free and total bytes of the device."""
-        give_back_kept(self.device.driver, self.ordinal)
+        free_cached_blocks(self.device.driver, self.ordinal)
         code, free, total = self._handle.call(self._api.cuMemGetInfo)
         if code:
             raise failure(self._api, code, "cuMemGetInfo", f"the free memory of {self!r}")
@@ -361,15 +371,15 @@ class BaseContext(Closeable):
 
     def _keep(self, kind: type[_T], make: Callable[[], _T]) -> _T:
         """Return the context's one object of `kind`; made at the first call."""
-        kept = self._kept.get(kind)
-        if kept is None:
-            kept = self._kept.setdefault(kind, make())
+        instance = self._kept.get(kind)
+        if instance is None:
+            instance = self._kept.setdefault(kind, make())
             if self.closed:  # another thread has closed it meanwhile
                 self._kept.clear()
                 raise self._closed_error()
         # The key is the type of the value.
-        assert isinstance(kept, kind)
-        return kept
+        assert isinstance(instance, kind)
+        return instance
 
     def _drop(self, kind: type) -> None:
         """Drop the one object of `kind`."""
@@ -385,4 +395,4 @@ def require_context(where: str, value: object) -> BaseContext:
     """
     if isinstance(value, BaseContext):
         return value
-    raise border.refused(where, value, "give a Context")
+    raise border.wrong_type(where, value, "give a Context")

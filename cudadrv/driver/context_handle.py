@@ -210,15 +210,15 @@ def known_at(
         CudaError: the call failed, or reported the failure of earlier work.
     """
     api, count = context._driver.api, 1 + len(attributes)
-    asked = (MEMORY_TYPE, *attributes)
-    code, values = api.cuPointerGetAttributes(count, asked, address)
+    queried = (MEMORY_TYPE, *attributes)
+    code, values = api.cuPointerGetAttributes(count, queried, address)
     if code == CUresult.CUDA_ERROR_INVALID_CONTEXT:
-        code, values = context.call(api.cuPointerGetAttributes, count, asked, address)
+        code, values = context.call(api.cuPointerGetAttributes, count, queried, address)
         # By the manual: with unified addresses the memory belongs to no context.
         if code == CUresult.CUDA_ERROR_INVALID_CONTEXT:
             return None
     if code:
         doing = f"querying the memory at {address:#x}"
         raise failure(api, code, "cuPointerGetAttributes", doing)
-    kind, *rest = values
-    return rest if isinstance(kind, int) and int(kind) in _KNOWN else None
+    kind, *values_after_kind = values
+    return values_after_kind if isinstance(kind, int) and int(kind) in _KNOWN else None

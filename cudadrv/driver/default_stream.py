@@ -37,8 +37,8 @@ class DefaultStream(NotCopyable):
         self._raw = CUstream(2 if is_per_thread else 1)
 
     def __repr__(self) -> str:
-        which = "per-thread" if self.is_per_thread else "legacy"
-        return f"<DefaultStream {which} of {self.context!r}>"
+        name = "per-thread" if self.is_per_thread else "legacy"
+        return f"<DefaultStream {name} of {self.context!r}>"
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """The protocol of cuda.core: (version 0, CUstream as an int)."""

@@ -2,7 +2,8 @@
 
 A function that the driver calls in a thread of its own must not call the driver, and releasing its
 arguments may do that. Memory of another library must not be released before our queued work on it
-is done. Both are stored here. Calls that wait for the device release them.
+is done. Buffers of OpenGL are released in a thread that has an OpenGL context. All are stored here.
+Calls that wait for the device release them.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Final
 
 from ..errors import CudadrvError
 
-# Destroy functions that the driver rejected in a thread of its own.
-_refused: Final[deque[Callable[[], object]]] = deque()
+# Destroy functions that could not run in their thread.
+_rejected: Final[deque[Callable[[], object]]] = deque()
 # Each list is emptied when it is released, as the caller may still hold the list itself.
 _cells: Final[deque[list[object]]] = deque()
 # Lists that are released once a condition holds.
@@ -33,14 +34,14 @@ def release_when(is_done: Callable[[], bool], cell: list[object]) -> None:
 
 def retry_destroy(destroy: Callable[[], object]) -> None:
     """Call `destroy` again at the next `run_deferred`. Calls nothing now."""
-    _refused.append(destroy)
+    _rejected.append(destroy)
 
 
 def run_deferred() -> None:
     """Release all deferred objects whose condition holds."""
-    for _ in range(len(_refused)):
+    for _ in range(len(_rejected)):
         try:
-            destroy = _refused.popleft()
+            destroy = _rejected.popleft()
         except IndexError:
             break  # another thread released it
         destroy()

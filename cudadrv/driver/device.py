@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,13 +12,14 @@ from ._api import CUcontext, CUdevice, CUdevice_attribute, CUmemoryPool
 from .context_handle import ContextHandle
 from .driver_api import DriverApi
 from .driver_selection import Driver, call_bound, checked, current, device_count, failure
+from .types import MemoryInfo
 
 if TYPE_CHECKING:
     import uuid
 
     from .attributes import DeviceAttribute
     from .capability import GpuDeviceInfo
-    from .types import MemoryInfo
+    from .nvml import NvmlDevice
 
 
 class DeviceProperties:
@@ -27,11 +29,11 @@ class DeviceProperties:
     attribute that the driver does not support raises `AttributeError`.
     """
 
-    __slots__ = ("_ask", "_device")
+    __slots__ = ("_device", "_query")
 
-    def __init__(self, device: str, ask: Callable[[DeviceAttribute], int]) -> None:
+    def __init__(self, device: str, query: Callable[[DeviceAttribute], int]) -> None:
         self._device = device
-        self._ask = ask
+        self._query = query
 
     def __repr__(self) -> str:
         return f"<DeviceProperties of {self._device}>"
@@ -39,13 +41,15 @@ class DeviceProperties:
     def __dir__(self) -> list[str]:
         from .attributes import DeviceAttribute
 
-        return sorted([*object.__dir__(self), *(each.name.lower() for each in DeviceAttribute)])
+        return sorted(
+            [*object.__dir__(self), *(attribute.name.lower() for attribute in DeviceAttribute)]
+        )
 
     def __getattr__(self, name: str) -> int:
         from .attributes import DeviceAttribute
 
         try:
-            return self._ask(DeviceAttribute[name.upper()])
+            return self._query(DeviceAttribute[name.upper()])
         except (KeyError, errors.InvalidValueError) as error:
             raise AttributeError(
                 f"the driver has no property {name!r} of a device: see DeviceAttribute"
@@ -86,8 +90,8 @@ class Device:
                 if count == 0:
                     raise errors.NoDeviceError(f"getting device {ordinal}")
                 raise errors.InvalidDeviceError(f"getting device {ordinal} of {count}")
-            found = driver.api.cuDeviceGet(ordinal)
-            handle = checked(driver.api, "cuDeviceGet", found, f"getting device {ordinal}")
+            result = driver.api.cuDeviceGet(ordinal)
+            handle = checked(driver.api, "cuDeviceGet", result, f"getting device {ordinal}")
             device = cache.setdefault(ordinal, cls(driver, ordinal, handle))
         return device
 
@@ -98,15 +102,15 @@ class Device:
         Raises:
             InvalidDeviceError: no device of this process has the address.
         """
-        wanted = border.text("Device.by_pci: bus_id", bus_id).lower()
-        if wanted.count(":") == 1:
-            wanted = f"0000:{wanted}"
-        found = list_devices()
-        for device in found:
-            if device.pci_bus_id == wanted or device.pci_bus_id.split(".")[0] == wanted:
+        address = border.text("Device.by_pci: bus_id", bus_id).lower()
+        if address.count(":") == 1:
+            address = f"0000:{address}"
+        devices = list_devices()
+        for device in devices:
+            if device.pci_bus_id == address or device.pci_bus_id.split(".")[0] == address:
                 return device
-        known = ", ".join(device.pci_bus_id for device in found) or "none"
-        raise errors.InvalidDeviceError(f"getting the device at {bus_id}; there are: {known}")
+        addresses = ", ".join(device.pci_bus_id for device in devices) or "none"
+        raise errors.InvalidDeviceError(f"getting the device at {bus_id}; there are: {addresses}")
 
     def __repr__(self) -> str:
         return f"<Device {self.ordinal}: {self.name}>"
@@ -187,19 +191,19 @@ class Device:
         except TypeError:  # values other than numbers may have no hash
             value = None
         if value is None:
-            given: object = attribute
-            if not isinstance(given, int):
-                border.integer("Device.attribute: attribute", given)
+            number: object = attribute
+            if not isinstance(number, int):
+                border.integer("Device.attribute: attribute", number)
             doing = f"attribute {attribute!r} of device {self._ordinal}"
             try:
-                known = CUdevice_attribute(int(attribute))
+                native = CUdevice_attribute(int(attribute))
             except ValueError as error:
                 raise errors.InvalidValueError(
                     f"{doing}, which is missing in the installed cuda-bindings"
                 ) from error
             api = self._driver.api
-            found = api.cuDeviceGetAttribute(known, self._raw)
-            value = checked(api, "cuDeviceGetAttribute", found, doing)
+            result = api.cuDeviceGetAttribute(native, self._raw)
+            value = checked(api, "cuDeviceGetAttribute", result, doing)
             self._attributes[attribute] = value
         return value
 
@@ -215,8 +219,8 @@ class Device:
                 if self._primary is None:
                     api = self._api
                     doing = f"retaining the primary context of device {self._ordinal}"
-                    found = api.cuDevicePrimaryCtxRetain(self._raw)
-                    self._primary = checked(api, "cuDevicePrimaryCtxRetain", found, doing)
+                    result = api.cuDevicePrimaryCtxRetain(self._raw)
+                    self._primary = checked(api, "cuDevicePrimaryCtxRetain", result, doing)
         return self._primary
 
     def forget_primary(self) -> None:
@@ -227,17 +231,36 @@ class Device:
         """Return the pool of stream-ordered allocations; queried once."""
         if self._default_pool is None:
             api, doing = self._api, f"getting the memory pool of device {self._ordinal}"
-            found = api.cuDeviceGetDefaultMemPool(self._raw)
-            self._default_pool = checked(api, "cuDeviceGetDefaultMemPool", found, doing)
+            result = api.cuDeviceGetDefaultMemPool(self._raw)
+            self._default_pool = checked(api, "cuDeviceGetDefaultMemPool", result, doing)
         return self._default_pool
 
     def memory_info(self) -> MemoryInfo:
         """Query free and total bytes; this makes the device's primary context if there is none."""
-        from .types import MemoryInfo
-
         api, doing = self._api, f"device {self._ordinal}'s free memory"
-        found = call_bound(api, self.primary_context(), api.cuMemGetInfo)
-        return MemoryInfo(*checked(api, "cuMemGetInfo", found, doing))
+        result = call_bound(api, self.primary_context(), api.cuMemGetInfo)
+        return MemoryInfo(*checked(api, "cuMemGetInfo", result, doing))
+
+    @cached_property
+    def nvml(self) -> NvmlDevice:
+        """The reports of NVML: MIG, MPS, ECC errors, clock rates, NVLinks, temperature, processes.
+
+        It needs nvidia-ml-py, of the extra `cli`.
+
+        Raises:
+            NvmlNotFoundError: nvidia-ml-py or NVML's library is missing; the text has the remedy.
+            UnsupportedError: NVML does not list the device, as it is emulated.
+        """
+        from .nvml import nvml
+
+        pci_bus_id = None if self.is_emulated else self.pci_bus_id  # a GPU may have the same
+        nvml_device = nvml().device(f"GPU-{self.uuid}", pci_bus_id)
+        if nvml_device is None:
+            raise errors.UnsupportedError(
+                f"NVML does not list {self!r}\n"
+                "  an emulated device is listed under `python -m cudadrv emulate`"
+            )
+        return nvml_device
 
     def info(self) -> GpuDeviceInfo:
         """Return the properties by which the runtime layer ranks the device, read now."""
@@ -274,6 +297,46 @@ def driver_version() -> tuple[int, int]:
     return version // 1000, version % 1000 // 10
 
 
+@contextmanager
+def needs_version(operation: str, since: tuple[int, int]) -> Iterator[None]:
+    """Name the CUDA version that an operation needs if the driver or the bindings lack its call.
+
+    Raises:
+        UnsupportedError: a call in the block was of a function that they lack.
+    """
+    try:
+        yield
+    except errors.DriverSymbolMissingError as error:
+        required, installed = (".".join(map(str, version)) for version in (since, driver_version()))
+        raise errors.UnsupportedError(
+            f"{operation} needs a driver and cuda-bindings of CUDA {required}: "
+            f"the driver has CUDA {installed}"
+            f"\n  {error}"
+        ) from error
+
+
+def require_feature(feature: str, device: Device, attribute: int) -> None:
+    """Raise if a device lacks a feature, by the number of its attribute.
+
+    Raises:
+        UnsupportedError: it does; the text names the device and the driver's version.
+    """
+    try:
+        if device.attribute(attribute):
+            return
+    except errors.InvalidValueError:  # an older driver or cuda-bindings has no such attribute
+        pass
+    from .attributes import DeviceAttribute  # for the text alone
+
+    major, minor = device.compute_capability
+    version = ".".join(map(str, driver_version()))
+    raise errors.UnsupportedError(
+        f"{feature}: device {device.ordinal} has none of it, with a driver of CUDA {version}\n"
+        f"  it is {device.name}, of compute capability {major}.{minor}, without the attribute "
+        f"{DeviceAttribute(attribute).name}"
+    )
+
+
 def list_devices() -> tuple[Device, ...]:
     """Return every device, by ordinal; empty if the driver reports none."""
     return tuple(Device.get(ordinal) for ordinal in range(device_count(current().api)))
@@ -306,15 +369,15 @@ def device_at_work() -> Device:
         call = "cuCtxGetDevice"
         code, number = driver.api.cuCtxGetDevice()
         if not code:
-            return next(each for each in list_devices() if int(each.handle) == int(number))
+            return next(device for device in list_devices() if int(device.handle) == int(number))
     if code:
         raise failure(driver.api, code, call, doing)
-    known = driver.cache(Device).values()
-    at_work = {each.ordinal for each in tuple(known) if each._primary is not None}
+    devices = driver.cache(Device).values()
+    at_work = {device.ordinal for device in tuple(devices) if device._primary is not None}
     at_work.update(
-        each.ordinal
-        for each in driver.contexts.alive()
-        if isinstance(each, ContextHandle) and not each.is_gone
+        context.ordinal
+        for context in driver.contexts.alive()
+        if isinstance(context, ContextHandle) and not context.is_gone
     )
     return Device.get(min(at_work, default=0))
 
@@ -324,8 +387,8 @@ def can_access_peer(device: Device, peer: Device) -> bool:
     border.several("can_access_peer: devices", (device, peer), Device)
     api = device.driver.api
     doing = f"querying whether device {device.ordinal} can access device {peer.ordinal}"
-    found = api.cuDeviceCanAccessPeer(device.handle, peer.handle)
-    return bool(checked(api, "cuDeviceCanAccessPeer", found, doing))
+    result = api.cuDeviceCanAccessPeer(device.handle, peer.handle)
+    return bool(checked(api, "cuDeviceCanAccessPeer", result, doing))
 
 
 def _text(raw: bytes) -> str:

@@ -27,6 +27,7 @@ from ..errors import (
 )
 from ._api import CUcontext, CUresult, HostAccesses, MemoryWatch, NamesKernels
 from .driver_api import DriverApi
+from .driver_log import DriverLog
 from .loading import load_cuda
 from .locks import process_lock
 from .registry import Registry
@@ -126,11 +127,11 @@ class Driver:
         """Return the one object of `kind` for a device, or with 0 for the driver."""
         # The key determines the type, as in `cache`.
         cache: dict[int, Any] = self._caches.setdefault(kind, {})
-        found: _T | None = cache.get(ordinal)
-        if found is None:
-            made: _T = cache.setdefault(ordinal, kind())  # another thread's, if that was faster
-            return made
-        return found
+        instance: _T | None = cache.get(ordinal)
+        if instance is None:
+            stored: _T = cache.setdefault(ordinal, kind())  # another thread's, if that was faster
+            return stored
+        return instance
 
     def cached(self) -> dict[type, dict[int, object]]:
         """Return all caches, by the type of their objects."""
@@ -148,9 +149,9 @@ class Driver:
         """
         try:
             for cache in list(self._caches.values()):
-                for each in list(cache.values()):
-                    if isinstance(each, Ending):
-                        each.end()
+                for cached in list(cache.values()):
+                    if isinstance(cached, Ending):
+                        cached.end()
         finally:
             self._caches.clear()
 
@@ -161,8 +162,8 @@ class Driver:
 
 
 def _keeps_blocks(api: DriverApi) -> bool:
-    said = os.environ.get("CUDADRV_KEEP_BLOCKS", "").strip()
-    return said == "1" if said in ("0", "1") else getattr(api, "keeps_blocks", True)
+    setting = os.environ.get("CUDADRV_KEEP_BLOCKS", "").strip()
+    return setting == "1" if setting in ("0", "1") else getattr(api, "keeps_blocks", True)
 
 
 # Every driver of the process, for a forked child and for the process's end.
@@ -228,17 +229,23 @@ def emulated_devices() -> int | None:
 
 
 def emulated_limits() -> Limits:
-    """Return the emulator's limits, with the steps that CUDADRV_EMULATOR_STEPS allows a kernel."""
+    """Return the emulator's limits; variables of the environment replace the defaults."""
     from ptx.emulate.threads.limits import DEFAULT_LIMITS  # only with the emulator
 
-    steps = os.environ.get("CUDADRV_EMULATOR_STEPS", "").strip()
-    if not steps:
-        return DEFAULT_LIMITS
-    if not steps.isdecimal() or not int(steps):
-        raise DriverSelectionError(
-            f"CUDADRV_EMULATOR_STEPS is {steps!r}: use a number of steps such as 50000000"
-        )
-    return replace(DEFAULT_LIMITS, max_steps=int(steps))
+    limits = DEFAULT_LIMITS
+    steps = _number("CUDADRV_EMULATOR_STEPS", "steps such as 50000000")
+    if steps:
+        limits = replace(limits, max_steps=steps)
+    threads = _number("CUDADRV_EMULATOR_THREADS", "threads such as 4")
+    return replace(limits, threads=threads) if threads else limits
+
+
+def _number(variable: str, unit: str) -> int:
+    """Return the positive number that an environment variable has; 0 if it is not set."""
+    value = os.environ.get(variable, "").strip()
+    if value and (not value.isdecimal() or not int(value)):
+        raise DriverSelectionError(f"{variable} is {value!r}: use a number of {unit}")
+    return int(value or 0)
 
 
 _MOST_DEVICES: Final = 1 << 16  # more than any host has, and quickly counted
@@ -341,7 +348,7 @@ def checked(
     api: DriverApi, call: str, result: tuple[CUresult, _T, _S, *_Ts], doing: str
 ) -> tuple[_T, _S, *_Ts]: ...
 def checked(api: DriverApi, call: str, result: tuple[Any, ...], doing: str) -> object:
-    """Return what a driver call returned besides its CUresult: None, one value or a tuple.
+    """Return the results of a driver call without its CUresult: None, one value or a tuple.
 
     For calls that are not time-critical, in one line:
     ``size = checked(api, "cuDeviceTotalMem", api.cuDeviceTotalMem(device), "reading the size")``.
@@ -359,6 +366,7 @@ def failure(api: DriverApi, code: CUresult, call: str, doing: str) -> CudadrvErr
     """Return the typed error for a driver call that returned `code` while `doing` something.
 
     The text is the driver's own; the emulator's names the kernel, thread and address of a fault.
+    The log of the driver is read here alone, so it costs calls that succeed nothing.
     """
     value = int(code)
     driver = _selection.driver
@@ -369,6 +377,8 @@ def failure(api: DriverApi, code: CUresult, call: str, doing: str) -> CudadrvErr
                 f"{doing}: CUDA was initialised in process {parent} before the fork\n"
                 '  the driver rejects the child: start processes with multiprocessing "spawn"'
             )
+    log: DriverLog | None = getattr(api, "driver_log", None)
+    reason = "" if log is None else log.reason(value, call)
     _, text = api.cuGetErrorString(code)
     fault: Exception | None = getattr(api, "last_fault", None)
     error = CudaError.for_code(value)(
@@ -377,6 +387,7 @@ def failure(api: DriverApi, code: CUresult, call: str, doing: str) -> CudadrvErr
         code=value,
         text=text.decode(errors="replace") if text else "",
         explained=fault is not None,
+        reason=reason,
     )
     if error.sticky and driver is not None:
         driver.has_failed = True

@@ -76,9 +76,9 @@ class Event(Closeable):
                 )
             flags |= _INTERPROCESS
             register_reduction(Event, _reduced)
-        self._stand_for(context, EventHandle(context._handle, flags), timing, interprocess)
+        self._adopt_handle(context, EventHandle(context._handle, flags), timing, interprocess)
 
-    def _stand_for(
+    def _adopt_handle(
         self, context: BaseContext, handle: EventHandle, timing: bool, interprocess: bool
     ) -> None:
         self.context: BaseContext = context
@@ -88,8 +88,8 @@ class Event(Closeable):
         context._adopt(self)
 
     def __repr__(self) -> str:
-        where = "closed" if self.closed else f"{int(self.handle):#x}"
-        return f"<Event {where} on device {self.context.ordinal}>"
+        handle = "closed" if self.closed else f"{int(self.handle):#x}"
+        return f"<Event {handle} on device {self.context.ordinal}>"
 
     @property
     def _closed_text(self) -> str:
@@ -107,7 +107,7 @@ class Event(Closeable):
     def record(self, stream: BaseStream) -> None:
         """Set the event to this point of `stream`."""
         if not isinstance(stream, BaseStream):
-            raise border.refused("Event.record: stream", stream, "give a Stream")
+            raise border.wrong_type("Event.record: stream", stream, "give a Stream")
         self._handle.record(stream._handle)
 
     def synchronize(self) -> None:
@@ -171,9 +171,9 @@ def _until(is_done: Callable[[], bool]) -> Generator[Any, None, None]:
     import asyncio  # 30 ms, only for programs that await
     import time
 
-    begun = time.perf_counter()
+    start = time.perf_counter()
     while not is_done():
-        waited = time.perf_counter() - begun
+        waited = time.perf_counter() - start
         yield from asyncio.sleep(min(waited * _SHARE, _LONGEST_S)).__await__()
 
 
@@ -200,14 +200,14 @@ class IpcEventHandle:
         """
         if not border.instance("IpcEventHandle.of: event", event, Event).interprocess:
             raise unshared(repr(event), "make it with interprocess=True")
-        found, device = event._handle, event.context.device
-        if isinstance(found, _OpenedEventHandle):
-            return cls(found.payload, device.uuid.bytes)
+        event_handle, device = event._handle, event.context.device
+        if isinstance(event_handle, _OpenedEventHandle):
+            return cls(event_handle.payload, device.uuid.bytes)
         # With a context of another device current, the driver of CUDA 13.0 ends the process.
-        result = found.context.call(found.api.cuIpcGetEventHandle, found.raw)
-        made = checked(found.api, "cuIpcGetEventHandle", result, "sharing an event")
-        handle = cls(opaque_bytes(made), device.uuid.bytes)
-        _shared_events(found.context)[handle.payload] = found
+        result = event_handle.context.call(event_handle.api.cuIpcGetEventHandle, event_handle.raw)
+        native = checked(event_handle.api, "cuIpcGetEventHandle", result, "sharing an event")
+        handle = cls(opaque_bytes(native), device.uuid.bytes)
+        _shared_events(event_handle.context)[handle.payload] = event_handle
         return handle
 
     def open(self, context: BaseContext) -> Event:
@@ -226,12 +226,12 @@ class IpcEventHandle:
             raise ArgumentValueError(f"{len(self.payload)} bytes are not the handle of an event")
         owner = context._handle
         with context.device.driver.lock:
-            known = _shared_events(owner)
-            handle = known.get(self.payload)
+            shared = _shared_events(owner)
+            handle = shared.get(self.payload)
             if handle is None:
-                handle = known[self.payload] = _OpenedEventHandle(owner, self.payload)
+                handle = shared[self.payload] = _OpenedEventHandle(owner, self.payload)
         event = Event.__new__(Event)
-        event._stand_for(context, handle, False, True)
+        event._adopt_handle(context, handle, False, True)
         register_reduction(Event, _reduced)
         return event
 

@@ -4,18 +4,27 @@ A line is one form of a function as C has it: its symbol, the CUDA version that 
 Driver API manual, `cudaTypedefs.h`), its parameters and, after a semicolon, flags. Compiled callers
 use the form of the version that they were built for, so old forms stay.
 
-Words of parameters: `int`, `uint`, `short`, `byte`, `float`; `size` for 8 bytes (handles,
-addresses, sizes), of which `bytes` is the size of the memory that the call uses; `text`, which ends
-with a NUL; `stream`, a stream's handle; `*NAME`, a pointer to a structure of cuda.bindings;
-`@NAME`, a structure of 64 opaque bytes, passed by value; `=N`, a structure of N bytes. A `>` marks
-a pointer to a result, an `&` a pointer to what is read. Texts and marked pointers may not be null,
-except after a `?`, as in `>?size`.
+Words of parameters:
 
-Flags:
+- `int`, `uint`, `short`, `byte`, `float`.
+- `size`: 8 bytes (handles, addresses, sizes). `bytes` is the size of memory that the call uses.
+- `text`: ends with a NUL. `stream`: a stream's handle.
+- `*NAME`: a pointer to a structure of cuda.bindings. `=N`: a structure of N bytes.
+- `@NAME`: a structure of 64 opaque bytes, passed by value.
+
+`>` marks a pointer to a result, `&` a pointer to memory that the call reads. Texts and marked
+pointers may not be null, except after a `?`, as in `>?size`.
+
+Flags for callers:
     early: works before cuInit.
     hot: called where a microsecond counts, so without translation of the binding's exceptions.
     frees: called by finalizers, and so possibly in the middle of another call.
     suffixed: before CUDA 13 cuda.bindings has this form only under the symbol with its suffix.
+    absent: the emulator lacks it, and returns CUDA_ERROR_NOT_SUPPORTED to callers of C.
+
+Flags for names and traces:
+    ptds: there is a variant `_ptds` for each thread's default stream, which no parameter names.
+    ptsz: the variant of such a function is `_ptsz`, as of all with a `stream`: a structure has it.
     launch, copy, allocation, compilation, wait: a trace shows the call in this category.
     name=NAME: the name in cuda.bindings and on the emulator, if not the symbol without its suffix.
 
@@ -31,8 +40,10 @@ from typing import Final, NamedTuple
 _TABLE: Final = """
 # The driver, devices and results
 cuDeviceCanAccessPeer 4000 >int int int
+cuDeviceComputeCapability 2000 >int >int int
 cuDeviceGet 2000 >int int
 cuDeviceGetAttribute 2000 >int int int
+cuDeviceGetByPCIBusId 4010 >int text
 cuDeviceGetCount 2000 >int
 cuDeviceGetDefaultMemPool 11020 >size int
 cuDeviceGetDevResource 12040 int >=144 int
@@ -53,19 +64,26 @@ cuGetExportTable 3000 >size &size
 cuGetProcAddress 11030 text >size int size
 cuGetProcAddress_v2 12000 text >size int size >?int
 cuInit 2000 uint ; early
+cuLogsCurrent 12090 >uint uint
+cuLogsDumpToFile 12090 size text uint
+cuLogsDumpToMemory 12090 size &byte &size uint
+cuLogsRegisterCallback 12090 size size >size
+cuLogsUnregisterCallback 12090 size
 # Contexts
-cuCheckpointProcessCheckpoint 12080 int size
-cuCheckpointProcessGetRestoreThreadId 12080 int >int
-cuCheckpointProcessGetState 12080 int >int
-cuCheckpointProcessLock 12080 int size
-cuCheckpointProcessRestore 12080 int size
-cuCheckpointProcessUnlock 12080 int size
+cuCheckpointProcessCheckpoint 12080 int size ; early
+cuCheckpointProcessGetRestoreThreadId 12080 int >int ; early
+cuCheckpointProcessGetState 12080 int >int ; early
+cuCheckpointProcessLock 12080 int *CUcheckpointLockArgs ; early
+cuCheckpointProcessRestore 12080 int *CUcheckpointRestoreArgs ; early
+cuCheckpointProcessUnlock 12080 int size ; early
+cuCtxAttach 2000 >size uint
 cuCtxCreate 2000 >size uint int
 cuCtxCreate_v2 3020 >size uint int
 cuCtxCreate_v3 11040 >size size int uint int
 cuCtxCreate_v4 12050 >size size uint int ; suffixed
 cuCtxDestroy 2000 size
 cuCtxDestroy_v2 4000 size ; frees
+cuCtxDetach 2000 size
 cuCtxDisablePeerAccess 4000 size
 cuCtxEnablePeerAccess 4000 size uint
 cuCtxFromGreenCtx 12040 >size size
@@ -100,6 +118,7 @@ cuDevicePrimaryCtxRetain 7000 >size int
 cuGreenCtxCreate 12040 >size size int uint
 cuGreenCtxDestroy 12040 size ; frees
 cuGreenCtxGetDevResource 12040 size >=144 int
+cuStreamGetDevResource 13010 stream >=144 int
 cuGreenCtxStreamCreate 12050 >size size uint int
 cuProfilerStart 4000
 cuProfilerStop 4000
@@ -119,6 +138,8 @@ cuLaunchHostFunc 10000 stream size size
 cuLaunchHostFunc_v2 13010 stream size size uint
 cuStreamAddCallback 5000 stream size size uint
 cuStreamAttachMemAsync 6000 stream size size uint
+cuStreamBatchMemOp 8000 stream uint size uint
+cuStreamBatchMemOp_v2 11070 stream uint size uint
 cuStreamBeginCapture_v2 10010 stream int
 cuStreamBeginCaptureToGraph 12030 stream size size size size int
 cuStreamCopyAttributes 11000 stream stream
@@ -143,38 +164,57 @@ cuStreamSynchronize 2000 stream ; hot wait
 cuStreamUpdateCaptureDependencies 11030 stream size size uint
 cuStreamUpdateCaptureDependencies_v2 12030 stream size size size uint ; suffixed
 cuStreamWaitEvent 3020 stream size uint ; hot
+cuStreamWaitValue32 8000 stream size uint uint
+cuStreamWaitValue32_v2 11070 stream size uint uint
+cuStreamWaitValue64 9000 stream size size uint
+cuStreamWaitValue64_v2 11070 stream size size uint
+cuStreamWriteValue32 8000 stream size uint uint
+cuStreamWriteValue32_v2 11070 stream size uint uint
+cuStreamWriteValue64 9000 stream size size uint
+cuStreamWriteValue64_v2 11070 stream size size uint
 cuThreadExchangeStreamCaptureMode 10010 &int
 # Copies and fills
-cuMemcpy 4000 size size size
-cuMemcpy2D_v2 3020 size
+cuMemcpy 4000 size size size ; ptds
+cuMemcpy2D_v2 3020 size ; ptds
 cuMemcpy2DAsync_v2 3020 size stream
-cuMemcpy2DUnaligned_v2 3020 size
-cuMemcpy3D_v2 3020 *CUDA_MEMCPY3D
+cuMemcpy2DUnaligned_v2 3020 size ; ptds
+cuMemcpy3D_v2 3020 *CUDA_MEMCPY3D ; ptds
 cuMemcpy3DAsync_v2 3020 *CUDA_MEMCPY3D stream ; copy
 cuMemcpy3DBatchAsync 12080 size size size size stream
 cuMemcpy3DBatchAsync_v2 13000 size size size stream
+cuMemcpy3DPeer 4000 *CUDA_MEMCPY3D_PEER ; ptds
 cuMemcpy3DPeerAsync 4000 *CUDA_MEMCPY3D_PEER stream ; copy
 cuMemcpy3DWithAttributesAsync 13020 *CUDA_MEMCPY3D_BATCH_OP size stream
 cuMemcpyAsync 4000 size size size stream
+cuMemcpyAtoA_v2 3020 size size size size size ; ptds
+cuMemcpyAtoD_v2 3020 size size size size ; ptds
+cuMemcpyAtoH_v2 3020 size size size size ; ptds
+cuMemcpyAtoHAsync_v2 3020 size size size size stream
 cuMemcpyBatchAsync 12080 size size size size size size size size stream
-cuMemcpyBatchAsync_v2 13000 size size size size size size size stream
-cuMemcpyDtoD_v2 3020 size size size
+cuMemcpyBatchAsync_v2 13000 size size size size size size size stream ; copy
+cuMemcpyDtoA_v2 3020 size size size size ; ptds
+cuMemcpyDtoD_v2 3020 size size size ; ptds
 cuMemcpyDtoDAsync_v2 3020 size size bytes stream ; hot copy
-cuMemcpyDtoH_v2 3020 size size size
+cuMemcpyDtoH_v2 3020 size size size ; ptds
 cuMemcpyDtoHAsync_v2 3020 size size bytes stream ; hot copy
-cuMemcpyHtoD_v2 3020 size size size
+cuMemcpyHtoA_v2 3020 size size size size ; ptds
+cuMemcpyHtoAAsync_v2 3020 size size size size stream
+cuMemcpyHtoD_v2 3020 size size size ; ptds
 cuMemcpyHtoDAsync_v2 3020 size size bytes stream ; hot copy
-cuMemcpyPeer 4000 size size size size size
+cuMemcpyPeer 4000 size size size size size ; ptds
 cuMemcpyPeerAsync 4000 size size size size bytes stream ; copy
 cuMemcpyWithAttributesAsync 13020 size size size *CUmemcpyAttributes stream
-cuMemsetD16_v2 3020 size short size
+cuMemsetD16_v2 3020 size short size ; ptds
 cuMemsetD16Async 3020 size short size stream ; copy
+cuMemsetD2D16_v2 3020 size size short size size ; ptds
 cuMemsetD2D16Async 3020 size size short size size stream ; copy
+cuMemsetD2D32_v2 3020 size size uint size size ; ptds
 cuMemsetD2D32Async 3020 size size uint size size stream ; copy
+cuMemsetD2D8_v2 3020 size size byte size size ; ptds
 cuMemsetD2D8Async 3020 size size byte size size stream ; copy
-cuMemsetD32_v2 3020 size uint size
+cuMemsetD32_v2 3020 size uint size ; ptds
 cuMemsetD32Async 3020 size uint size stream ; copy
-cuMemsetD8_v2 3020 size byte size
+cuMemsetD8_v2 3020 size byte size ; ptds
 cuMemsetD8Async 3020 size byte bytes stream ; copy
 # Memory
 cuIpcCloseMemHandle 4010 size ; frees
@@ -190,15 +230,18 @@ cuMemAllocAsync 11020 >size bytes stream ; hot allocation
 cuMemAllocFromPoolAsync 11020 >size bytes size stream ; allocation
 cuMemAllocHost_v2 3020 >size size
 cuMemAllocManaged 6000 >size size uint
+cuMemAllocPitch_v2 3020 >size >size size size uint
 cuMemCreate 10020 >size size *CUmemAllocationProp size
-cuMemDiscardAndPrefetchBatchAsync 13000 size size size size size size size stream
-cuMemDiscardBatchAsync 13000 size size size size stream
+cuMemDiscardAndPrefetchBatchAsync 13000 size size size size size size size stream ; copy
+cuMemDiscardBatchAsync 13000 size size size size stream ; copy
 cuMemExportToShareableHandle 10020 >int size int size
 cuMemFree_v2 3020 size ; frees allocation
 cuMemFreeAsync 11020 size stream ; hot frees allocation
 cuMemFreeHost 2000 size ; frees allocation
 cuMemGetAddressRange_v2 3020 >?size >?size size
+cuMemGetAccess 10020 >size *CUmemLocation size
 cuMemGetAllocationGranularity 10020 >size *CUmemAllocationProp int
+cuMemGetAllocationPropertiesFromHandle 10020 >=32 size
 cuMemGetDefaultMemPool 13000 >size size int
 cuMemGetInfo_v2 3020 >size >size
 cuMemGetMemPool 13000 >size size int
@@ -223,7 +266,7 @@ cuMemPoolSetAttribute 11020 size int &byte
 cuMemPoolTrimTo 11020 size size
 cuMemPrefetchAsync 8000 size size int stream
 cuMemPrefetchAsync_v2 12020 size bytes size uint stream ; suffixed copy
-cuMemPrefetchBatchAsync 12080 size size size size size size size stream
+cuMemPrefetchBatchAsync 12080 size size size size size size size stream ; copy
 cuMemRangeGetAttribute 8000 >byte size int size size
 cuMemRangeGetAttributes 8000 &size &size &int size size size
 cuMemRelease 10020 size ; frees
@@ -231,11 +274,35 @@ cuMemRetainAllocationHandle 11000 >size size
 cuMemSetAccess 10020 size size size size
 cuMemSetMemPool 13000 size int size
 cuMemUnmap 10020 size size ; frees
+cuMulticastAddDevice 12010 size int
+cuMulticastBindAddr 12010 size size size size size
+cuMulticastBindMem 12010 size size size size size size
+cuMulticastCreate 12010 >size *CUmulticastObjectProp
+cuMulticastGetGranularity 12010 >size *CUmulticastObjectProp int
+cuMulticastUnbind 12010 size int size size ; frees
 cuPointerGetAttribute 4000 >byte int size
 cuPointerGetAttributes 7000 uint &int &size size ; hot
+# External memory and semaphores
+cuDestroyExternalMemory 10000 size ; frees
+cuDestroyExternalSemaphore 10000 size ; frees
+cuExternalMemoryGetMappedBuffer 10000 >size size *CUDA_EXTERNAL_MEMORY_BUFFER_DESC
+cuImportExternalMemory 10000 >size *CUDA_EXTERNAL_MEMORY_HANDLE_DESC
+cuImportExternalSemaphore 10000 >size *CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC
+cuSignalExternalSemaphoresAsync 10000 size size uint stream
+cuWaitExternalSemaphoresAsync 10000 size size uint stream
+# OpenGL
+cuGLGetDevices_v2 6050 >uint >size uint int
+cuGraphicsGLRegisterBuffer 3000 >size uint uint
+cuGraphicsGLRegisterImage 3000 >size uint uint uint
+cuGraphicsMapResources 3000 uint size stream
+cuGraphicsResourceGetMappedPointer_v2 3020 >size >size size
+cuGraphicsSubResourceGetMappedArray 3000 >size size uint uint
+cuGraphicsUnmapResources 3000 uint size stream ; frees
+cuGraphicsUnregisterResource 3000 size ; frees
 # Arrays, textures, surfaces and tensor maps
 cuArray3DCreate_v2 3020 >size *CUDA_ARRAY3D_DESCRIPTOR
 cuArray3DGetDescriptor_v2 3020 >byte size
+cuArrayCreate_v2 3020 >size &byte
 cuArrayDestroy 2000 size ; frees
 cuArrayGetDescriptor_v2 3020 >byte size
 cuMipmappedArrayCreate 5000 >size *CUDA_ARRAY3D_DESCRIPTOR uint
@@ -258,7 +325,9 @@ cuFuncGetName 12030 >size size
 cuFuncGetParamCount 13020 size >size
 cuFuncGetParamInfo 12040 size size >size >?size
 cuFuncSetAttribute 9000 size int int
+cuFuncSetBlockShape 2000 size int int int
 cuFuncSetCacheConfig 3000 size int
+cuFuncSetSharedSize 2000 size uint
 cuKernelGetAttribute 12000 >int int size int
 cuKernelGetFunction 12000 >size size
 cuKernelGetLibrary 12050 >size size
@@ -266,9 +335,12 @@ cuKernelGetName 12030 >size size
 cuKernelGetParamInfo 12040 size size >size >?size
 cuKernelSetAttribute 12000 int int size int
 cuKernelSetCacheConfig 12000 size int int
+cuLaunch 2000 size
 cuLaunchCooperativeKernel 9000 size uint uint uint uint uint uint uint stream size
+cuLaunchGrid 2000 size int int
+cuLaunchGridAsync 2000 size int int size
 cuLaunchKernel 4000 size uint uint uint uint uint uint uint stream size size
-cuLaunchKernelEx 11060 &size size size size ; hot launch
+cuLaunchKernelEx 11060 &size size size size ; hot launch ptsz
 cuLibraryEnumerateKernels 12040 >size uint size
 cuLibraryGetGlobal 12000 >?size >?size size text
 cuLibraryGetKernel 12000 >size size text
@@ -299,6 +371,10 @@ cuOccupancyMaxActiveClusters 11070 >int size &size
 cuOccupancyMaxPotentialBlockSize 6050 >int >int size size size int
 cuOccupancyMaxPotentialBlockSizeWithFlags 7000 >int >int size size size int uint
 cuOccupancyMaxPotentialClusterSize 11070 >int size &size
+cuParamSetf 2000 size int float
+cuParamSeti 2000 size int uint
+cuParamSetSize 2000 size uint
+cuParamSetv 2000 size int &byte uint
 # Graphs
 cuGraphAddChildGraphNode 10000 >size size size size size
 cuGraphAddDependencies 10000 size size size size
@@ -324,6 +400,7 @@ cuGraphDestroyNode 10000 size
 cuGraphEventRecordNodeGetEvent 11010 size >byte
 cuGraphEventWaitNodeGetEvent 11010 size >byte
 cuGraphExecDestroy 10000 size ; frees
+cuGraphExecGetId 13010 size >uint
 cuGraphExecHostNodeSetParams 10020 size size size
 cuGraphExecKernelNodeSetParams_v2 12000 size size size
 cuGraphExecMemcpyNodeSetParams 10020 size size size size
@@ -332,12 +409,15 @@ cuGraphExecNodeSetParams 12020 size size size
 cuGraphExecUpdate_v2 12000 size size size
 cuGraphGetEdges 10000 size size size &size
 cuGraphGetEdges_v2 12030 size size size size &size ; suffixed
+cuGraphGetId 13010 size >uint
 cuGraphGetNodes 10000 size size &size
 cuGraphGetRootNodes 10000 size size &size
 cuGraphHostNodeGetParams 10000 size >byte
 cuGraphHostNodeSetParams 10000 size size
-cuGraphInstantiateWithFlags 11040 >size size size ; name=cuGraphInstantiate compilation
-cuGraphInstantiateWithParams 12000 >size size &size
+cuGraphInstantiate 10000 >size size size size size
+cuGraphInstantiate_v2 11000 >size size size size size
+cuGraphInstantiateWithFlags 11040 >size size size ; name=cuGraphInstantiate
+cuGraphInstantiateWithParams 12000 >size size &size ; ptsz compilation
 cuGraphKernelNodeCopyAttributes 11000 size size
 cuGraphKernelNodeGetAttribute 11000 size int >=64
 cuGraphKernelNodeGetParams 10000 size >byte
@@ -352,12 +432,15 @@ cuGraphMemcpyNodeSetParams 10000 size size
 cuGraphMemsetNodeGetParams 10000 size >byte
 cuGraphMemsetNodeSetParams 10000 size size
 cuGraphNodeFindInClone 10000 >size size size
+cuGraphNodeGetContainingGraph 13010 size >size
 cuGraphNodeGetDependencies 10000 size size &size
 cuGraphNodeGetDependencies_v2 12030 size size size &size
 cuGraphNodeGetDependentNodes 10000 size size &size
 cuGraphNodeGetDependentNodes_v2 12030 size size size &size
 cuGraphNodeGetEnabled 11060 size size >uint
+cuGraphNodeGetLocalId 13010 size >uint
 cuGraphNodeGetParams 13020 size >=256
+cuGraphNodeGetToolsId 13010 size >size
 cuGraphNodeGetType 10000 size >int
 cuGraphNodeSetEnabled 11060 size size uint
 cuGraphNodeSetParams 12020 size size
@@ -368,6 +451,192 @@ cuGraphRetainUserObject 11030 size size uint uint
 cuGraphUpload 11010 size stream ; launch
 cuUserObjectCreate 11030 >size size size uint uint
 cuUserObjectRelease 11030 size uint ; frees
+# Functions that the emulator lacks
+cuArray3DCreate 2000 size size ; absent
+cuArray3DGetDescriptor 2000 size size ; absent
+cuArrayCreate 2000 size size ; absent
+cuArrayGetDescriptor 2000 size size ; absent
+cuArrayGetMemoryRequirements 11060 size size int ; absent
+cuArrayGetPlane 11020 size size uint ; absent
+cuArrayGetSparseProperties 11010 size size ; absent
+cuCheckpointOperationComplete 13040 size ; absent
+cuCoredumpDeregisterCompleteCallback 13020 size ; absent
+cuCoredumpDeregisterStartCallback 13020 size ; absent
+cuCoredumpGetAttribute 12010 int size &size
+cuCoredumpGetAttributeGlobal 12010 int size &size
+cuCoredumpRegisterCompleteCallback 13020 size size size ; absent
+cuCoredumpRegisterStartCallback 13020 size size size ; absent
+cuCoredumpSetAttribute 12010 int &byte &size
+cuCoredumpSetAttributeGlobal 12010 int &byte &size
+cuCtxGetExecAffinity 11040 size int ; absent
+cuCtxGetSharedMemConfig 4020 size ; absent
+cuCtxRecordEvent 12050 size size ; absent
+cuCtxResetPersistingL2Cache 11000 ; absent
+cuCtxSetFlags 12010 uint ; absent
+cuCtxSetSharedMemConfig 4020 int ; absent
+cuCtxWaitEvent 12050 size size ; absent
+cuDeviceGetCliqueCount 13040 size int ; absent
+cuDeviceGetCliqueInfo 13040 size size int ; absent
+cuDeviceGetExecAffinitySupport 11040 size int int ; absent
+cuDeviceGetFabricClusterUuid 13040 size int ; absent
+cuDeviceGetHostAtomicCapabilities 13000 size size uint int ; absent
+cuDeviceGetLuid 10000 size size int ; absent
+cuDeviceGetNvSciSyncAttributes 10020 size int int ; absent
+cuDeviceGetP2PAtomicCapabilities 13000 size size uint int int ; absent
+cuDeviceGetP2PAttribute 8000 size int int int ; absent
+cuDeviceGetProperties 2000 size int ; absent
+cuDeviceGetTexture1DLinearMaxWidth 11010 size size uint int ; absent
+cuDevicePrimaryCtxSetFlags 7000 int uint ; absent
+cuDevicePrimaryCtxSetFlags_v2 11000 int uint ; absent
+cuDeviceRegisterAsyncNotification 12040 int size size size ; absent
+cuDeviceTotalMem 2000 size int ; absent
+cuDeviceUnregisterAsyncNotification 12040 int size ; absent
+cuExternalMemoryGetMappedMipmappedArray 10000 size size size ; absent
+cuFabricCpyBatchAsync 13050 size size size stream ; absent
+cuFlushGPUDirectRDMAWrites 11030 int int ; absent
+cuFuncIsLoaded 12040 size size ; absent
+cuFuncLoad 12040 size ; absent
+cuFuncSetSharedMemConfig 4020 size int ; absent
+cuGraphAddBatchMemOpNode 11070 size size size size size ; absent
+cuGraphAddExternalSemaphoresSignalNode 11020 size size size size size ; absent
+cuGraphAddExternalSemaphoresWaitNode 11020 size size size size size ; absent
+cuGraphAddKernelNode 10000 size size size size size ; absent
+cuGraphAddNode_v3 13040 size size size size size size ; absent
+cuGraphBatchMemOpNodeGetParams 11070 size size ; absent
+cuGraphBatchMemOpNodeSetParams 11070 size size ; absent
+cuGraphEventRecordNodeSetEvent 11010 size size ; absent
+cuGraphEventWaitNodeSetEvent 11010 size size ; absent
+cuGraphExecBatchMemOpNodeSetParams 11070 size size size ; absent
+cuGraphExecChildGraphNodeSetParams 11010 size size size ; absent
+cuGraphExecEventRecordNodeSetEvent 11010 size size size ; absent
+cuGraphExecEventWaitNodeSetEvent 11010 size size size ; absent
+cuGraphExecExternalSemaphoresSignalNodeSetParams 11020 size size size ; absent
+cuGraphExecExternalSemaphoresWaitNodeSetParams 11020 size size size ; absent
+cuGraphExecGetFlags 12000 size size ; absent
+cuGraphExecKernelNodeSetParams 10010 size size size ; absent
+cuGraphExecUpdate 10020 size size size size ; absent
+cuGraphExternalSemaphoresSignalNodeGetParams 11020 size size ; absent
+cuGraphExternalSemaphoresSignalNodeSetParams 11020 size size ; absent
+cuGraphExternalSemaphoresWaitNodeGetParams 11020 size size ; absent
+cuGraphExternalSemaphoresWaitNodeSetParams 11020 size size ; absent
+cuGraphKernelNodeSetParams 10000 size size ; absent
+cuGraphNodeSetParams_v2 13040 size size ; absent
+cuGraphicsResourceGetMappedMipmappedArray 5000 size size ; absent
+cuGraphicsResourceGetMappedPointer 3000 size size size ; absent
+cuGraphicsResourceSetMapFlags 3000 size uint ; absent
+cuGraphicsResourceSetMapFlags_v2 6050 size uint ; absent
+cuGreenCtxGetId 12090 size size ; absent
+cuGreenCtxRecordEvent 12040 size size ; absent
+cuGreenCtxWaitEvent 12040 size size ; absent
+cuKernelGetParamCount 13020 size size ; absent
+cuLaunchCooperativeKernelMultiDevice 9000 size uint uint ; absent
+cuLibraryGetManaged 12000 size size size size ; absent
+cuLibraryGetUnifiedFunction 12000 size size size ; absent
+cuLinkAddData 5050 size int size size size uint size size ; absent
+cuLinkAddFile 5050 size int size uint size size ; absent
+cuLinkCreate 5050 uint size size size ; absent
+cuLogicalEndpointAddDevice 13030 uint int ; absent
+cuLogicalEndpointBindAddr 13030 uint int size size size size ; absent
+cuLogicalEndpointBindMem 13030 uint int size size size size size ; absent
+cuLogicalEndpointCreate 13030 uint size ; absent
+cuLogicalEndpointDestroy 13030 uint ; absent
+cuLogicalEndpointExport 13030 size uint int ; absent
+cuLogicalEndpointGetLimits 13030 size size size ; absent
+cuLogicalEndpointIdRelease 13030 uint uint ; absent
+cuLogicalEndpointIdReserve 13030 size uint ; absent
+cuLogicalEndpointImport 13030 uint size int ; absent
+cuLogicalEndpointQuery 13030 uint uint size ; absent
+cuLogicalEndpointUnbind 13030 uint int size size ; absent
+cuMemAlloc 2000 size uint ; absent
+cuMemAllocHost 2000 size uint ; absent
+cuMemAllocPitch 2000 size size uint uint uint ; absent
+cuMemBatchDecompressAsync 12060 size size uint size stream ; absent
+cuMemFree 2000 uint ; absent
+cuMemGetAddressRange 2000 size size uint ; absent
+cuMemGetHandleForAddressRange 11070 size size size int size ; absent
+cuMemGetInfo 2000 size size ; absent
+cuMemGetLocationInfo 13040 size size size size size ; absent
+cuMemHostGetDevicePointer 2020 size size uint ; absent
+cuMemMapArrayAsync 11010 size uint stream ; absent
+cuMemcpy2D 2000 size ; absent
+cuMemcpy2DAsync 2000 size size ; absent
+cuMemcpy2DUnaligned 2000 size ; absent
+cuMemcpy3D 2000 size ; absent
+cuMemcpy3DAsync 2000 size size ; absent
+cuMemcpyAtoA 2000 size uint size uint uint ; absent
+cuMemcpyAtoD 2000 uint size uint uint ; absent
+cuMemcpyAtoH 2000 size size uint uint ; absent
+cuMemcpyAtoHAsync 2000 size size uint uint size ; absent
+cuMemcpyDtoA 2000 size uint uint uint ; absent
+cuMemcpyDtoD 2000 uint uint uint ; absent
+cuMemcpyDtoDAsync 3000 uint uint uint size ; absent
+cuMemcpyDtoH 2000 size uint uint ; absent
+cuMemcpyDtoHAsync 2000 size uint uint size ; absent
+cuMemcpyHtoA 2000 size uint size uint ; absent
+cuMemcpyHtoAAsync 2000 size uint size uint size ; absent
+cuMemcpyHtoD 2000 uint size uint ; absent
+cuMemcpyHtoDAsync 2000 uint size uint size ; absent
+cuMemsetD16 2000 uint short uint ; absent
+cuMemsetD2D16 2000 uint uint short uint uint ; absent
+cuMemsetD2D32 2000 uint uint uint uint uint ; absent
+cuMemsetD2D8 2000 uint uint byte uint uint ; absent
+cuMemsetD32 2000 uint uint uint ; absent
+cuMemsetD8 2000 uint byte uint ; absent
+cuMipmappedArrayGetMemoryRequirements 11060 size size int ; absent
+cuMipmappedArrayGetSparseProperties 11010 size size ; absent
+cuModuleGetGlobal 2000 size size size size ; absent
+cuModuleGetSurfRef 3000 size size size ; absent
+cuModuleGetTexRef 2000 size size size ; absent
+cuMulticastBindAddr_v2 13010 size int size size size size ; absent
+cuMulticastBindMem_v2 13010 size int size size size size size ; absent
+cuParamSetTexRef 2000 size int size ; absent
+cuPointerSetAttribute 6000 &byte int size
+cuProfilerInitialize 4000 text text int ; absent
+cuStreamBeginCapture 10000 stream ; absent
+cuStreamBeginCaptureToCig 13010 stream size ; absent
+cuStreamBeginRecaptureToGraph 13030 stream int size size size ; absent
+cuStreamEndCaptureToCig 13010 stream ; absent
+cuStreamGetCaptureInfo 10010 stream size size ; absent
+cuStreamGetGreenCtx 12040 size size ; absent
+cuSurfObjectGetResourceDesc 5000 size size ; absent
+cuSurfRefGetArray 3000 size size ; absent
+cuSurfRefSetArray 3000 size size uint ; absent
+cuTensorMapSetAllocationClass 13050 size int size ; absent
+cuTexObjectGetResourceDesc 5000 size size ; absent
+cuTexObjectGetResourceViewDesc 5000 size size ; absent
+cuTexObjectGetTextureDesc 5000 size size ; absent
+cuTexRefCreate 2000 size ; absent
+cuTexRefDestroy 2000 size ; absent
+cuTexRefGetAddress 2000 size size ; absent
+cuTexRefGetAddressMode 2000 size size int ; absent
+cuTexRefGetAddress_v2 3020 size size ; absent
+cuTexRefGetArray 2000 size size ; absent
+cuTexRefGetBorderColor 8000 size size ; absent
+cuTexRefGetFilterMode 2000 size size ; absent
+cuTexRefGetFlags 2000 size size ; absent
+cuTexRefGetFormat 2000 size size size ; absent
+cuTexRefGetMaxAnisotropy 5000 size size ; absent
+cuTexRefGetMipmapFilterMode 5000 size size ; absent
+cuTexRefGetMipmapLevelBias 5000 size size ; absent
+cuTexRefGetMipmapLevelClamp 5000 size size size ; absent
+cuTexRefGetMipmappedArray 5000 size size ; absent
+cuTexRefSetAddress 2000 size size uint uint ; absent
+cuTexRefSetAddress2D 2020 size size uint uint ; absent
+cuTexRefSetAddress2D_v2 3020 size size size size ; absent
+cuTexRefSetAddress2D_v3 4010 size size size size ; absent
+cuTexRefSetAddressMode 2000 size int int ; absent
+cuTexRefSetAddress_v2 3020 size size size size ; absent
+cuTexRefSetArray 2000 size size uint ; absent
+cuTexRefSetBorderColor 8000 size size ; absent
+cuTexRefSetFilterMode 2000 size int ; absent
+cuTexRefSetFlags 2000 size uint ; absent
+cuTexRefSetFormat 2000 size size int ; absent
+cuTexRefSetMaxAnisotropy 5000 size uint ; absent
+cuTexRefSetMipmapFilterMode 5000 size int ; absent
+cuTexRefSetMipmapLevelBias 5000 size float ; absent
+cuTexRefSetMipmapLevelClamp 5000 size float float ; absent
+cuTexRefSetMipmappedArray 5000 size size uint ; absent
+cuUserObjectRetain 11030 size uint ; absent
 """
 
 
@@ -389,8 +658,16 @@ class FunctionForm(NamedTuple):
     @property
     def name(self) -> str:
         """The function's name in cuda.bindings and on the emulator."""
-        given = [flag for flag in self.flags if flag.startswith("name=")]
-        return given[0].removeprefix("name=") if given else without_version(self.symbol)
+        names = [flag for flag in self.flags if flag.startswith("name=")]
+        return names[0].removeprefix("name=") if names else without_version(self.symbol)
+
+    @property
+    def per_thread(self) -> str:
+        """The symbol of its variant for each thread's default stream; empty if there is none."""
+        if "ptds" in self.flags:
+            return self.symbol + "_ptds"
+        has_stream = "stream" in self.parameters or "ptsz" in self.flags
+        return self.symbol + "_ptsz" if has_stream else ""
 
 
 def without_version(symbol: str) -> str:
@@ -411,13 +688,14 @@ def _form(line: str) -> FunctionForm:
 
 
 def forms() -> tuple[FunctionForm, ...]:
-    """Return the forms of all driver functions."""
+    """Return the forms of all driver functions, also of functions that the emulator lacks."""
     return read_table(_TABLE)
 
 
 @cache
 def _flagged_forms() -> tuple[FunctionForm, ...]:
-    return tuple(_form(line) for line in _TABLE.splitlines() if ";" in line)
+    lines = (line for line in _TABLE.splitlines() if ";" in line)
+    return tuple(_form(line) for line in lines if not line.endswith("; absent"))
 
 
 def flagged(flag: str) -> dict[str, FunctionForm]:

@@ -17,6 +17,7 @@ docs/contributing/invariants.md has the rules, with their tests.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from types import TracebackType
 from typing import (
@@ -106,6 +107,8 @@ class InvalidatedHandle:
 
     __slots__ = ("_text",)
 
+    is_invalidated: ClassVar[bool] = True
+
     def __init__(self, text: str) -> None:
         self._text = text
 
@@ -118,7 +121,16 @@ class InvalidatedHandle:
     __int__ = __index__
 
 
+# Whether the build is free-threaded: also where it runs with the interpreter lock. Its collections
+# finalize, in any order, dropped objects that wait for the thread that made them.
+FREE_THREADED: Final = "t" in getattr(sys, "abiflags", "")
 _DESTROYED: Final = InvalidatedHandle("the driver's object was destroyed")
+# A later call destroys what must not be destroyed in this thread: it is the driver's, and calls a
+# function of ours, or it has no OpenGL context.
+_RETRIED: Final = (
+    CUresult.CUDA_ERROR_NOT_PERMITTED,
+    CUresult.CUDA_ERROR_INVALID_GRAPHICS_CONTEXT,
+)
 
 
 class Handle(Generic[_RawT]):
@@ -157,7 +169,8 @@ class Handle(Generic[_RawT]):
     @property
     def is_destroyed(self) -> bool:
         """Whether the driver's object was destroyed while something still refers to the handle."""
-        return isinstance(self.raw, InvalidatedHandle)
+        # By name: at the interpreter's end the module has no classes any more.
+        return getattr(self.raw, "is_invalidated", False)
 
     def _destroy(self) -> None:
         """Destroy the driver's object.
@@ -189,8 +202,7 @@ class Handle(Generic[_RawT]):
         try:
             self._destroy()
         except CudaError as error:
-            if error.code == CUresult.CUDA_ERROR_NOT_PERMITTED:
-                # This is a thread of the driver's, in a function of ours that it calls.
+            if error.code in _RETRIED:
                 retry_destroy(self._destroy_and_report)
                 return
             self.raw = _DESTROYED  # type: ignore[assignment]  # no call accepts it
@@ -224,7 +236,7 @@ class Handle(Generic[_RawT]):
 def _words(error: Exception) -> str:
     """Return the text of an error, or the texts of all in a group."""
     if isinstance(error, ExceptionGroup):
-        return "; ".join(_words(each) for each in error.exceptions)
+        return "; ".join(_words(member) for member in error.exceptions)
     return str(error)
 
 
@@ -251,8 +263,8 @@ _live: Final[dict[int, tuple[AnyHandle, ref[Closeable]]]] = {}
 
 def living() -> list[Closeable]:
     """Return the public objects that exist and are open, except those of `unroot`."""
-    found = [reference() for _, reference in list(_live.values())]
-    return [public for public in found if public is not None]
+    candidates = [reference() for _, reference in list(_live.values())]
+    return [public for public in candidates if public is not None]
 
 
 def unroot(public: int, handle: AnyHandle) -> None:
@@ -263,10 +275,10 @@ def unroot(public: int, handle: AnyHandle) -> None:
     entry = _live.get(public)
     if entry is None or entry[0] is not handle:
         return
-    found = entry[1]()
-    if found is not None:
-        handle.driver.sharing.add(found)
-        for child in found._children():
+    owner = entry[1]()
+    if owner is not None:
+        handle.driver.sharing.add(owner)
+        for child in owner._children():
             unroot(id(child), child._handle)
     _live.pop(public, None)
 

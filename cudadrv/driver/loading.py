@@ -11,6 +11,7 @@ from typing import Final, Never, ParamSpec, TypeVar, cast
 from ..errors import CudaError, DriverLoadError, DriverNotFoundError, DriverSymbolMissingError
 from ._api import CUresult, driver as bindings
 from .driver_api import FUNCTIONS, DriverApi
+from .driver_log import DriverLog
 from .functions import flagged
 
 _P = ParamSpec("_P")
@@ -19,6 +20,8 @@ _R = TypeVar("_R")
 
 _NEWEST_HOT: Final = 12000  # the CUDA version that has all hot functions
 _LIBRARY: Final = "libcuda.so.1"
+# Not in `DriverApi`: errors of the emulator have their text already.
+_LOG: Final = ("Current", "DumpToMemory")
 
 
 def _translated(function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -86,7 +89,13 @@ def _driver_not_loaded(error: Exception) -> DriverNotFoundError | DriverLoadErro
 
 
 class _Functions:
-    """Driver functions as attributes, which Python reads faster than those of a namespace."""
+    """Driver functions as attributes, which Python reads faster than those of a namespace.
+
+    Attributes:
+        driver_log: the driver's reasons of failures; None if the binding cannot read them.
+    """
+
+    driver_log: DriverLog | None = None
 
 
 def _has(name: str) -> bool:
@@ -115,6 +124,9 @@ def load_cuda() -> DriverApi:
         symbol = renamed[name].symbol if name in renamed else name
         function = getattr(bindings, symbol, None) or partial(_lacked, name)
         setattr(functions, name, init if name == "cuInit" else partial(_translated, function))
+    current, dump = (getattr(bindings, f"cuLogs{suffix}", None) for suffix in _LOG)
+    if current is not None and dump is not None:
+        functions.driver_log = DriverLog(current, dump)
     # A namespace filled at run time cannot be checked against a protocol;
     # `_module_satisfies_the_protocol` checks the module that fills it.
     return cast(DriverApi, functions)

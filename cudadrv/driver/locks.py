@@ -12,19 +12,19 @@ from typing import Final
 
 from .registry import Registry
 
-_made: Final[Registry[threading.RLock]] = Registry()
-_make: Final = threading.RLock
+_locks: Final[Registry[threading.RLock]] = Registry()
+_new_lock: Final = threading.RLock
 
 
 def process_lock() -> threading.RLock:
     """A re-entrant lock that is free in a forked child."""
-    lock = _make()
-    _made.add(lock)
+    lock = _new_lock()
+    _locks.add(lock)
     return lock
 
 
 def _free_all() -> None:
-    for lock in _made.alive():
+    for lock in _locks.alive():
         # `threading` does the same to its locks after a fork; a new lock would have to replace the
         # old one everywhere.
         lock._at_fork_reinit()  # type: ignore[attr-defined]  # not in the stubs

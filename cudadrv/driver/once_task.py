@@ -44,7 +44,7 @@ class OnceTask(Generic[_P]):
     def __init__(self, work: Callable[_P, object]) -> None:
         self._work: Callable[_P, object] | None = work
         self._error: BaseException | None = None
-        # Held by the thread that runs the work; at the end by the one that made the task.
+        # Held by the thread that runs the work; at the end by the thread that made the task.
         self._lock = threading.RLock()
 
     def run(self, *args: _P.args, **kwargs: _P.kwargs) -> bool:

@@ -24,17 +24,17 @@ def register_reduction(kind: type, reduce: Callable[[Any], Reduced]) -> None:
     reduction.register(kind, reduce)
 
 
-def require_descriptors(what: str) -> None:
+def require_descriptors(name: str) -> None:
     """Raise if processes cannot send each other file descriptors.
 
     Raises:
         NotSupportedError: the system is not Linux.
     """
     if sys.platform != "linux":
-        raise NotSupportedError(f"{what}: the driver shares pools by file descriptors, on Linux")
+        raise NotSupportedError(f"{name}: the driver shares pools by file descriptors, on Linux")
 
 
-def device_named(uuid: bytes, what: str) -> Device:
+def device_named(uuid: bytes, name: str) -> Device:
     """Return the device of a UUID that came from another process.
 
     Raises:
@@ -44,12 +44,12 @@ def device_named(uuid: bytes, what: str) -> Device:
         if device.uuid.bytes == uuid:
             return device
     raise InvalidDeviceError(
-        f"opening {what} of another process: this process has no device {uuid.hex()}",
+        f"opening {name} of another process: this process has no device {uuid.hex()}",
         text="set CUDA_VISIBLE_DEVICES and CUDADRV_DRIVER to the same values in both",
         explained=True,
     )
 
 
-def unshared(what: str, remedy: str) -> ExportError:
+def unshared(name: str, remedy: str) -> ExportError:
     """Return the error for an object that cannot be sent to another process."""
-    return ExportError(f"{what} cannot go to another process\n  {remedy}")
+    return ExportError(f"{name} cannot go to another process\n  {remedy}")

@@ -7,6 +7,7 @@ Single operations of a dict are atomic, with and without the interpreter lock.
 from __future__ import annotations
 
 import weakref
+from functools import partial
 from typing import Generic, TypeVar
 
 _T = TypeVar("_T")
@@ -26,9 +27,11 @@ class Registry(Generic[_T]):
     def add(self, item: _T) -> None:
         """Register an object until it is freed."""
         references, key = self._references, id(item)
-        references[key] = weakref.ref(item, lambda _: references.pop(key, None))
+        # No Python function: an interrupt that arrives while one runs is lost. The reference is
+        # the default value of `pop`.
+        references[key] = weakref.ref(item, partial(references.pop, key))
 
     def alive(self) -> tuple[_T, ...]:
         """Return the objects that exist now."""
-        found = (reference() for reference in list(self._references.values()))
-        return tuple(item for item in found if item is not None)
+        items = (reference() for reference in list(self._references.values()))
+        return tuple(item for item in items if item is not None)

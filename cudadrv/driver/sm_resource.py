@@ -41,14 +41,14 @@ class SmResource(NotCopyable):
     @property
     def min_partition_size(self) -> int | None:
         """The least size of a part; None with the bindings of CUDA 12, which do not report it."""
-        found: int | None = getattr(self._native.sm, "minSmPartitionSize", None)
-        return found
+        size: int | None = getattr(self._native.sm, "minSmPartitionSize", None)
+        return size
 
     @property
     def coscheduled_alignment(self) -> int | None:
         """The size of every part is a multiple of this; None with the bindings of CUDA 12."""
-        found: int | None = getattr(self._native.sm, "smCoscheduledAlignment", None)
-        return found
+        alignment: int | None = getattr(self._native.sm, "smCoscheduledAlignment", None)
+        return alignment
 
     def split(
         self, sm_count: int, groups: int | None = None, *, ignore_coscheduling: bool = False
@@ -70,28 +70,28 @@ class SmResource(NotCopyable):
         if groups is None:
             _, groups, _ = self._split(0, sm_count, ignore_coscheduling)
         groups = border.whole("SmResource.split: groups", groups, 1, _MOST)
-        parts, made, rest = self._split(groups, sm_count, ignore_coscheduling)
-        if made < groups:
+        parts, part_count, remainder = self._split(groups, sm_count, ignore_coscheduling)
+        if part_count < groups:
             raise errors.ArgumentValueError(
                 f"SmResource.split: {groups} groups of {sm_count} are more than there are in "
-                f"{self!r}, which gives {made}"
+                f"{self!r}, which gives {part_count}"
             )
-        found = tuple(SmResource(self.device, each) for each in parts[:made])
-        is_left = rest.type == SM and rest.sm.smCount
-        return found, SmResource(self.device, rest) if is_left else None
+        resources = tuple(SmResource(self.device, part) for part in parts[:part_count])
+        is_left = remainder.type == SM and remainder.sm.smCount
+        return resources, SmResource(self.device, remainder) if is_left else None
 
     def _split(
         self, groups: int, sm_count: int, ignore: bool
     ) -> tuple[list[CUdevResource], int, CUdevResource]:
         api, call = self.device.driver.api, "cuDevSmResourceSplitByCount"
         flags = _IGNORE_COSCHEDULING if ignore else 0
-        code, parts, made, rest = api.cuDevSmResourceSplitByCount(
+        code, parts, part_count, remainder = api.cuDevSmResourceSplitByCount(
             groups, self._native, flags, sm_count
         )
         if code:
             doing = f"splitting {self!r} into groups of {sm_count}"
             raise failure(api, code, call, doing)
-        return parts, made, rest
+        return parts, part_count, remainder
 
 
 def description(
@@ -105,11 +105,11 @@ def description(
     """
     if isinstance(resources, SmResource):
         resources = (resources,)
-    given = border.several(where, resources, SmResource)
-    if len({each.device for each in given}) != 1:
+    partitions = border.several(where, resources, SmResource)
+    if len({partition.device for partition in partitions}) != 1:
         raise errors.ArgumentValueError(f"{where}: give multiprocessors of one device")
-    api = given[0].device.driver.api
-    natives = [each._native for each in given]
-    doing = f"describing a green context on {', '.join(map(repr, given))}"
-    found = api.cuDevResourceGenerateDesc(natives, len(natives))
-    return given[0].device, checked(api, "cuDevResourceGenerateDesc", found, doing)
+    api = partitions[0].device.driver.api
+    natives = [partition._native for partition in partitions]
+    doing = f"describing a green context on {', '.join(map(repr, partitions))}"
+    result = api.cuDevResourceGenerateDesc(natives, len(natives))
+    return partitions[0].device, checked(api, "cuDevResourceGenerateDesc", result, doing)

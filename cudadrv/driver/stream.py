@@ -58,12 +58,20 @@ class BaseStream(Closeable):
         context._adopt(self)
 
     def __repr__(self) -> str:
-        where = "closed" if self.closed else f"{int(self.handle):#x}"
-        return f"<Stream {where} on device {self.context.ordinal}>"
+        handle = "closed" if self.closed else f"{int(self.handle):#x}"
+        return f"<Stream {handle} on device {self.context.ordinal}>"
 
     @property
     def _closed_text(self) -> str:
         return f"the stream on device {self.context.ordinal} was closed"
+
+    @property
+    def _is_legacy_ordered(self) -> bool:
+        """Whether it and the legacy stream of other libraries wait for each other.
+
+        A capture is no part of that order.
+        """
+        return self._is_default and self.context.is_primary
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """The protocol of cuda.core: (version 0, CUstream as an int)."""
@@ -115,16 +123,16 @@ class BaseStream(Closeable):
             return
         own = handle.own
         own.is_closed = True
-        own.kept.close()
+        own.block_cache.close()
         try:
-            own.give_back_kept()
+            own.free_cached_blocks()
         finally:
-            needed = None if own.is_owned else ref(own)
+            reference = None if own.is_owned else ref(own)
             del handle, own
             for launcher in self._launchers.alive():
                 launcher.on_owner_closed(self)
             super().close()
-            borrowed = None if needed is None else needed()
+            borrowed = None if reference is None else reference()
             if borrowed is not None:
                 replace(borrowed)
 
@@ -184,10 +192,10 @@ class BaseStream(Closeable):
             for launcher in self._launchers.alive():
                 launcher.reset()
 
-    def _require(self, context: BaseContext, what: str, remedy: str = "") -> None:
+    def _require(self, context: BaseContext, name: str, remedy: str = "") -> None:
         """Raise `WrongDeviceError` unless the stream belongs to `context`."""
         if self.context is not context:
-            text = f"{what} belongs to {context!r}, but {self!r} was given"
+            text = f"{name} belongs to {context!r}, but {self!r} was given"
             raise WrongDeviceError(f"{text}\n  {remedy}" if remedy else text)
 
 
@@ -200,4 +208,4 @@ def require_stream(where: str, value: object) -> BaseStream:
     """
     if isinstance(value, BaseStream):
         return value
-    raise border.refused(where, value, "give a Stream")
+    raise border.wrong_type(where, value, "give a Stream")

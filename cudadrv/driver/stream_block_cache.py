@@ -57,25 +57,30 @@ class StreamBlockCache(dict[int, SizeBin]):
 
     def of_size(self, nbytes: int) -> SizeBin | None:
         """Return the bin that memory of a size is freed to; None for the driver's pool."""
-        kept = self.get(nbytes)
-        if kept is None and self.is_open and nbytes <= LARGEST_BYTES and len(self) < _MOST_SIZES:
+        size_bin = self.get(nbytes)
+        if (
+            size_bin is None
+            and self.is_open
+            and nbytes <= LARGEST_BYTES
+            and len(self) < _MOST_SIZES
+        ):
             most = max(1, min(_MOST_BLOCKS, _MOST_BYTES // nbytes))
-            kept = self.setdefault(nbytes, SizeBin(most))
-        return kept
+            size_bin = self.setdefault(nbytes, SizeBin(most))
+        return size_bin
 
     def close(self) -> None:
         """Cache no block from now on."""
         self.is_open = False
-        for kept in list(self.values()):
-            kept.most = 0
+        for size_bin in list(self.values()):
+            size_bin.most = 0
 
 
 def _forget() -> None:
     """Drop the blocks in a forked child: they belong to its parent."""
     for memory in _all.alive():
         memory.close()
-        for kept in list(memory.values()):
-            kept.clear()
+        for size_bin in list(memory.values()):
+            size_bin.clear()
 
 
 if hasattr(os, "register_at_fork"):

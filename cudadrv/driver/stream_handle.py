@@ -16,7 +16,7 @@ from .. import errors
 from ._api import CUevent, CUevent_flags, CUresult, CUstream, CUstream_flags, CUstreamCaptureStatus
 from .context_handle import ChildHandle, ContextHandle
 from .driver_selection import Driver, failure
-from .handle import AnyHandle, check
+from .handle import FREE_THREADED, AnyHandle, check
 from .stream_block_cache import StreamBlockCache
 
 UNTIMED: Final = int(CUevent_flags.CU_EVENT_DISABLE_TIMING)
@@ -69,24 +69,26 @@ class StreamHandle(ChildHandle[CUstream]):
     Attributes:
         is_owned: whether the stream is destroyed with the handle.
         keeps: of a capture handle, the stream's own handle; or the other library's object.
+        heir: the handle that has its stream, once this one was destroyed; on free-threaded builds.
         spare: events for waits, while no thread uses them.
         capture: of a capture handle, the capture that records its work.
         captured_by: the capture in which the stream has a capture handle now.
         unordered: how many open blocks declare that the user orders the stream.
         is_closed: whether its owner has closed it, so that it receives no new work.
-        kept: the small blocks cached for its next allocations; none of a capture handle.
+        block_cache: the small blocks cached for its next allocations; none of a capture handle.
         home_version: replaced by a new object each time that memory ordered on this stream moves to
             another one or is about to be closed.
     """
 
     __slots__ = (
+        "block_cache",
         "capture",
         "captured_by",
+        "heir",
         "home_version",
         "is_closed",
         "is_owned",
         "keeps",
-        "kept",
         "spare",
         "unordered",
     )  # fmt: skip
@@ -94,6 +96,7 @@ class StreamHandle(ChildHandle[CUstream]):
     def __init__(
         self, context: ContextHandle, raw: CUstream | None, *, is_owned: bool, keeps: object = None
     ) -> None:
+        self.heir: StreamHandle | None = None
         self.is_owned: bool = is_owned
         self.keeps: object = keeps
         self.spare: list[EventHandle] = []
@@ -102,7 +105,7 @@ class StreamHandle(ChildHandle[CUstream]):
         self.unordered: int = 0
         self.is_closed: bool = False
         self.home_version: object = []
-        self.kept: StreamBlockCache = StreamBlockCache(
+        self.block_cache: StreamBlockCache = StreamBlockCache(
             is_open=is_owned and context.driver.keeps_blocks
         )
         super().__init__(context, raw)  # last: a handle without a context counts as unfinished
@@ -151,7 +154,10 @@ class StreamHandle(ChildHandle[CUstream]):
         if self.context.is_gone:
             return
         if self.is_destroyed:
-            self._wait_for_context()
+            if self.heir is None:
+                self._wait_for_context()
+            else:
+                self.heir.precede(wait, capture)
             return
         if self.capture is not None and self.capture is not capture:
             if self.capture.is_open:
@@ -163,9 +169,9 @@ class StreamHandle(ChildHandle[CUstream]):
             self.own.precede(wait, capture)
             return
         outer = self.captured_by
-        before = outer.before.get(self) if outer is not None else None
-        if before is not None:
-            wait(before)
+        join_event = outer.before.get(self) if outer is not None else None
+        if join_event is not None:
+            wait(join_event)
             return
         if self.is_captured_elsewhere():
             raise errors.StreamCaptureIsolationError(
@@ -181,16 +187,23 @@ class StreamHandle(ChildHandle[CUstream]):
 
     def take_event(self) -> EventHandle:
         """Return an unused event of the stream's context; it returns to `spare`."""
-        try:
-            return self.spare.pop()
-        except IndexError:
-            pass  # outside of it, as an error keeps the one that it is raised in, with its frames
+        while True:
+            try:
+                event = self.spare.pop()
+            except IndexError:
+                break  # an error raised in here would keep this one, with its frames
+            # A collection may have destroyed the event before the stream, or before its memory.
+            if not event.is_destroyed:
+                return event
         return EventHandle(self.context)
 
     def synchronize(self) -> None:
         """Wait on the host until everything queued is done."""
         if self.is_destroyed:
-            self._wait_for_context()
+            if self.heir is None:
+                self._wait_for_context()
+            else:
+                self.heir.synchronize()
             return
         (code,) = self.api.cuStreamSynchronize(self.raw)
         if code:
@@ -204,13 +217,15 @@ class StreamHandle(ChildHandle[CUstream]):
         if self.context.is_gone:
             return True
         if self.is_destroyed:
+            if self.heir is not None:
+                return self.heir.is_idle()
             self._wait_for_context()
             return True
         (code,) = self.api.cuStreamQuery(self.raw)
         return not code or errors.CudaError.for_code(int(code)).sticky
 
     def is_capturing(self) -> bool:
-        """Query whether another library's stream is capturing; our streams know it themselves."""
+        """Query whether another library's stream is capturing; our streams record it themselves."""
         if self.captured_by is not None or self.capture is not None:
             return True
         return self.is_captured_elsewhere()
@@ -224,7 +239,7 @@ class StreamHandle(ChildHandle[CUstream]):
             raise failure(self.api, code, "cuStreamIsCapturing", f"querying {self}")
         return status != CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
 
-    def give_back_kept(self) -> bool:
+    def free_cached_blocks(self) -> bool:
         """Return its cached blocks to the driver's pool; return whether there were some.
 
         Not during a capture that would record it.
@@ -234,19 +249,19 @@ class StreamHandle(ChildHandle[CUstream]):
         """
         if self.captured_by is not None:
             return False
-        bins = list(self.kept.values())
-        some = any(bins)
+        bins = list(self.block_cache.values())
+        has_blocks = any(bins)
         free, stream = self.api.cuMemFreeAsync, self.raw
-        for kept in bins:
+        for size_bin in bins:
             with suppress(IndexError):  # where none is left
                 while True:
-                    block = kept.pop()
+                    block = size_bin.pop()
                     (code,) = free(block, stream)
                     # A broken context rejects every call, and that error was raised before.
                     if code and not self.driver.has_failed:
                         doing = f"freeing the memory that {self} caches"
                         raise failure(self.api, code, "cuMemFreeAsync", doing)
-        return some
+        return has_blocks
 
     def _wait_for_context(self) -> None:
         """Wait for all work of the context, as the stream was destroyed before its memory.
@@ -261,27 +276,56 @@ class StreamHandle(ChildHandle[CUstream]):
         if self.is_owned:
             # Memory that is freed after its stream is not cached, and takes the slow path.
             self.is_owned = False
-            self.kept.close()
+            self.block_cache.close()
             try:
-                self.give_back_kept()
+                self.free_cached_blocks()
             finally:
-                (code,) = self.api.cuStreamDestroy(self.raw)
-            doing = f"destroying a stream of device {self.context.ordinal}"
-            check(self, code, "cuStreamDestroy", doing)
+                if FREE_THREADED:
+                    self.heir = _StreamHeir(self)
+                else:
+                    self._destroy_stream()
+
+    def _destroy_stream(self) -> None:
+        (code,) = self.api.cuStreamDestroy(self.raw)
+        doing = f"destroying a stream of device {self.context.ordinal}"
+        check(self, code, "cuStreamDestroy", doing)
 
 
-def give_back_kept(driver: Driver, ordinal: int) -> bool:
+class _StreamHeir(StreamHandle):
+    """Destroys the stream of a handle that was destroyed, when that handle's memory is freed.
+
+    On a free-threaded build a collection may finalize a stream before memory that refers to it. It
+    frees no object before it has finalized all. So memory that is finalized later finds the stream.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, former: StreamHandle) -> None:
+        super().__init__(former.context, None, is_owned=False)
+        self.is_owned = True  # now, as it caches no blocks
+        self.captured_by = former.captured_by
+        self.is_closed = True
+        outcome: list[object] | None = getattr(former, "_outcome", None)
+        if outcome is not None:
+            self._outcome = outcome
+        self.raw = former.raw  # last: until then it destroys nothing
+
+    def _destroy(self) -> None:
+        self._destroy_stream()
+
+
+def free_cached_blocks(driver: Driver, ordinal: int) -> bool:
     """Return the cached blocks of a device's streams to the driver's pool, and whether any were.
 
     Raises:
         CudaError: the call failed, or reported the failure of earlier work.
     """
-    some = False
+    has_blocks = False
     for stream in driver.streams.alive():
         handle: object = getattr(stream, "_handle", None)
         if isinstance(handle, StreamHandle) and handle.context.ordinal == ordinal:
-            some |= handle.own.give_back_kept()
-    return some
+            has_blocks |= handle.own.free_cached_blocks()
+    return has_blocks
 
 
 class CaptureState:
@@ -373,9 +417,9 @@ def wait_by_way(stream: StreamHandle, event: EventHandle) -> None:
     A stream of that device waits for the event, and this stream for that one. A direct wait would
     end the process (driver of CUDA 13.0).
     """
-    between = private_stream(event.context)
-    between.wait(event)
-    stream.follow(between)
+    relay = private_stream(event.context)
+    relay.wait(event)
+    stream.follow(relay)
 
 
 def replace(borrowed: StreamHandle) -> None:
@@ -393,8 +437,8 @@ def replace(borrowed: StreamHandle) -> None:
 
 def private_stream(context: ContextHandle) -> StreamHandle:
     """Return a stream that is destroyed when its work is done and nothing needs it."""
-    made = StreamHandle(context, None, is_owned=True)
-    code = made.make(context.api.cuStreamCreateWithPriority, _NON_BLOCKING, 0)
+    stream = StreamHandle(context, None, is_owned=True)
+    code = stream.make(context.api.cuStreamCreateWithPriority, _NON_BLOCKING, 0)
     if code:
         raise failure(context.api, code, "cuStreamCreateWithPriority", "making a stream")
-    return made
+    return stream

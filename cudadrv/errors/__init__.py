@@ -29,10 +29,10 @@ if not TYPE_CHECKING:  # a type checker sees the names of the modules above
             return __dir__()
         if not name.startswith("_"):
             for module in _OTHERS:
-                found = vars(import_module(f"{__name__}.{module}")).get(name)
-                if _is_error(found):
-                    globals()[name] = found
-                    return found
+                error_class = vars(import_module(f"{__name__}.{module}")).get(name)
+                if _is_error(error_class):
+                    globals()[name] = error_class
+                    return error_class
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -43,6 +43,8 @@ class CudaError(CudadrvError):
         call: the driver function, such as "cuMemAllocAsync"; "" where cudadrv found the fault.
         doing: the operation: label, kernel, argument, bytes.
         text: the driver's description of the result.
+        reason: what the driver's log says about this call; "" before CUDA 12.9, on the emulator,
+            and where the driver logged nothing.
         explained: True if the text contains the remedy, as the emulator's texts do; then the
             general remedy of the CUresult is left out.
         fault: on the emulator the typed error below it, such as a kernel's
@@ -63,12 +65,14 @@ class CudaError(CudadrvError):
         code: int | None = None,
         text: str = "",
         explained: bool = False,
+        reason: str = "",
     ) -> None:
         super().__init__(doing)
         self.code: int = self.result if code is None else code
         self.call = call
         self.doing = doing
         self.text = text
+        self.reason = reason
         self.explained = explained
         self.fault: Exception | None = None
 
@@ -98,13 +102,15 @@ class CudaError(CudadrvError):
         return doc.rstrip(".") if self.result and doc else "CUresult"
 
     def __str__(self) -> str:
-        what = f"{self.name} ({self.code})"
+        result = f"{self.name} ({self.code})"
         if self.call:
-            what = f"{self.call} returned {what}"
-        head = f"{self.doing}: {what}"
-        parts = [head] if len(head) <= _LINE else [f"{self.doing}:", what]
+            result = f"{self.call} returned {result}"
+        head = f"{self.doing}: {result}"
+        parts = [head] if len(head) <= _LINE else [f"{self.doing}:", result]
         if self.text:
             parts.append(self.text)
+        if self.reason:
+            parts.append(f"driver: {self.reason}")
         if self.remedy and not self.explained:
             parts.append(self.remedy)
         if self.sticky:
@@ -136,6 +142,36 @@ class DriverSymbolMissingError(CudadrvError):
     """The installed driver lacks a function that the call needs."""
 
 
+class UnsupportedError(DriverSymbolMissingError):
+    """The installed driver or cuda-bindings is older than an operation; the message names both."""
+
+
+class NvmlNotFoundError(CudadrvError):
+    """The NVIDIA Management Library (NVML), or its package nvidia-ml-py, is not installed.
+
+    Attributes:
+        command: the command that installs the package; "" where the driver is missing.
+    """
+
+    def __init__(self, message: str, *, command: str) -> None:
+        super().__init__(message)
+        self.command = command
+
+
+class NvmlError(CudadrvError):
+    """A call of NVML failed.
+
+    Attributes:
+        call: its function.
+        code: its nvmlReturn_t.
+    """
+
+    def __init__(self, call: str, code: int, text: str) -> None:
+        super().__init__(f"{call} failed: {text} ({code})")
+        self.call = call
+        self.code = code
+
+
 class DriverSelectionError(CudadrvError):
     """The driver was chosen with a bad value, or after it was already in use."""
 
@@ -148,8 +184,12 @@ class ClosedError(CudadrvError):
     """A closed object was used."""
 
 
-class ResetRefusedError(CudadrvError):
+class ResetRejectedError(CudadrvError):
     """A context was not reset, as an object of it that cannot be closed is in use."""
+
+
+class CheckpointRejectedError(CudadrvError):
+    """A process was not locked for a checkpoint, which would lose objects that are in use."""
 
 
 class WrongDeviceError(CudadrvError):
@@ -163,7 +203,7 @@ class ExecutorClosedError(ClosedError, RuntimeError):
 class WorkerLostError(CudadrvError):
     """A worker died, hung or lost its context, and so did the workers of each retry.
 
-    Where the context was lost, the error that broke it is the cause.
+    If the context was lost, the error that broke it is the cause.
 
     Attributes:
         worker: the name of the last one.

@@ -59,7 +59,9 @@ class ContextAlreadyCurrentError(CudaError, result=202): """CUDA_ERROR_CONTEXT_A
 class MapFailedError(CudaError, result=205): """CUDA_ERROR_MAP_FAILED."""
 class UnmapFailedError(CudaError, result=206): """CUDA_ERROR_UNMAP_FAILED."""
 class ArrayIsMappedError(CudaError, result=207): """CUDA_ERROR_ARRAY_IS_MAPPED."""
-class AlreadyMappedError(CudaError, result=208): """CUDA_ERROR_ALREADY_MAPPED."""
+class AlreadyMappedError(CudaError, result=208, remedy=(
+    "leave the block of its other map() first"
+)): """CUDA_ERROR_ALREADY_MAPPED."""
 class NoBinaryForGPUError(CudaError, result=209, remedy=(
     "compile for the device: context.target names its architecture"
 )): """CUDA_ERROR_NO_BINARY_FOR_GPU."""
@@ -78,7 +80,9 @@ class PeerAccessUnsupportedError(CudaError, result=217, remedy=(
 class InvalidPTXError(CudaError, result=218, remedy=(
     "the driver's JIT rejected the PTX: its log is in the error"
 )): """CUDA_ERROR_INVALID_PTX."""
-class InvalidGraphicsContextError(CudaError, result=219): """CUDA_ERROR_INVALID_GRAPHICS_CONTEXT."""
+class InvalidGraphicsContextError(CudaError, result=219, remedy=(
+    "make an OpenGL context of an NVIDIA GPU current in this thread"
+)): """CUDA_ERROR_INVALID_GRAPHICS_CONTEXT."""
 class NvLinkUncorrectableError(CudaError, result=220, sticky=True): """CUDA_ERROR_NVLINK_UNCORRECTABLE."""
 class JITCompilerNotFoundError(CudaError, result=221, remedy=(
     "the driver's PTX compiler is missing: reinstall the driver, or load a cubin"

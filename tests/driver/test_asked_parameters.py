@@ -13,7 +13,7 @@ from cudadrv.driver.driver_api import DriverApi
 from cudadrv.driver.driver_selection import current
 from cudadrv.driver.loading import load_cuda
 from cudadrv.errors import CudaError, DriverSymbolMissingError
-from cudadrv.launch.signatures import WrittenSignatures, asked_signature
+from cudadrv.launch.signatures import WrittenSignatures, signature_by_driver
 from tests.noted_calls import failed_calls
 
 TEXT = """
@@ -40,7 +40,7 @@ class Older:
 
 
 def asked(module: cudadrv.Module, name: str) -> list[tuple[str, int, int, int]]:
-    signature = asked_signature(module._handle, name, module.kernel(name).handle)
+    signature = signature_by_driver(module._handle, name, module.kernel(name).handle)
     return [(each.ptx_type, each.offset, each.nbytes, each.count) for each in signature.params]
 
 

@@ -108,20 +108,37 @@ SEEN = frozenset(
         "cuUserObjectRelease",
     ]
 )
-# Called by functions that `ContextHandle.call` runs, so with a context current.
+# Called by functions that `ContextHandle.call` runs, or between cuCtxPushCurrent and
+# cuCtxPopCurrent: so with a context current.
 IN_A_CALL = frozenset(
     [
         "cuCtxSynchronize",
+        "cuEventCreate",
+        "cuGraphicsMapResources",
         "cuLinkAddData",
         "cuLinkComplete",
         "cuLinkCreate",
         "cuLinkDestroy",
         "cuMemAlloc",
+        "cuMemFree",
         "cuMemFreeHost",
         "cuMemHostAlloc",
         "cuMemcpyHtoDAsync",
     ]
 )
+# They name a process, by its number.
+OF_A_PROCESS = frozenset(
+    [
+        "cuCheckpointProcessCheckpoint",
+        "cuCheckpointProcessGetRestoreThreadId",
+        "cuCheckpointProcessGetState",
+        "cuCheckpointProcessLock",
+        "cuCheckpointProcessRestore",
+        "cuCheckpointProcessUnlock",
+    ]
+)
+# It is called before a context is chosen: it says of which device.
+OF_OPENGL = frozenset(["cuGLGetDevices"])
 DIRECT = re.compile(r"\b_?api\.(cu\w+)\(")
 
 
@@ -133,4 +150,4 @@ def test_what_is_called_without_its_context_was_seen_with_any() -> None:
         if path.relative_to(ROOT).parts[0] not in ("emulator", "sessions")
     ]
     found = {name for text in sources for name in DIRECT.findall(text)}
-    assert found == SEEN | IN_A_CALL
+    assert found == SEEN | IN_A_CALL | OF_A_PROCESS | OF_OPENGL

@@ -160,7 +160,7 @@ def leftovers(machine: emulator.Emulator, contexts: list[cudadrv.Context]) -> di
         "user objects": len(machine._user_objects),
         "arrays": len(machine._arrays),
         "used": sum(cudadrv.pool_info(context.device).used for context in contexts),
-        "refused": len(deferred_release._refused),
+        "refused": len(deferred_release._rejected),
         "parked": len(deferred_release._parked),
         "stack": len(machine._thread.stack),
     }

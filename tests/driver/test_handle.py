@@ -11,11 +11,12 @@ from collections.abc import Iterator
 import pytest
 
 import cudadrv
-from cudadrv import Event, emulator
+from cudadrv import Event, Stream, emulator
 from cudadrv.driver import deferred_release
-from cudadrv.driver.handle import Closeable
+from cudadrv.driver.handle import Closeable, ClosedHandle, _live, living
 from cudadrv.driver.registry import Registry
-from cudadrv.errors import CudaError
+from cudadrv.driver.stream_handle import StreamHandle
+from cudadrv.errors import ClosedError, CudaError
 
 
 @pytest.fixture
@@ -145,3 +146,61 @@ def test_boxes_that_outlive_their_file_say_nothing() -> None:
         [sys.executable, "-c", EXIT], capture_output=True, text=True, timeout=120, check=True
     )
     assert done.stderr == ""
+
+
+def test_an_object_that_is_adopted_after_its_parent_was_closed_is_closed(
+    machine: emulator.Emulator,
+) -> None:
+    own = cudadrv.Context.create(0)
+    with Event(cudadrv.cuda_context_for(0)) as event:
+        own.close()
+        with pytest.raises(ClosedError, match="closed"):
+            own._adopt(event)
+        assert event.closed
+
+
+def test_every_access_of_a_closed_handle_raises_its_text() -> None:
+    closed = ClosedHandle("the thing was closed")
+    with pytest.raises(ClosedError, match="^the thing was closed$"):
+        _ = closed.number  # type: ignore[attr-defined]
+    assert closed.error.args == ("the thing was closed",)
+
+
+def test_a_handle_that_was_never_finished_destroys_nothing() -> None:
+    assert StreamHandle.__new__(StreamHandle)._destroy_and_report() is None  # type: ignore[func-returns-value]
+
+
+def test_an_object_that_refers_to_objects_of_the_user_is_found_and_keeps_its_parent() -> None:
+    class Library:
+        def __init__(self, stream: Stream) -> None:
+            self._stream = stream
+
+        def __cuda_stream__(self) -> tuple[int, int]:
+            return 0, int(self._stream.handle)
+
+    with emulator.session():
+        context = cudadrv.cuda_context_for(0)
+        with context.external_stream(Library(context.new_stream())) as borrowed:
+            assert borrowed in living()
+            assert _live[id(borrowed)][0] is context._handle
+        assert borrowed not in living()
+
+
+def test_a_registry_forgets_an_object_without_running_python() -> None:
+    """Python loses an interrupt that arrives while a function of a weak reference runs."""
+
+    class Item:
+        """An object without a finalizer."""
+
+    registry: Registry[Item] = Registry()
+    item: Item | None = Item()
+    assert item is not None
+    registry.add(item)
+    called: list[str] = []
+    sys.setprofile(lambda frame, event, _: called.append(f"{event} {frame.f_code.co_filename}"))
+    try:
+        item = None
+    finally:
+        sys.setprofile(None)
+    assert not [event for event in called if event.startswith("call ")]
+    assert len(registry) == 0

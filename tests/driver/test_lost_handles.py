@@ -22,7 +22,7 @@ N = 1 << 20
     [
         driver.CUcontext, driver.CUstream, driver.CUevent, driver.CUdeviceptr, driver.CUmodule,
         driver.CUarray, driver.CUmipmappedArray, driver.CUtexObject, driver.CUsurfObject,
-        driver.CUgraph, driver.CUgraphExec,
+        driver.CUgraph, driver.CUgraphExec, driver.CUgraphicsResource,
     ],
 )  # fmt: skip
 def test_the_bindings_take_no_handle_that_was_lost(kind: type[object]) -> None:

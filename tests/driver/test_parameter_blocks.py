@@ -34,6 +34,13 @@ def test_parameters_at_unusual_places_are_packed_there() -> None:
     assert packed == struct.pack("=B3xQxfh5x", 9, 10, 1.5, -1)
 
 
+@pytest.mark.parametrize(("ptx_type", "nbytes", "code"), [("u16", 2, "H"), ("u32", 4, "I")])
+def test_a_number_at_an_odd_place_is_packed_there(ptx_type: str, nbytes: int, code: str) -> None:
+    parameters = _parameters(("u8", 1, 0), (ptx_type, nbytes, 1))
+    packed = packer(parameters, ("whole", "whole"), 8).pack(9, 10)
+    assert packed == struct.pack(f"=B{code}{7 - nbytes}x", 9, 10)
+
+
 @pytest.mark.parametrize("kind", ["whole", "signed"])
 @pytest.mark.parametrize("value", [-(2**63) - 1, 2**64])
 def test_a_number_that_is_no_address_of_ours_keeps_its_range(kind: Kind, value: int) -> None:
@@ -45,3 +52,25 @@ def test_a_number_that_is_no_address_of_ours_keeps_its_range(kind: Kind, value: 
 def test_a_negative_number_is_no_whole_one() -> None:
     with pytest.raises(struct.error):
         packer(_parameters(("u64", 8, 0)), ("whole",), 8).pack(-1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "nbytes", "pointer", "count", "cpp_type", "name"),
+    [
+        ("b8", 1, False, 1, "", "an 8-bit integer"),
+        ("u16", 2, False, 1, "", "a 16-bit integer"),
+        ("b32", 4, False, 1, "", "a 32-bit integer"),
+        ("u64", 8, None, 1, "", "a device pointer or a 64-bit integer"),
+        ("u64", 8, True, 1, "", "a device pointer"),
+        ("u16", 2, False, 1, "s", "a signed 16-bit integer"),
+        ("u8", 1, False, 1, "h", "an unsigned 8-bit integer"),
+        ("f64", 8, False, 1, "d", "float64"),
+        ("b8", 4, False, 4, "", "a structure of 4 bytes"),
+        ("b128", 16, False, 1, "", "a structure of 16 bytes"),
+    ],
+)
+def test_a_parameter_is_described_by_kind_and_size(
+    kind: str, nbytes: int, pointer: bool | None, count: int, cpp_type: str, name: str
+) -> None:
+    param = ptx.KernelParam("p0", kind, nbytes, nbytes, 0, pointer, count, cpp_type)
+    assert KernelParameter("k", 0, param).type_name == name

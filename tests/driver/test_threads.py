@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import subprocess
@@ -16,8 +17,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
+import cudadrv
 import ptx
 from cudadrv import emulator
 from cudadrv.driver._api import CUdeviceptr
@@ -221,6 +224,93 @@ def test_importing_leaves_the_interpreter_lock_disabled() -> None:
     environment.pop("PYTHON_GIL", None)
     command = [sys.executable, "-c", program]
     assert subprocess.check_output(command, env=environment, text=True) == "False\n"
+
+
+def test_a_collection_frees_what_waits_for_the_thread_that_made_it(
+    machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Without the interpreter lock, memory that another thread drops waits for its maker. Two
+    # collections find it and its stream there, and finalize them in any order.
+    context = cudadrv.cuda_context_for(0)
+    stream, captured = context.new_stream(), context.new_stream()
+    out = stream.zeros(64, np.int32)
+    before = context.memory_info().free
+    told: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda given: told.append(given.exc_value))
+    arrays: list[cudadrv.DeviceArray[np.int32]] = []
+    made, done = threading.Event(), threading.Event()
+
+    def make() -> None:
+        streams = [context.new_stream() for _ in range(10)]
+        arrays.extend(each.to_device(np.zeros(64, np.int32)) for each in streams)
+        streams.clear()
+        made.set()
+        done.wait()
+
+    with running([make]):
+        made.wait()
+        for array in arrays:
+            stream.copy(out, array)
+        del array
+        try:
+            with captured.capture() as graph:
+                arrays.clear()
+                for _ in range(3):
+                    gc.collect()
+                captured.fill(out, 5)
+        finally:
+            done.set()
+    graph.instantiate().launch(stream)
+    assert stream.to_host(out).tolist() == [5] * 64
+    context.synchronize()
+    assert not told
+    assert context.memory_info().free == before
+
+
+_IMPORTS = """\
+import cudadrv
+from cudadrv.errors import ClosedError
+import cudadrv.driver.device
+from cudadrv import emulator, list_devices
+from cudadrv.emulator import Emulator
+import cudadrv.emulator.emulator
+from cudadrv.interop import register
+import cudadrv.interop.foreign
+from cudadrv.runtime import PirlsFamily
+import cudadrv.runtime.policy
+from cudadrv import Stream, GpuRuntime
+import cudadrv.graph.capture
+from ptx import ImageCache
+from ptx.isa import PtxSyntaxError
+import ptx.isa.errors
+from ptx.emulate import Limits
+import ptx.emulate.threads.limits
+import ptx.emulate.program
+import cuda.bindings.driver
+import cuda.bindings.nvrtc
+"""
+
+
+def test_threads_import_different_files_for_the_first_time_at_once() -> None:
+    # The finder widens the moment between a file's lock and its package's.
+    program = (
+        "import sys, threading, time\n"
+        "class Slow:\n"
+        "    def find_spec(*_): time.sleep(0.001)\n"
+        "sys.meta_path.insert(0, Slow)\n"
+        f"statements = {_IMPORTS.splitlines()}\n"
+        "threading.excepthook = lambda given: print(repr(given.exc_value))\n"
+        "begin = threading.Barrier(len(statements))\n"
+        "def work(statement):\n"
+        "    begin.wait()\n"
+        "    exec(statement, {})\n"
+        "threads = [threading.Thread(target=work, args=[each]) for each in statements]\n"
+        "for thread in threads: thread.start()\n"
+        "for thread in threads: thread.join()\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", program]
+    assert subprocess.check_output(command, env=environment, text=True) == ""
 
 
 def test_a_counter_gives_each_number_once() -> None:
