@@ -158,8 +158,8 @@ def rmm_resource(resource: MemoryResource | None = None) -> object:
         _, number = stream.__cuda_stream__()
         allocator.free(address, number)
 
-    found: object = rmm.mr.CallbackMemoryResource(allocate, deallocate)
-    return found
+    rmm_memory: object = rmm.mr.CallbackMemoryResource(allocate, deallocate)
+    return rmm_memory
 
 
 def torch_allocator(resource: MemoryResource | None = None) -> object:
@@ -183,6 +183,8 @@ def torch_allocator(resource: MemoryResource | None = None) -> object:
     functions = _ALLOCATE(allocate), _FREE(free)
     # PyTorch calls them until the process ends, even after the object is dropped.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(functions))
-    first, second = (ctypes.cast(each, ctypes.c_void_p).value for each in functions)
-    made: object = torch.cuda.memory._CUDAAllocator(torch._C._cuda_customAllocator(first, second))
-    return made
+    first, second = (ctypes.cast(function, ctypes.c_void_p).value for function in functions)
+    torch_allocator_object: object = torch.cuda.memory._CUDAAllocator(
+        torch._C._cuda_customAllocator(first, second)
+    )
+    return torch_allocator_object

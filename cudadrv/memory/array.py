@@ -115,7 +115,7 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
         if type(offset) is not int:
             offset = border.integer("DeviceArray: offset", offset)
         if not isinstance(buffer, DeviceBuffer):
-            raise border.refused("DeviceArray: buffer", buffer, "give a DeviceBuffer")
+            raise border.wrong_type("DeviceArray: buffer", buffer, "give a DeviceBuffer")
         if strides is None:
             steps, first, end = None, 0, math.prod(extents) * kind.itemsize
         else:
@@ -138,13 +138,13 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
     def __repr__(self) -> str:
         strides = "" if self.is_contiguous else f" of strides {self.strides}"
         state = ", closed" if self.closed else ""
-        where = f"on device {self.context.ordinal}{state}"
-        return f"<DeviceArray {self.shape} {self.dtype}{strides} {where}>"
+        location = f"on device {self.context.ordinal}{state}"
+        return f"<DeviceArray {self.shape} {self.dtype}{strides} {location}>"
 
     # Python would pass the address, by `__index__`, where the caller may mean the element.
     def __int__(self) -> NoReturn:
         raise errors.ArgumentTypeError(
-            f"{self!r} is no number: read it with Stream.to_host; its address is `ptr`"
+            f"{self!r} is not a number: read it with Stream.to_host; its address is `ptr`"
         )
 
     def __len__(self) -> int:
@@ -181,8 +181,8 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
             if rows is not None:
                 row = self.nbytes // (self.shape[0] or 1)
                 return view_of(self, self.ptr + begin * row, rows + self.shape[1:], self.dtype)
-        found = self._layout.at(key if isinstance(key, tuple) else (key,))
-        return view_of(self, self.ptr + found.offset, found.shape, self.dtype, found.strides)
+        view = self._layout.at(key if isinstance(key, tuple) else (key,))
+        return view_of(self, self.ptr + view.offset, view.shape, self.dtype, view.strides)
 
     def __setitem__(self, key: Keys | str, value: object) -> None:
         """Assign the elements at `key` from a device or host array, or from one value.
@@ -242,8 +242,8 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
             IndexError: they are not each of the axes once.
         """
         order = checked_axes(axes, self.ndim) if axes else range(self.ndim)[::-1]
-        found = self._layout.transposed(order)
-        return view_of(self, self.ptr, found.shape, self.dtype, found.strides)
+        view = self._layout.transposed(order)
+        return view_of(self, self.ptr, view.shape, self.dtype, view.strides)
 
     @overload
     def reshape(self, shape: Shape, /) -> DeviceArray[_ScalarT]: ...
@@ -257,17 +257,17 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
                 view.
         """
         # Several arguments are extents, or the only one is; anything else fails there.
-        given = extents_of(extents[0] if len(extents) == 1 else extents)  # type: ignore[arg-type]
-        shape = filled_in(given, self.size)
+        new_extents = extents_of(extents[0] if len(extents) == 1 else extents)  # type: ignore[arg-type]
+        shape = filled_in(new_extents, self.size)
         if self.is_contiguous:
             return view_of(self, self.ptr, shape, self.dtype)
-        found = self._layout.reshaped(shape, self.dtype.itemsize)
-        if found is None:
+        view = self._layout.reshaped(shape, self.dtype.itemsize)
+        if view is None:
             raise errors.InvalidValueError(
                 f"{self!r} has no view of the shape {shape}: make it contiguous by "
                 "Stream.contiguous first"
             )
-        return view_of(self, self.ptr, shape, self.dtype, found.strides)
+        return view_of(self, self.ptr, shape, self.dtype, view.strides)
 
     @overload
     def view(self, dtype: TypedDType[_OtherT]) -> DeviceArray[_OtherT]: ...
@@ -286,8 +286,8 @@ class DeviceArray(DeviceData, Exported, Generic[_ScalarT]):
         if new.itemsize == size:
             return view_of(self, self.ptr + 0, self.shape, new, self.strides)
         last = self.shape[-1:]
-        row, rest = divmod(math.prod(last) * size, new.itemsize)
-        if rest or not last or not (self.strides[-1] == size or last in ((0,), (1,))):
+        row, surplus = divmod(math.prod(last) * size, new.itemsize)
+        if surplus or not last or not (self.strides[-1] == size or last in ((0,), (1,))):
             raise errors.InvalidValueError(f"{self!r} has no view as {new}")
         strides = (*self.strides[:-1], new.itemsize)
         return view_of(self, self.ptr + 0, (*self.shape[:-1], row), new, strides)
@@ -334,7 +334,7 @@ class StridedArray(ArrayView[_ScalarT]):
 
 
 def view_of(
-    of: DeviceData,
+    data: DeviceData,
     address: int,
     shape: tuple[int, ...],
     dtype: np.dtype[_ScalarT],
@@ -348,7 +348,7 @@ def view_of(
     else:
         view = strided = _new(StridedArray)
         strided._start, strided.strides = address, strides
-    view._base = of._root
+    view._base = data._root
     view._pointer, view.nbytes = None, math.prod(shape) * dtype.itemsize
     view.shape, view.dtype = shape, dtype
     if not view.nbytes:
@@ -405,7 +405,7 @@ def is_fortran(order: object) -> bool:
     """Return whether the first axis is the innermost; called if an order is not `C_ORDER`."""
     if isinstance(order, str) and order in ("C", "F"):
         return order == "F"
-    raise border.refused("the order of an array", order, 'give "C" or "F"')
+    raise border.wrong_type("the order of an array", order, 'give "C" or "F"')
 
 
 def empty_pitched(stream: BaseStream, shape: Shape, dtype: npt.DTypeLike) -> AnyDeviceArray:

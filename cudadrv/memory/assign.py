@@ -34,9 +34,9 @@ def assign(stream: BaseStream, dst: AnyDeviceArray, value: object) -> None:
         return
     if not (isinstance(value, tuple) and dst.dtype.names):  # a tuple is one structure
         # It reports values that cannot become an array.
-        given = as_array(cast("npt.ArrayLike", value))
-        if given.ndim or isinstance(value, np.ndarray):
-            _assign_host(stream, dst, _as_elements(given, dst.dtype))
+        source = as_array(cast("npt.ArrayLike", value))
+        if source.ndim or isinstance(value, np.ndarray):
+            _assign_host(stream, dst, _as_elements(source, dst.dtype))
             return
     fill(stream, dst, value)
 
@@ -62,26 +62,26 @@ def _assign_host(stream: BaseStream, dst: AnyDeviceArray, value: AnyArray) -> No
     copy(stream, dst, _broadcast(small, dst.shape))
 
 
-def _as_elements(given: AnyArray, dtype: AnyDType) -> AnyArray:
+def _as_elements(values: AnyArray, dtype: AnyDType) -> AnyArray:
     """Return the values as an array of a dtype.
 
     Raises:
         DTypeError: they are of another kind, or integers out of range.
     """
-    if given.dtype == dtype:
-        return given
-    found: AnyArray
-    if not given.size:  # NumPy makes an empty list an array of floats
-        return np.empty(given.shape, dtype)
-    if given.dtype.kind in "iu" and dtype.kind in "iu":
-        found = given.astype(dtype)
-        if np.array_equal(found, given):
-            return found
-        raise DTypeError(f"not all of the values of {given.dtype} are {dtype}")
-    if not np.can_cast(given.dtype, dtype, "same_kind"):
-        raise DTypeError(f"values of {given.dtype} do not become {dtype}: convert them by astype")
-    found = given.astype(dtype)
-    return found
+    if values.dtype == dtype:
+        return values
+    converted: AnyArray
+    if not values.size:  # NumPy makes an empty list an array of floats
+        return np.empty(values.shape, dtype)
+    if values.dtype.kind in "iu" and dtype.kind in "iu":
+        converted = values.astype(dtype)
+        if np.array_equal(converted, values):
+            return converted
+        raise DTypeError(f"not all of the values of {values.dtype} are {dtype}")
+    if not np.can_cast(values.dtype, dtype, "same_kind"):
+        raise DTypeError(f"values of {values.dtype} do not become {dtype}: convert them by astype")
+    converted = values.astype(dtype)
+    return converted
 
 
 def _broadcast(array: AnyDeviceArray, shape: tuple[int, ...]) -> AnyDeviceArray:
@@ -90,22 +90,24 @@ def _broadcast(array: AnyDeviceArray, shape: tuple[int, ...]) -> AnyDeviceArray:
     Raises:
         CopyError: the shapes do not fit.
     """
-    own = _trimmed(array.shape, shape)
-    strides = array.strides[array.ndim - len(own) :]
-    return view_of(array, array.ptr, shape, array.dtype, _broadcast_strides(own, strides, shape))
+    kept_shape = _trimmed(array.shape, shape)
+    strides = array.strides[array.ndim - len(kept_shape) :]
+    return view_of(
+        array, array.ptr, shape, array.dtype, _broadcast_strides(kept_shape, strides, shape)
+    )
 
 
-def _trimmed(shape: tuple[int, ...], to: tuple[int, ...]) -> tuple[int, ...]:
+def _trimmed(shape: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...]:
     """Return a shape without its surplus first axes, where they have extent 1."""
-    extra = len(shape) - len(to)
+    extra = len(shape) - len(target)
     return shape[extra:] if extra > 0 and set(shape[:extra]) == {1} else shape
 
 
 def _broadcast_strides(
-    shape: tuple[int, ...], strides: tuple[int, ...], to: tuple[int, ...]
+    shape: tuple[int, ...], strides: tuple[int, ...], target_shape: tuple[int, ...]
 ) -> tuple[int, ...]:
-    added = len(to) - len(shape)
-    if added < 0 or any(n not in (1, m) for n, m in zip(shape, to[added:], strict=True)):
-        raise CopyError(f"values of the shape {shape} do not fit an array of {to}")
-    kept = (0 if n == 1 else step for n, step in zip(shape, strides, strict=True))
-    return (*(0,) * added, *kept)
+    added = len(target_shape) - len(shape)
+    if added < 0 or any(n not in (1, m) for n, m in zip(shape, target_shape[added:], strict=True)):
+        raise CopyError(f"values of the shape {shape} do not fit an array of {target_shape}")
+    repeated = (0 if n == 1 else step for n, step in zip(shape, strides, strict=True))
+    return (*(0,) * added, *repeated)

@@ -19,17 +19,17 @@ from ..driver.driver_selection import failure
 from ..driver.handle import Closeable, ClosedHandle, Handle, InvalidatedHandle, _live
 from ..driver.stream import BaseStream, require_stream
 from ..driver.stream_block_cache import LARGEST_BYTES, SizeBin
-from ..driver.stream_handle import StreamHandle, give_back_kept
+from ..driver.stream_handle import StreamHandle, free_cached_blocks
 from ..errors import ClosedError, CudadrvError, CudaError
 from .driver_pool import out_of_memory
 from .order import AnyMemory, Memory, record_access
 from .resource import MemoryStream, Released, ResourceMemory, choices_made, chosen_for
 
-_GIVEN_BACK: Final = InvalidatedHandle("the device memory was given back")
+_FREED: Final = InvalidatedHandle("the device memory was freed")
 
 
 class NoMemory(Memory[None]):
-    """Stands for the memory of buffers and arrays without bytes."""
+    """The memory of buffers and arrays without bytes."""
 
     __slots__ = ()
 
@@ -42,35 +42,36 @@ class PoolMemory(Memory[CUdeviceptr]):
 
     Attributes:
         has_contents: whether the driver has allocated it.
-        kept: where its stream caches it when it is freed, for the stream's next allocations; None
-            where it returns to the pool.
+        size_bin: caches it for its stream's next allocations when it is freed; None if it returns
+            to the pool.
     """
 
-    __slots__ = ("kept",)
+    __slots__ = ("size_bin",)
 
     raw: CUdeviceptr
     ordered_on: StreamHandle | None
     # In a class, not in a slot: one more slot takes time for each new array.
     has_contents: bool = True
-    kept: SizeBin | None
+    size_bin: SizeBin | None
     # Module globals are gone when the interpreter drops the last handles.
-    _given_back: ClassVar = _GIVEN_BACK
+    _freed: ClassVar = _FREED
 
     def __init__(
         self, context: ContextHandle, raw: CUdeviceptr | None, stream: StreamHandle | None
     ) -> None:
         super().__init__(context, raw, stream)
-        self.kept = None
+        self.size_bin = None
 
     def __del__(self) -> None:
         try:
-            kept, raw = self.kept, self.raw
+            cached, raw = self.size_bin, self.raw
             # Memory that only its own stream has used is free there.
-            if kept is not None and self.recorded is None and len(kept) < kept.most:
+            if cached is not None and self.recorded is None and len(cached) < cached.most:
                 # Nothing uses it any more, even if a finalizer saves it.
-                self.raw = self._given_back  # type: ignore[assignment]  # no call takes it
+                self.raw = self._freed  # type: ignore[assignment]  # no call takes it
+                cached.append(raw)
+                # Last: it may be the last reference to the stream, which frees what it caches.
                 self.ordered_on = None
-                kept.append(raw)
                 return
             stream, recorded, driver = self.ordered_on, self.recorded, self.context._driver
         except AttributeError:
@@ -89,7 +90,7 @@ class PoolMemory(Memory[CUdeviceptr]):
             if code:
                 self._report_free(code, had_failed)
             else:
-                self.raw = self._given_back  # type: ignore[assignment]  # no call takes it
+                self.raw = self._freed  # type: ignore[assignment]  # no call takes it
                 self.ordered_on = None
 
     def _destroy(self) -> None:
@@ -105,15 +106,15 @@ class PoolMemory(Memory[CUdeviceptr]):
             return
         if not self.has_contents:
             return
-        own = [
+        own_users = [
             user
             for user in users
             if user.context.ordinal == self.context.ordinal and not user.is_destroyed
         ]
-        if users and not own:
+        if users and not own_users:
             self._free_at_once(users)
             return
-        free = [user for user in own if not user.is_capturing()]
+        free = [user for user in own_users if not user.is_capturing()]
         # Waiting for a stream that another library captures would join its capture.
         if not free or any(user.is_captured_elsewhere() for user in users):
             self._defer()
@@ -139,24 +140,24 @@ class PoolMemory(Memory[CUdeviceptr]):
             user.synchronize()
         (code,) = self.context.call(self.api.cuMemFree, self.raw)
         if code:
-            raise self._refused(code)
+            raise self._rejection(code)
         self.ordered_on = None
 
     def _free(self, stream: StreamHandle) -> None:
         (code,) = self.api.cuMemFreeAsync(self.raw, stream.raw)
         if code:
-            raise self._refused(code)
+            raise self._rejection(code)
         self.ordered_on = None
 
     def _report_free(self, code: CUresult, had_failed: bool) -> None:
         if code == CUresult.CUDA_ERROR_NOT_PERMITTED:
             retry_destroy(self._destroy_and_report)
             return
-        fault = self._refused(code)
+        fault = self._rejection(code)
         if isinstance(fault, CudaError):
             self._report_failure(fault, had_failed)
 
-    def _refused(self, code: CUresult) -> CudadrvError:
+    def _rejection(self, code: CUresult) -> CudadrvError:
         doing = f"giving back the memory at {int(self.raw):#x} of device {self.context.ordinal}"
         return failure(self.api, code, "cuMemFreeAsync", doing)
 
@@ -306,10 +307,10 @@ class DeviceData(Closeable):
     @property
     def _memory(self) -> AnyMemory:
         """The memory's handle, for an operation that is about to use it."""
-        box = self._handle
-        if isinstance(box, ClosedHandle):
+        handle = self._handle
+        if isinstance(handle, ClosedHandle):
             raise ClosedError(self._closed_text)
-        return box
+        return handle
 
     def _make_pointer(self) -> CUdeviceptr:
         """Return the address as the driver's functions take it, cached for the next copy.
@@ -323,35 +324,37 @@ class DeviceData(Closeable):
         """Allocate memory of a stream, not initialised."""
         try:
             queue = stream._handle
-            kept = queue.kept.get(nbytes)
+            cached = queue.block_cache.get(nbytes)
             self.stream = stream
         except AttributeError:
-            raise border.refused("allocating: stream", stream, "give a Stream") from None
+            raise border.wrong_type("allocating: stream", stream, "give a Stream") from None
         self.nbytes = nbytes
         self._dependents = None
         # Streams of other libraries, and those of captures, cache no blocks.
-        if (kept or (queue.keeps is None and nbytes > 0)) and (
+        if (cached or (queue.keeps is None and nbytes > 0)) and (
             not choices_made or chosen_for(stream) is None
         ):
             # As the constructor does, at a third of the cost.
-            box = _new(PoolMemory)
-            box.context = context = queue.context
-            box.ordered_on = queue
-            box.recorded = None
-            if kept:
-                box.kept = kept
+            memory = _new(PoolMemory)
+            memory.context = context = queue.context
+            memory.ordered_on = queue
+            memory.recorded = None
+            if cached:
+                memory.size_bin = cached
                 try:
-                    raw = kept.pop()
+                    raw = cached.pop()
                 except IndexError:  # another thread took it
                     raw = _fresh(stream, queue, nbytes)
             else:
-                box.kept = queue.kept.of_size(nbytes) if nbytes <= LARGEST_BYTES else None
+                memory.size_bin = (
+                    queue.block_cache.of_size(nbytes) if nbytes <= LARGEST_BYTES else None
+                )
                 raw = _fresh(stream, queue, nbytes)
-            box.raw = raw
-            box.public = public = id(self)
-            self._handle, self._pointer = box, raw
+            memory.raw = raw
+            memory.public = public = id(self)
+            self._handle, self._pointer = memory, raw
             self._address = int(raw)
-            _live[public] = box, ref(self)
+            _live[public] = memory, ref(self)
         else:
             self._allocate_otherwise(stream, queue, nbytes)
             context = queue.context
@@ -414,7 +417,7 @@ class DeviceData(Closeable):
 
     # Python would use `__index__` for a float, and pass the address.
     def __float__(self) -> NoReturn:
-        raise errors.ArgumentTypeError(f"{self!r} is no number: read it with Stream.to_host")
+        raise errors.ArgumentTypeError(f"{self!r} is not a number: read it with Stream.to_host")
 
     if not TYPE_CHECKING:  # a type checker would treat it as an array
 
@@ -506,8 +509,8 @@ class DeviceBuffer(DeviceData):
         return over(stream, memory, pointer, nbytes)
 
     def __repr__(self) -> str:
-        where = "closed" if self.closed else f"at {self._address:#x}"
-        return f"<DeviceBuffer {self.nbytes} bytes {where} on device {self.context.ordinal}>"
+        location = "closed" if self.closed else f"at {self._address:#x}"
+        return f"<DeviceBuffer {self.nbytes} bytes {location} on device {self.context.ordinal}>"
 
     @property
     def _closed_text(self) -> str:
@@ -579,7 +582,7 @@ def _fresh(stream: BaseStream, queue: StreamHandle, nbytes: int) -> CUdeviceptr:
     allocate = context._driver.api.cuMemAllocAsync
     try:
         code, raw = allocate(nbytes, queue.raw)
-        if code == _FULL and give_back_kept(context._driver, context.ordinal):
+        if code == _FULL and free_cached_blocks(context._driver, context.ordinal):
             code, raw = allocate(nbytes, queue.raw)
     except OverflowError:  # more than the driver's function accepts
         raise out_of_memory(stream.context, nbytes, "") from None

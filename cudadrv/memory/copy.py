@@ -1,4 +1,4 @@
-"""Copies between arrays of the host and of devices, whatever their strides."""
+"""Copies between arrays of the host and of devices, with any strides."""
 
 from __future__ import annotations
 
@@ -161,67 +161,67 @@ def copy_on_device(stream: BaseStream, dst: ArrayOrBuffer, src: ArrayOrBuffer) -
         raise WrongDeviceError(
             f"{stream!r} copies from {src!r} to {dst!r}: use a stream of one of the two devices"
         )
-    to_box, of_box, nbytes = dst._memory, src._memory, dst.nbytes
+    target_memory, source_memory, nbytes = dst._memory, src._memory, dst.nbytes
     if nbytes == 0:
         return
     if dst.__class__ is StridedArray or src.__class__ is StridedArray:
-        _copy_strided(stream, _as_array(dst, src), _as_array(src, dst))
+        _copy_strided(stream, as_array(dst, src), as_array(src, dst))
         return
-    to_address, of_address = dst._address, src._address
-    if to_address < of_address + nbytes and of_address < to_address + nbytes:
-        if to_address != of_address:
+    target_address, source_address = dst._address, src._address
+    if target_address < source_address + nbytes and source_address < target_address + nbytes:
+        if target_address != source_address:
             _copy_overlapping(stream, dst, src)
         return
-    box = opened(stream._handle)
-    order_access(of_box, box, writes=False)
-    order_access(to_box, box)
-    to, of = CUdeviceptr(to_address), CUdeviceptr(of_address)
+    queue = opened(stream._handle)
+    order_access(source_memory, queue, writes=False)
+    order_access(target_memory, queue)
+    target, source = CUdeviceptr(target_address), CUdeviceptr(source_address)
     if dst.context is src.context:
         call = "cuMemcpyDtoDAsync"
-        code = transfer(box, box.api.cuMemcpyDtoDAsync, to, of, nbytes, box.raw)
+        code = transfer(queue, queue.api.cuMemcpyDtoDAsync, target, source, nbytes, queue.raw)
     else:
         call = "cuMemcpyPeerAsync"
-        if box.capture is None:
+        if queue.capture is None:
             open_pools(dst, src)
-        (code,) = box.api.cuMemcpyPeerAsync(
-            to, to_box.context.raw, of, of_box.context.raw, nbytes, box.raw
+        (code,) = queue.api.cuMemcpyPeerAsync(
+            target, target_memory.context.raw, source, source_memory.context.raw, nbytes, queue.raw
         )
     if code:
         doing = f"copying {nbytes} bytes from device {src.context.ordinal} to {dst.context.ordinal}"
-        raise failure(box.api, code, call, doing)
+        raise failure(queue.api, code, call, doing)
 
 
 def _copy_strided(stream: BaseStream, dst: AnyDeviceArray, src: AnyDeviceArray) -> None:
     """Copy between arrays of one shape and dtype, at least one of them strided."""
     require_apart(dst)
-    if _overlap(dst, src):
+    if do_overlap(dst, src):
         if dst.ptr != src.ptr or dst.strides != src.strides:
             _copy_overlapping(stream, dst, src)
         return
-    box, to_box, of_box = opened(stream._handle), dst._memory, src._memory
-    order_access(of_box, box, writes=False)
-    order_access(to_box, box)
+    queue, target_memory, source_memory = opened(stream._handle), dst._memory, src._memory
+    order_access(source_memory, queue, writes=False)
+    order_access(target_memory, queue)
     if dst.context is src.context:
         sides = side_of(dst), side_of(src)
-        copy_strided(stream.context, box, dst.shape, dst.dtype.itemsize, *sides)
+        copy_strided(stream.context, queue, dst.shape, dst.dtype.itemsize, *sides)
     else:
-        if box.capture is None:
+        if queue.capture is None:
             open_pools(dst, src)
-        copy_to_peer(box, dst, src, (to_box.context, of_box.context))
+        copy_to_peer(queue, dst, src, (target_memory.context, source_memory.context))
 
 
 def _copy_overlapping(stream: BaseStream, dst: ArrayOrBuffer, src: ArrayOrBuffer) -> None:
     """Copy through temporary memory, as the driver copies in no defined order."""
     with without_choices():
         if isinstance(src, DeviceBuffer):
-            apart: ArrayOrBuffer = alloc(stream, src.nbytes)
+            temporary: ArrayOrBuffer = alloc(stream, src.nbytes)
         else:
-            apart = empty(stream, src.shape, src.dtype)
-    copy_on_device(stream, apart, src)
-    copy_on_device(stream, dst, apart)
+            temporary = empty(stream, src.shape, src.dtype)
+    copy_on_device(stream, temporary, src)
+    copy_on_device(stream, dst, temporary)
 
 
-def _as_array(side: ArrayOrBuffer, other: ArrayOrBuffer) -> AnyDeviceArray:
+def as_array(side: ArrayOrBuffer, other: ArrayOrBuffer) -> AnyDeviceArray:
     """Return a side of a copy; a buffer as an array in C order with the other side's shape."""
     if isinstance(side, DeviceBuffer):
         assert isinstance(other, DeviceArray)
@@ -229,9 +229,9 @@ def _as_array(side: ArrayOrBuffer, other: ArrayOrBuffer) -> AnyDeviceArray:
     return side
 
 
-def _overlap(one: AnyDeviceArray, other: AnyDeviceArray) -> bool:
+def do_overlap(array: AnyDeviceArray, other: AnyDeviceArray) -> bool:
     """Return whether the extents of two arrays' memory overlap."""
-    (low, high), (first, end) = _bounds(one), _bounds(other)
+    (low, high), (first, end) = _bounds(array), _bounds(other)
     return low < end and first < high
 
 

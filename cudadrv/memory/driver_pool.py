@@ -23,7 +23,7 @@ from ..driver.deferred_release import run_deferred
 from ..driver.device import Device, can_access_peer
 from ..driver.driver_api import DriverApi
 from ..driver.driver_selection import failure
-from ..driver.stream_handle import give_back_kept
+from ..driver.stream_handle import free_cached_blocks
 
 _THRESHOLD = CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
 
@@ -46,7 +46,7 @@ def pool_info(device: Device) -> PoolInfo:
     """Return the current sizes of the pool that serves a device's stream-ordered memory."""
     border.instance("pool_info: device", device, Device)
     run_deferred()
-    give_back_kept(device.driver, device.ordinal)
+    free_cached_blocks(device.driver, device.ordinal)
     api, pool = device.driver.api, device.default_pool()
     attributes = (
         CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
@@ -63,7 +63,7 @@ def pool_attribute(
     """Read an attribute of a pool; `name` is for the text of an error."""
     code, value = api.cuMemPoolGetAttribute(pool, attribute)
     if code:
-        raise failure(api, code, "cuMemPoolGetAttribute", f"asking {name}")
+        raise failure(api, code, "cuMemPoolGetAttribute", f"querying {name}")
     return int(value)
 
 
@@ -91,7 +91,7 @@ def trim_pool(device: Device, keep_bytes: int = 0) -> None:
     """Free the pool's unused memory, down to `keep_bytes`."""
     border.instance("trim_pool: device", device, Device)
     keep_bytes = border.whole("trim_pool: keep_bytes", keep_bytes, most=2**64 - 1)
-    give_back_kept(device.driver, device.ordinal)
+    free_cached_blocks(device.driver, device.ordinal)
     api = device.driver.api
     (code,) = api.cuMemPoolTrimTo(device.default_pool(), keep_bytes)
     if code:
@@ -131,11 +131,11 @@ def open_pool(owner: Device, device: Device) -> bool:
 
 def grant(api: DriverApi, pool: CUmemoryPool, device: Device) -> CUresult:
     """Let a device read and write a pool's memory; return the driver's result."""
-    asked = CUmemAccessDesc()
-    asked.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
-    asked.location.id = device.ordinal
-    asked.flags = CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-    (code,) = api.cuMemPoolSetAccess(pool, [asked], 1)
+    descriptor = CUmemAccessDesc()
+    descriptor.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    descriptor.location.id = device.ordinal
+    descriptor.flags = CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+    (code,) = api.cuMemPoolSetAccess(pool, [descriptor], 1)
     return code
 
 

@@ -3,11 +3,16 @@
 Sources: CUDA Array Interface, version 3 (Numba); dlpack.h, version 1.1, and the Python
 specification of DLPack: the capsule is named "dltensor", or "dltensor_versioned" for a consumer
 that knows version 1, until a consumer renames it "used_..." and owns it.
+
+The arrays have no exchange functions (`__dlpack_c_exchange_api__`, dlpack.h 1.3). In Python these
+would be ctypes callbacks, which cannot return with an exception set: for a closed array a consumer
+would read an uninitialised tensor, or crash.
 """
 
 from __future__ import annotations
 
 import ctypes
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 import numpy as np
@@ -16,12 +21,17 @@ from .. import border
 from ..driver._api import CUstream
 from ..driver.context import BaseContext
 from ..driver.driver_selection import failure
+from ..driver.stream import BaseStream
 from ..driver.stream_handle import EventHandle
 from ..errors import DTypeError, ExportError
+from .dtypes import AnyDType
 from .order import AnyMemory, join_on_one_stream
 
 DL_CUDA: Final = 2  # kDLCUDA
 _NO_SYNC: Final = -1
+_LEGACY: Final = 1  # CU_STREAM_LEGACY
+# Numbers that mean a stream of the current context: its legacy one, or the thread's.
+_NAMELESS: Final = (0, _LEGACY, 2)
 _KIND_CODE: Final = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 EXTENDED: Final = {
     (4, 16): "bfloat16",
@@ -71,6 +81,8 @@ class Exported:
         shape: tuple[int, ...]
         # The array determines the elements' type.
         dtype: np.dtype[Any]
+
+        stream: BaseStream
 
         @property
         def context(self) -> BaseContext:
@@ -145,29 +157,20 @@ class Exported:
             ExportError: a copy or another device is requested, or DLPack cannot express the
                 strides.
         """
-        border.optional("__dlpack__: copy", copy, bool)
-        if copy or _numbers("dl_device", dl_device) not in (None, self.__dlpack_device__()):
-            raise ExportError("a device array is exported in place: no copy, no other device")
-        version = _numbers("max_version", max_version) or (0,)
+        if copy is not None or dl_device is not None:
+            _require_in_place(self, dl_device, copy)
+        is_versioned = max_version is not None and _numbers("max_version", max_version) >= (MAJOR,)
+        consumer = _LEGACY
         if stream is not None:
-            stream = border.whole("__dlpack__: stream", stream, _NO_SYNC, 2**64 - 1)
-        code, bits = _type_code(self.dtype)
-        if any(stride % self.dtype.itemsize for stride in self.strides):
-            raise ExportError(
-                f"{self!r} has strides of {self.strides} bytes, and DLPack counts whole elements: "
-                "export what Stream.contiguous makes of it"
-            )
-        if stream != _NO_SYNC:
-            _order_consumer(self, 1 if stream is None else stream)
-        capsule = _shell(self, is_versioned=version >= (MAJOR,))
-        tensor = DLTensor.of(capsule)
-        tensor.data = self.ptr or None
-        tensor.device_type, tensor.device_id = self.__dlpack_device__()
-        tensor.code, tensor.bits, tensor.lanes = code, bits, 1
-        tensor.byte_offset = 0
-        if tensor.strides:
-            for axis, stride in enumerate(self.strides):
-                tensor.strides[axis] = stride // self.dtype.itemsize
+            consumer = border.whole("__dlpack__: stream", stream, _NO_SYNC, 2**64 - 1)
+        code, bits, mirrored = _type_code(self.dtype)
+        memory, address = self._memory, self.ptr
+        if consumer != _NO_SYNC:
+            _order_consumer(self, memory, consumer)
+        capsule, tensor = _mirror(self, mirrored, is_versioned=is_versioned)
+        tensor.data = address or None
+        tensor.device_type, tensor.device_id = DL_CUDA, memory.context.ordinal
+        tensor.code, tensor.bits = code, bits
         return capsule
 
 
@@ -231,6 +234,9 @@ class VersionedTensor(ctypes.Structure):
         return bool(self.flags & _READ_ONLY)
 
 
+_TENSOR_OFFSET: Final = VersionedTensor.tensor.offset
+
+
 def is_read_only(capsule: object) -> bool:
     """Return whether the producer of a capsule marked it as read-only; version 1 has the flag."""
     if not is_capsule(capsule, _VERSIONED):
@@ -238,65 +244,102 @@ def is_read_only(capsule: object) -> bool:
     return VersionedTensor.at(int(capsule_pointer(capsule, _VERSIONED))).is_read_only
 
 
-class _Anchor(ctypes.c_char):
-    """A byte of the host that keeps a device array alive."""
+# An anchor has room for any strides, of either sign, at an address that is never read.
+_SPAN: Final = 2**60
+_MIDDLE: Final = 2**59
+_ADDRESS: Final = 2**20
+
+
+class _Anchor(ctypes.Structure):
+    """Keeps a device array alive, as the memory of an array of NumPy whose elements are unread."""
+
+    _fields_ = (("bytes", ctypes.c_char * _SPAN),)
+    __slots__ = ("array",)
 
     array: Exported
 
 
-def _shell(array: Exported, *, is_versioned: bool) -> object:
-    """Return a capsule of NumPy's, of an array of the same shape over one byte.
+def _mirror(array: Exported, dtype: AnyDType, *, is_versioned: bool) -> tuple[object, DLTensor]:
+    """Return a capsule of NumPy's with an array of the same shape and strides, and its tensor.
 
     Its destructor and its deleter are NumPy's, in C. Python code would lose an exception that is
     being raised when a consumer drops the capsule.
     """
-    anchor = _Anchor()
+    # Any: before Python 3.12 a type checker does not recognise buffers.
+    anchor: Any = _Anchor.from_address(_ADDRESS)
     anchor.array = array
-    buffer: Any = anchor  # before Python 3.12 a type checker does not recognise buffers
+    shape = array.shape
     try:
-        shell = np.ndarray(array.shape, np.uint8, buffer, 0, (0,) * array.ndim)
+        if array.is_contiguous:
+            mirror = np.ndarray(shape, dtype, anchor)
+        else:
+            strides = array.strides
+            if any(stride % dtype.itemsize for stride in strides):
+                raise ExportError(
+                    f"{array!r} has strides of {strides} bytes, and DLPack counts whole elements: "
+                    "export what Stream.contiguous makes of it"
+                )
+            mirror = np.ndarray(shape, dtype, anchor, _MIDDLE, strides)
     except ValueError as error:  # such as more axes than NumPy has
         raise ExportError(f"{array!r} is not exported: {error}") from None
     if is_versioned:
         try:
-            capsule: object = shell.__dlpack__(max_version=(MAJOR, 0))
+            capsule: object = mirror.__dlpack__(max_version=(MAJOR, 0))
         except TypeError:
             pass  # NumPy before 2.1 supports no versions; consumers accept such capsules
         else:
-            return capsule
-    return shell.__dlpack__()
+            head = int(capsule_pointer(capsule, _VERSIONED))
+            return capsule, DLTensor.from_address(head + _TENSOR_OFFSET)
+    capsule = mirror.__dlpack__()
+    return capsule, DLTensor.from_address(int(capsule_pointer(capsule, _PLAIN)))
 
 
-def _type_code(dtype: np.dtype[Any]) -> tuple[int, int]:
-    """Return DLPack's code and bits of a dtype.
+@lru_cache(maxsize=64)
+def _type_code(dtype: AnyDType) -> tuple[int, int, AnyDType]:
+    """Return DLPack's code and bits of a dtype, and a dtype of the same size that NumPy exports.
 
     Raises:
         DTypeError: DLPack has no such dtype.
     """
-    found = _EXTENDED_CODE.get(dtype.name)
-    if found is not None:
-        return found
-    if dtype.kind not in _KIND_CODE or not dtype.isnative or dtype.itemsize > 16:
-        raise DTypeError(f"DLPack has no dtype {dtype}")
-    return _KIND_CODE[dtype.kind], dtype.itemsize * 8
+    extended = _EXTENDED_CODE.get(dtype.name)
+    if extended is None:
+        if dtype.kind not in _KIND_CODE or not dtype.isnative or dtype.itemsize > 16:
+            raise DTypeError(f"DLPack has no dtype {dtype}")
+        extended = _KIND_CODE[dtype.kind], dtype.itemsize * 8
+    return *extended, np.dtype("c16" if dtype.itemsize == 16 else f"u{dtype.itemsize}")
 
 
-def _numbers(name: str, given: object) -> tuple[int, ...] | None:
+def _numbers(name: str, pair: object) -> tuple[int, ...]:
     """Return integers, which producers also give as an enumeration."""
-    if given is None:
-        return None
-    pair = border.instance(f"__dlpack__: {name}", given, tuple)
-    return tuple(border.integer(f"__dlpack__: {name}", n) for n in pair)
+    where = f"__dlpack__: {name}"
+    return tuple([border.integer(where, n) for n in border.instance(where, pair, tuple)])
 
 
-def _order_consumer(array: Exported, consumer: int) -> None:
+def _require_in_place(array: Exported, dl_device: object, copy: object) -> None:
+    """Raise if a consumer requests a copy, or another device."""
+    border.optional("__dlpack__: copy", copy, bool)
+    elsewhere = (
+        dl_device is not None and _numbers("dl_device", dl_device) != array.__dlpack_device__()
+    )
+    if copy or elsewhere:
+        raise ExportError("a device array is exported in place: no copy, no other device")
+
+
+def _order_consumer(array: Exported, memory: AnyMemory, consumer: int) -> None:
     """Let another library's stream wait for the current work of ours on an array."""
-    memory = array._memory
+    stream, ordered_on = array.stream, memory.ordered_on
+    if ordered_on is not None and (
+        int(ordered_on.raw) == consumer
+        or (consumer == _LEGACY and stream._handle is ordered_on and stream._is_legacy_ordered)
+    ):
+        return
 
     def wait(event: EventHandle) -> None:
-        # The current context decides which stream 1 or 2 is.
         call, handle = event.api.cuStreamWaitEvent, CUstream(consumer)
-        (code,) = event.context.call(call, handle, event.raw, 0)
+        if consumer in _NAMELESS:
+            (code,) = event.context.call(call, handle, event.raw, 0)
+        else:
+            (code,) = call(handle, event.raw, 0)
         if code:
             raise failure(event.api, code, "cuStreamWaitEvent", f"exporting {array!r}")
 

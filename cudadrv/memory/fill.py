@@ -47,7 +47,7 @@ def fill(stream: BaseStream, dst: ArrayOrBuffer, value: object) -> None:
         return
     pattern = pattern_of(dst, value)
     if isinstance(dst, StridedArray) and dst._layout.overlaps_itself(dst.dtype.itemsize):
-        dst = _each_once(dst)
+        dst = _without_repetition(dst)
     if isinstance(dst, StridedArray):
         fill_strided(stream, dst, pattern)
     else:
@@ -55,7 +55,7 @@ def fill(stream: BaseStream, dst: ArrayOrBuffer, value: object) -> None:
     del memory  # held until here, whichever thread closes the array meanwhile
 
 
-def _each_once(array: AnyDeviceArray) -> AnyDeviceArray:
+def _without_repetition(array: AnyDeviceArray) -> AnyDeviceArray:
     """Return a view that has each element once, of an array that repeats some.
 
     Raises:
@@ -64,9 +64,9 @@ def _each_once(array: AnyDeviceArray) -> AnyDeviceArray:
     layout = array._layout
     first, _ = layout.bounds(array.dtype.itemsize)
     shape, strides = layout.each_once()
-    found = view_of(array, array.ptr + first, shape, array.dtype, strides)
-    require_apart(found)
-    return found
+    distinct = view_of(array, array.ptr + first, shape, array.dtype, strides)
+    require_apart(distinct)
+    return distinct
 
 
 def pattern_of(dst: ArrayOrBuffer, value: object) -> bytes:
@@ -81,8 +81,8 @@ def pattern_of(dst: ArrayOrBuffer, value: object) -> bytes:
             pack = _PACK_FLOAT.get(dtype) if type(value) is float else None
         return _element(value, dtype).tobytes() if pack is None else pack(value)
     except Exception as error:  # the value's own conversion may raise anything
-        what = f"{border.shown(value)} is no value for {dst!r}"
-        raise errors.InvalidValueError(f"{what}: {error}") from error
+        problem = f"{border.shown(value)} is no value for {dst!r}"
+        raise errors.InvalidValueError(f"{problem}: {error}") from error
 
 
 def _element(value: object, dtype: AnyDType) -> AnyArray:
@@ -94,30 +94,37 @@ def _element(value: object, dtype: AnyDType) -> AnyArray:
     """
     if dtype.names:
         return _structure(value, dtype)
-    given = np.asarray(value)
-    if given.shape:
-        raise ValueError(f"fill takes one value, not {given.shape}: use Stream.copy")
+    source = np.asarray(value)
+    if source.shape:
+        raise ValueError(f"fill takes one value, not {source.shape}: use Stream.copy")
     if dtype.kind in "biu":
-        return _whole(given, dtype)
-    kind, wanted = given.dtype.kind, dtype.kind
-    if value is None or ((kind in "SU") != (wanted in "SU") and wanted in "fcSU"):
+        return _integer_element(source, dtype)
+    source_kind, target_kind = source.dtype.kind, dtype.kind
+    if value is None or ((source_kind in "SU") != (target_kind in "SU") and target_kind in "fcSU"):
         raise TypeError(f"it is no {dtype}")
-    if wanted == "f" and kind == "c":
+    if target_kind == "f" and source_kind == "c":
         raise TypeError("it is complex")
     with np.errstate(over="ignore"):
         element = np.array(value, dtype)
-    if wanted in "fc" and kind in "iufc" and np.isfinite(given) and not np.isfinite(element):
+    if (
+        target_kind in "fc"
+        and source_kind in "iufc"
+        and np.isfinite(source)
+        and not np.isfinite(element)
+    ):
         raise OverflowError("it is out of range")
-    if wanted in "SU" and len(given.item()) > len(np.array(b"x" * dtype.itemsize, dtype).item()):
+    if target_kind in "SU" and len(source.item()) > len(
+        np.array(b"x" * dtype.itemsize, dtype).item()
+    ):
         raise OverflowError("it is too long")
     return element
 
 
-def _whole(given: AnyArray, dtype: AnyDType) -> AnyArray:
+def _integer_element(source: AnyArray, dtype: AnyDType) -> AnyArray:
     """Return an integer or a truth value as an element of its dtype."""
-    number = given.item()
-    if given.dtype.kind not in "biufO" or int(number) != number:
-        raise ValueError("it is no whole number")
+    number = source.item()
+    if source.dtype.kind not in "biufO" or int(number) != number:
+        raise ValueError("it is not an integer")
     if dtype.kind == "b" and number not in (0, 1):
         raise OverflowError("it is neither true nor false")
     # NumPy 1 wraps out-of-range integers, and so do NumPy's own integers in any version.
@@ -133,33 +140,33 @@ def _structure(value: object, dtype: AnyDType) -> AnyArray:
     names = dtype.names or ()
     if not isinstance(value, (np.void, np.ndarray)):
         values = value if isinstance(value, tuple) else (value,) * len(names)
-        for name, each in zip(names, values, strict=True):
+        for name, field_value in zip(names, values, strict=True):
             if not dtype[name].shape:
-                _element(each, dtype[name])
+                _element(field_value, dtype[name])
     return element
 
 
 def fill_strided(stream: BaseStream, dst: AnyDeviceArray, pattern: bytes) -> None:
     """Queue a fill of elements with the bytes of one; the memory is ready."""
-    box, to = stream._handle, side_of(dst)
-    plan = Plan.of_elements(dst.shape, dst.dtype.itemsize, to, to)
+    queue, target = stream._handle, side_of(dst)
+    plan = Plan.of_elements(dst.shape, dst.dtype.itemsize, target, target)
     boxes = plan.boxes()
     width = _word(plan, pattern)
     if width and boxes.slice is None and boxes.copies <= MOST_BOXES:
         for offset, _ in boxes.offsets():
-            _set_rows(box, plan.to + offset, boxes, width, pattern[:width])
+            _set_rows(queue, plan.target + offset, boxes, width, pattern[:width])
         return
     with without_choices():
         element = empty(stream, 1, dst.dtype)
-    fill_dense(box, element._address, element.nbytes, pattern)
-    of = Side(element.ptr, (0,) * dst.ndim)
-    copy_strided(stream.context, box, dst.shape, dst.dtype.itemsize, to, of)
+    fill_dense(queue, element._address, element.nbytes, pattern)
+    source = Side(element.ptr, (0,) * dst.ndim)
+    copy_strided(stream.context, queue, dst.shape, dst.dtype.itemsize, target, source)
 
 
 def _word(plan: Plan, pattern: bytes) -> int:
     """Return the width of the equal words that make up an element; 0 if there is none."""
     steps = (step for axis in plan.axes for step in axis[1:])
-    numbers = (plan.to, plan.nbytes, *steps)
+    numbers = (plan.target, plan.nbytes, *steps)
     for width in (4, 2, 1):
         is_word = pattern == pattern[:width] * (len(pattern) // width)
         if is_word and not any(number % width for number in numbers):
@@ -167,48 +174,54 @@ def _word(plan: Plan, pattern: bytes) -> int:
     return 0
 
 
-def _set_rows(box: StreamHandle, address: int, boxes: CopyBoxes, width: int, word: bytes) -> None:
+def _set_rows(queue: StreamHandle, address: int, boxes: CopyBoxes, width: int, word: bytes) -> None:
     row = boxes.row or CopyAxis(1, boxes.nbytes, boxes.nbytes)
-    api, name = box.api, f"cuMemsetD2D{8 * width}Async"
+    api, name = queue.api, f"cuMemsetD2D{8 * width}Async"
     function = {1: api.cuMemsetD2D8Async, 2: api.cuMemsetD2D16Async, 4: api.cuMemsetD2D32Async}
     (code,) = function[width](
         CUdeviceptr(address),
-        row.to,
+        row.target,
         int.from_bytes(word, "little"),
         boxes.nbytes // width,
         row.extent,
-        box.raw,
+        queue.raw,
     )
     if code:
         raise failure(api, code, name, f"filling {row.extent} rows of {boxes.nbytes} bytes")
 
 
-def fill_dense(box: StreamHandle, address: int, nbytes: int, pattern: bytes) -> None:
+def fill_dense(queue: StreamHandle, address: int, nbytes: int, pattern: bytes) -> None:
     """Queue a fill of memory that is ready."""
     for width in (1, 2, 4):
         if address % width:  # a view may begin anywhere, and the driver sets whole words
             break
         if len(pattern) % width == 0 and pattern == pattern[:width] * (len(pattern) // width):
             word = int.from_bytes(pattern[:width], "little")
-            _memset(box, address, word, width, nbytes // width)
+            _memset(queue, address, word, width, nbytes // width)
             return
-    _fill_by_doubling(box, address, nbytes, pattern)
+    _fill_by_doubling(queue, address, nbytes, pattern)
 
 
-def _memset(box: StreamHandle, pointer: int, value: int, width: int, count: int) -> None:
+def _memset(queue: StreamHandle, pointer: int, value: int, width: int, count: int) -> None:
     """Set `count` elements of 1, 2 or 4 bytes."""
-    api, to = box.api, CUdeviceptr(pointer)
+    api, destination = queue.api, CUdeviceptr(pointer)
     if width == 1:
-        call, (code,) = "cuMemsetD8Async", api.cuMemsetD8Async(to, value, count, box.raw)
+        call, (code,) = "cuMemsetD8Async", api.cuMemsetD8Async(destination, value, count, queue.raw)
     elif width == 2:
-        call, (code,) = "cuMemsetD16Async", api.cuMemsetD16Async(to, value, count, box.raw)
+        call, (code,) = (
+            "cuMemsetD16Async",
+            api.cuMemsetD16Async(destination, value, count, queue.raw),
+        )
     else:
-        call, (code,) = "cuMemsetD32Async", api.cuMemsetD32Async(to, value, count, box.raw)
+        call, (code,) = (
+            "cuMemsetD32Async",
+            api.cuMemsetD32Async(destination, value, count, queue.raw),
+        )
     if code:
         raise failure(api, code, call, f"filling {count * width} bytes")
 
 
-def _fill_by_doubling(box: StreamHandle, address: int, nbytes: int, pattern: bytes) -> None:
+def _fill_by_doubling(queue: StreamHandle, address: int, nbytes: int, pattern: bytes) -> None:
     """Write the pattern once, then copy the written part after itself; log2(n) copies.
 
     The pattern is written by fills of one word each: a graph would read host memory at each replay.
@@ -216,13 +229,13 @@ def _fill_by_doubling(box: StreamHandle, address: int, nbytes: int, pattern: byt
     width = 4 if len(pattern) % 4 == 0 and address % 4 == 0 else 1
     for offset in range(0, len(pattern), width):
         word = int.from_bytes(pattern[offset : offset + width], "little")
-        _memset(box, address + offset, word, width, 1)
-    api, done = box.api, len(pattern)
-    of = CUdeviceptr(address)
-    while done < nbytes:
-        step = min(done, nbytes - done)
-        to = CUdeviceptr(address + done)
-        code = transfer(box, api.cuMemcpyDtoDAsync, to, of, step, box.raw)
+        _memset(queue, address + offset, word, width, 1)
+    api, filled = queue.api, len(pattern)
+    source = CUdeviceptr(address)
+    while filled < nbytes:
+        step = min(filled, nbytes - filled)
+        destination = CUdeviceptr(address + filled)
+        code = transfer(queue, api.cuMemcpyDtoDAsync, destination, source, step, queue.raw)
         if code:
             raise failure(api, code, "cuMemcpyDtoDAsync", f"filling {nbytes} bytes")
-        done += step
+        filled += step

@@ -53,30 +53,30 @@ def upload(stream: BaseStream, dst: ArrayOrBuffer, src: HostArray, wait: bool = 
         wait: whether to wait for a pinned array, so that it may be changed on return. Others may be
             changed in any case.
     """
-    box = stream._handle
+    queue = stream._handle
     memory = dst._handle
     nbytes = dst.nbytes
-    if memory.ordered_on is not box:
+    if memory.ordered_on is not queue:
         memory = ready(stream, dst, writes=True)
     if nbytes == 0:
         return
-    if box.capture is not None:
-        _upload_in_capture(box, dst, src)
+    if queue.capture is not None:
+        _upload_in_capture(queue, dst, src)
     elif nbytes <= _SMALL_BYTES:
         # The driver copies these bytes before its call returns. They are a copy themselves: a
         # pinned caller's array is still read after the return, and querying that costs more.
         data = src.tobytes()
-        to, of = dst._pointer or dst._make_pointer(), id(data) + _BYTES_HEADER
-        driver = box.context._driver
+        target, source = dst._pointer or dst._make_pointer(), id(data) + _BYTES_HEADER
+        driver = queue.context._driver
         if driver.host_accesses is not None:
             driver.host_accesses.host_reads(src)
         function = driver.api.cuMemcpyHtoDAsync
-        if box.context.is_alone:  # one call less for most
-            (code,) = function(to, of, nbytes, box.raw)
+        if queue.context.is_alone:  # one call less for most
+            (code,) = function(target, source, nbytes, queue.raw)
         else:
-            code = transfer(box, function, to, of, nbytes, box.raw)
+            code = transfer(queue, function, target, source, nbytes, queue.raw)
         if code:
-            raise _upload_failure(box, code, nbytes)
+            raise _upload_failure(queue, code, nbytes)
     else:
         _upload_large(stream, dst, src, wait)
     del memory  # held until here, whichever thread closes the array meanwhile
@@ -97,9 +97,9 @@ def download(stream: BaseStream, dst: HostArray, src: ArrayOrBuffer, wait: bool 
     Raises:
         CopyError: the host array is read-only, or strided in a capture.
     """
-    box = stream._handle
+    queue = stream._handle
     memory = src._handle
-    if memory.ordered_on is not box:
+    if memory.ordered_on is not queue:
         memory = ready(stream, src, writes=False)
     nbytes = src.nbytes
     if nbytes == 0:
@@ -110,45 +110,45 @@ def download(stream: BaseStream, dst: HostArray, src: ArrayOrBuffer, wait: bool 
     try:
         # As `host_address` does. Read-only arrays and arrays that are not C-contiguous fail here:
         # reading their flags would cost as much again.
-        to = _addressof(_from_buffer(dst))
+        target = _addressof(_from_buffer(dst))
     except (TypeError, ValueError, BufferError):
-        to = 0
-    if not to:
+        target = 0
+    if not target:
         _require_writeable(dst)
         _download_indirectly(stream, dst, src, wait)
         return
-    if box.capture is not None:
-        box.capture.keeps.append(dst)
-    api, of = box.context._driver.api, src._pointer or src._make_pointer()
+    if queue.capture is not None:
+        queue.capture.keeps.append(dst)
+    api, source = queue.context._driver.api, src._pointer or src._make_pointer()
     try:
-        if box.context.is_alone:
-            (code,) = api.cuMemcpyDtoHAsync(to, of, nbytes, box.raw)
+        if queue.context.is_alone:
+            (code,) = api.cuMemcpyDtoHAsync(target, source, nbytes, queue.raw)
         else:
-            code = transfer(box, api.cuMemcpyDtoHAsync, to, of, nbytes, box.raw)
+            code = transfer(queue, api.cuMemcpyDtoHAsync, target, source, nbytes, queue.raw)
         if code:
-            raise _download_failure(box, code, nbytes)
-        if wait or (box.capture is None and not is_reachable(box, dst)):
-            (code,) = api.cuStreamSynchronize(box.raw)
+            raise _download_failure(queue, code, nbytes)
+        if wait or (queue.capture is None and not is_reachable(queue, dst)):
+            (code,) = api.cuStreamSynchronize(queue.raw)
             if code:
-                raise _wait_failure(box, code, stream)
+                raise _wait_failure(queue, code, stream)
             run_deferred()
     except BaseException:
-        if box.capture is None:
-            api.cuStreamSynchronize(box.raw)  # nothing goes on writing the caller's array
+        if queue.capture is None:
+            api.cuStreamSynchronize(queue.raw)  # nothing goes on writing the caller's array
         raise
     del memory  # held until here, whichever thread closes the array meanwhile
 
 
-def _download_failure(box: StreamHandle, code: CUresult, nbytes: int) -> CudadrvError:
-    doing = f"copying {nbytes} bytes from device {box.context.ordinal} to the host"
-    return failure(box.api, code, "cuMemcpyDtoHAsync", doing)
+def _download_failure(queue: StreamHandle, code: CUresult, nbytes: int) -> CudadrvError:
+    doing = f"copying {nbytes} bytes from device {queue.context.ordinal} to the host"
+    return failure(queue.api, code, "cuMemcpyDtoHAsync", doing)
 
 
-def _wait_failure(box: StreamHandle, code: CUresult, stream: BaseStream) -> CudadrvError:
+def _wait_failure(queue: StreamHandle, code: CUresult, stream: BaseStream) -> CudadrvError:
     doing = f"waiting for {stream!r}"
-    if box.capture is not None:
+    if queue.capture is not None:
         doing = "waiting for a copy that is captured (wait=False only records it)"
-    return failure(box.api, code, "cuStreamSynchronize", doing)
+    return failure(queue.api, code, "cuStreamSynchronize", doing)
 
 
 def ready(stream: BaseStream, memory: ArrayOrBuffer, *, writes: bool) -> AnyMemory:
@@ -158,22 +158,22 @@ def ready(stream: BaseStream, memory: ArrayOrBuffer, *, writes: bool) -> AnyMemo
         ClosedError: the stream or the memory was closed.
         WrongDeviceError: the memory is of another context.
     """
-    box, found = stream._handle, memory._memory
+    queue, handle = stream._handle, memory._memory
     if memory.context is not stream.context:
         raise wrong_context(stream, memory)
     if memory.nbytes:
-        order_access(found, opened(box), writes=writes)
-    return found
+        order_access(handle, opened(queue), writes=writes)
+    return handle
 
 
-def opened(box: StreamHandle) -> StreamHandle:
+def opened(queue: StreamHandle) -> StreamHandle:
     """Return the stream's handle.
 
     Raises:
         ClosedError: it was closed.
     """
-    box.raw  # noqa: B018  # raises once the stream is closed
-    return box
+    queue.raw  # noqa: B018  # raises once the stream is closed
+    return queue
 
 
 def _download_indirectly(
@@ -198,58 +198,60 @@ def _require_writeable(dst: HostArray) -> None:
 def _download_staged(stream: BaseStream, dst: HostArray, src: ArrayOrBuffer) -> bool:
     """Copy large memory that is not pinned by staging; return whether it was copied."""
     _require_writeable(dst)
-    box = stream._handle
-    if box.capture is not None or src.nbytes < LEAST_STAGED_BYTES:
+    queue = stream._handle
+    if queue.capture is not None or src.nbytes < LEAST_STAGED_BYTES:
         return False
-    if dst.flags.c_contiguous and is_reachable(box, dst):
+    if dst.flags.c_contiguous and is_reachable(queue, dst):
         return False
     return copy_staged(stream, src._address, dst, to_device=False)
 
 
 def _upload_large(stream: BaseStream, dst: ArrayOrBuffer, src: HostArray, wait: bool) -> None:
     """Copy an array that is too large for the driver to copy into its queue."""
-    box, is_dense = stream._handle, src.flags.c_contiguous
-    accesses = box.context._driver.host_accesses
+    queue, is_dense = stream._handle, src.flags.c_contiguous
+    accesses = queue.context._driver.host_accesses
     if accesses is not None and not is_dense:
         accesses.host_reads(src)
     if src.nbytes >= LEAST_STAGED_BYTES:
-        is_known = is_dense and known_at(box.context, src.ctypes.data) is not None
+        is_known = is_dense and known_at(queue.context, src.ctypes.data) is not None
         if not is_known and copy_staged(stream, dst._address, src, to_device=True):
             return
-    _upload_directly(box, dst._address, np.ascontiguousarray(src), wait)
+    _upload_directly(queue, dst._address, np.ascontiguousarray(src), wait)
 
 
-def _upload_directly(box: StreamHandle, pointer: int, source: HostArray, wait: bool) -> None:
-    to, of, api = CUdeviceptr(pointer), host_address(source), box.api
+def _upload_directly(queue: StreamHandle, pointer: int, source: HostArray, wait: bool) -> None:
+    target, source_address, api = CUdeviceptr(pointer), host_address(source), queue.api
     try:
-        code = transfer(box, api.cuMemcpyHtoDAsync, to, of, source.nbytes, box.raw)
+        code = transfer(
+            queue, api.cuMemcpyHtoDAsync, target, source_address, source.nbytes, queue.raw
+        )
         if code:
-            raise _upload_failure(box, code, source.nbytes)
+            raise _upload_failure(queue, code, source.nbytes)
         # From pageable memory the call returns when the bytes are staged; from pinned memory it
         # returns at once, and the caller might change them too early.
-        if wait and is_reachable(box, source):
-            (code,) = api.cuStreamSynchronize(box.raw)
+        if wait and is_reachable(queue, source):
+            (code,) = api.cuStreamSynchronize(queue.raw)
             if code:
                 doing = f"waiting for {source.nbytes} bytes from pinned memory"
                 raise failure(api, code, "cuStreamSynchronize", doing)
     except BaseException:
-        if box.capture is None:
-            api.cuStreamSynchronize(box.raw)  # nothing goes on reading the caller's array
+        if queue.capture is None:
+            api.cuStreamSynchronize(queue.raw)  # nothing goes on reading the caller's array
         raise
 
 
-def _upload_in_capture(box: StreamHandle, dst: ArrayOrBuffer, src: HostArray) -> None:
+def _upload_in_capture(queue: StreamHandle, dst: ArrayOrBuffer, src: HostArray) -> None:
     """Record a copy; each replay reads the array again, so the graph keeps it alive."""
     if not src.flags.c_contiguous:
         raise CopyError(_STRIDED_IN_CAPTURE)
-    assert box.capture is not None
-    box.capture.keeps.append(src)
-    _upload_directly(box, dst._address, src, wait=False)
+    assert queue.capture is not None
+    queue.capture.keeps.append(src)
+    _upload_directly(queue, dst._address, src, wait=False)
 
 
-def _upload_failure(box: StreamHandle, code: CUresult, nbytes: int) -> CudadrvError:
-    doing = f"copying {nbytes} bytes from the host to device {box.context.ordinal}"
-    return failure(box.api, code, "cuMemcpyHtoDAsync", doing)
+def _upload_failure(queue: StreamHandle, code: CUresult, nbytes: int) -> CudadrvError:
+    doing = f"copying {nbytes} bytes from the host to device {queue.context.ordinal}"
+    return failure(queue.api, code, "cuMemcpyHtoDAsync", doing)
 
 
 def host_address(array: HostArray) -> int:
@@ -290,8 +292,8 @@ def as_array(array: npt.ArrayLike) -> AnyArray:
     try:
         source: AnyArray = np.asanyarray(array)
     except Exception as error:  # the object's own conversion may raise anything
-        what = f"{border.described(array)}, becomes no NumPy array"
-        raise ArgumentTypeError(f"{what}: {error}") from error
+        problem = f"{border.described(array)}, becomes no NumPy array"
+        raise ArgumentTypeError(f"{problem}: {error}") from error
     require_plain(source)
     return np.asarray(source)
 

@@ -151,50 +151,50 @@ class PoolHandle(ChildHandle[CUmemoryPool]):
         owner = device.driver
         try:
             with owner.lock:
-                known = SharedMemory.of(owner, device.ordinal).pools.get(identity)
-                if known is not None:
-                    return known
+                imported = SharedMemory.of(owner, device.ordinal).pools.get(identity)
+                if imported is not None:
+                    return imported
                 context = ContextHandle(
                     owner, device.primary_context(), device.ordinal, is_primary=True
                 )
-                box = cls(context)
-                box.is_foreign = True
-                code = box.make(
+                handle = cls(context)
+                handle.is_foreign = True
+                code = handle.make(
                     owner.api.cuMemPoolImportFromShareableHandle, descriptor, BY_DESCRIPTOR, 0
                 )
                 if code:
                     doing = f"taking a memory pool of another process on {device!r}"
                     raise failure(owner.api, code, "cuMemPoolImportFromShareableHandle", doing)
-                box._be_known(descriptor, identity or secrets.token_bytes(16))
+                handle._be_known(descriptor, identity or secrets.token_bytes(16))
                 descriptor = -1
-                return box
+                return handle
         finally:
             if descriptor >= 0:
                 os.close(descriptor)
 
     def export(self, memory: AnyMemory) -> bytes:
         """Return an identifier of memory for processes that have the pool; always the same."""
-        found = self._exported.get(memory)
-        if found is None:
+        exported = self._exported.get(memory)
+        if exported is None:
             export = self.api.cuMemPoolExportPointer
-            code, made = self.context.call(export, CUdeviceptr(int(memory.raw)))
+            code, identifier = self.context.call(export, CUdeviceptr(int(memory.raw)))
             if code:
                 raise failure(self.api, code, "cuMemPoolExportPointer", "sharing memory of a pool")
-            found = self._exported.setdefault(memory, opaque_bytes(made))
-        return found
+            exported = self._exported.setdefault(memory, opaque_bytes(identifier))
+        return exported
 
     def open(self, payload: bytes, stream: StreamHandle) -> ForeignMemory:
         """Open memory of the pool that another process has allocated."""
         with self.driver.lock:
-            found = self._opened.get(payload)
-            if found is None:
-                found = ForeignMemory(self, payload, stream)
-                code = found.open()
+            opened = self._opened.get(payload)
+            if opened is None:
+                opened = ForeignMemory(self, payload, stream)
+                code = opened.open()
                 if code:
                     doing = "opening memory of another process's pool"
                     raise failure(self.api, code, "cuMemPoolImportPointer", doing)
-                self._opened[payload] = found
-            return found
+                self._opened[payload] = opened
+            return opened
 
 
 class _Opening(ChildHandle[CUdeviceptr]):
@@ -243,8 +243,8 @@ class ForeignMemory(PoolMemory):
 
     def open(self) -> CUresult:
         """Let the driver open it; return its result."""
-        made = of_opaque_bytes(CUmemPoolPtrExportData, self.payload)
-        code = self.destroyer.make(self.api.cuMemPoolImportPointer, self.pool.raw, made)
+        identifier = of_opaque_bytes(CUmemPoolPtrExportData, self.payload)
+        code = self.destroyer.make(self.api.cuMemPoolImportPointer, self.pool.raw, identifier)
         self.raw = self.destroyer.raw
         return code
 
@@ -273,21 +273,21 @@ class OpenedMemory(Memory[CUdeviceptr]):
         """Open the whole allocation that a handle identifies."""
         context = stream.context
         with context.driver.lock:
-            known = SharedMemory.of(context.driver, context.ordinal).opened
-            found = known.get(payload)
-            if found is None:
-                found = cls(stream, payload)
-                made = of_opaque_bytes(CUipcMemHandle, payload)
-                code = found.destroyer.make(context.api.cuIpcOpenMemHandle, made, _LAZY_PEERS)
-                found.raw = found.destroyer.raw
+            opened = SharedMemory.of(context.driver, context.ordinal).opened
+            memory = opened.get(payload)
+            if memory is None:
+                memory = cls(stream, payload)
+                handle = of_opaque_bytes(CUipcMemHandle, payload)
+                code = memory.destroyer.make(context.api.cuIpcOpenMemHandle, handle, _LAZY_PEERS)
+                memory.raw = memory.destroyer.raw
                 if code:
                     doing = "opening memory of another process"
                     raise failure(context.api, code, "cuIpcOpenMemHandle", doing)
-                known[payload] = found
-            return found
+                opened[payload] = memory
+            return memory
 
 
-def reduced_pool(box: PoolHandle) -> Reduced:
+def reduced_pool(handle: PoolHandle) -> Reduced:
     """Return the parts of a pool for multiprocessing.
 
     Raises:
@@ -296,10 +296,10 @@ def reduced_pool(box: PoolHandle) -> Reduced:
     # As multiprocessing requires: within the start of a process, or over a connection.
     from multiprocessing.reduction import DupFd
 
-    if box.descriptor < 0:
+    if handle.descriptor < 0:
         raise unshared("a memory pool", "make it with shareable=True")
-    uuid = Device.get(box.context.ordinal).uuid.bytes
-    return _received_pool, (uuid, box.identity, DupFd(box.descriptor))
+    uuid = Device.get(handle.context.ordinal).uuid.bytes
+    return _received_pool, (uuid, handle.identity, DupFd(handle.descriptor))
 
 
 # The result of `DupFd` has no public type; it has `detach`.
@@ -313,7 +313,7 @@ def _received_pool(uuid: bytes, identity: bytes, descriptor: Any) -> PoolHandle:
     return PoolHandle.imported(device, number, identity)
 
 
-_ASKED: Final = (
+_POINTER_ATTRIBUTES: Final = (
     CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
     CUpointer_attribute.CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
 )
@@ -366,24 +366,28 @@ class IpcMemoryHandle:
             StreamCaptureUnsupportedError: a stream that uses it is capturing.
         """
         root = border.instance("IpcMemoryHandle.of: memory", memory, DeviceData)._root
-        box, address, device = root._memory, root._address, root.context.device
-        named = device.uuid.bytes
+        memory_handle, address, device = root._memory, root._address, root.context.device
+        uuid = device.uuid.bytes
         if root.nbytes == 0:
-            return cls(b"", named, 0)
-        finish(box)
-        pool = _pool_of(box)
+            return cls(b"", uuid, 0)
+        finish(memory_handle)
+        pool = _pool_of(memory_handle)
         if pool is not None:
-            payload = box.payload if isinstance(box, ForeignMemory) else pool.export(box)
-            start = int(box.raw)
-        elif isinstance(box, OpenedMemory):
-            payload, start = box.payload, int(box.raw)
+            payload = (
+                memory_handle.payload
+                if isinstance(memory_handle, ForeignMemory)
+                else pool.export(memory_handle)
+            )
+            start = int(memory_handle.raw)
+        elif isinstance(memory_handle, OpenedMemory):
+            payload, start = memory_handle.payload, int(memory_handle.raw)
         else:
-            payload, start = _by_itself(root, box.context, address)
+            payload, start = _by_itself(root, memory_handle.context, address)
         identity = b"" if pool is None else pool.identity
-        handle = cls(payload, named, root.nbytes, address - start, identity)
-        if not isinstance(box, (ForeignMemory, OpenedMemory)):
-            with box.driver.lock:
-                SharedMemory.of(box.driver, device.ordinal).own[handle] = root
+        handle = cls(payload, uuid, root.nbytes, address - start, identity)
+        if not isinstance(memory_handle, (ForeignMemory, OpenedMemory)):
+            with memory_handle.driver.lock:
+                SharedMemory.of(memory_handle.driver, device.ordinal).own[handle] = root
         return handle
 
     def open(self, stream: BaseStream, pool: MemoryResource | None = None) -> DeviceBuffer:
@@ -403,12 +407,12 @@ class IpcMemoryHandle:
             CudaError: the process that made it has closed it or has ended.
         """
         require_stream("IpcMemoryHandle.open: stream", stream)
-        box = None
+        pool_handle = None
         if pool is not None:
-            box = pool_box(pool)
-            if box is None:
-                raise border.refused("IpcMemoryHandle.open: pool", pool, "give a MemoryPool")
-        return self._open(stream, box)
+            pool_handle = pool_box(pool)
+            if pool_handle is None:
+                raise border.wrong_type("IpcMemoryHandle.open: pool", pool, "give a MemoryPool")
+        return self._open(stream, pool_handle)
 
     def _open(self, stream: BaseStream, pool: PoolHandle | None) -> DeviceBuffer:
         if stream.context.device.uuid.bytes != self.device:
@@ -419,8 +423,8 @@ class IpcMemoryHandle:
             raise ArgumentValueError(f"{len(self.payload)} bytes are no handle of memory")
         queue = stream._handle
         shared = SharedMemory.of(queue.driver, stream.context.ordinal)
-        own = shared.own.get(self)
-        memory = None if own is None else own._handle
+        exporter = shared.own.get(self)
+        memory = None if exporter is None else exporter._handle
         if isinstance(memory, Memory):
             return over(stream, memory, int(memory.raw), self.nbytes)
         if self.pool:
@@ -433,7 +437,7 @@ class IpcMemoryHandle:
             memory = pool.open(self.payload, queue)
         else:
             memory = OpenedMemory.open(self.payload, queue)
-        let_memory_go()
+        register_memory_reductions()
         return over(stream, memory, int(memory.raw) + self.offset, self.nbytes)
 
 
@@ -452,11 +456,11 @@ def finish(memory: AnyMemory) -> None:
 def pool_box(resource: object) -> PoolHandle | None:
     """Return the pool that a resource is, or allocates its memory from."""
     while resource is not None:
-        box = getattr(resource, "_handle", None)
-        if isinstance(box, ClosedHandle):
-            raise box.error
-        if isinstance(box, PoolHandle):
-            return box
+        handle = getattr(resource, "_handle", None)
+        if isinstance(handle, ClosedHandle):
+            raise handle.error
+        if isinstance(handle, PoolHandle):
+            return handle
         resource = getattr(resource, "_resource", None)
     return None
 
@@ -465,24 +469,24 @@ def _pool_of(memory: AnyMemory) -> PoolHandle | None:
     """Return the pool of memory, if that is shared."""
     if isinstance(memory, ForeignMemory):
         return memory.pool
-    box = pool_box(memory.resource) if isinstance(memory, ResourceMemory) else None
-    return box if box is not None and box.identity else None
+    handle = pool_box(memory.resource) if isinstance(memory, ResourceMemory) else None
+    return handle if handle is not None and handle.identity else None
 
 
 def _by_itself(root: DeviceData, context: ContextHandle, address: int) -> tuple[bytes, int]:
     """Return the identifier of an allocation of cuMemAlloc, and where that begins."""
-    values = known_at(context, address, _ASKED)
+    values = known_at(context, address, _POINTER_ATTRIBUTES)
     if values is None or not values[0]:
         raise unshared(f"memory of {root!r}", REMEDY)
     pointer = CUdeviceptr(address)
-    code, made = context.call(context.api.cuIpcGetMemHandle, pointer)
+    code, handle = context.call(context.api.cuIpcGetMemHandle, pointer)
     if code:
         raise failure(context.api, code, "cuIpcGetMemHandle", f"sharing memory of {root!r}")
     start = values[1]
-    return opaque_bytes(made), int(start) if isinstance(start, (int, CUdeviceptr)) else address
+    return opaque_bytes(handle), int(start) if isinstance(start, (int, CUdeviceptr)) else address
 
 
-def let_memory_go() -> None:
+def register_memory_reductions() -> None:
     """Register arrays and buffers, of this and of other processes' memory, with multiprocessing."""
     for array in (DeviceArray, ArrayView, StridedArray):
         register_reduction(array, _reduced_array)
@@ -491,7 +495,7 @@ def let_memory_go() -> None:
     register_reduction(PoolHandle, reduced_pool)
 
 
-class _Whole:
+class _WholeAllocation:
     """All of a memory, for the pickle of its parts.
 
     Attributes:
@@ -506,34 +510,34 @@ class _Whole:
         return _received_whole, (type(self.memory.context), handle, _pool_of(self.memory._memory))
 
 
-def _whole(memory: DeviceData) -> DeviceData | _Whole:
+def _sendable_root(memory: DeviceData) -> DeviceData | _WholeAllocation:
     root = memory._root
     root._memory  # noqa: B018  # raises once it is closed
-    return root if root._is_sent_itself else _Whole(root)
+    return root if root._is_sent_itself else _WholeAllocation(root)
 
 
 def _received_whole(
     kind: type[BaseContext], handle: IpcMemoryHandle, pool: PoolHandle | None
 ) -> DeviceBuffer:
     """Return memory received by multiprocessing, in the primary context of its device."""
-    let_memory_go()
+    register_memory_reductions()
     return handle._open(stream_for(kind, handle.device), pool)
 
 
 def _reduced_buffer(buffer: DeviceBuffer) -> Reduced:
-    return _part, (_whole(buffer), buffer.ptr - buffer._root._address, buffer.nbytes)
+    return _part, (_sendable_root(buffer), buffer.ptr - buffer._root._address, buffer.nbytes)
 
 
-def _part(whole: DeviceBuffer, offset: int, nbytes: int) -> DeviceBuffer:
-    if (offset, nbytes) == (0, whole.nbytes):
-        return whole
-    return BufferView(whole, whole._address + offset, nbytes)
+def _part(allocation: DeviceBuffer, offset: int, nbytes: int) -> DeviceBuffer:
+    if (offset, nbytes) == (0, allocation.nbytes):
+        return allocation
+    return BufferView(allocation, allocation._address + offset, nbytes)
 
 
 def _reduced_array(array: AnyDeviceArray) -> Reduced:
     offset = array.ptr - array._root._address
     layout = (array.shape, array.dtype, offset, array.strides)
-    return DeviceArray, (_whole(array), *layout)
+    return DeviceArray, (_sendable_root(array), *layout)
 
 
 def stream_for(kind: type[BaseContext], uuid: bytes) -> BaseStream:

@@ -75,26 +75,30 @@ class Layout(NamedTuple):
         """
         if 0 in shape:
             return Layout(0, shape, dense_strides(shape, itemsize))
-        old = [each for each in zip(self.shape, self.strides, strict=True) if each[0] != 1]
-        strides, done, taken = [0] * len(shape), 0, 0
-        while taken < len(old):
-            begin, taken = taken, taken + 1
-            first, size, count = done, 1, old[begin][0]
+        old = [
+            dimension
+            for dimension in zip(self.shape, self.strides, strict=True)
+            if dimension[0] != 1
+        ]
+        strides, new_axis, old_axis = [0] * len(shape), 0, 0
+        while old_axis < len(old):
+            begin, old_axis = old_axis, old_axis + 1
+            first, size, count = new_axis, 1, old[begin][0]
             while size != count:
                 if size < count:
-                    size *= shape[done]
-                    done += 1
+                    size *= shape[new_axis]
+                    new_axis += 1
                 else:
-                    count *= old[taken][0]
-                    taken += 1
-            for (_, outer), (extent, inner) in pairwise(old[begin:taken]):
+                    count *= old[old_axis][0]
+                    old_axis += 1
+            for (_, outer), (extent, inner) in pairwise(old[begin:old_axis]):
                 if outer != extent * inner:
                     return None
-            stride = old[taken - 1][1]
-            for axis in reversed(range(first, done)):
+            stride = old[old_axis - 1][1]
+            for axis in reversed(range(first, new_axis)):
                 strides[axis] = stride
                 stride *= shape[axis]
-        for axis in range(done, len(shape)):  # extents of 1, which no group needed
+        for axis in range(new_axis, len(shape)):  # extents of 1, which no group needed
             strides[axis] = itemsize
         return Layout(0, shape, tuple(strides))
 
@@ -128,11 +132,11 @@ class Layout(NamedTuple):
         axes = sorted(
             (abs(stride), n) for n, stride in zip(self.shape, self.strides, strict=True) if n > 1
         )
-        behind = itemsize
+        span = itemsize
         for stride, n in axes:
-            if stride < behind:
+            if stride < span:
                 return 0 not in self.shape
-            behind = stride * (n - 1) + behind
+            span = stride * (n - 1) + span
         return False
 
 
@@ -202,8 +206,8 @@ def extents_of(shape: Shape) -> tuple[int, ...]:
     try:
         return tuple(map(index, shape))  # type: ignore[arg-type]  # such as an array of extents
     except TypeError:
-        what = f"a whole number or several, not {border.shown(shape)}"
-        raise errors.ArgumentTypeError(f"a shape is {what}") from None
+        expected = f"an integer or several, not {border.shown(shape)}"
+        raise errors.ArgumentTypeError(f"a shape is {expected}") from None
 
 
 def filled_in(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
@@ -212,9 +216,9 @@ def filled_in(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
     Raises:
         InvalidValueError: it has another number of elements.
     """
-    known = math.prod(extent for extent in shape if extent != -1)
-    if shape.count(-1) == 1 and known and size % known == 0:
-        shape = tuple(size // known if extent == -1 else extent for extent in shape)
+    product = math.prod(extent for extent in shape if extent != -1)
+    if shape.count(-1) == 1 and product and size % product == 0:
+        shape = tuple(size // product if extent == -1 else extent for extent in shape)
     if (shape and min(shape) < 0) or math.prod(shape) != size:
         raise errors.InvalidValueError(f"{size} elements do not reshape to {shape}")
     return shape
@@ -226,23 +230,23 @@ def checked_axes(axes: Sequence[SupportsIndex], ndim: int) -> tuple[int, ...]:
     Raises:
         ArgumentIndexError: one is missing, or appears twice.
     """
-    places = extents_of(tuple(axes))
-    found = tuple(axis + ndim if axis < 0 else axis for axis in places)
-    if sorted(found) != list(range(ndim)):
-        raise errors.ArgumentIndexError(f"axes {places} are not each of the {ndim} axes once")
-    return found
+    numbers = extents_of(tuple(axes))
+    order = tuple(axis + ndim if axis < 0 else axis for axis in numbers)
+    if sorted(order) != list(range(ndim)):
+        raise errors.ArgumentIndexError(f"axes {numbers} are not each of the {ndim} axes once")
+    return order
 
 
 def _spelled_out(keys: tuple[Key, ...], ndim: int) -> Iterator[SupportsIndex | slice | None]:
     """Yield the keys with whole axes in place of an ellipsis."""
-    taken = sum(1 for key in keys if key is not None and key is not Ellipsis)
-    if taken > ndim:
-        raise errors.ArgumentIndexError(f"{taken} indices for an array of {ndim} dimensions")
+    n_indexed = sum(1 for key in keys if key is not None and key is not Ellipsis)
+    if n_indexed > ndim:
+        raise errors.ArgumentIndexError(f"{n_indexed} indices for an array of {ndim} dimensions")
     if sum(1 for key in keys if key is Ellipsis) > 1:
         raise errors.ArgumentIndexError("an index has one ellipsis ('...') at most")
     for key in keys:
         if key is Ellipsis:
-            yield from (slice(None),) * (ndim - taken)
+            yield from (slice(None),) * (ndim - n_indexed)
         else:
             yield key
 
@@ -254,19 +258,19 @@ def _slice(key: slice, extent: int) -> tuple[int, int, int]:
     except ValueError as error:  # a step of 0
         raise errors.InvalidValueError(f"{key}: {error}") from None
     except TypeError as error:
-        raise errors.ArgumentTypeError(f"{key} is no slice of whole numbers") from error
+        raise errors.ArgumentTypeError(f"{key} is not a slice of integers") from error
     return start, len(range(start, stop, step)), step
 
 
 def _place(key: SupportsIndex, extent: int) -> int:
     """Return the position that an index selects on an axis."""
     try:
-        place = index(key)
+        position = index(key)
     except TypeError:
-        place = None
-    if place is None or isinstance(key, bool):
-        what = f"whole numbers, slices, ... and None, not {type(key).__name__}"
-        raise errors.ArgumentTypeError(f"a device array is indexed by {what}")
-    if not -extent <= place < extent:
-        raise errors.ArgumentIndexError(f"index {place} is out of range for an axis of {extent}")
-    return place % extent
+        position = None
+    if position is None or isinstance(key, bool):
+        expected = f"integers, slices, ... and None, not {type(key).__name__}"
+        raise errors.ArgumentTypeError(f"a device array is indexed by {expected}")
+    if not -extent <= position < extent:
+        raise errors.ArgumentIndexError(f"index {position} is out of range for an axis of {extent}")
+    return position % extent

@@ -6,8 +6,9 @@ cuMemAdvise, cuStreamAttachMemAsync.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from enum import IntEnum
-from typing import Final, TypeVar, overload
+from typing import ClassVar, Final, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +20,10 @@ from ..driver._api import (
     CUmemLocation,
     CUmemLocationType,
     CUpointer_attribute,
+    CUresult,
 )
 from ..driver.context_handle import ContextHandle, known_at
-from ..driver.device import Device
+from ..driver.device import Device, needs_version
 from ..driver.driver_selection import failure
 from ..driver.handle import check
 from ..driver.stream import BaseStream
@@ -68,17 +70,19 @@ def _managed(nbytes: int) -> npt.NDArray[np.uint8]:
     doing = f"allocating {nbytes} bytes of managed memory"
     if nbytes > border.LARGEST:
         raise OutOfMemoryError(doing)
-    box = _ManagedHandle(host_context(), nbytes)
-    code = box.make(box.api.cuMemAllocManaged, nbytes, _GLOBAL)
+    handle = ManagedHandle(host_context(), nbytes)
+    code = handle.make(handle.api.cuMemAllocManaged, nbytes, _GLOBAL)
     if code:
-        raise failure(box.api, code, "cuMemAllocManaged", doing)
-    return np.asarray(box)
+        raise failure(handle.api, code, "cuMemAllocManaged", doing)
+    return np.asarray(handle)
 
 
-class _ManagedHandle(HostHandle[CUdeviceptr]):
+class ManagedHandle(HostHandle[CUdeviceptr]):
     """Owns managed memory."""
 
     __slots__ = ()
+
+    kind: ClassVar[str] = "managed"
 
     def _destroy(self) -> None:
         self._wait_elsewhere()
@@ -116,8 +120,8 @@ def on_device(stream: BaseStream, array: AnyArray) -> AnyDeviceArray:
     border.instance("Stream.in_place: array", array, np.ndarray)
     first, end = Layout(0, array.shape, array.strides).bounds(array.dtype.itemsize)
     address = array.ctypes.data
-    box = stream._handle
-    if array.nbytes and known_at(box.context, address + first) is None:
+    queue = stream._handle
+    if array.nbytes and known_at(queue.context, address + first) is None:
         raise CopyError(
             f"a host array {array.shape} {array.dtype} in ordinary memory has no place on a "
             "device: use pinned_empty, managed_empty or RegisteredArray, or copy by to_device"
@@ -137,14 +141,14 @@ def advise(array: AnyArray | AnyDeviceArray, advice: Advice, device: int | None 
     Raises:
         InvalidValueError: it is not managed memory, or the device does not support the advice.
     """
-    where = _location("advise: device", device)
+    location = mem_location("advise: device", "host" if device is None else device)
     advice = border.instance("advise: advice", advice, Advice)
     context = host_context()
     address, nbytes = _range("advise: array", array, context)
     if nbytes == 0:
         return
     function = context.api.cuMemAdvise
-    (code,) = context.call(function, CUdeviceptr(address), nbytes, _Number(int(advice)), where)
+    (code,) = context.call(function, CUdeviceptr(address), nbytes, _Number(int(advice)), location)
     if code:
         doing = f"advising {advice.name} for {nbytes} bytes of managed memory"
         raise failure(context.api, code, "cuMemAdvise", doing)
@@ -152,41 +156,112 @@ def advise(array: AnyArray | AnyDeviceArray, advice: Advice, device: int | None 
 
 def prefetch(stream: BaseStream, array: AnyArray | AnyDeviceArray, to: int | str | None) -> None:
     """Implement `Stream.prefetch`."""
-    box = stream._handle
-    box.raw  # noqa: B018  # raises once the stream is closed
-    if isinstance(to, str) and to != "host":
-        raise border.refused("Stream.prefetch: to", to, 'give a device\'s ordinal or "host"')
-    ordinal = None if isinstance(to, str) else (stream.context.ordinal if to is None else to)
-    where = _location("Stream.prefetch: to", ordinal)
-    address, nbytes = _range("Stream.prefetch: array", array, box.context)
+    queue = stream._handle
+    queue.raw  # noqa: B018  # raises once the stream is closed
+    location = mem_location("Stream.prefetch: to", stream.context.ordinal if to is None else to)
+    address, nbytes = _range("Stream.prefetch: array", array, queue.context)
     memory: AnyMemory | None = array._memory if isinstance(array, DeviceArray) else None
     if memory is not None:
-        order_access(memory, box, writes=False)
+        order_access(memory, queue, writes=False)
     if nbytes == 0:
         return
-    function = box.context.call
-    (code,) = function(box.api.cuMemPrefetchAsync, CUdeviceptr(address), nbytes, where, 0, box.raw)
+    function = queue.context.call
+    (code,) = function(
+        queue.api.cuMemPrefetchAsync, CUdeviceptr(address), nbytes, location, 0, queue.raw
+    )
     if code:
         doing = f"moving {nbytes} bytes of managed memory"
-        raise failure(box.api, code, "cuMemPrefetchAsync", doing)
+        raise failure(queue.api, code, "cuMemPrefetchAsync", doing)
+
+
+def prefetch_batch(
+    stream: BaseStream,
+    arrays: Iterable[AnyArray | AnyDeviceArray],
+    to: int | str | None,
+    discard: bool,
+) -> None:
+    """Implement `Stream.prefetch_batch`."""
+    to = stream.context.ordinal if to is None else to
+    location_arguments = [mem_location("Stream.prefetch_batch: to", to)], [0], 1
+    api = stream._handle.api
+    ranges = _ranges("Stream.prefetch_batch: arrays", stream, arrays, writes=discard)
+    if discard:
+        with needs_version("Stream.prefetch_batch with discard", (13, 0)):
+            function = api.cuMemDiscardAndPrefetchBatchAsync
+            _call_batch(
+                "cuMemDiscardAndPrefetchBatchAsync", function, stream, ranges, *location_arguments
+            )
+    else:
+        with needs_version("Stream.prefetch_batch", (13, 0)):
+            function = api.cuMemPrefetchBatchAsync
+            _call_batch("cuMemPrefetchBatchAsync", function, stream, ranges, *location_arguments)
+
+
+def discard_batch(stream: BaseStream, arrays: Iterable[AnyArray | AnyDeviceArray]) -> None:
+    """Implement `Stream.discard_batch`."""
+    ranges = _ranges("Stream.discard_batch: arrays", stream, arrays, writes=True)
+    with needs_version("Stream.discard_batch", (13, 0)):
+        function = stream._handle.api.cuMemDiscardBatchAsync
+        _call_batch("cuMemDiscardBatchAsync", function, stream, ranges)
+
+
+_Ranges = tuple[list[CUdeviceptr], list[int]]
+
+
+def _ranges(
+    where: str, stream: BaseStream, arrays: Iterable[AnyArray | AnyDeviceArray], *, writes: bool
+) -> _Ranges:
+    """Return addresses and sizes of managed arrays, with the stream ordered after other work."""
+    queue = stream._handle
+    queue.raw  # noqa: B018  # raises once the stream is closed
+    if isinstance(arrays, (np.ndarray, DeviceArray)) or not isinstance(arrays, Iterable):
+        raise border.wrong_type(where, arrays, "give a list of arrays")
+    items = list(border.elements(where, arrays))
+    ranges = [_range(f"{where}: an item", array, queue.context) for array in items]
+    for array in items:
+        if isinstance(array, DeviceArray) and array.nbytes:
+            order_access(array._memory, queue, writes=writes)
+    ranges = [(address, nbytes) for address, nbytes in ranges if nbytes]
+    return [CUdeviceptr(address) for address, _ in ranges], [nbytes for _, nbytes in ranges]
+
+
+def _call_batch(
+    call: str,
+    function: Callable[..., tuple[CUresult]],
+    stream: BaseStream,
+    ranges: _Ranges,
+    *location_arguments: object,
+) -> None:
+    queue, (addresses, sizes) = stream._handle, ranges
+    if not sizes:
+        return
+    (code,) = queue.context.call(
+        function, addresses, sizes, len(sizes), *location_arguments, 0, queue.raw
+    )
+    if code:
+        doing = f"moving or discarding {len(sizes)} ranges, {sum(sizes)} bytes of managed memory"
+        raise failure(queue.api, code, call, doing)
 
 
 def attach(stream: BaseStream, array: AnyArray, to: Attachment) -> None:
     """Implement `Stream.attach`."""
-    box, to = stream._handle, border.instance("Stream.attach: to", to, Attachment)
-    address, nbytes = _range("Stream.attach: array", array, box.context)
+    queue, to = stream._handle, border.instance("Stream.attach: to", to, Attachment)
+    address, nbytes = _range("Stream.attach: array", array, queue.context)
     if nbytes == 0:
         return
     pointer = CUdeviceptr(address)
-    (code,) = box.context.call(box.api.cuStreamAttachMemAsync, box.raw, pointer, 0, int(to))
+    (code,) = queue.context.call(queue.api.cuStreamAttachMemAsync, queue.raw, pointer, 0, int(to))
     if code:
         doing = f"attaching {nbytes} bytes of managed memory ({to.name})"
-        raise failure(box.api, code, "cuStreamAttachMemAsync", doing)
+        raise failure(queue.api, code, "cuStreamAttachMemAsync", doing)
 
 
-def _range(where: str, array: AnyArray | AnyDeviceArray, context: ContextHandle) -> tuple[int, int]:
+_ARRAYS: Final[tuple[type[AnyArray] | type[AnyDeviceArray], ...]] = (np.ndarray, DeviceArray)
+
+
+def _range(where: str, value: object, context: ContextHandle) -> tuple[int, int]:
     """Return address and size of managed memory."""
-    border.instance(where, array, (np.ndarray, DeviceArray))
+    array: AnyArray | AnyDeviceArray = border.instance(where, value, _ARRAYS)
     if isinstance(array, DeviceArray):
         is_dense, address = array.is_contiguous, array.ptr
     else:
@@ -198,11 +273,18 @@ def _range(where: str, array: AnyArray | AnyDeviceArray, context: ContextHandle)
     return address, array.nbytes
 
 
-def _location(where: str, ordinal: int | None) -> CUmemLocation:
+def mem_location(where: str, device: int | str) -> CUmemLocation:
+    """Return a device by its ordinal, or the "host", as the driver's structure.
+
+    Raises:
+        InvalidDeviceError: there is no such device.
+    """
     location = CUmemLocation()
-    if ordinal is None:
+    if isinstance(device, str):
+        if device != "host":
+            raise border.wrong_type(where, device, 'give a device\'s ordinal or "host"')
         location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST
     else:
         location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
-        location.id = Device.get(border.whole(where, ordinal)).ordinal
+        location.id = Device.get(border.whole(where, device)).ordinal
     return location

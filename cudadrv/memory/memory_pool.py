@@ -28,7 +28,7 @@ from ..driver.handle import Closeable
 from ..driver.pickling import Reduced, register_reduction, require_descriptors, unshared
 from ..errors import PeerAccessUnsupportedError
 from .driver_pool import grant, pool_attribute
-from .ipc import BY_DESCRIPTOR, PoolHandle, let_memory_go
+from .ipc import BY_DESCRIPTOR, PoolHandle, register_memory_reductions
 from .resource import MemoryStream, given_stream
 
 _LARGEST = 2**64 - 1
@@ -84,13 +84,13 @@ class MemoryPool(Closeable):
         shareable: bool = False,
     ) -> None:
         self.device = Device.get(device)
-        most = border.whole("MemoryPool: max_bytes", max_bytes)
-        kept = border.whole("MemoryPool: release_threshold", release_threshold, most=_LARGEST)
+        limit = border.whole("MemoryPool: max_bytes", max_bytes)
+        threshold = border.whole("MemoryPool: release_threshold", release_threshold, most=_LARGEST)
         properties = CUmemPoolProps()
         properties.allocType = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
         properties.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
         properties.location.id = self.device.ordinal
-        properties.maxSize = most
+        properties.maxSize = limit
         if shareable:
             require_descriptors("MemoryPool: shareable")
             properties.handleTypes = BY_DESCRIPTOR
@@ -98,25 +98,25 @@ class MemoryPool(Closeable):
         context = ContextHandle(
             owner.driver, owner.primary_context(), owner.ordinal, is_primary=True
         )
-        box = PoolHandle(context)
-        code = box.make(context.api.cuMemPoolCreate, properties)
+        handle = PoolHandle(context)
+        code = handle.make(context.api.cuMemPoolCreate, properties)
         if code:
-            doing = f"making a memory pool of {owner!r} with at most {most} bytes"
+            doing = f"making a memory pool of {owner!r} with at most {limit} bytes"
             raise failure(context.api, code, "cuMemPoolCreate", doing)
-        self._own(box)
+        self._own(handle)
         if shareable:
             self._share()
-        if kept:
-            self.set_release_threshold(kept)
+        if threshold:
+            self.set_release_threshold(threshold)
 
     def _share(self) -> None:
         """Open a descriptor of the pool, and let multiprocessing send it and its memory."""
-        box = self._handle
-        code = box.share()
+        handle = self._handle
+        code = handle.share()
         if code:
             doing = f"sharing {self!r}"
-            raise failure(box.api, code, "cuMemPoolExportToShareableHandle", doing)
-        _let_pools_go()
+            raise failure(handle.api, code, "cuMemPoolExportToShareableHandle", doing)
+        _register_reductions()
 
     @classmethod
     def from_descriptor(cls, device: Device | int, descriptor: int) -> MemoryPool:
@@ -127,19 +127,19 @@ class MemoryPool(Closeable):
 
         Raises:
             CudaError: the descriptor does not refer to a pool of the device.
-            OSError: it is not a descriptor of this process.
+            OSError: it is not open in this process.
         """
-        place = Device.get(device)
+        owner = Device.get(device)
         where = "MemoryPool.from_descriptor: descriptor"
-        number = os.dup(border.whole(where, descriptor, most=2**31 - 1))
-        _let_pools_go()
-        return cls._over(PoolHandle.imported(place, number))
+        number = os.dup(border.descriptor(where, descriptor))
+        _register_reductions()
+        return cls._over(PoolHandle.imported(owner, number))
 
     @classmethod
-    def _over(cls, box: PoolHandle) -> MemoryPool:
+    def _over(cls, handle: PoolHandle) -> MemoryPool:
         self = cls.__new__(cls)
-        self.device = Device.get(box.context.ordinal)
-        self._own(box)
+        self.device = Device.get(handle.context.ordinal)
+        self._own(handle)
         return self
 
     def __repr__(self) -> str:
@@ -190,16 +190,16 @@ class MemoryPool(Closeable):
             OutOfMemoryError: the pool's limit or the device's memory is reached.
             WrongDeviceError: the stream is of another device.
         """
-        own, api = given_stream("MemoryPool.allocate", stream, nbytes), self._handle.api
-        if own.device != self.device.ordinal:
+        owner, api = given_stream("MemoryPool.allocate", stream, nbytes), self._handle.api
+        if owner.device != self.device.ordinal:
             raise errors.WrongDeviceError(
-                f"memory of {self!r} for a stream of device {own.device}: choose a pool of that"
+                f"memory of {self!r} for a stream of device {owner.device}: choose a pool of that"
             )
         if self._handle.is_foreign:
             raise errors.NotPermittedError(
                 f"allocating {nbytes} bytes of {self!r}: only the process that made it can"
             )
-        code, pointer = api.cuMemAllocFromPoolAsync(nbytes, self.handle, own.handle)
+        code, pointer = api.cuMemAllocFromPoolAsync(nbytes, self.handle, owner.handle)
         if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:
             now = self.statistics()
             raise errors.OutOfMemoryError(
@@ -214,9 +214,9 @@ class MemoryPool(Closeable):
 
     def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
         """Return memory to the pool, closed or not."""
-        own = given_stream("MemoryPool.deallocate", stream, nbytes, address)
-        api = own._handle.api
-        (code,) = api.cuMemFreeAsync(CUdeviceptr(address), own.handle)
+        owner = given_stream("MemoryPool.deallocate", stream, nbytes, address)
+        api = owner._handle.api
+        (code,) = api.cuMemFreeAsync(CUdeviceptr(address), owner.handle)
         if code:
             raise failure(api, code, "cuMemFreeAsync", f"giving back {nbytes} bytes to {self!r}")
 
@@ -247,10 +247,10 @@ class MemoryPool(Closeable):
     def trim(self, keep_bytes: int = 0) -> None:
         """Free the pool's unused memory, down to `keep_bytes`."""
         keep_bytes = border.whole("MemoryPool.trim: keep_bytes", keep_bytes, most=_LARGEST)
-        box = self._handle
-        (code,) = box.api.cuMemPoolTrimTo(box.raw, keep_bytes)
+        handle = self._handle
+        (code,) = handle.api.cuMemPoolTrimTo(handle.raw, keep_bytes)
         if code:
-            raise failure(box.api, code, "cuMemPoolTrimTo", f"trimming {self!r}")
+            raise failure(handle.api, code, "cuMemPoolTrimTo", f"trimming {self!r}")
 
     def open_to(self, device: Device | int) -> None:
         """Let another device use the pool's memory in place, in copies and kernels.
@@ -260,39 +260,39 @@ class MemoryPool(Closeable):
         Raises:
             PeerAccessUnsupportedError: the hardware does not connect the two devices in that way.
         """
-        other, box = Device.get(device), self._handle
-        code = grant(box.api, box.raw, other)
+        user, handle = Device.get(device), self._handle
+        code = grant(handle.api, handle.raw, user)
         if code == CUresult.CUDA_ERROR_INVALID_DEVICE:
-            raise PeerAccessUnsupportedError(f"letting {other!r} use memory of {self!r}")
+            raise PeerAccessUnsupportedError(f"letting {user!r} use memory of {self!r}")
         if code:
-            raise failure(box.api, code, "cuMemPoolSetAccess", f"letting {other!r} use {self!r}")
+            raise failure(handle.api, code, "cuMemPoolSetAccess", f"letting {user!r} use {self!r}")
 
     def is_open_to(self, device: Device | int) -> bool:
         """Query whether a device may use the pool's memory."""
-        other, box = Device.get(device), self._handle
-        where = CUmemLocation()
-        where.type, where.id = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, other.ordinal
-        code, flags = box.api.cuMemPoolGetAccess(box.raw, where)
+        user, handle = Device.get(device), self._handle
+        location = CUmemLocation()
+        location.type, location.id = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, user.ordinal
+        code, flags = handle.api.cuMemPoolGetAccess(handle.raw, location)
         if code:
-            raise failure(box.api, code, "cuMemPoolGetAccess", f"asking {self!r}")
+            raise failure(handle.api, code, "cuMemPoolGetAccess", f"querying {self!r}")
         return flags == CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 
     def _attribute(self, attribute: _Attribute) -> int:
-        box = self._handle
-        return pool_attribute(box.api, box.raw, attribute, repr(self))
+        handle = self._handle
+        return pool_attribute(handle.api, handle.raw, attribute, repr(self))
 
     def _set(self, attribute: _Attribute, value: int) -> None:
-        box = self._handle
-        (code,) = box.api.cuMemPoolSetAttribute(box.raw, attribute, cuuint64_t(value))
+        handle = self._handle
+        (code,) = handle.api.cuMemPoolSetAttribute(handle.raw, attribute, cuuint64_t(value))
         if code:
             doing = f"setting attribute {int(attribute)} of {self!r} to {value}"
-            raise failure(box.api, code, "cuMemPoolSetAttribute", doing)
+            raise failure(handle.api, code, "cuMemPoolSetAttribute", doing)
 
 
-def _let_pools_go() -> None:
+def _register_reductions() -> None:
     """Register pools, and arrays over their memory, with multiprocessing."""
     register_reduction(MemoryPool, _reduced)
-    let_memory_go()
+    register_memory_reductions()
 
 
 def _reduced(pool: MemoryPool) -> Reduced:
@@ -301,7 +301,7 @@ def _reduced(pool: MemoryPool) -> Reduced:
     return _received, (pool._handle,)
 
 
-def _received(box: PoolHandle) -> MemoryPool:
+def _received(handle: PoolHandle) -> MemoryPool:
     """Return a pool received by multiprocessing."""
-    _let_pools_go()
-    return MemoryPool._over(box)
+    _register_reductions()
+    return MemoryPool._over(handle)

@@ -102,10 +102,21 @@ class Memory(ChildHandle[_RawT]):
     def _destroy(self) -> None:
         raise NotImplementedError
 
+    @property
+    def open_devices(self) -> frozenset[int]:
+        """The ordinals of other devices whose kernels may use it without peer access."""
+        return frozenset()
+
+    def is_open_to(self, context: ContextHandle) -> bool:
+        """Return whether kernels of a context may use the memory."""
+        return context.reaches(self.context) or context.ordinal in self.open_devices
+
     def all_users(self) -> tuple[StreamHandle, ...]:
         """Return every stream that may still work on the memory."""
         writer, _, users = self.accesses
-        return users if writer is None or writer in users else (*users, writer)
+        if writer is not None and writer not in users:
+            users = (*users, writer)
+        return tuple([user.heir or user for user in users])
 
 
 # The order of accesses does not depend on the type of a memory's address.
@@ -135,13 +146,13 @@ def order_access(memory: AnyMemory, stream: StreamHandle, *, writes: bool = True
         return
     while True:
         waited = {stream}
-        seen = _ensure_recorded(memory)
-        for other in (seen.writer, *seen.readers) if writes else (seen.writer,):
-            if other is not None and other not in waited:
-                waited.add(other)
-                stream.follow(other)
+        accesses = _ensure_recorded(memory)
+        for earlier in (accesses.writer, *accesses.readers) if writes else (accesses.writer,):
+            if earlier is not None and earlier not in waited:
+                waited.add(earlier)
+                stream.follow(earlier)
         # If another thread has recorded an access since, check again: more work may be queued.
-        if _record(memory, stream, seen, writes):
+        if _record(memory, stream, accesses, writes):
             return
 
 
@@ -157,14 +168,16 @@ def join_on_one_stream(memory: AnyMemory) -> StreamHandle | None:
     """
     if memory.ordered_on is None:
         streams = (memory.accesses.writer, *memory.accesses.users)
-        own = [
-            each
-            for each in streams
-            if each is not None and each.context is memory.context and each.captured_by is None
+        streams_here = [
+            stream
+            for stream in streams
+            if stream is not None
+            and stream.context is memory.context
+            and stream.captured_by is None
         ]
-        if not own:
+        if not streams_here:
             return None
-        order_access(memory, own[0])
+        order_access(memory, streams_here[0])
     return memory.ordered_on
 
 
@@ -175,13 +188,13 @@ def record_access(memory: AnyMemory, stream: StreamHandle) -> None:
         stream.capture.uses[memory] = True
         return
     while True:
-        seen = _ensure_recorded(memory)
-        if stream in seen.users or seen.writer is stream:
+        accesses = _ensure_recorded(memory)
+        if stream in accesses.users or accesses.writer is stream:
             return
-        more = seen._replace(users=(*seen.users, stream))
+        extended = accesses._replace(users=(*accesses.users, stream))
         with _recording:
-            if memory.recorded is seen:
-                memory.recorded = more
+            if memory.recorded is accesses:
+                memory.recorded = extended
                 _unroot_foreign(memory, stream)
                 return
 
@@ -189,38 +202,38 @@ def record_access(memory: AnyMemory, stream: StreamHandle) -> None:
 def _require_present(memory: AnyMemory) -> None:
     """Raise `ClosedError` for memory that a collection freed, and a finalizer saved."""
     if memory.is_destroyed:
-        raise ClosedError("the device memory was given back by a garbage collection")
+        raise ClosedError("the device memory was freed by a garbage collection")
 
 
 def _ensure_recorded(memory: AnyMemory) -> Accesses:
     """Return the streams that used a memory, as an object that stays until another access."""
-    seen = memory.recorded
-    if seen is None:
+    accesses = memory.recorded
+    if accesses is None:
         with _recording:
-            seen = memory.recorded
-            if seen is None:
-                seen = memory.recorded = Accesses(memory.ordered_on)
-    return seen
+            accesses = memory.recorded
+            if accesses is None:
+                accesses = memory.recorded = Accesses(memory.ordered_on)
+    return accesses
 
 
-def _record(memory: AnyMemory, stream: StreamHandle, seen: Accesses, writes: bool) -> bool:
+def _record(memory: AnyMemory, stream: StreamHandle, accesses: Accesses, writes: bool) -> bool:
     """Record an access; False if another thread recorded one since the caller looked."""
-    writer, readers, known = seen
-    for other in (writer, stream):
-        if other is not None and other not in known:
-            known = (*known, other)
-    if len(known) > _MANY_USERS:
+    writer, readers, users = accesses
+    for user in (writer, stream):
+        if user is not None and user not in users:
+            users = (*users, user)
+    if len(users) > _MANY_USERS:
         # The release needs a stream of the memory's own device.
-        own = next((user for user in known if user.context is memory.context), None)
-        needed = (writer, stream, own)
-        known = tuple(user for user in known if user in needed or not _is_over(user))
+        same_context = next((user for user in users if user.context is memory.context), None)
+        retained = (writer, stream, same_context)
+        users = tuple(user for user in users if user in retained or not _is_over(user))
     new_writer = stream if writes else writer
     new_readers: tuple[StreamHandle, ...] = ()
     if not writes:
         new_readers = readers if stream in readers else (*readers, stream)
-    new = Accesses(new_writer, new_readers, known)
+    new = Accesses(new_writer, new_readers, users)
     with _recording:
-        if memory.recorded is not seen:
+        if memory.recorded is not accesses:
             return False
         former = memory.ordered_on
         try:
@@ -263,10 +276,10 @@ def _record_in_capture(
     if stream.unordered:
         return
     writer, readers = capture.order.get(memory, (stream, ()))
-    before = (writer, *readers) if writes else (writer,)
-    for other in before:
-        if other is not stream and (writes or stream not in readers):
-            stream.follow(other)
+    predecessors = (writer, *readers) if writes else (writer,)
+    for predecessor in predecessors:
+        if predecessor is not stream and (writes or stream not in readers):
+            stream.follow(predecessor)
     if writes:
         writer, readers = stream, ()
     elif stream is not writer and stream not in readers:

@@ -1,47 +1,87 @@
-"""Pinned host memory: arrays that the device can access, copied without staging."""
+"""Pinned host memory: arrays that the device can access, copied without staging.
+
+Memory of one NUMA node comes from a pool of the driver's, one a node: CUDA Driver API, "Stream
+Ordered Memory Allocator".
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import SupportsInt, TypeVar, overload
+from functools import partial
+from typing import ClassVar, Final, SupportsInt, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import border, errors
-from ..driver._api import CUresult
+from ..driver._api import (
+    CUdeviceptr,
+    CUmemAllocationType,
+    CUmemLocationType,
+    CUmemoryPool,
+    CUmemPoolProps,
+    CUresult,
+)
 from ..driver.context_handle import ChildHandle, ContextHandle
-from ..driver.device import device_at_work
+from ..driver.device import device_at_work, list_devices, require_feature
 from ..driver.driver_api import DriverApi
-from ..driver.driver_selection import Driver, failure
-from ..driver.handle import check
+from ..driver.driver_selection import Driver, current, failure
+from ..driver.handle import Handle, check
+from ..driver.stream_handle import private_stream
 from ..errors import CudaError
+from .driver_pool import grant
 from .dtypes import AnyArray, TypedDType, checked_dtype
 from .layout import Shape, checked_shape
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 _RawT = TypeVar("_RawT", bound=SupportsInt)
 _PORTABLE = 0x01  # CU_MEMHOSTALLOC_PORTABLE: pinned for every context
+# The bindings of CUDA 12 lack CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED.
+_NODE_POOLS: Final = 142
 
 
 @overload
-def pinned_empty(shape: Shape, dtype: TypedDType[_ScalarT]) -> npt.NDArray[_ScalarT]: ...
+def pinned_empty(
+    shape: Shape, dtype: TypedDType[_ScalarT], *, numa_node: int | None = None
+) -> npt.NDArray[_ScalarT]: ...
 # A dtype given as text has no static type.
 @overload
-def pinned_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray: ...
-def pinned_empty(shape: Shape, dtype: npt.DTypeLike) -> AnyArray:
+def pinned_empty(
+    shape: Shape, dtype: npt.DTypeLike, *, numa_node: int | None = None
+) -> AnyArray: ...
+def pinned_empty(shape: Shape, dtype: npt.DTypeLike, *, numa_node: int | None = None) -> AnyArray:
     """Return a C-contiguous host array in pinned memory, not initialised.
 
     The memory is pinned for every device, by the context of the one that the calling thread works
     on. It is freed with the last array over it. That waits for the work of every context, since any
     may use it.
 
+    Args:
+        shape: the shape.
+        dtype: the type of the elements.
+        numa_node: the number of a NUMA node of the host, whose memory it is; None is any node.
+            `DeviceAttribute.HOST_NUMA_ID` has the node that is nearest to a device.
+
     Raises:
         OutOfMemoryError: the system cannot pin so much.
         DTypeError: the dtype holds Python objects.
+        UnsupportedError: `numa_node` was given, and the driver has no pools of NUMA nodes.
     """
-    return array_over(shape, dtype, _pinned_for_all)
+    return array_over(shape, dtype, source_of_pages("pinned_empty", numa_node))
+
+
+def source_of_pages(where: str, numa_node: int | None) -> Callable[[int], npt.NDArray[np.uint8]]:
+    """Return the function that pins memory, of any NUMA node or of one.
+
+    Raises:
+        UnsupportedError: a node was given, and the driver has no pools of nodes.
+    """
+    if numa_node is None:
+        return _pinned_for_all
+    number = border.whole(f"{where}: numa_node", numa_node, most=2**31 - 1)
+    require_feature(f"{where}: numa_node", device_at_work(), _NODE_POOLS)
+    return partial(_pinned_on, number)
 
 
 def _pinned_for_all(nbytes: int) -> npt.NDArray[np.uint8]:
@@ -57,17 +97,17 @@ def pinned_in(context: ContextHandle, nbytes: int) -> npt.NDArray[np.uint8]:
     return _pinned(_StagingHandle(context, nbytes), nbytes)
 
 
-def _pinned(box: _StagingHandle, nbytes: int) -> npt.NDArray[np.uint8]:
+def _pinned(handle: _StagingHandle, nbytes: int) -> npt.NDArray[np.uint8]:
     doing = f"pinning {nbytes} bytes of host memory"
     if nbytes > border.LARGEST:
         raise errors.OutOfMemoryError(doing)
-    context = box.context
-    code = box.make(context.api.cuMemHostAlloc, nbytes, _PORTABLE)
+    context = handle.context
+    code = handle.make(context.api.cuMemHostAlloc, nbytes, _PORTABLE)
     if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:
         raise errors.OutOfMemoryError(doing, call="cuMemHostAlloc")
     if code:
         raise failure(context.api, code, "cuMemHostAlloc", doing)
-    return np.asarray(box)
+    return np.asarray(handle)
 
 
 class HostHandle(ChildHandle[_RawT]):
@@ -79,10 +119,15 @@ class HostHandle(ChildHandle[_RawT]):
 
     __slots__ = ("_nbytes",)
 
+    kind: ClassVar[str] = "pinned"
+
     def __init__(self, context: ContextHandle, nbytes: int) -> None:
         super().__init__(context)
         self._nbytes = nbytes
         context.driver.host_memory.add(self)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} memory of {self._nbytes} bytes>"
 
     @property
     def __array_interface__(self) -> dict[str, object]:
@@ -103,11 +148,20 @@ def wait_for_contexts(driver: Driver, but: int = 0) -> None:
     for context in driver.contexts.alive():
         assert isinstance(context, ContextHandle)
         if not context.is_gone and int(context.raw) != but:
-            try:
-                context.call(_wait, context.api)
-            except CudaError as error:
-                if not error.sticky:  # a broken context executes nothing more
-                    raise
+            context.call(_wait_unless_broken, context.api)
+
+
+def _wait_unless_broken(api: DriverApi) -> None:
+    """Wait for the work of the current context, unless it is broken and executes nothing more.
+
+    Raises:
+        CudaError: the driver reported another error, so that the wait did not happen.
+    """
+    try:
+        _wait(api)
+    except CudaError as error:
+        if not error.sticky:
+            raise
 
 
 def _wait(api: DriverApi) -> None:
@@ -148,6 +202,91 @@ class _PinnedHandle(_StagingHandle):
         super()._destroy()
 
 
+class _NodePool(Handle[CUmemoryPool]):
+    """Owns the pool of a NUMA node of the host, whose memory every device can access.
+
+    Attributes:
+        node: the number of the node.
+    """
+
+    __slots__ = ("_driver", "node")
+
+    def __init__(self, driver: Driver, node: int) -> None:
+        super().__init__(None)
+        self._driver: Driver = driver
+        self.node: int = node
+
+    @classmethod
+    def of(cls, context: ContextHandle, node: int) -> _NodePool:
+        """Return the pool of a node, one a driver; made with a context that is current then."""
+        driver = current()
+        pools = driver.cache(cls)
+        with driver.lock:
+            pool = pools.get(node)
+            if pool is None:
+                pool = cls(driver, node)
+                pool._create(context)
+                pools[node] = pool
+        return pool
+
+    @property
+    def driver(self) -> Driver:
+        """The driver that made the pool."""
+        return self._driver
+
+    def _create(self, context: ContextHandle) -> None:
+        api, properties = self.api, CUmemPoolProps()
+        properties.allocType = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        properties.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST_NUMA
+        properties.location.id = self.node
+        code, self.raw = context.call(api.cuMemPoolCreate, properties)
+        if code:
+            doing = f"making a pool of memory of NUMA node {self.node} of the host"
+            raise failure(api, code, "cuMemPoolCreate", doing)
+        for device in list_devices():
+            code = grant(api, self.raw, device)
+            if code:
+                doing = f"letting {device!r} use memory of NUMA node {self.node} of the host"
+                raise failure(api, code, "cuMemPoolSetAccess", doing)
+
+    def _destroy(self) -> None:
+        (code,) = self.api.cuMemPoolDestroy(self.raw)
+        check(self, code, "cuMemPoolDestroy", f"destroying the pool of NUMA node {self.node}")
+
+
+class _NodeHandle(HostHandle[CUdeviceptr]):
+    """Owns page-locked memory of a NUMA node."""
+
+    __slots__ = ()
+
+    def _destroy(self) -> None:
+        self._wait_elsewhere()
+        (code,) = self.context.call(self._wait_and_free)
+        check(self, code, "cuMemFree", f"freeing {self._nbytes} bytes of pinned memory")
+
+    def _wait_and_free(self) -> tuple[CUresult]:
+        _wait_unless_broken(self.api)  # the free of a pool's memory waits for nothing
+        return self.api.cuMemFree(self.raw)
+
+
+def _pinned_on(node: int, nbytes: int) -> npt.NDArray[np.uint8]:
+    """Return pinned memory of a NUMA node as an array of bytes."""
+    doing = f"pinning {nbytes} bytes of NUMA node {node} of the host"
+    if nbytes > border.LARGEST:
+        raise errors.OutOfMemoryError(doing)
+    box = _NodeHandle(host_context(), nbytes)
+    pool = _NodePool.of(box.context, node)
+    stream, call = private_stream(box.context), "cuMemAllocFromPoolAsync"
+    code = box.make(box.api.cuMemAllocFromPoolAsync, nbytes, pool.raw, stream.raw)
+    if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+        raise errors.OutOfMemoryError(doing, call=call)
+    if not code:
+        call, (code,) = "cuStreamSynchronize", box.api.cuStreamSynchronize(stream.raw)
+    if code:
+        raise failure(box.api, code, call, doing)
+    return np.asarray(box)
+
+
 def host_context() -> ContextHandle:
     """Return a primary context for memory that belongs to no device."""
     device = device_at_work()
@@ -166,7 +305,7 @@ def array_over(
     kind, extents = checked_dtype(dtype), checked_shape(shape)
     nbytes = math.prod(extents) * kind.itemsize
     try:
-        nothing = np.empty((0,) * len(extents) if nbytes else extents, kind)
+        empty = np.empty((0,) * len(extents) if nbytes else extents, kind)
     except (ValueError, OverflowError) as error:
         raise errors.ArgumentValueError(f"NumPy has no array of shape {extents}: {error}") from None
-    return allocate(nbytes).view(kind).reshape(extents) if nbytes else nothing
+    return allocate(nbytes).view(kind).reshape(extents) if nbytes else empty

@@ -60,14 +60,14 @@ def registered_in(context: ContextHandle, array: AnyArray) -> HostHandle[int]:
     Raises:
         CudaError: the driver cannot pin it.
     """
-    box = _RegisteredHandle(context, array)
-    code = box.register(_PORTABLE if array.flags.writeable else _PORTABLE | _READ_ONLY)
+    handle = _RegisteredHandle(context, array)
+    code = handle.register(_PORTABLE if array.flags.writeable else _PORTABLE | _READ_ONLY)
     if code:
         doing = f"pinning {array.nbytes} bytes of a host array"
         if code == CUresult.CUDA_ERROR_OUT_OF_MEMORY:
             raise OutOfMemoryError(doing, call="cuMemHostRegister")
-        raise failure(box.api, code, "cuMemHostRegister", doing)
-    return box
+        raise failure(handle.api, code, "cuMemHostRegister", doing)
+    return handle
 
 
 class RegisteredArray(Closeable):
@@ -98,8 +98,8 @@ class RegisteredArray(Closeable):
         if array.nbytes == 0:
             raise InvalidValueError("RegisteredArray: the host array has no bytes")
         self.array = array
-        box = registered_in(host_context(), array)
-        self._own_unrooted(box, box.context)
+        handle = registered_in(host_context(), array)
+        self._own_unrooted(handle, handle.context)
 
     def __repr__(self) -> str:
         state = " closed" if self.closed else ""

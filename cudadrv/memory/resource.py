@@ -33,9 +33,9 @@ class MemoryStream(NotCopyable):
 
     __slots__ = ("_handle", "owner")
 
-    def __init__(self, owner: BaseStream, box: StreamHandle) -> None:
+    def __init__(self, owner: BaseStream, handle: StreamHandle) -> None:
         self.owner: BaseStream = owner
-        self._handle = box
+        self._handle = handle
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """The protocol of cuda.core: (version 0, CUstream as an int)."""
@@ -65,9 +65,12 @@ def given_stream(
     function: str, stream: MemoryStream, nbytes: int, address: int = 0
 ) -> MemoryStream:
     """Return the stream, after checking a resource's arguments."""
-    for name, number, most in ("nbytes", nbytes, border.LARGEST), ("address", address, 2**64 - 1):
+    for name, number, largest in (
+        ("nbytes", nbytes, border.LARGEST),
+        ("address", address, 2**64 - 1),
+    ):
         border.instance(f"{function}: {name}", number, int)  # no buffer, which has an address
-        border.whole(f"{function}: {name}", number, most=most)
+        border.whole(f"{function}: {name}", number, most=largest)
     return border.instance(f"{function}: stream", stream, MemoryStream)
 
 
@@ -140,7 +143,9 @@ _block: Final[ContextVar[MemoryResource | None]] = ContextVar("cudadrv memory", 
 def using_memory(resource: MemoryResource) -> Iterator[None]:
     """Let new memory in the block come from a resource: ``with using_memory(resource):``.
 
-    It applies to every stream, in this thread, or this task of asyncio. Memory may outlive the
+    It applies to every stream, in this thread, or this task of asyncio. A thread that is started in
+    the block has the resource too if Python lets threads inherit context variables
+    (`sys.flags.thread_inherit_context`; free-threaded builds do by default). Memory may outlive the
     block; it returns to the resource that allocated it. `DriverMemory()` is the driver's pool.
     """
     checked_resource("using_memory: resource", resource)
@@ -154,7 +159,7 @@ def using_memory(resource: MemoryResource) -> Iterator[None]:
 
 @contextmanager
 def without_choices() -> Iterator[None]:
-    """Let new memory of a block come from the driver's pool, whatever was chosen."""
+    """Let new memory of a block come from the driver's pool instead of the chosen resource."""
     token = _block.set(_DRIVER_MEMORY)
     try:
         yield
@@ -180,7 +185,7 @@ def checked_resource(where: str, resource: MemoryResource) -> MemoryResource:
         callable(getattr(resource, "allocate", None))
         and callable(getattr(resource, "deallocate", None))
     ):
-        raise border.refused(where, resource, "give what has allocate and deallocate")
+        raise border.wrong_type(where, resource, "give what has allocate and deallocate")
     return resource
 
 
@@ -234,6 +239,13 @@ class ResourceMemory(Memory[int]):
         self.place: MemoryStream = place
         super().__init__(place._handle.context, None, place._handle)
 
+    @property
+    def open_devices(self) -> frozenset[int]:
+        """The ordinals of other devices that the resource opens its memory to."""
+        # Optional in a resource: `VirtualMemoryResource` has it.
+        ordinals: frozenset[int] = getattr(self.resource, "open_devices", frozenset())
+        return ordinals
+
     @classmethod
     def take(cls, resource: MemoryResource, nbytes: int, stream: BaseStream) -> ResourceMemory:
         """Allocate memory for a stream.
@@ -242,14 +254,14 @@ class ResourceMemory(Memory[int]):
             StreamCaptureUnsupportedError: the stream is capturing.
             ArgumentTypeError: the resource returned no address.
         """
-        box: StreamHandle = stream._handle
-        if box.capture is not None:
+        queue: StreamHandle = stream._handle
+        if queue.capture is not None:
             raise StreamCaptureUnsupportedError(
                 f"allocating {nbytes} bytes of {type(resource).__name__} on a stream that is "
                 "capturing, of which a graph would keep the address\n  allocate before the "
                 "capture, or in a `with using_memory(DriverMemory())`"
             )
-        memory = cls(resource, nbytes, MemoryStream(stream, box))
+        memory = cls(resource, nbytes, MemoryStream(stream, queue))
         depth = _calls.depth
         if depth >= _MOST_CALLS:
             raise _endless(resource, nbytes, depth)
@@ -259,9 +271,9 @@ class ResourceMemory(Memory[int]):
         finally:
             _calls.depth = depth
         if type(memory.raw) is not int or not 0 < memory.raw < 2**64:
-            given, memory.raw = memory.raw, cast(int, None)  # as before it was made
-            where = f"what {type(resource).__name__}.allocate gave"
-            raise border.refused(where, given, "give an address, a number of 64 bits above 0")
+            returned, memory.raw = memory.raw, cast(int, None)  # as before it was made
+            noun = f"what {type(resource).__name__}.allocate gave"
+            raise border.wrong_type(noun, returned, "give an address, a number of 64 bits above 0")
         return memory
 
     @classmethod

@@ -70,15 +70,15 @@ class CountedMemory(NotCopyable):
         """The memory in use, and the totals so far."""
         with self._lock:
             now = self._counted
-            used, most, total = now.in_use_bytes, now.high_water_bytes, now.total_bytes
-            taken, given = now.allocations, now.releases
+            used, high_water, total = now.in_use_bytes, now.high_water_bytes, now.total_bytes
+            n_allocated, n_released = now.allocations, now.releases
             for _ in range(len(self._events)):
                 nbytes = self._events.popleft()
                 used += nbytes
-                most = max(most, used)
+                high_water = max(high_water, used)
                 total += max(nbytes, 0)
-                taken, given = taken + (nbytes > 0), given + (nbytes < 0)
-            self._counted = MemoryStatistics(used, most, total, taken, given)
+                n_allocated, n_released = n_allocated + (nbytes > 0), n_released + (nbytes < 0)
+            self._counted = MemoryStatistics(used, high_water, total, n_allocated, n_released)
             return self._counted
 
 

@@ -49,9 +49,9 @@ _LEAST_BYTES: Final = 1 << 20
 _FEWEST: Final = 6
 # Larger chunks where other copies are under way: in a scatter of 64 MiB over four devices the
 # interpreter's own work then takes half of the time.
-_FEWEST_BESIDE_OTHERS: Final = 4
+_FEWEST_UNDER_LOAD: Final = 4
 # How long a copy waits for another one's buffers when the system cannot pin more.
-_PATIENCE_SECONDS: Final = 1.0
+_TIMEOUT_SECONDS: Final = 1.0
 
 _MOST_A_PROCESSOR: Final = 4  # Copies under way share them; a limit for many short copies
 MOST_THREADS: Final = 12
@@ -80,9 +80,9 @@ class ThreadBudget:
     __slots__ = ("is_alone", "threads")
 
     def __init__(self) -> None:
-        copies, most = len(under_way) + 1, usable_threads()
+        copies, usable = len(under_way) + 1, usable_threads()
         self.is_alone: bool = copies == 1
-        self.threads: int = min(most, max(FEWEST_THREADS, most // copies))
+        self.threads: int = min(usable, max(FEWEST_THREADS, usable // copies))
 
 
 under_way: Final[list[ThreadBudget]] = []
@@ -97,13 +97,13 @@ class _Helpers:
 
     Attributes:
         tasks: the queue that the threads wait for.
-        given: the tasks of copies under way. A copy inserts its own and removes them.
+        pending: the tasks of copies under way. A copy inserts its own and removes them.
         threads: the threads; `starting` guards it.
     """
 
     def __init__(self) -> None:
         self.tasks: SimpleQueue[OnceTask[[]]] = SimpleQueue()
-        self.given: set[OnceTask[[]]] = set()
+        self.pending: set[OnceTask[[]]] = set()
         self.threads: list[threading.Thread] = []
         self.starting = threading.RLock()
 
@@ -111,10 +111,10 @@ class _Helpers:
         """Start a thread for each task that has none."""
         with self.starting:
             # An interrupted start leaves a thread that may not run.
-            self.threads = [each for each in self.threads if each.is_alive()]
-            most = min(len(self.given), _MOST_A_PROCESSOR * usable_threads())
+            self.threads = [helper for helper in self.threads if helper.is_alive()]
+            limit = min(len(self.pending), _MOST_A_PROCESSOR * usable_threads())
             # When the interpreter ends, no thread starts or runs any more.
-            while len(self.threads) < most and not sys.is_finalizing():
+            while len(self.threads) < limit and not sys.is_finalizing():
                 thread = threading.Thread(target=self._serve, name="cudadrv-staging", daemon=True)
                 self.threads.append(thread)
                 try:
@@ -127,7 +127,7 @@ class _Helpers:
             while True:
                 task = self.tasks.get()
                 task.run()
-                self.given.discard(task)  # unless its copy has: an interrupt may prevent that
+                self.pending.discard(task)  # unless its copy has: an interrupt may prevent that
                 del task  # nothing of a copy stays alive in an idle thread
         finally:
             with self.starting:
@@ -158,8 +158,8 @@ def work_together(job: Callable[[], None], threads: int) -> None:
     errors: list[BaseException | None] = []
     try:
         try:
-            helpers.given.update(tasks)
-            if len(helpers.given) > len(helpers.threads):
+            helpers.pending.update(tasks)
+            if len(helpers.pending) > len(helpers.threads):
                 helpers.start()
             for task in tasks:
                 helpers.tasks.put(task)
@@ -169,7 +169,7 @@ def work_together(job: Callable[[], None], threads: int) -> None:
     finally:
         for task in tasks:
             task.finish()  # again, as an interrupt may have come at the call before
-        helpers.given.difference_update(tasks)
+        helpers.pending.difference_update(tasks)
     for error in errors:
         if error is not None:
             raise error
@@ -268,7 +268,7 @@ class StagedChunk(NamedTuple):
 
 def chunks_of(array: AnyArray, budget: ThreadBudget) -> deque[StagedChunk]:
     """Cut an array in C order into chunks that fit a slot."""
-    part = -(-array.nbytes // (_FEWEST if budget.is_alone else _FEWEST_BESIDE_OTHERS))
+    part = -(-array.nbytes // (_FEWEST if budget.is_alone else _FEWEST_UNDER_LOAD))
     limit = min(CHUNK_BYTES, max(_LEAST_BYTES, -(-part // 4096) * 4096))
     chunks: deque[StagedChunk] = deque()
     if array.flags.c_contiguous:
@@ -326,7 +326,7 @@ class StagingRing:
 
     def new_pair(self) -> Pair:
         """Make a pair; if the system cannot pin it, wait for one of another copy."""
-        tries_end = time.monotonic() + _PATIENCE_SECONDS
+        tries_end = time.monotonic() + _TIMEOUT_SECONDS
         while True:
             try:
                 return _new_pairs(self._context, 1)[0]
@@ -358,8 +358,8 @@ def copy_staged(stream: BaseStream, pointer: int, array: AnyArray, *, to_device:
     if not ring.is_usable:
         return False
     budget = ThreadBudget()
-    box, chunks = stream._handle, chunks_of(array, budget)
-    caller, context = threading.get_ident(), box.context
+    queue, chunks = stream._handle, chunks_of(array, budget)
+    caller, context = threading.get_ident(), queue.context
 
     def serve() -> None:
         """Copy chunks until none is left."""
@@ -382,10 +382,10 @@ def copy_staged(stream: BaseStream, pointer: int, array: AnyArray, *, to_device:
                 slot.wait()
                 if to_device:
                     chunk.fill(slot)
-                    slot.transfer(box, pointer, chunk, to_device=True)
+                    slot.transfer(queue, pointer, chunk, to_device=True)
                     continue
                 # The next transfer runs while the previous chunk is copied.
-                slot.transfer(box, pointer, chunk, to_device=False)
+                slot.transfer(queue, pointer, chunk, to_device=False)
                 if arriving is not None:
                     arrive(*arriving)
                 arriving = chunk, slot

@@ -5,7 +5,6 @@ CUDA Driver API: cuMemcpy3DAsync, cuMemcpy3DPeerAsync. A kernel replaces many su
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import math
 import struct
@@ -15,18 +14,19 @@ from typing import Final, NamedTuple, TypeAlias
 
 from ..driver._api import (
     CUDA_MEMCPY3D,
+    CUDA_MEMCPY3D_BATCH_OP,
     CUDA_MEMCPY3D_PEER,
     CUdeviceptr,
-    CUfunction,
-    CUlaunchConfig,
+    CUmemcpy3DOperandType,
     CUmemorytype,
     CUresult,
 )
 from ..driver.context import BaseContext
-from ..driver.context_handle import ContextHandle, ModuleHandle
+from ..driver.context_handle import ContextHandle
 from ..driver.driver_selection import failure
 from ..driver.stream_handle import StreamHandle
 from .array import AnyDeviceArray
+from .copy_kernel import COPY_KERNEL, THREADS, CopyKernel, copy_kernel
 from .host_copy import transfer
 
 # CU_DEVICE_ATTRIBUTE_MAX_PITCH of every device so far.
@@ -38,13 +38,13 @@ class CopyAxis(NamedTuple):
 
     Attributes:
         extent: the number of steps.
-        to: bytes of a step at the destination, above 0.
-        of: bytes of a step at the source.
+        target: bytes of a step at the destination, above 0.
+        source: bytes of a step at the source.
     """
 
     extent: int
-    to: int
-    of: int
+    target: int
+    source: int
 
 
 class Side(NamedTuple):
@@ -64,36 +64,38 @@ class Plan(NamedTuple):
     Attributes:
         nbytes: the size of a run, which is contiguous on both sides.
         axes: the axes of the runs, the innermost last.
-        to: the address of the lowest run at the destination.
-        of: the address of the same one at the source.
+        target: the address of the lowest run at the destination.
+        source: its address at the source.
     """
 
     nbytes: int
     axes: tuple[CopyAxis, ...]
-    to: int
-    of: int
+    target: int
+    source: int
 
     @classmethod
-    def of_elements(cls, shape: Sequence[int], itemsize: int, to: Side, of: Side) -> Plan:
+    def of_elements(cls, shape: Sequence[int], itemsize: int, target: Side, source: Side) -> Plan:
         """Return the plan of a copy of one element or more.
 
         The destination's elements do not overlap.
         """
-        start_to, start_of = to.address, of.address
+        target_start, source_start = target.address, source.address
         axes = []
-        for extent, step_to, step_of in zip(shape, to.strides, of.strides, strict=True):
+        for extent, target_step, source_step in zip(
+            shape, target.strides, source.strides, strict=True
+        ):
             if extent == 1:
                 continue
-            if step_to < 0:  # reversed, as no copy runs backwards
-                start_to += step_to * (extent - 1)
-                start_of += step_of * (extent - 1)
-                step_to, step_of = -step_to, -step_of
-            axes.append(CopyAxis(extent, step_to, step_of))
-        axes.sort(key=lambda axis: -axis.to)
+            if target_step < 0:  # reversed, as no copy runs backwards
+                target_start += target_step * (extent - 1)
+                source_start += source_step * (extent - 1)
+                target_step, source_step = -target_step, -source_step
+            axes.append(CopyAxis(extent, target_step, source_step))
+        axes.sort(key=lambda axis: -axis.target)
         nbytes = itemsize
-        while axes and axes[-1].to == axes[-1].of == nbytes:
+        while axes and axes[-1].target == axes[-1].source == nbytes:
             nbytes *= axes.pop().extent
-        return cls(nbytes, _joined(axes), start_to, start_of)
+        return cls(nbytes, _joined(axes), target_start, source_start)
 
     @property
     def runs(self) -> int:
@@ -103,16 +105,18 @@ class Plan(NamedTuple):
     def boxes(self) -> CopyBoxes:
         """Return the fewest boxes that the runs make up."""
         best: tuple[CopyAxis | None, CopyAxis | None] = None, None
-        most = 1
+        most_runs = 1
         for row in (axis for axis in self.axes if _is_pitch(axis, self.nbytes)):
-            if row.extent > most:
-                best, most = (row, None), row.extent
+            if row.extent > most_runs:
+                best, most_runs = (row, None), row.extent
             for slice_ in self.axes:
                 runs = row.extent * slice_.extent
-                if runs > most and slice_ is not row and _is_slice(slice_, row):
-                    best, most = (row, slice_), runs
-        others = tuple(axis for axis in self.axes if axis is not best[0] and axis is not best[1])
-        return CopyBoxes(self.nbytes, *best, others)
+                if runs > most_runs and slice_ is not row and _is_slice(slice_, row):
+                    best, most_runs = (row, slice_), runs
+        other_axes = tuple(
+            axis for axis in self.axes if axis is not best[0] and axis is not best[1]
+        )
+        return CopyBoxes(self.nbytes, *best, other_axes)
 
 
 class CopyBoxes(NamedTuple):
@@ -135,6 +139,11 @@ class CopyBoxes(NamedTuple):
         """The number of copies."""
         return math.prod(axis.extent for axis in self.others)
 
+    def rows_and_slices(self) -> tuple[CopyAxis, CopyAxis]:
+        """Return the axes of rows and slices, of extent 1 where there is none."""
+        row = self.row or CopyAxis(1, self.nbytes, self.nbytes)
+        return row, self.slice or CopyAxis(1, row.extent * row.target, row.extent * row.source)
+
     def offsets(self) -> Iterator[Offsets]:
         """Yield the offsets of the boxes."""
         return offsets_along(self.others)
@@ -144,8 +153,8 @@ def offsets_along(axes: Sequence[CopyAxis]) -> Iterator[Offsets]:
     """Yield the offsets along axes."""
     for steps in itertools.product(*(range(axis.extent) for axis in axes)):
         yield (
-            sum(step * axis.to for step, axis in zip(steps, axes, strict=True)),
-            sum(step * axis.of for step, axis in zip(steps, axes, strict=True)),
+            sum(step * axis.target for step, axis in zip(steps, axes, strict=True)),
+            sum(step * axis.source for step, axis in zip(steps, axes, strict=True)),
         )
 
 
@@ -153,23 +162,27 @@ def _joined(axes: list[CopyAxis]) -> tuple[CopyAxis, ...]:
     """Return the axes, joined where two follow each other on both sides."""
     joined: list[CopyAxis] = []
     for axis in axes:
-        extent, to, of = axis
-        if joined and joined[-1].to == extent * to and joined[-1].of == extent * of:
-            axis = CopyAxis(joined.pop().extent * extent, to, of)
+        extent, target_stride, source_stride = axis
+        if (
+            joined
+            and joined[-1].target == extent * target_stride
+            and joined[-1].source == extent * source_stride
+        ):
+            axis = CopyAxis(joined.pop().extent * extent, target_stride, source_stride)
         joined.append(axis)
     return tuple(joined)
 
 
 def _is_pitch(axis: CopyAxis, nbytes: int) -> bool:
     """Return whether runs along an axis are rows: each begins after the end of the one before."""
-    return nbytes <= axis.to <= _MOST_PITCH and nbytes <= axis.of <= _MOST_PITCH
+    return nbytes <= axis.target <= _MOST_PITCH and nbytes <= axis.source <= _MOST_PITCH
 
 
 def _is_slice(axis: CopyAxis, row: CopyAxis) -> bool:
     """Return whether a step of an axis is a multiple of the rows' step, and at least all rows."""
     return all(
         step % pitch == 0 and step // pitch >= row.extent
-        for step, pitch in ((axis.to, row.to), (axis.of, row.of))
+        for step, pitch in ((axis.target, row.target), (axis.source, row.source))
     )
 
 
@@ -186,28 +199,50 @@ def side_of(array: AnyDeviceArray) -> Side:
 
 def copy_strided(
     context: BaseContext,
-    box: StreamHandle,
+    queue: StreamHandle,
     shape: tuple[int, ...],
     itemsize: int,
-    to: Side,
-    of: Side,
+    target: Side,
+    source: Side,
 ) -> None:
     """Queue a copy of elements within one context; the memory is ready."""
-    plan = Plan.of_elements(shape, itemsize, to, of)
+    plan = Plan.of_elements(shape, itemsize, target, source)
     boxes = plan.boxes()
     if boxes.copies > MOST_BOXES:
-        copy_elements(context, box, plan)
+        copy_elements(context, queue, plan)
         return
     for offsets in boxes.offsets():
         copy = CUDA_MEMCPY3D()
         _describe(copy, plan, boxes, offsets)
-        code = transfer(box, box.api.cuMemcpy3DAsync, copy, box.raw)
+        code = transfer(queue, queue.api.cuMemcpy3DAsync, copy, queue.raw)
         if code:
-            raise _failure(box, code, "cuMemcpy3DAsync", plan)
+            raise _failure(queue, code, "cuMemcpy3DAsync", plan)
+
+
+def box_operations(
+    shape: tuple[int, ...], itemsize: int, target: Side, source: Side
+) -> Iterator[CUDA_MEMCPY3D_BATCH_OP]:
+    """Yield the copies of a batch that copy elements; the caller sets their attributes."""
+    plan = Plan.of_elements(shape, itemsize, target, source)
+    boxes = plan.boxes()
+    for target_offset, source_offset in boxes.offsets():
+        row, slice_ = boxes.rows_and_slices()
+        operation = CUDA_MEMCPY3D_BATCH_OP()
+        extent = operation.extent
+        extent.width, extent.height, extent.depth = plan.nbytes, row.extent, slice_.extent
+        for operand, address, pitch, step in (
+            (operation.dst, plan.target + target_offset, row.target, slice_.target),
+            (operation.src, plan.source + source_offset, row.source, slice_.source),
+        ):
+            operand.type = CUmemcpy3DOperandType.CU_MEMCPY_OPERAND_TYPE_POINTER
+            pointer = operand.op.ptr
+            pointer.ptr = CUdeviceptr(address)
+            pointer.rowLength, pointer.layerHeight = pitch, step // pitch
+        yield operation
 
 
 def copy_to_peer(
-    box: StreamHandle,
+    queue: StreamHandle,
     array: AnyDeviceArray,
     source: AnyDeviceArray,
     contexts: tuple[ContextHandle, ContextHandle],
@@ -219,29 +254,25 @@ def copy_to_peer(
         copy = CUDA_MEMCPY3D_PEER()
         _describe(copy, plan, boxes, offsets)
         copy.dstContext, copy.srcContext = contexts[0].raw, contexts[1].raw
-        (code,) = box.api.cuMemcpy3DPeerAsync(copy, box.raw)
+        (code,) = queue.api.cuMemcpy3DPeerAsync(copy, queue.raw)
         if code:
-            raise _failure(box, code, "cuMemcpy3DPeerAsync", plan)
+            raise _failure(queue, code, "cuMemcpy3DPeerAsync", plan)
 
 
 def _describe(copy: _BoxCopy, plan: Plan, boxes: CopyBoxes, offsets: Offsets) -> None:
-    row = boxes.row or CopyAxis(1, plan.nbytes, plan.nbytes)
-    slice_ = boxes.slice or CopyAxis(1, row.extent * row.to, row.extent * row.of)
+    row, slice_ = boxes.rows_and_slices()
     copy.dstMemoryType = copy.srcMemoryType = _DEVICE
-    copy.dstDevice = CUdeviceptr(plan.to + offsets[0])
-    copy.srcDevice = CUdeviceptr(plan.of + offsets[1])
+    copy.dstDevice = CUdeviceptr(plan.target + offsets[0])
+    copy.srcDevice = CUdeviceptr(plan.source + offsets[1])
     copy.WidthInBytes, copy.Height, copy.Depth = plan.nbytes, row.extent, slice_.extent
-    copy.dstPitch, copy.dstHeight = row.to, slice_.to // row.to
-    copy.srcPitch, copy.srcHeight = row.of, slice_.of // row.of
+    copy.dstPitch, copy.dstHeight = row.target, slice_.target // row.target
+    copy.srcPitch, copy.srcHeight = row.source, slice_.source // row.source
 
 
-def _failure(box: StreamHandle, code: CUresult, call: str, plan: Plan) -> Exception:
-    return failure(box.api, code, call, f"copying {plan.runs} runs of {plan.nbytes} bytes")
+def _failure(queue: StreamHandle, code: CUresult, call: str, plan: Plan) -> Exception:
+    return failure(queue.api, code, call, f"copying {plan.runs} runs of {plan.nbytes} bytes")
 
 
-# The emulator's check for unwritten reads recognises it (`ptx.emulate.check.unwritten_reads`).
-_NAME: Final = "cudadrv_copy_elements"
-_THREADS: Final = 256
 _MOST_ELEMENTS: Final = 2**31 - 1  # a launch counts them in 32 bits
 _MOST_AXES: Final = 6
 _WIDTHS: Final = (16, 8, 4, 2, 1)
@@ -296,20 +327,6 @@ _AXIS: Final = """
 """
 
 
-class _Code(NamedTuple):
-    """A kernel, and the module that has it."""
-
-    box: ModuleHandle
-    function: CUfunction
-
-
-class _Codes:
-    """The kernels of a context, by the width of elements and the number of axes."""
-
-    def __init__(self) -> None:
-        self.made: dict[tuple[int, int], _Code] = {}
-
-
 def copy_elements(context: BaseContext, stream: StreamHandle, plan: Plan) -> None:
     """Queue a copy of runs of any strides.
 
@@ -324,59 +341,26 @@ def copy_elements(context: BaseContext, stream: StreamHandle, plan: Plan) -> Non
     first = max(len(axes) - _MOST_AXES, 0)
     while math.prod(axis.extent for axis in axes[first:]) > _MOST_ELEMENTS:
         first += 1
-    code = _code(context, stream.context, width, len(axes) - first)
-    if stream.capture is not None:
-        stream.capture.keeps.append(code.box)
-    for to, of in offsets_along(axes[:first]):
-        _launch(stream, code, plan.to + to, plan.of + of, axes[first:])
+    kernel = copy_kernel(context, stream.context, _text(width, len(axes) - first))
+    for target_offset, source_offset in offsets_along(axes[:first]):
+        _launch(
+            stream, kernel, plan.target + target_offset, plan.source + source_offset, axes[first:]
+        )
 
 
 def _fits(plan: Plan, width: int) -> bool:
     """Return whether all addresses and sizes are multiples of a width."""
     steps = (step for axis in plan.axes for step in axis[1:])
-    return not any(number % width for number in (plan.nbytes, plan.to, plan.of, *steps))
+    return not any(number % width for number in (plan.nbytes, plan.target, plan.source, *steps))
 
 
 def _launch(
-    stream: StreamHandle, code: _Code, to: int, of: int, axes: tuple[CopyAxis, ...]
+    stream: StreamHandle, kernel: CopyKernel, target: int, source: int, axes: tuple[CopyAxis, ...]
 ) -> None:
     count = math.prod(axis.extent for axis in axes)
-    # Eight bytes for each parameter, and after them their addresses.
-    values = [struct.pack("=QQ", to, of), struct.pack("=Q", count)]
+    values = [struct.pack("=QQQ", target, source, count)]
     values += [struct.pack("=Qqq", *axis) for axis in axes]
-    packed = b"".join(values)
-    block = ctypes.create_string_buffer(packed, 2 * len(packed))
-    base = ctypes.addressof(block)
-    places = (base + offset for offset in range(0, len(packed), 8))
-    struct.pack_into(f"={len(packed) // 8}Q", block, len(packed), *places)
-    config = CUlaunchConfig()
-    config.gridDimX, config.gridDimY, config.gridDimZ = -(-count // _THREADS), 1, 1
-    config.blockDimX, config.blockDimY, config.blockDimZ = _THREADS, 1, 1
-    config.sharedMemBytes, config.hStream = 0, stream.raw
-    (result,) = stream.api.cuLaunchKernelEx(config, code.function, base + len(packed), 0)
-    if result:
-        doing = f"copying {count} elements of any strides"
-        raise failure(stream.api, result, "cuLaunchKernelEx", doing)
-
-
-def _code(context: BaseContext, box: ContextHandle, width: int, axes: int) -> _Code:
-    made = context._keep(_Codes, _Codes).made
-    code = made.get((width, axes))
-    if code is None:
-        code = made.setdefault((width, axes), _loaded(box, width, axes))
-    return code
-
-
-def _loaded(context: ContextHandle, width: int, axes: int) -> _Code:
-    box, api = ModuleHandle(context), context.api
-    doing = f"loading the copy of elements of {width} bytes along {axes} axes"
-    result = box.make(api.cuModuleLoadData, _text(width, axes))
-    if result:
-        raise failure(api, result, "cuModuleLoadData", doing)
-    result, function = context.call(api.cuModuleGetFunction, box.raw, _NAME.encode())
-    if result:
-        raise failure(api, result, "cuModuleGetFunction", doing)
-    return _Code(box, function)
+    kernel.launch(stream, -(-count // THREADS), b"".join(values), 8)
 
 
 @cache  # one of few
@@ -385,8 +369,8 @@ def _text(width: int, axes: int) -> bytes:
     names = (f".u32 extent{n}, .param .u64 to{n}, .param .u64 of{n}" for n in range(axes))
     register, kind, value = _MOVE[width]
     text = _TEXT.format(
-        name=_NAME,
-        parameters="".join(f",\n    .param {each}" for each in names),
+        name=COPY_KERNEL,
+        parameters="".join(f",\n    .param {parameter}" for parameter in names),
         register=register,
         axes="".join(_AXIS.format(n=n) for n in reversed(range(axes))),
         type=kind,

@@ -8,7 +8,7 @@ from ..driver._api import CUdeviceptr, CUresult
 from ..driver.driver_selection import failure
 from ..errors import NotPermittedError, OutOfMemoryError
 from .driver_pool import out_of_memory
-from .ipc import let_memory_go
+from .ipc import register_memory_reductions
 from .resource import MemoryStream, given_stream
 
 _BLOCK_BYTES: Final = 2 << 20
@@ -25,7 +25,7 @@ class UnpooledMemory:
     """
 
     def __init__(self) -> None:
-        let_memory_go()
+        register_memory_reductions()
 
     def allocate(self, nbytes: int, stream: MemoryStream) -> int:
         """Allocate memory of the stream's context.
@@ -34,37 +34,37 @@ class UnpooledMemory:
             OutOfMemoryError: with the request and the free and total bytes.
         """
         context = given_stream("UnpooledMemory.allocate", stream, nbytes)._handle.context
-        whole = -(-nbytes // _BLOCK_BYTES) * _BLOCK_BYTES
-        given: list[CUdeviceptr] = []
+        rounded = -(-nbytes // _BLOCK_BYTES) * _BLOCK_BYTES
+        pointers: list[CUdeviceptr] = []
 
         def take() -> CUresult:
-            code, pointer = context.api.cuMemAlloc(whole)
+            code, pointer = context.api.cuMemAlloc(rounded)
             if not code:
-                given.append(pointer)
+                pointers.append(pointer)
             return code
 
         try:
             code = context.call(take)
         except BaseException:  # such as a failure to restore the former context
-            for pointer in given:
+            for pointer in pointers:
                 context.call(context.api.cuMemFree, pointer)
             raise
         if code == OutOfMemoryError.result:
             raise out_of_memory(stream.owner.context, nbytes, "cuMemAlloc")
         if code:
             raise failure(context.api, code, "cuMemAlloc", f"allocating {nbytes} bytes")
-        return int(given[0])
+        return int(pointers[0])
 
     def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
         """Wait for the work of the stream, then free memory."""
-        box = given_stream("UnpooledMemory.deallocate", stream, nbytes, address)._handle
+        queue = given_stream("UnpooledMemory.deallocate", stream, nbytes, address)._handle
         doing = f"giving back {nbytes} bytes"
-        (waited,) = box.api.cuStreamSynchronize(box.raw)
+        (waited,) = queue.api.cuStreamSynchronize(queue.raw)
         if waited == NotPermittedError.result:  # no call may wait here: a finalizer tries later
-            raise failure(box.api, waited, "cuStreamSynchronize", doing)
-        # Free the memory whatever the stream's work reported: nothing else frees it.
-        (code,) = box.context.call(box.api.cuMemFree, CUdeviceptr(address))
+            raise failure(queue.api, waited, "cuStreamSynchronize", doing)
+        # Free the memory even if the stream's work failed: nothing else frees it.
+        (code,) = queue.context.call(queue.api.cuMemFree, CUdeviceptr(address))
         if waited:
-            raise failure(box.api, waited, "cuStreamSynchronize", doing)
+            raise failure(queue.api, waited, "cuStreamSynchronize", doing)
         if code:
-            raise failure(box.api, code, "cuMemFree", doing)
+            raise failure(queue.api, code, "cuMemFree", doing)

@@ -6,16 +6,20 @@ import gc
 import threading
 from collections.abc import Iterator
 from functools import partial
+from weakref import ref
 
+import numpy as np
 import pytest
 
 import cudadrv
-from cudadrv import Stream, emulator
+from cudadrv import LaunchConfig, Stream, Texture, emulator
 from cudadrv.driver import deferred_release
 from cudadrv.driver._api import CUstreamCaptureMode
-from cudadrv.errors import CudaError, StreamCaptureIsolationError
+from cudadrv.driver.handle import InvalidatedHandle, living
+from cudadrv.errors import ClosedError, CudaError, StreamCaptureIsolationError
 from cudadrv.memory import order
 from cudadrv.memory.buffer import BorrowedMemory
+from tests.bump_kernel import PTX
 from tests.several_threads import all_at_once
 
 _RELAXED = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
@@ -56,7 +60,7 @@ def test_memory_is_ordered_on_no_stream_after_an_interrupt_in_a_move(
     a, b = streams(2)
     array = a.zeros(4, "u4")
     memory = array._memory
-    b.to_host(array)
+    assert order.is_ordered(memory, a._handle, writes=True)
 
     def interrupted(_: object) -> None:
         raise KeyboardInterrupt
@@ -93,6 +97,30 @@ def test_a_write_without_order_in_a_capture_is_a_write_at_each_replay(
     with graph.instantiate() as executable:
         executable.launch(b)
         assert array._memory.accesses.writer is b._handle
+
+
+def test_a_replay_writes_and_reads_what_its_capture_wrote_and_read(
+    machine: emulator.Emulator,
+) -> None:
+    a, b = streams(2)
+    source, target = a.zeros(4, "u4"), a.zeros(4, "u4")
+    with a.capture() as graph:
+        a.copy(target, source)
+    with graph.instantiate() as executable:
+        executable.launch(b)
+    assert target._memory.ordered_on is b._handle
+    assert source._memory.ordered_on is None
+    assert source._memory.accesses.readers == (b._handle,)
+
+
+def test_memory_born_in_a_capture_is_ordered_on_its_stream_afterwards(
+    machine: emulator.Emulator,
+) -> None:
+    (a,) = streams(1)
+    with a.capture():
+        born = a.zeros(4, "u4")
+        assert born._memory.ordered_on is a._handle
+    assert born._memory.ordered_on is a._handle
 
 
 def test_memory_born_in_a_capture_and_written_by_another_device_has_no_home(
@@ -363,7 +391,7 @@ def test_an_executable_of_a_graph_that_closes_meanwhile_is_usable(
     array = a.zeros(4, "u4")
     with a.capture() as graph:
         a.fill(array, 7)
-    instantiate = machine.cuGraphInstantiate
+    instantiate = machine.cuGraphInstantiateWithParams
 
     def close_first(*args: object) -> object:
         thread = threading.Thread(target=graph.close)
@@ -371,8 +399,123 @@ def test_an_executable_of_a_graph_that_closes_meanwhile_is_usable(
         thread.join()
         return instantiate(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(machine, "cuGraphInstantiate", close_first)
+    monkeypatch.setattr(machine, "cuGraphInstantiateWithParams", close_first)
     executable = graph.instantiate()
     assert graph.closed
     executable.launch(a)
     assert a.to_host(array).tolist() == [7] * 4
+
+
+def test_memory_that_another_device_wrote_joins_on_its_only_stream(
+    machine: emulator.Emulator,
+) -> None:
+    (near,), (far,) = streams(1), streams(1, ordinal=1)
+    array = near.zeros(4, "u4")
+    far.copy(array, far.to_device(np.full(4, 3, "u4")))
+    memory = array._memory
+    ordered_on = [memory.ordered_on]
+    joined = order.join_on_one_stream(memory)
+    ordered_on.append(memory.ordered_on)
+    assert (joined, ordered_on) == (near._handle, [None, near._handle])
+    assert near.to_host(array).tolist() == [3] * 4
+
+
+def test_the_memory_of_a_first_launch_is_ordered_on_its_stream(machine: emulator.Emulator) -> None:
+    a, b = streams(2)
+    kernel = a.context.load_module(PTX).kernel("bump")
+    array = a.zeros(1, "u4")
+    kernel.launch(b, LaunchConfig(1, 1), array)
+    assert array._memory.ordered_on is b._handle
+    assert array._memory.accesses.writer is b._handle
+
+
+def test_destroyed_memory_takes_no_access(
+    machine: emulator.Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = streams(2)
+    memory = a.zeros(4, "u4")._memory
+    with monkeypatch.context() as patch:
+        patch.setattr(memory, "raw", InvalidatedHandle("the memory was destroyed"))
+        with pytest.raises(ClosedError, match="garbage collection"):
+            order.record_access(memory, a._handle)
+        with pytest.raises(ClosedError, match="garbage collection"):
+            order.order_access(memory, b._handle)
+    assert memory.recorded is None
+
+
+def test_memory_that_many_streams_of_another_device_wrote_comes_back(
+    machine: emulator.Emulator,
+) -> None:
+    (own,) = streams(1)
+    array = own.zeros(64, "u1")
+    own.close()
+    source = cudadrv.cuda_context_for(1).default_stream.zeros(64, "u1")
+    for far in streams(12, ordinal=1):
+        far.copy(array, source)
+        far.synchronize()
+        far.close()
+    assert any(user.context is array._memory.context for user in array._memory.all_users())
+    array.close()
+    assert used(0) == 0
+
+
+class _Library:
+    """An object of another library: a stream, and an array of ours that was used on it."""
+
+    def __init__(self, stream: Stream, array: cudadrv.DeviceArray[np.uint32]) -> None:
+        self._stream = stream
+        self.array = array
+        self.texture: Texture | None = None
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, int(self._stream.handle)
+
+
+def test_a_collection_frees_memory_that_the_owner_of_a_foreign_stream_holds(
+    machine: emulator.Emulator,
+) -> None:
+    a, theirs = streams(2)
+    library = _Library(theirs, a.zeros(4, "u4"))
+    with a.context.external_stream(library) as borrowed:
+        borrowed.fill(library.array, 1)
+        assert library.array not in living()
+    alive = ref(library)
+    del library, borrowed
+    gc.collect()
+    assert alive() is None
+    assert used() == 0
+
+
+def test_a_collection_frees_a_texture_that_the_owner_of_a_foreign_stream_holds(
+    machine: emulator.Emulator,
+) -> None:
+    a, theirs = streams(2)
+    library = _Library(theirs, a.zeros(4, "u4"))
+    borrowed = a.context.external_stream(library)
+    borrowed.fill(library.array, 1)
+    library.texture = Texture(library.array)
+    alive = ref(library)
+    del library, borrowed
+    gc.collect()
+    assert alive() is None
+    assert used() == 0
+
+
+def test_memory_of_a_foreign_stream_is_used_on_another_one(machine: emulator.Emulator) -> None:
+    a, b = streams(2)
+    array = a.zeros(4, "u4")
+    first, second = (a.context.external_stream(_Library(each, array)) for each in (a, b))
+    with first, second:
+        theirs = first.zeros(4, "u4")
+        second.fill(theirs, 5)
+        assert second.to_host(theirs).tolist() == [5] * 4
+        theirs.close()
+
+
+def test_memory_that_only_own_streams_used_stays_among_the_open_objects(
+    machine: emulator.Emulator,
+) -> None:
+    a, b = streams(2)
+    array = a.zeros(4, "u4")
+    b.fill(array, 1)
+    assert array in living()

@@ -44,7 +44,7 @@ def test_a_pool_that_is_not_made_is_told() -> None:
             MemoryPool(max_bytes=5)
         with MemoryPool() as pool:
             machine.fail("cuMemPoolGetAttribute", with_=1)
-            with pytest.raises(CudaError, match="asking <MemoryPool of device 0>"):
+            with pytest.raises(CudaError, match="querying <MemoryPool of device 0>"):
                 pool.statistics()
             machine.fail("cuMemPoolDestroy", with_=1)
             with pytest.raises(CudaError, match="destroying a memory pool of device 0"):

@@ -73,7 +73,7 @@ class NumberArena(DeviceArena):
     def __init__(self, max_cached_bytes: int | None = None) -> None:
         super().__init__(f"i{ITEM}", max_cached_bytes=max_cached_bytes)
         self.log = Log()
-        self.refuse_moves = False
+        self.reject_moves = False
 
     def _fresh(self, stream: Any, bucket: int, lease: Lease, label: str) -> Any:
         self.log.made.append(True)
@@ -86,7 +86,7 @@ class NumberArena(DeviceArena):
         return former.device == stream.device and not former.capturing
 
     def _move(self, slab: Any, former: Any, stream: Any) -> None:
-        if self.refuse_moves:
+        if self.reject_moves:
             raise CudadrvError("the wait failed")
         self.log.moves.append((former, stream))
 
@@ -252,7 +252,7 @@ def test_a_failed_wait_leaves_the_slab_where_it_was() -> None:
     arena, first, second = NumberArena(), FakeStream(), FakeStream()
     bucket, slab = arena.alloc(first, 10)
     arena.release(bucket, slab)
-    arena.refuse_moves = True
+    arena.reject_moves = True
     with pytest.raises(CudadrvError, match="the wait failed"):
         arena.alloc(second, 10)
     assert arena.alloc(first, 10) == (bucket, slab)

@@ -195,10 +195,10 @@ def test_a_ring_goes_with_its_context() -> None:
 def test_where_nothing_can_be_pinned_it_is_said_once_and_copies_are_direct(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def refuse(*_: object) -> None:
+    def reject(*_: object) -> None:
         raise OutOfMemoryError("pinning", call="cuMemHostAlloc")
 
-    monkeypatch.setattr(staging, "pinned_in", refuse)
+    monkeypatch.setattr(staging, "pinned_in", reject)
     with cudadrv.Context.create(0) as context, context.new_stream() as stream:
         source = np.arange(LEAST_STAGED_BYTES, dtype=np.uint16)
         with pytest.warns(RuntimeWarning, match="go unstaged and slow"):
@@ -312,7 +312,7 @@ def test_a_copy_goes_on_though_all_buffers_of_the_ring_are_lost() -> None:
 def test_a_copy_that_cannot_pin_more_waits_for_the_buffers_of_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def refuse(*_: object) -> None:
+    def reject(*_: object) -> None:
         raise OutOfMemoryError("pinning", call="cuMemHostAlloc")
 
     context = cudadrv.cuda_context_for(0)
@@ -320,12 +320,12 @@ def test_a_copy_that_cannot_pin_more_waits_for_the_buffers_of_another(
     pair = ring.pairs[-1]
     others = list(ring.pairs)
     ring.pairs.clear()
-    monkeypatch.setattr(staging, "pinned_in", refuse)
+    monkeypatch.setattr(staging, "pinned_in", reject)
     timer = threading.Timer(0.05, ring.pairs.append, [pair])
     timer.start()
     assert ring.new_pair() is pair
     timer.join()
-    monkeypatch.setattr(staging, "_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(staging, "_TIMEOUT_SECONDS", 0.0)
     with pytest.raises(OutOfMemoryError, match="pinning"):
         ring.new_pair()
     ring.pairs.extend(others)

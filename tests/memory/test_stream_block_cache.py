@@ -48,6 +48,18 @@ def test_a_stream_has_what_it_gave_back_again(machine: emulator.Emulator) -> Non
     assert stream.alloc(NBYTES).ptr != address  # which is in use
 
 
+def test_a_stream_that_is_dropped_with_its_memory_leaves_none(machine: emulator.Emulator) -> None:
+    def use_both() -> int:
+        stream = stream_of()
+        array = stream.zeros(2, "u4")  # the last that refers to the stream
+        return int(stream.to_host(array).sum())
+
+    before = used()
+    assert [use_both() for _ in range(3)] == [0, 0, 0]
+    gc.collect()
+    assert used() == before
+
+
 def test_a_choice_of_memory_elsewhere_changes_nothing(machine: emulator.Emulator) -> None:
     stream = stream_of()
     with cudadrv.using_memory(cudadrv.DriverMemory()):
@@ -69,23 +81,23 @@ def test_what_another_stream_has_used_goes_back_to_the_pool(machine: emulator.Em
         array = stream.zeros(NBYTES // 4, "f4")
         use(array)
         del array
-        assert not any(stream._handle.kept.values())
+        assert not any(stream._handle.block_cache.values())
     buffer = stream.alloc(NBYTES)
     buffer.record_use(other)
     del buffer
-    assert not any(stream._handle.kept.values())
+    assert not any(stream._handle.block_cache.values())
 
 
 def test_large_blocks_and_many_of_them_go_back_to_the_pool(machine: emulator.Emulator) -> None:
     stream = stream_of()
     stream.alloc(1 << 20).close()
-    assert not any(stream._handle.kept.values())
+    assert not any(stream._handle.block_cache.values())
     many = [stream.alloc(16 << 10) for _ in range(40)]
     many.clear()
-    assert len(stream._handle.kept[16 << 10]) == 4
+    assert len(stream._handle.block_cache[16 << 10]) == 4
     for nbytes in range(1, 1000):
         stream.alloc(nbytes).close()
-    assert len(stream._handle.kept) == 64
+    assert len(stream._handle.block_cache) == 64
 
 
 def test_what_is_kept_is_not_in_use_and_goes_back_when_one_asks(
@@ -100,9 +112,9 @@ def test_what_is_kept_is_not_in_use_and_goes_back_when_one_asks(
         stream.context.synchronize,
     ):
         stream.alloc(NBYTES).close()
-        assert any(stream._handle.kept.values())
+        assert any(stream._handle.block_cache.values())
         give_back()
-        assert not any(stream._handle.kept.values())
+        assert not any(stream._handle.block_cache.values())
     assert used() == 0
 
 
@@ -110,7 +122,7 @@ def test_a_closed_stream_keeps_nothing(machine: emulator.Emulator) -> None:
     stream = stream_of()
     first, second = stream.alloc(NBYTES), stream.alloc(NBYTES)
     stream.alloc(NBYTES).close()
-    kept = stream._handle.kept[NBYTES]
+    kept = stream._handle.block_cache[NBYTES]
     stream.close()
     assert not kept
     first.close()  # the second one keeps the driver's stream
@@ -122,7 +134,7 @@ def test_a_closed_stream_keeps_nothing(machine: emulator.Emulator) -> None:
 def test_a_dropped_stream_gives_back_what_it_kept(machine: emulator.Emulator) -> None:
     stream = stream_of()
     stream.alloc(NBYTES).close()
-    kept = stream._handle.kept[NBYTES]
+    kept = stream._handle.block_cache[NBYTES]
     assert kept
     del stream
     assert not kept
@@ -146,7 +158,7 @@ def test_a_full_device_gives_what_streams_keep_for_other_sizes(
         stream, other = stream_of(), stream_of()
         stream.alloc(64 << 10).close()
         whole = other.alloc((1 << 20) - (4 << 10))
-        assert not any(stream._handle.kept.values())
+        assert not any(stream._handle.block_cache.values())
         with pytest.raises(OutOfMemoryError):
             other.alloc(64 << 10)
         whole.close()
@@ -157,7 +169,7 @@ def test_a_capture_neither_takes_what_is_kept_nor_adds_to_it(machine: emulator.E
     stream = stream_of()
     buffer = stream.alloc(NBYTES)
     stream.alloc(NBYTES).close()
-    kept = stream._handle.kept[NBYTES]
+    kept = stream._handle.block_cache[NBYTES]
     address = int(kept[0])
     with stream.capture() as graph:
         born = stream.alloc(NBYTES)
@@ -180,7 +192,7 @@ def test_memory_that_a_graph_uses_is_not_kept_before_it_goes(machine: emulator.E
     executable = graph.instantiate()
     address = array.ptr
     del array, graph
-    assert not any(stream._handle.kept.values())
+    assert not any(stream._handle.block_cache.values())
     assert stream.empty(NBYTES // 4, "u4").ptr != address
     executable.launch(stream)
     stream.synchronize()
@@ -237,10 +249,10 @@ def test_a_forked_child_has_nothing_of_what_its_parent_kept(machine: emulator.Em
     stream.alloc(NBYTES).close()
     child = os.fork()
     if child == 0:
-        os._exit(int(any(stream._handle.kept.values())))
+        os._exit(int(any(stream._handle.block_cache.values())))
     _, status = os.waitpid(child, 0)
     assert status == 0
-    assert any(stream._handle.kept.values())
+    assert any(stream._handle.block_cache.values())
 
 
 def test_no_block_is_lent_twice_after_an_interrupt_at_any_point(machine: emulator.Emulator) -> None:
@@ -282,4 +294,4 @@ def test_an_emulator_keeps_nothing_unless_it_is_told_so(monkeypatch: pytest.Monk
     with emulator.session():
         stream = stream_of()
         stream.alloc(NBYTES).close()
-        assert not stream._handle.kept
+        assert not stream._handle.block_cache

@@ -84,8 +84,8 @@ def test_a_plan_has_each_byte_once_at_its_place(data: st.DataObject) -> None:
         row, slice_ = (axis or CopyAxis(1, 0, 0) for axis in (boxes.row, boxes.slice))
         for z in range(slice_.extent):
             for y in range(row.extent):
-                at_to = plan.to + offset_to + z * slice_.to + y * row.to
-                at_of = plan.of + offset_of + z * slice_.of + y * row.of
+                at_to = plan.target + offset_to + z * slice_.target + y * row.target
+                at_of = plan.source + offset_of + z * slice_.source + y * row.source
                 for x in range(0, boxes.nbytes, 4):
                     assert at_to + x not in moved
                     moved[at_to + x] = at_of + x

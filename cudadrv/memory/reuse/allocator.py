@@ -137,8 +137,10 @@ class CaptureMemory:
                 "a capture arena is installed already: clear_arena first; a second one would "
                 "hand out addresses that the first one's graph knows nothing of"
             )
-        kept = (each for each in self._arenas[1 - _MOST_ARENAS :] if not each.overlaps(arena))
-        self._arenas = [*kept, arena]
+        retained = (
+            earlier for earlier in self._arenas[1 - _MOST_ARENAS :] if not earlier.overlaps(arena)
+        )
+        self._arenas = [*retained, arena]
         self.arena = arena
 
     def is_of_an_arena(self, address: int) -> bool:
@@ -294,12 +296,12 @@ class CudaAllocator(NotCopyable):
 
     def _lose(self) -> None:
         """Drop all blocks, also those in use, as the context is about to be reset."""
-        given = list(self._lists.drain())
+        addresses = list(self._lists.drain())
         while self._live:
             live = self._live.copy()
-            given.extend(each for each in live if self._live.pop(each, None) is not None)
-        for address in given:
-            _give_back(self._queue, address)
+            addresses.extend(block for block in live if self._live.pop(block, None) is not None)
+        for address in addresses:
+            _return_block(self._queue, address)
 
     def statistics(self) -> AllocatorStatistics:
         """Return the current sizes and counts; memory of captures is not counted."""
@@ -394,16 +396,16 @@ class CudaAllocator(NotCopyable):
                 raise InvalidValueError(f"allocating {nbytes} bytes: a size is 0 or more")
             return 0
         stream = self.stream
-        box = stream._handle
-        api = box.api
+        queue = stream._handle
+        api = queue.api
         if nbytes > border.LARGEST:
             raise out_of_memory(stream.context, nbytes, "")
-        code, pointer = api.cuMemAllocAsync(nbytes, box.raw)
+        code, pointer = api.cuMemAllocAsync(nbytes, queue.raw)
         if code == OutOfMemoryError.result and not stream.capturing:
             self._release_all(self._lists.drain())
             stream.synchronize()
             trim_pool(stream.context.device)
-            code, pointer = api.cuMemAllocAsync(nbytes, box.raw)
+            code, pointer = api.cuMemAllocAsync(nbytes, queue.raw)
         if code == OutOfMemoryError.result:
             raise out_of_memory(stream.context, nbytes, "cuMemAllocAsync")
         if code:
@@ -443,7 +445,7 @@ class CudaAllocator(NotCopyable):
             else:
                 # A block from before the capture cannot be freed by the graph; the stream frees
                 # it when the capture has ended.
-                _give_back(self._queue, ptr)
+                _return_block(self._queue, ptr)
 
     def _deallocate_unknown(self, ptr: int, nbytes: int, size: int | None) -> None:
         """Free an address that is not in use: null, memory of a former capture, or a mistake."""
@@ -471,7 +473,7 @@ class CudaAllocator(NotCopyable):
         faults: list[CudadrvError] = []
         for address in addresses:
             if self.stream.capturing:
-                _give_back(self._queue, address)
+                _return_block(self._queue, address)
                 continue
             try:
                 self._free_now(address)
@@ -481,13 +483,13 @@ class CudaAllocator(NotCopyable):
             raise faults[0]
 
     def _free_now(self, address: int) -> None:
-        box = self._queue if self.stream.closed else self.stream._handle
-        (code,) = box.api.cuMemFreeAsync(CUdeviceptr(address), box.raw)
+        queue = self._queue if self.stream.closed else self.stream._handle
+        (code,) = queue.api.cuMemFreeAsync(CUdeviceptr(address), queue.raw)
         if code:
-            raise failure(box.api, code, "cuMemFreeAsync", f"freeing the block at {address:#x}")
+            raise failure(queue.api, code, "cuMemFreeAsync", f"freeing the block at {address:#x}")
 
 
-def _give_back(stream: StreamHandle, address: int) -> None:
+def _return_block(stream: StreamHandle, address: int) -> None:
     """Free a block as any memory of the stream, so after a capture that is under way."""
     PoolMemory(stream.context, CUdeviceptr(address), stream)  # freed at once
 
@@ -495,4 +497,4 @@ def _give_back(stream: StreamHandle, address: int) -> None:
 def _abandon(stream: StreamHandle, lists: FreeLists[int]) -> None:
     """Free the cached blocks of a dropped allocator, whether its stream was closed or not."""
     for address in lists.drain():
-        _give_back(stream, address)
+        _return_block(stream, address)

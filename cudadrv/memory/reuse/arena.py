@@ -207,7 +207,7 @@ class DeviceArena(NotCopyable):
         except (LookupError, AttributeError, TypeError, ValueError):
             slab = None
         if slab is None:
-            return self._alloc_slowly(stream, elements, label)
+            return self._allocate_slow_path(stream, elements, label)
         lease = slab.lease
         lease.held.append(True)
         lease.uses += 1
@@ -221,14 +221,14 @@ class DeviceArena(NotCopyable):
         """
         try:
             if slab.arena is not self or slab.bucket != bucket:
-                raise self._refused(bucket, slab)
+                raise self._rejection(bucket, slab)
             slab.lease.held.pop()
             shelf = slab.shelf
         except (AttributeError, IndexError):
-            raise self._refused(bucket, slab) from None
+            raise self._rejection(bucket, slab) from None
         shelf.append(slab)
         if len(shelf) > shelf.room:
-            self._give_back(self._lists.overflowed(shelf))
+            self._return_block(self._lists.overflowed(shelf))
 
     def statistics(self) -> ArenaStatistics:
         """Current sizes and usage counts of the arena."""
@@ -250,7 +250,7 @@ class DeviceArena(NotCopyable):
         """Free cached slabs, the largest first, down to `keep_bytes`; return the bytes freed."""
         slabs = self._lists.drain(border.integer("trim: keep_bytes", keep_bytes))
         nbytes = sum(slab.lease.nbytes for slab in slabs)
-        self._give_back(slabs)
+        self._return_block(slabs)
         self._forget_closed_streams()
         return nbytes
 
@@ -258,9 +258,13 @@ class DeviceArena(NotCopyable):
         """Free every cached slab; slabs in use stay usable. Idempotent."""
         self.trim()
 
-    def _alloc_slowly(self, stream: BaseStream, elements: int, label: str) -> tuple[int, ArenaSlab]:
+    def _allocate_slow_path(
+        self, stream: BaseStream, elements: int, label: str
+    ) -> tuple[int, ArenaSlab]:
         self._require_stream(stream)
         elements = border.integer("alloc: elements", elements)
+        value: object = label
+        label = value if isinstance(value, str) else border.shown(value)  # for errors
         bucket = bucket_of(elements)
         if stream.capturing:
             raise StreamCaptureUnsupportedError(
@@ -334,13 +338,15 @@ class DeviceArena(NotCopyable):
             for stream, shelves in self._shelves.copy().items():
                 if stream.closed:
                     self._lists.retire_empty(shelves.values())
-                    kept = {bits: shelf for bits, shelf in shelves.items() if not shelf.retired}
-                    if kept:
-                        self._shelves[stream] = kept
+                    remaining = {
+                        bits: shelf for bits, shelf in shelves.items() if not shelf.retired
+                    }
+                    if remaining:
+                        self._shelves[stream] = remaining
                     else:
                         del self._shelves[stream]
 
-    def _give_back(self, slabs: list[ArenaSlab]) -> None:
+    def _return_block(self, slabs: list[ArenaSlab]) -> None:
         for slab in slabs:
             slab.lease.held.append(True)  # outside its list it counts as in use, and can be closed
             self._discard(slab)
@@ -355,7 +361,7 @@ class DeviceArena(NotCopyable):
                 self._ended_uses += lease.uses
                 self._held_bytes -= lease.nbytes
 
-    def _refused(self, bucket: int, slab: object) -> SlabReleaseError:
+    def _rejection(self, bucket: int, slab: object) -> SlabReleaseError:
         if getattr(slab, "lease", None) is None:
             return SlabReleaseError(
                 f"{border.shown(slab)} is no slab of an arena: release what alloc gave"
@@ -364,9 +370,11 @@ class DeviceArena(NotCopyable):
             return SlabReleaseError(
                 f"{border.shown(slab)} belongs to another arena: release it there"
             )
-        own = getattr(slab, "bucket", None)
-        if own != bucket:
-            return SlabReleaseError(f"{border.shown(slab)} is of bucket {own}, not {bucket}")
+        slab_bucket = getattr(slab, "bucket", None)
+        if slab_bucket != bucket:
+            return SlabReleaseError(
+                f"{border.shown(slab)} is of bucket {slab_bucket}, not {bucket}"
+            )
         return SlabReleaseError(f"{border.shown(slab)} was released already, or closed")
 
     def _require_stream(self, stream: BaseStream) -> None:
@@ -426,14 +434,14 @@ class ArenaMemory(NotCopyable):
     def __init__(self, max_cached_bytes: int | None = None) -> None:
         self.arena: DeviceArena = DeviceArena(np.uint8, max_cached_bytes=max_cached_bytes)
         # With the handle, which a closing context would take from the slab too early.
-        self._lent: dict[int, tuple[int, ArenaSlab, AnyMemory]] = {}
+        self._allocations: dict[int, tuple[int, ArenaSlab, AnyMemory]] = {}
 
     def allocate(self, nbytes: int, stream: MemoryStream) -> int:
         """Return the address of a slab of at least `nbytes` bytes; a reused slab is not zeroed."""
         owner = given_stream("ArenaMemory.allocate", stream, nbytes).owner
         bucket, slab = self.arena.alloc(owner, nbytes, "ArenaMemory")
         address, memory = slab.ptr, slab._memory
-        self._lent[address] = bucket, slab, memory
+        self._allocations[address] = bucket, slab, memory
         return address
 
     def deallocate(self, address: int, nbytes: int, stream: MemoryStream) -> None:
@@ -443,11 +451,11 @@ class ArenaMemory(NotCopyable):
             ArgumentValueError: the address is not one of the arena's slabs.
         """
         given_stream("ArenaMemory.deallocate", stream, nbytes, address)
-        lent = self._lent.pop(address, None)
-        if lent is None:
+        allocation = self._allocations.pop(address, None)
+        if allocation is None:
             raise ArgumentValueError(
                 f"{int(address):#x} is no address that this resource has given"
             )
-        bucket, slab, _ = lent
+        bucket, slab, _ = allocation
         if not slab.closed:
             self.arena.release(bucket, slab)

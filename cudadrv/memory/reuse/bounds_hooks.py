@@ -34,23 +34,25 @@ class WatchedBlocks(dict[int, int]):
 class WatchedHold(list[bool]):
     """Whether a caller holds a slab: not empty while one does."""
 
-    def __init__(self, held: Iterable[bool], watch: MemoryWatch, address: int, nbytes: int) -> None:
-        super().__init__(held)
+    def __init__(
+        self, holds: Iterable[bool], watch: MemoryWatch, address: int, nbytes: int
+    ) -> None:
+        super().__init__(holds)
         self._watch = watch
         self._address = address
         self._nbytes = nbytes
 
-    def append(self, held: bool) -> None:
+    def append(self, hold: bool) -> None:
         """Record that a caller holds it."""
-        super().append(held)
+        super().append(hold)
         self._watch.lend(self._address, self._nbytes)
 
-    def pop(self, at: SupportsIndex = -1, /) -> bool:
+    def pop(self, index: SupportsIndex = -1, /) -> bool:
         """Record that no caller holds it.
 
         Raises:
             IndexError: no caller held it before.
         """
-        held = super().pop(at)
+        hold = super().pop(index)
         self._watch.take_back(self._address)
-        return held
+        return hold

@@ -91,8 +91,8 @@ class FreeLists(Generic[_T]):
         with self._lock:
             if len(self.by_size) >= MOST_SIZES:
                 self.retire_empty()
-                for size, each in self.by_size.copy().items():
-                    if each.retired:
+                for size, free_list in self.by_size.copy().items():
+                    if free_list.retired:
                         del self.by_size[size]
             if nbytes not in self.by_size:
                 self.by_size[nbytes] = self.new_list(nbytes)
@@ -118,31 +118,31 @@ class FreeLists(Generic[_T]):
 
     def drain(self, keep_bytes: int = 0) -> list[_T]:
         """Take blocks out, the largest first, until at most `keep_bytes` are cached."""
-        taken: list[_T] = []
+        blocks_out: list[_T] = []
         with self._lock:
             excess = self.cached_bytes - keep_bytes
             for blocks in reversed(self._lists):
-                while excess > 0 and _take(blocks, taken):
+                while excess > 0 and _take(blocks, blocks_out):
                     excess -= blocks.nbytes
                 self._shrink(blocks)
-        return taken
+        return blocks_out
 
-    def take_out(self, wanted: set[_T]) -> list[_T]:
-        """Remove and return the blocks of `wanted` that are in a list."""
-        found: list[_T] = []
+    def take_out(self, selected: set[_T]) -> list[_T]:
+        """Remove and return the blocks of `selected` that are in a list."""
+        removed: list[_T] = []
         with self._lock:
             # Each block is popped and appended again: other threads change a list meanwhile, so
             # that it cannot be iterated.
             for blocks in self._lists.copy():
                 for _ in range(len(blocks)):
-                    taken: list[_T] = []
-                    if not _take(blocks, taken):
+                    oldest: list[_T] = []
+                    if not _take(blocks, oldest):
                         break
-                    if taken[0] in wanted:
-                        found += taken
+                    if oldest[0] in selected:
+                        removed += oldest
                     else:
-                        blocks.extend(taken)
-        return found
+                        blocks.extend(oldest)
+        return removed
 
     def retire_empty(self, among: Iterable[FreeList[_T]] | None = None) -> None:
         """Remove empty lists from the records, and mark them `retired`.
@@ -179,9 +179,9 @@ class FreeLists(Generic[_T]):
         if self._unbounded:
             return
         room, blocks.room = blocks.room, -1
-        kept = min(room, len(blocks))
-        self._room_bytes -= (room - kept) * blocks.nbytes
-        blocks.room = kept
+        reserved = min(room, len(blocks))
+        self._room_bytes -= (room - reserved) * blocks.nbytes
+        blocks.room = reserved
 
     def _evict_largest(self, evicted: list[_T]) -> None:
         """Evict one of the largest blocks, with its room; `_lock` is held."""
@@ -191,10 +191,10 @@ class FreeLists(Generic[_T]):
                 return
 
 
-def _take(blocks: FreeList[_T], taken: list[_T]) -> bool:
-    """Move the oldest block to `taken`; return whether there was one."""
+def _take(blocks: FreeList[_T], into: list[_T]) -> bool:
+    """Move the oldest block to `into`; return whether there was one."""
     try:
-        taken.append(blocks.popleft())
+        into.append(blocks.popleft())
     except IndexError:
         return False  # another thread took it first
     return True

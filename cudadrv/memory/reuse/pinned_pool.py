@@ -15,7 +15,7 @@ from ...driver.handle import NotCopyable
 from ...driver.locks import process_lock
 from ..dtypes import AnyArray, TypedDType
 from ..layout import Shape
-from ..pinned import array_over, pinned_empty, wait_for_contexts
+from ..pinned import array_over, source_of_pages, wait_for_contexts
 from .free_lists import FreeLists
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
@@ -97,12 +97,19 @@ class PinnedPool(NotCopyable):
     Args:
         max_cached_bytes: the most bytes that may be cached; None is no limit. Above it the largest
             blocks are freed first.
+        numa_node: the number of the NUMA node of the host whose memory it is, as of `pinned_empty`.
+
+    Raises:
+        UnsupportedError: `numa_node` was given, and the driver has no pools of NUMA nodes.
     """
 
-    def __init__(self, max_cached_bytes: int | None = None) -> None:
+    def __init__(
+        self, max_cached_bytes: int | None = None, *, numa_node: int | None = None
+    ) -> None:
         if max_cached_bytes is not None:
             max_cached_bytes = border.whole("PinnedPool: max_cached_bytes", max_cached_bytes)
         self._most = max_cached_bytes
+        self._pin = source_of_pages("PinnedPool", numa_node)
         self._blocks: _Blocks | None = None
         self._pinned = self._reused = 0
         self._lock = process_lock()
@@ -124,14 +131,14 @@ class PinnedPool(NotCopyable):
 
     def _memory(self, nbytes: int) -> npt.NDArray[np.uint8]:
         if nbytes > border.LARGEST:
-            return pinned_empty(nbytes, np.uint8)  # raises for it
+            return self._pin(nbytes)  # raises for it
         blocks, driver = self._blocks, current()
         if blocks is None or blocks.driver is not driver:  # such as after an emulator has ended
             blocks = self._blocks = _Blocks(driver, self._most)
         size = _rounded(nbytes)
         block = blocks.take(size)
         if block is None:
-            block = pinned_empty(size, np.uint8)
+            block = self._pin(size)
             with self._lock:
                 self._pinned += 1
         else:
