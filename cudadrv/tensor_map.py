@@ -182,18 +182,20 @@ def modes_of(
     border.instance("TensorMap: interleave", interleave, TensorInterleave)
     border.instance("TensorMap: l2_promotion", l2_promotion, L2Promotion)
     border.instance("TensorMap: fill", fill, TensorFill)
-    found = _element_of(array, element)
-    if fill is TensorFill.NAN and not found.is_real:
-        raise _refused(array, f"fill=NAN is for floating-point elements, not for {found.name}")
+    tensor_element = _element_of(array, element)
+    if fill is TensorFill.NAN and not tensor_element.is_real:
+        raise _rejection(
+            array, f"fill=NAN is for floating-point elements, not for {tensor_element.name}"
+        )
     if interleave is TensorInterleave.BYTES_32 and swizzle is not TensorSwizzle.BYTES_32:
-        raise _refused(array, "interleave=BYTES_32 goes with swizzle=BYTES_32 alone")
+        raise _rejection(array, "interleave=BYTES_32 goes with swizzle=BYTES_32 alone")
     capability = array.context.device.compute_capability
     if swizzle > TensorSwizzle.BYTES_128 and capability < _ATOMS_SINCE:
-        raise _refused(
+        raise _rejection(
             array, f"swizzle={swizzle.name} needs compute capability 10.0; the device has "
             f"{capability[0]}.{capability[1]}",
         )  # fmt: skip
-    return TensorModes(found, swizzle, interleave, l2_promotion, fill)
+    return TensorModes(tensor_element, swizzle, interleave, l2_promotion, fill)
 
 
 def check_tensor(array: AnyDeviceArray, modes: TensorModes, least: int = 1) -> None:
@@ -204,26 +206,26 @@ def check_tensor(array: AnyDeviceArray, modes: TensorModes, least: int = 1) -> N
     """
     device = array.context.device
     if not device.attribute(DeviceAttribute.TENSOR_MAP_ACCESS_SUPPORTED):
-        raise _refused(array, f"{device!r} has no tensor maps (compute capability 9.0 has)")
+        raise _rejection(array, f"{device!r} has no tensor maps (compute capability 9.0 has)")
     most = 5
     if modes.interleave:
         least, most = 4, 6  # with that of the channels of a slice
     if not least <= array.ndim <= most:
-        raise _refused(array, f"it needs {least} to {most} axes, not {array.ndim}")
+        raise _rejection(array, f"it needs {least} to {most} axes, not {array.ndim}")
     alignment = modes.interleave.nbytes or 16
     if array.ptr % alignment:
-        raise _refused(array, f"it begins at {array.ptr:#x}, not a multiple of {alignment} bytes")
+        raise _rejection(array, f"it begins at {array.ptr:#x}, not a multiple of {alignment} bytes")
     if not all(1 <= extent <= _MOST_EXTENT for extent in array.shape):
-        raise _refused(array, "each axis needs 1 to 2**31 elements")
+        raise _rejection(array, "each axis needs 1 to 2**31 elements")
     strides = array.strides
     if strides[-1] != array.dtype.itemsize and array.shape[-1] > 1:
-        raise _refused(
+        raise _rejection(
             array, "the elements of its last axis are not contiguous\n"
             "  give its copy by Stream.contiguous, or its transpose",
         )  # fmt: skip
     for stride in strides[:-1]:
         if not 0 < stride < _MOST_STRIDE or stride % alignment:
-            raise _refused(
+            raise _rejection(
                 array, f"the strides {strides[:-1]} must be multiples of {alignment} bytes above 0 "
                 "and below 2**40\n  pad the rows, as Stream.empty_pitched does",
             )  # fmt: skip
@@ -233,13 +235,13 @@ def check_tensor(array: AnyDeviceArray, modes: TensorModes, least: int = 1) -> N
 
 def _check_slices(array: AnyDeviceArray, modes: TensorModes) -> None:
     if array.shape[-1] != modes.channels:
-        raise _refused(
+        raise _rejection(
             array, f"interleave={modes.interleave.name}: the last axis is a slice of "
             f"{modes.channels} channels of {modes.element.name}, as in (N, C/{modes.channels}, H, "
             f"W, {modes.channels})",
         )  # fmt: skip
     if array.strides[-2] != modes.interleave.nbytes and array.shape[-2] > 1:
-        raise _refused(array, "the slices along its last axis but one do not lie side by side")
+        raise _rejection(array, "the slices along its last axis but one do not lie side by side")
 
 
 def checked_box(array: AnyDeviceArray, box: Sequence[int], modes: TensorModes) -> tuple[int, ...]:
@@ -248,14 +250,14 @@ def checked_box(array: AnyDeviceArray, box: Sequence[int], modes: TensorModes) -
     Raises:
         TensorMapError: the array cannot be copied by it.
     """
-    found = _numbers(array, "box", box, array.ndim, 1, _MOST_BOX)
-    if modes.interleave and (found[1], found[-1]) != (1, modes.channels):
-        raise _refused(
-            array, f"box={found}: exactly one slice is copied along axis 1\n"
+    extents = _numbers(array, "box", box, array.ndim, 1, _MOST_BOX)
+    if modes.interleave and (extents[1], extents[-1]) != (1, modes.channels):
+        raise _rejection(
+            array, f"box={extents}: exactly one slice is copied along axis 1\n"
             f"  give 1 for axis 1, and {modes.channels} for the last axis",
         )  # fmt: skip
-    _check_row(array, modes.driver_axes(found)[-1], modes, f"box={found}")
-    return found
+    _check_row(array, modes.driver_axes(extents)[-1], modes, f"box={extents}")
+    return extents
 
 
 def checked_steps(
@@ -268,16 +270,16 @@ def checked_steps(
     """
     if steps is None:
         return (1,) * array.ndim
-    found = _numbers(array, "element_strides", steps, array.ndim, 1, _MOST_STEP)
-    if found[-1] != 1:
-        raise _refused(
-            array, f"element_strides={found}: CUDA ignores that of the last axis; give 1 there"
+    strides = _numbers(array, "element_strides", steps, array.ndim, 1, _MOST_STEP)
+    if strides[-1] != 1:
+        raise _rejection(
+            array, f"element_strides={strides}: CUDA ignores that of the last axis; give 1 there"
         )
-    if modes.interleave and found[1] != 1:
-        raise _refused(
-            array, f"element_strides={found}: CUDA ignores that of slices; give 1 for axis 1"
+    if modes.interleave and strides[1] != 1:
+        raise _rejection(
+            array, f"element_strides={strides}: CUDA ignores that of slices; give 1 for axis 1"
         )
-    return found
+    return strides
 
 
 def checked_corners(
@@ -309,12 +311,12 @@ def checked_width(
     """
     capability = array.context.device.compute_capability
     if capability < _WIDE_SINCE:
-        raise _refused(
+        raise _rejection(
             array, f"im2col_wide needs compute capability 10.0; the device has {capability[0]}."
             f"{capability[1]}; take TensorMap.im2col",
         )  # fmt: skip
     if modes.swizzle in _NOT_WIDE:
-        raise _refused(array, f"swizzle={modes.swizzle.name} does not go with im2col_wide")
+        raise _rejection(array, f"swizzle={modes.swizzle.name} does not go with im2col_wide")
     least, most = _CORNERS[3]  # whatever the number of axes
     (first,) = _numbers(array, "lower_corner", (lower,), 1, least, most)
     (last,) = _numbers(array, "upper_corner", (upper,), 1, least, most)
@@ -324,7 +326,7 @@ def checked_width(
 
 def _check_positions(array: AnyDeviceArray, extent: int, low: int, high: int) -> None:
     if extent + high <= low:
-        raise _refused(
+        raise _rejection(
             array, f"the corners {low} and {high} leave no position in an axis of {extent}"
         )
 
@@ -340,22 +342,22 @@ def checked_pixels(
     (width,) = _numbers(array, "channels", (channels,), 1, 1, _MOST_BOX)
     (count,) = _numbers(array, "pixels", (pixels,), 1, 1, _MOST_PIXELS)
     if modes.interleave and width != modes.channels:
-        raise _refused(array, f"channels={width}: one slice is copied, of {modes.channels}")
+        raise _rejection(array, f"channels={width}: one slice is copied, of {modes.channels}")
     _check_row(array, width, modes, f"channels={width}")
     return count, width
 
 
-def _check_row(array: AnyDeviceArray, count: int, modes: TensorModes, given: str) -> None:
+def _check_row(array: AnyDeviceArray, count: int, modes: TensorModes, label: str) -> None:
     row, span = count * modes.element.nbytes, modes.swizzle.nbytes
     if row % 16 and modes.interleave:  # the driver's rule, which the manual lacks
         least = 16 // modes.element.nbytes
-        what = f"slices of {modes.element.name} are not a multiple of {least}"
-        raise _refused(array, f"{given}: {what}")
+        reason = f"slices of {modes.element.name} are not a multiple of {least}"
+        raise _rejection(array, f"{label}: {reason}")
     if row % 16:
-        raise _refused(array, f"{given}: a row of {row} bytes is not a multiple of 16")
+        raise _rejection(array, f"{label}: a row of {row} bytes is not a multiple of 16")
     if span and row > span and not modes.interleave:
-        raise _refused(
-            array, f"{given}: a row of {row} bytes is longer than the {span} of "
+        raise _rejection(
+            array, f"{label}: a row of {row} bytes is longer than the {span} of "
             f"swizzle={modes.swizzle.name}",
         )  # fmt: skip
 
@@ -365,39 +367,39 @@ def _element_of(array: AnyDeviceArray, element: TensorElement | None) -> TensorE
     if element is not None:
         border.instance("TensorMap: element", element, TensorElement)
         if element.nbytes != dtype.itemsize:
-            raise _refused(array, f"element={element.name} has {element.nbytes} bytes")
+            raise _rejection(array, f"element={element.name} has {element.nbytes} bytes")
         return element
-    found = _ELEMENTS.get(f"{dtype.kind}{dtype.itemsize}") if dtype.isnative else None
+    tensor_element = _ELEMENTS.get(f"{dtype.kind}{dtype.itemsize}") if dtype.isnative else None
     if dtype.name == "bfloat16":
-        found = TensorElement.BFLOAT16
+        tensor_element = TensorElement.BFLOAT16
     elif dtype.kind == "V" and dtype.itemsize == 1 and dtype.names is None:
-        found = TensorElement.UINT8  # floats of 8 bits
-    if found is None:
+        tensor_element = TensorElement.UINT8  # floats of 8 bits
+    if tensor_element is None:
         raise DTypeError(
             f"a tensor map over {array!r}: there is no tensor element of its dtype\n"
             "  view the array as integers of 8 to 64 bits, float16, bfloat16, float32 or float64"
         )
-    return found
+    return tensor_element
 
 
 def _numbers(
     array: AnyDeviceArray, name: str, values: Sequence[int], count: int, least: int, most: int
 ) -> tuple[int, ...]:
     try:
-        given = tuple(values)
-    except TypeError:  # no sequence
+        items = tuple(values)
+    except (TypeError, ValueError):  # no sequence
         shown = border.shown(values)
-        raise _refused(array, f"{name}={shown}: give {count} numbers, one an axis") from None
-    found = tuple(border.integer(f"TensorMap: {name}", each) for each in given)
-    if len(found) != count:
-        raise _refused(array, f"{name}={found}: give {count} numbers, not {len(found)}")
-    if not all(least <= each <= most for each in found):
-        raise _refused(array, f"{name}={found}: each is {least} to {most}")
-    return found
+        raise _rejection(array, f"{name}={shown}: give {count} numbers, one an axis") from None
+    numbers = tuple(border.integer(f"TensorMap: {name}", value) for value in items)
+    if len(numbers) != count:
+        raise _rejection(array, f"{name}={numbers}: give {count} numbers, not {len(numbers)}")
+    if not all(least <= number <= most for number in numbers):
+        raise _rejection(array, f"{name}={numbers}: each is {least} to {most}")
+    return numbers
 
 
-def _refused(array: AnyDeviceArray, what: str) -> TensorMapError:
-    return TensorMapError(f"a tensor map over {array!r}: {what}")
+def _rejection(array: AnyDeviceArray, reason: str) -> TensorMapError:
+    return TensorMapError(f"a tensor map over {array!r}: {reason}")
 
 
 # A CUtensorMap lies at a multiple of 64 bytes, in CUDA 13 of 128. cuda.bindings makes one where
@@ -448,7 +450,7 @@ REPLACE: Final = Encoder(
 
 
 def encoded(
-    context: ContextHandle, encoder: Encoder, given: Sequence[object], doing: str, before: bytes
+    context: ContextHandle, encoder: Encoder, arguments: Sequence[object], doing: str, before: bytes
 ) -> bytes:
     """Return the 128 bytes that an encoder makes, starting from the bytes in `before`.
 
@@ -467,9 +469,9 @@ def encoded(
     start = ctypes.addressof(memory)
     start += -start % _ALIGNMENT
     ctypes.memmove(start, before.ljust(_NBYTES, b"\0"), _NBYTES)
-    found = CUresult(context.call(encoder.form(int(address)), start, *given))
-    if found:
-        raise failure(context.api, found, encoder.name, doing)
+    result = CUresult(context.call(encoder.form(int(address)), start, *arguments))
+    if result:
+        raise failure(context.api, result, encoder.name, doing)
     return ctypes.string_at(start, _NBYTES)
 
 
@@ -551,12 +553,12 @@ class TensorMap(NotCopyable, KernelObject):
         modes = modes_of(array, element, swizzle, interleave, l2_promotion, fill)
         check_tensor(array, modes)
         steps = checked_steps(array, element_strides, modes)
-        found = checked_box(array, box, modes)
-        self._set(array, modes, found, steps)
-        self.box_nbytes: int = modes.element.nbytes * prod(map(_copied, found, steps))
-        copied = map(words, map(modes.driver_axes, (found, steps)))
-        given = (*_tensor(array, modes), *copied, *modes.numbers)
-        self._encoded = self._made(TILED, given)
+        extents = checked_box(array, box, modes)
+        self._set(array, modes, extents, steps)
+        self.box_nbytes: int = modes.element.nbytes * prod(map(_copied, extents, steps))
+        copied = map(words, map(modes.driver_axes, (extents, steps)))
+        arguments = (*_tensor(array, modes), *copied, *modes.numbers)
+        self._encoded = self._made(TILED, arguments)
 
     @classmethod
     def im2col(
@@ -597,8 +599,8 @@ class TensorMap(NotCopyable, KernelObject):
         corners = checked_corners(array, lower_corner, upper_corner, modes)
         box = checked_pixels(array, channels, pixels, modes)
         strides = words(modes.driver_axes(steps))
-        given = (*map(offsets, corners), *box[::-1], strides, *modes.numbers)
-        return cls._of_images(IM2COL, array, modes, box, steps, given)
+        arguments = (*map(offsets, corners), *box[::-1], strides, *modes.numbers)
+        return cls._of_images(IM2COL, array, modes, box, steps, arguments)
 
     @classmethod
     def im2col_wide(
@@ -638,21 +640,21 @@ class TensorMap(NotCopyable, KernelObject):
         steps = checked_steps(array, element_strides, modes)
         corners = checked_width(array, lower_corner, upper_corner, modes)
         box = checked_pixels(array, channels, 128 if pixels is None else pixels, modes)
-        interleave, *others = modes.numbers
-        given = (*corners, *box[::-1], words(steps), interleave, int(pixels is None), *others)
-        return cls._of_images(IM2COL_WIDE, array, modes, box, steps, given)
+        interleave, *further = modes.numbers
+        arguments = (*corners, *box[::-1], words(steps), interleave, int(pixels is None), *further)
+        return cls._of_images(IM2COL_WIDE, array, modes, box, steps, arguments)
 
     @classmethod
     def _of_images(
         cls, encoder: Encoder, array: AnyDeviceArray, modes: TensorModes, box: tuple[int, int],
-        steps: tuple[int, ...], given: Sequence[object],
+        steps: tuple[int, ...], arguments: Sequence[object],
     ) -> TensorMap:  # fmt: skip
-        """Return a map of images; `given` are the encoder's arguments after the strides."""
-        found = cls.__new__(cls)
-        found._set(array, modes, box, steps)
-        found.box_nbytes = modes.element.nbytes * prod(box)
-        found._encoded = found._made(encoder, (*_tensor(array, modes), *given))
-        return found
+        """Return a map of images; `arguments` are the encoder's after the strides."""
+        tensor_map = cls.__new__(cls)
+        tensor_map._set(array, modes, box, steps)
+        tensor_map.box_nbytes = modes.element.nbytes * prod(box)
+        tensor_map._encoded = tensor_map._made(encoder, (*_tensor(array, modes), *arguments))
+        return tensor_map
 
     def _set(
         self, array: AnyDeviceArray, modes: TensorModes, box: tuple[int, ...],
@@ -666,12 +668,12 @@ class TensorMap(NotCopyable, KernelObject):
         self.box: tuple[int, ...] = box
         self.element_strides: tuple[int, ...] = steps
 
-    def _made(self, encoder: Encoder, given: Sequence[object], before: bytes = b"") -> bytes:
-        return encoded(self.context._handle, encoder, given, f"making {self!r}", before)
+    def _made(self, encoder: Encoder, arguments: Sequence[object], before: bytes = b"") -> bytes:
+        return encoded(self.context._handle, encoder, arguments, f"making {self!r}", before)
 
     def __repr__(self) -> str:
-        what = "closed memory" if self.buffer.closed else repr(self._array)
-        return f"<TensorMap of boxes {self.box} over {what}>"
+        memory = "closed memory" if self.buffer.closed else repr(self._array)
+        return f"<TensorMap of boxes {self.box} over {memory}>"
 
     def __bytes__(self) -> bytes:
         """The 128 bytes, as a kernel's parameter has them; a GPU's and the emulator's differ."""
@@ -721,11 +723,11 @@ class TensorMap(NotCopyable, KernelObject):
                 "context stay; make another TensorMap"
             )
         check_tensor(array, self._modes)
-        found = object.__new__(type(self))
-        found._set(array, self._modes, self.box, self.element_strides)
-        found.box_nbytes = self.box_nbytes
-        found._encoded = found._made(REPLACE, (array.ptr,), self._encoded)
-        return found
+        tensor_map = object.__new__(type(self))
+        tensor_map._set(array, self._modes, self.box, self.element_strides)
+        tensor_map.box_nbytes = self.box_nbytes
+        tensor_map._encoded = tensor_map._made(REPLACE, (array.ptr,), self._encoded)
+        return tensor_map
 
     def _as_argument(self, nbytes: int) -> Argument | None:
         if nbytes != len(self._encoded):

@@ -1,4 +1,4 @@
-"""Graphs as nodes and executables know them: the owning handle, and the needs of the nodes.
+"""The base class of graphs, for nodes and executables: owning handle, and needs of the nodes.
 
 `Graph` makes nodes and executables, and these have their graph. So they know its base.
 """
@@ -52,16 +52,16 @@ class BaseGraph(Closeable):
         self.context: BaseContext = context
         self._is_filled = False
         self._content = Content()
-        # The objects that the driver holds for the graph since the last `_settle`.
-        self._needs = self._content.gather()
+        # The objects that the driver holds for the graph since the last `_retain_needs`.
+        self._needs = self._content.snapshot()
         self._held: CUuserObject | None = None
         # For a body, the graph that has the node.
         self._root: BaseGraph | None = None
         self._mark_closed()
 
     def __repr__(self) -> str:
-        where = "of nothing" if super().closed else f"{int(self.handle):#x}"
-        return f"<Graph {where} on device {self.context.ordinal}>"
+        handle = "of nothing" if super().closed else f"{int(self.handle):#x}"
+        return f"<Graph {handle} on device {self.context.ordinal}>"
 
     @property
     def _closed_text(self) -> str:
@@ -101,7 +101,7 @@ class BaseGraph(Closeable):
     def close(self) -> None:
         """Release the graph; executables made of it stay usable. Idempotent."""
         super().close()
-        self._content, self._needs = Content(), Content().gather()
+        self._content, self._needs = Content(), Content().snapshot()
         run_deferred()
 
     def _fill(self, handle: GraphHandle) -> None:
@@ -114,13 +114,13 @@ class BaseGraph(Closeable):
         """Record that the needs of the nodes have changed."""
         (self._root or self)._content.is_changed = True
 
-    def _settle(self) -> Needs:
+    def _retain_needs(self) -> Needs:
         """Make the driver hold the nodes' needs for all that is made of the graph; return them."""
         root = self._root or self
         handle, content = root._handle, root._content
         raw = handle.raw
         if content.is_changed:
-            needs, former = content.gather(), root._held
+            needs, former = content.snapshot(), root._held
             content.is_changed = False
             try:
                 root._held = needs.give_to(handle.api, raw)
@@ -149,4 +149,4 @@ def require_graph(where: str, value: object) -> BaseGraph:
     """
     if isinstance(value, BaseGraph):
         return value
-    raise border.refused(where, value, "give a Graph")
+    raise border.wrong_type(where, value, "give a Graph")

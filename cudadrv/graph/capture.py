@@ -124,9 +124,9 @@ class Capture:
             if code:
                 raise failure(handle.api, code, "cuStreamBeginCapture", doing)
             return
-        before = handles_of("Stream.capture: after", into, self._after)
+        dependencies = handles_of("Stream.capture: after", into, self._after)
         (code,) = handle.api.cuStreamBeginCaptureToGraph(
-            handle.raw, into.handle, before, None, len(before), self._mode
+            handle.raw, into.handle, dependencies, None, len(dependencies), self._mode
         )
         if code:
             raise failure(handle.api, code, "cuStreamBeginCaptureToGraph", f"{doing} into {into!r}")

@@ -6,7 +6,14 @@ from collections.abc import Callable
 from typing import Final
 
 from .. import border
-from ..driver._api import CUgraphExec, CUgraphNode, CUresult, CUstream
+from ..driver._api import (
+    CUDA_GRAPH_INSTANTIATE_PARAMS,
+    CUgraphExec,
+    CUgraphInstantiateResult as _Result,
+    CUgraphNode,
+    CUresult,
+    CUstream,
+)
 from ..driver.context import BaseContext
 from ..driver.context_handle import ChildHandle, ContextHandle
 from ..driver.deferred_release import defer_release, release_when, run_deferred
@@ -19,8 +26,14 @@ from .base_graph import BaseGraph, require_graph
 from .needs import MemoryUses, Needs, NodeNeeds, OwnNeeds
 from .node import GraphNode
 
-# CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH
-_FREE_ON_LAUNCH: Final = 1
+# CUgraphInstantiate_flags of the CUDA Driver API.
+_FREE_ON_LAUNCH, _UPLOAD, _DEVICE_LAUNCH, _NODE_PRIORITY = 1, 2, 4, 8
+_REASONS: Final = {
+    _Result.CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE: "the nodes wait for each other in a circle",
+    _Result.CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED: "an operation is not supported",
+    _Result.CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED: "its nodes are of two contexts",
+    _Result.CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED: "no node uses one of its conditions",
+}
 
 
 class ExecHandle(ChildHandle[CUgraphExec]):
@@ -52,13 +65,13 @@ class ExecHandle(ChildHandle[CUgraphExec]):
     def on_owner_closed(self, owner: object) -> None:
         """Do nothing: an executable caches no handle of a stream or module."""
 
-    def keep(self, kept: list[object]) -> None:
+    def keep(self, objects: list[object]) -> None:
         """Keep these objects beside `needs`; drop the former ones after the queued replays."""
         if self.own is None:
-            if not kept:
+            if not objects:
                 return
             self.own = OwnNeeds()
-        former, queue = self.own.replace(kept), self.queue
+        former, queue = self.own.replace(objects), self.queue
         if not former:
             return
         if queue is None:
@@ -90,16 +103,31 @@ class GraphExec(Closeable):
 
     _handle: ExecHandle
 
-    def __init__(self, graph: BaseGraph) -> None:
-        context, needs, source = graph.context, graph._settle(), graph._handle
-        # Memory that the last replay left allocated is freed by the next one.
-        flags = _FREE_ON_LAUNCH if needs.born else 0
+    def __init__(
+        self,
+        graph: BaseGraph,
+        *,
+        node_priority: bool = False,
+        device_launch: bool = False,
+        upload: BaseStream | None = None,
+    ) -> None:
+        params = CUDA_GRAPH_INSTANTIATE_PARAMS()
+        if upload is not None:
+            params.hUploadStream = require_stream("Graph.instantiate: upload", upload).handle
+        context, needs, source = graph.context, graph._retain_needs(), graph._handle
+        params.flags = (
+            (_UPLOAD if upload is not None else 0)
+            | (_NODE_PRIORITY if node_priority else 0)
+            # Memory that the last replay left allocated is freed by the next one. Graphs for
+            # launches of the device have no such nodes: the driver rejects both flags together.
+            | (_DEVICE_LAUNCH if device_launch else _FREE_ON_LAUNCH if needs.born else 0)
+        )
         handle = ExecHandle(source.context, needs)
         # It needs a current context, unlike launches.
-        code = handle.make(context._api.cuGraphInstantiate, source.raw, flags)
+        code = handle.make(context._api.cuGraphInstantiateWithParams, source.raw, params)
         if code:
-            doing = f"instantiating a graph on {context!r}"
-            raise failure(context._api, code, "cuGraphInstantiate", doing)
+            doing = f"instantiating a graph {_where(graph, params)}"
+            raise failure(context._api, code, "cuGraphInstantiateWithParams", doing)
         self.context: BaseContext = context
         # The stream for which all memory was ordered, and the epoch when it was.
         self._stream: StreamHandle | None = None
@@ -110,8 +138,8 @@ class GraphExec(Closeable):
         context._adopt(self)
 
     def __repr__(self) -> str:
-        where = "closed" if self.closed else f"{int(self.handle):#x}"
-        return f"<GraphExec {where} on device {self.context.ordinal}>"
+        handle = "closed" if self.closed else f"{int(self.handle):#x}"
+        return f"<GraphExec {handle} on device {self.context.ordinal}>"
 
     @property
     def _closed_text(self) -> str:
@@ -134,7 +162,7 @@ class GraphExec(Closeable):
         try:
             handle, queue = self._handle, stream._handle
         except AttributeError:
-            raise border.refused("GraphExec.launch: stream", stream, "give a Stream") from None
+            raise border.wrong_type("GraphExec.launch: stream", stream, "give a Stream") from None
         if queue is self._stream and self._epoch == memory_moves.count:
             replay = handle.replay  # a local name, so that no method is looked up
             code = replay(handle.raw, queue.raw)[0]
@@ -163,7 +191,7 @@ class GraphExec(Closeable):
                 allocate memory; the executable stays as it was.
         """
         require_graph("GraphExec.update: graph", graph)
-        handle, needs, source = self._handle, graph._settle(), graph._handle
+        handle, needs, source = self._handle, graph._retain_needs(), graph._handle
         # As `instantiate`.
         code, _ = handle.context.call(handle.api.cuGraphExecUpdate, handle.raw, source.raw)
         if code:
@@ -219,11 +247,11 @@ class GraphExec(Closeable):
             doing = f"changing {node!r} in {self!r}"
             raise failure(handle.api, code, "cuGraphExecNodeSetParams", doing)
         self._changed[number] = needs
-        if former is None or list(map(id, former.kept)) != list(map(id, needs.kept)):
-            handle.keep([kept for each in self._changed.values() for kept in each.kept])
+        if former is None or list(map(id, former.retained)) != list(map(id, needs.retained)):
+            handle.keep([item for changes in self._changed.values() for item in changes.retained])
         if former is None or former.memory != needs.memory:
             self._stream = None
-            changed = (use for each in self._changed.values() for use in each.memory)
+            changed = (use for changes in self._changed.values() for use in changes.memory)
             handle.memory = (*handle.needs.memory, *changed)
 
     def close(self) -> None:
@@ -248,6 +276,16 @@ class GraphExec(Closeable):
         ):
             self._stream, self._epoch = queue, epoch
         run_deferred()
+
+
+def _where(graph: BaseGraph, params: CUDA_GRAPH_INSTANTIATE_PARAMS) -> str:
+    """Return the reason and the node that the driver reports for a graph that it rejects."""
+    parts = [_REASONS.get(params.result_out, "")]
+    if int(params.hErrNode_out):
+        node = GraphNode(graph, params.hErrNode_out)
+        parts.insert(0, f"node {int(node.handle):#x}, {node.kind.value}")
+    text = ": ".join(filter(None, parts))
+    return f"({text})" if text else f"on {graph.context!r}"
 
 
 def _raw_of(node: GraphNode) -> CUgraphNode:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
+from enum import IntFlag
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
 
 import numpy as np
@@ -68,6 +69,32 @@ _NODE_CLASSES: Final[dict[int, type[GraphNode]]] = {
 }
 
 
+class DotDetail(IntFlag):
+    """Details of a node in `Graph.write_dot`; the emulator writes names and handles alone.
+
+    Source: CUgraphDebugDot_flags in the CUDA Driver API manual.
+    """
+
+    RUNTIME_TYPES = 1 << 1
+    KERNELS = 1 << 2
+    COPIES = 1 << 3
+    FILLS = 1 << 4
+    HOST_FUNCTIONS = 1 << 5
+    EVENTS = 1 << 6
+    SEMAPHORE_SIGNALS = 1 << 7
+    SEMAPHORE_WAITS = 1 << 8
+    KERNEL_ATTRIBUTES = 1 << 9
+    HANDLES = 1 << 10
+    ALLOCATIONS = 1 << 11
+    FREES = 1 << 12
+    MEMORY_OPERATIONS = 1 << 13
+    EDGES = 1 << 14
+    CONDITIONS = 1 << 15
+
+
+_NO_DETAIL: Final = DotDetail(0)
+
+
 class GraphCondition(NotCopyable):
     """A number that a kernel sets, for one conditional node; `Graph.new_condition` makes it.
 
@@ -116,7 +143,7 @@ class Graph(BaseGraph):
     _default_stream: Callable[[], BaseStream]
 
     @classmethod
-    def _made(cls, context: BaseContext, default_stream: Callable[[], BaseStream]) -> Self:
+    def _new(cls, context: BaseContext, default_stream: Callable[[], BaseStream]) -> Self:
         """Make an empty graph."""
         handle = GraphHandle(context._handle)
         code = handle.make(context._api.cuGraphCreate, 0)
@@ -142,21 +169,42 @@ class Graph(BaseGraph):
 
     def _take(self, added: Content, handle: GraphHandle | None) -> None:
         """Take over the needs of captured work, and the graph itself if a capture made it."""
-        own = self._content
-        own.captured += added.captured
-        own.born += added.born
+        content = self._content
+        content.captured += added.captured
+        content.born += added.born
         self._touch()
         if handle is not None:
             self._handle = handle
             try:
-                self._settle()
+                self._retain_needs()
             finally:
                 self._mark_closed()
             self._fill(handle)
 
-    def instantiate(self) -> GraphExec:
-        """Make the graph ready to be launched, any number of times."""
-        return GraphExec(self)
+    def instantiate(
+        self,
+        *,
+        node_priority: bool = False,
+        device_launch: bool = False,
+        upload: BaseStream | None = None,
+    ) -> GraphExec:
+        """Make the graph ready to be launched, any number of times.
+
+        Memory that the graph allocates and does not free is freed by its next launch.
+
+        Args:
+            node_priority: whether kernels run with the priorities of their nodes, which are those
+                of the captured streams or of `LaunchAttributes`, not with the launching stream's.
+            device_launch: whether kernels may launch it too, by its `handle`. It then has only
+                kernels, copies, fills and child graphs of one context, and needs an upload first.
+            upload: a stream to upload it on, as `GraphExec.upload` does.
+
+        Raises:
+            CudaError: the driver rejects the graph; the error names the node if the driver does.
+        """
+        return GraphExec(
+            self, node_priority=node_priority, device_launch=device_launch, upload=upload
+        )
 
     @property
     def nodes(self) -> list[GraphNode]:
@@ -177,7 +225,7 @@ class Graph(BaseGraph):
         if code:
             raise failure(handle.api, code, "cuGraphGetEdges", f"the edges of {self!r}")
         pairs = zip(first or (), then or (), strict=True)
-        return [(self._node(one), self._node(other)) for one, other in pairs]
+        return [(self._node(source), self._node(target)) for source, target in pairs]
 
     def _node(self, handle: CUgraphNode) -> GraphNode:
         handle = CUgraphNode(int(handle))
@@ -322,7 +370,9 @@ class Graph(BaseGraph):
         params = of_type(_Type.CU_GRAPH_NODE_TYPE_MEM_FREE)
         params.free.dptr = array.ptr
         handle = self._add(NodeWork(params, NodeNeeds(((memory, True),))), after)
-        self._content.born = [each for each in self._content.born if each is not memory]
+        self._content.born = [
+            allocation for allocation in self._content.born if allocation is not memory
+        ]
         return GraphNode(self, handle)
 
     def new_condition(self, default: int | None = None) -> GraphCondition:
@@ -371,9 +421,9 @@ class Graph(BaseGraph):
         Raises:
             InvalidValueError: it does already. `instantiate` rejects circles.
         """
-        one, other = self._ends(first, then)
+        source, target = self._ends(first, then)
         handle = self._handle
-        (code,) = handle.api.cuGraphAddDependencies(handle.raw, one, other, None, 1)
+        (code,) = handle.api.cuGraphAddDependencies(handle.raw, source, target, None, 1)
         if code:
             doing = f"adding an edge from {first!r} to {then!r}"
             raise failure(handle.api, code, "cuGraphAddDependencies", doing)
@@ -384,9 +434,9 @@ class Graph(BaseGraph):
         Raises:
             InvalidValueError: there is no such edge.
         """
-        one, other = self._ends(first, then)
+        source, target = self._ends(first, then)
         handle = self._handle
-        (code,) = handle.api.cuGraphRemoveDependencies(handle.raw, one, other, None, 1)
+        (code,) = handle.api.cuGraphRemoveDependencies(handle.raw, source, target, None, 1)
         if code:
             doing = f"removing the edge from {first!r} to {then!r}"
             raise failure(handle.api, code, "cuGraphRemoveDependencies", doing)
@@ -398,39 +448,49 @@ class Graph(BaseGraph):
             CudaError: the graph allocates memory, or has conditional nodes.
         """
         handle = self._handle
-        needs = self._settle()
+        needs = self._retain_needs()
         copy = GraphHandle(handle.context)
         code = copy.make(handle.api.cuGraphClone, handle.raw)
         if code:
             raise failure(handle.api, code, "cuGraphClone", f"copying {self!r}")
-        made = Graph._over(self.context, copy, self._default_stream)
-        kept = tuple(each for part in self._content.parts() for each in part.kept)
-        made._content.captured.append(NodeNeeds(needs.memory, kept))
-        made._touch()
-        return made
+        graph = Graph._over(self.context, copy, self._default_stream)
+        objects = tuple(item for part in self._content.parts() for item in part.retained)
+        graph._content.captured.append(NodeNeeds(needs.memory, objects))
+        graph._touch()
+        return graph
 
-    def write_dot(self, path: str | os.PathLike[str], *, verbose: bool = False) -> None:
+    def write_dot(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        verbose: bool = False,
+        details: DotDetail = _NO_DETAIL,
+    ) -> None:
         """Write the graph to a file, in the language of Graphviz.
 
         Args:
             path: the file, which is replaced.
             verbose: True to write all that the driver knows about each node.
+            details: what to write about each node instead; members of `DotDetail`, joined by ``|``.
         """
         file = border.path("Graph.write_dot: path", path)
         handle = self._handle
-        flags = _VERBOSE if verbose else 0
+        chosen = border.instance("Graph.write_dot: details", details, DotDetail)
+        flags = int(chosen) | (_VERBOSE if verbose else 0)
         (code,) = handle.api.cuGraphDebugDotPrint(handle.raw, os.fsencode(file), flags)
         if code:
             raise failure(handle.api, code, "cuGraphDebugDotPrint", f"writing {self!r} to {file}")
 
     def _add(self, work: NodeWork, after: After) -> CUgraphNode:
         """Add a node; its needs are stored before the driver has it."""
-        before = handles_of("Graph: after", self, after)
+        dependencies = handles_of("Graph: after", self, after)
         graph, nodes = self._handle, self._content.nodes
         if any(work.needs):
             nodes[work] = work.needs
         add = graph.api.cuGraphAddNode
-        code, handle = graph.context.call(add, graph.raw, before, None, len(before), work.params)
+        code, handle = graph.context.call(
+            add, graph.raw, dependencies, None, len(dependencies), work.params
+        )
         if code:
             nodes.pop(work, None)
             raise failure(graph.api, code, "cuGraphAddNode", f"adding a node to {self!r}")

@@ -105,11 +105,11 @@ def _add_to_capture(handle: StreamHandle, params: CUgraphNodeParams) -> None:
     A capture of cuLaunchHostFunc does not serve: cuda.bindings runs its function only once.
     """
     api, doing = handle.api, f"adding a node to the capture of {handle}"
-    code, _, _, graph, before, edges, count = api.cuStreamGetCaptureInfo(handle.raw)
+    code, _, _, graph, dependencies, edges, count = api.cuStreamGetCaptureInfo(handle.raw)
     if code:
         raise failure(api, code, "cuStreamGetCaptureInfo", doing)
     edges = edges if edges and len(edges) == count else None
-    code, node = api.cuGraphAddNode(graph, before, edges, count, params)
+    code, node = api.cuGraphAddNode(graph, dependencies, edges, count, params)
     if code:
         raise failure(api, code, "cuGraphAddNode", doing)
     (code,) = api.cuStreamUpdateCaptureDependencies(handle.raw, [node], None, 1, _SET)

@@ -1,4 +1,4 @@
-"""The objects that a graph uses, kept until its last replay is done."""
+"""The objects that a graph uses, retained until its last replay is done."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class NodeNeeds(NamedTuple):
 
     Attributes:
         memory: device memory, each with True if the node may write it.
-        kept: host arrays, modules, functions, events, textures.
+        retained: host arrays, modules, functions, events, textures.
     """
 
     memory: MemoryUses = ()
-    kept: tuple[object, ...] = ()
+    retained: tuple[object, ...] = ()
 
 
 class Needs:
@@ -53,22 +53,22 @@ class Needs:
 
     Attributes:
         memory: device memory, each with True if the graph may write it.
-        kept: other objects; the driver holds them from `give_to` on.
+        retained: other objects; the driver holds them from `give_to` on.
         born: memory that the graph allocates itself, at each replay, and leaves to its user.
     """
 
-    __slots__ = ("born", "kept", "memory")
+    __slots__ = ("born", "memory", "retained")
 
     def __init__(self, parts: Iterable[NodeNeeds], born: Iterable[GraphMemory]) -> None:
         self.born: tuple[GraphMemory, ...] = tuple(born)
         uses: dict[AnyMemory, bool] = dict.fromkeys(self.born, True)
-        kept: list[object] = []
+        objects: list[object] = []
         for part in parts:
             for memory, writes in part.memory:
                 uses[memory] = uses.get(memory, False) or writes
-            kept += part.kept
+            objects += part.retained
         self.memory: MemoryUses = tuple(uses.items())
-        self.kept: list[object] = kept
+        self.retained: list[object] = objects
 
     def give_to(self, api: DriverApi, graph: CUgraph) -> CUuserObject | None:
         """Make the driver hold the objects for the graph, and for everything made of the graph.
@@ -76,24 +76,24 @@ class Needs:
         Gives the user object, to which the graph has the one reference; None if nothing is needed.
         CUDA Programming Guide, "CUDA User Objects".
         """
-        if not self.memory and not self.kept:
+        if not self.memory and not self.retained:
             return None
         number = next(_numbers)
         # The objects may refer to the graph, so its handle does not refer to them.
-        needed: list[object] = [self.memory, self.kept]
-        self.kept = []
-        _needed[number] = needed
+        objects: list[object] = [self.memory, self.retained]
+        self.retained = []
+        _needed[number] = objects
         doing = "retaining the objects that a graph uses"
-        code, held = api.cuUserObjectCreate(number, _FORGET_ADDRESS, 1, _NO_DESTRUCTOR_SYNC)
+        code, user_object = api.cuUserObjectCreate(number, _FORGET_ADDRESS, 1, _NO_DESTRUCTOR_SYNC)
         if code:
             _needed.pop(number, None)
             raise failure(api, code, "cuUserObjectCreate", doing)
-        (code,) = api.cuGraphRetainUserObject(graph, held, 1, _MOVE)
+        (code,) = api.cuGraphRetainUserObject(graph, user_object, 1, _MOVE)
         if code:
-            api.cuUserObjectRelease(held, 1)
+            api.cuUserObjectRelease(user_object, 1)
             _needed.pop(number, None)  # the graph goes, and never ran
             raise failure(api, code, "cuGraphRetainUserObject", doing)
-        return held
+        return user_object
 
 
 class Content:
@@ -116,7 +116,7 @@ class Content:
         self.bodies: dict[int, tuple[Content, ...]] = {}
         self.is_changed: bool = False
 
-    def gather(self) -> Needs:
+    def snapshot(self) -> Needs:
         """Return a snapshot of everything the graph needs."""
         return Needs(self.parts(), self.born)
 
@@ -155,9 +155,9 @@ class OwnNeeds:
     def __init__(self) -> None:
         self._number = next(_numbers)
 
-    def replace(self, kept: list[object]) -> list[object]:
+    def replace(self, objects: list[object]) -> list[object]:
         """Keep these objects, and return the former ones, which queued replays may still need."""
         former = _needed.pop(self._number, [])
-        if kept:
-            _needed[self._number] = kept
+        if objects:
+            _needed[self._number] = objects
         return former

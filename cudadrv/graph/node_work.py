@@ -25,7 +25,7 @@ from ..driver._api import (
 from ..driver.context import BaseContext
 from ..driver.event import Event
 from ..errors import CopyError, InvalidValueError, LaunchConfigError, WrongDeviceError
-from ..launch.config import LaunchConfig
+from ..launch.config import LaunchConfig, requested_attributes
 from ..launch.module_and_kernel import Kernel
 from ..memory.array import DeviceArray
 from ..memory.buffer import DeviceBuffer
@@ -81,7 +81,7 @@ def kernel_work(
         raise WrongDeviceError(f"kernel {kernel.name!r} is of {module.context!r}, not {context!r}")
     handle, loaded = kernel.handle, module._handle
     kernel._check_config(config)
-    if config.programmatic:
+    if config.programmatic or config.attributes.completion_event is not None:
         raise LaunchConfigError(
             f"kernel {kernel.name!r} with {config} as a node: edges alone order a graph\n"
             f"  {_CAPTURE}"
@@ -96,25 +96,22 @@ def kernel_work(
     launch.sharedMemBytes = config.shared_bytes
     launch.kernelParams = block.address
     launch.ctx = context.handle
-    memory = tuple((each.memory, each.writes) for each in read if each.memory is not None)
-    holds = (each.holds for each in read if each.holds is not None)
-    return NodeWork(params, NodeNeeds(memory, (loaded, *holds)), _attributes(config), block)
+    memory = tuple(
+        (argument.memory, argument.writes) for argument in read if argument.memory is not None
+    )
+    owners = (argument.holds for argument in read if argument.holds is not None)
+    return NodeWork(params, NodeNeeds(memory, (loaded, *owners)), _attributes(config), block)
 
 
 def _attributes(
     config: LaunchConfig,
 ) -> tuple[tuple[CUkernelNodeAttrID, CUkernelNodeAttrValue], ...]:
-    found = []
-    if config.cooperative:
+    attributes = []
+    for number, fill in requested_attributes(config):
         value = CUkernelNodeAttrValue()
-        value.cooperative = 1
-        found.append((CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE, value))
-    if config.cluster is not None:
-        value = CUkernelNodeAttrValue()
-        extents = value.clusterDim
-        extents.x, extents.y, extents.z = config.cluster
-        found.append((CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, value))
-    return tuple(found)
+        fill(value)
+        attributes.append((CUkernelNodeAttrID(int(number)), value))
+    return tuple(attributes)
 
 
 def copy_work(
@@ -158,8 +155,8 @@ def copy_work(
     if not isinstance(src, np.ndarray):
         copy.srcMemoryType, copy.srcDevice = kind, CUdeviceptr(src.ptr)
         memory.append((src._memory, False))
-    kept = tuple(side for side in (dst, src) if isinstance(side, np.ndarray))
-    return NodeWork(params, NodeNeeds(tuple(memory), kept))
+    host_arrays = tuple(side for side in (dst, src) if isinstance(side, np.ndarray))
+    return NodeWork(params, NodeNeeds(tuple(memory), host_arrays))
 
 
 def _write_host(copy: CUDA_MEMCPY3D, dst: HostArray) -> None:
@@ -193,8 +190,8 @@ def fill_work(context: BaseContext, dst: ArrayOrBuffer, value: object) -> NodeWo
     params = of_type(_Type.CU_GRAPH_NODE_TYPE_MEMSET)
     fill = params.memset
     for width, code in ((1, "B"), (2, "H"), (4, "I")):
-        whole = address % width == len(pattern) % width == 0
-        if whole and pattern == pattern[:width] * (len(pattern) // width):
+        is_aligned = address % width == len(pattern) % width == 0
+        if is_aligned and pattern == pattern[:width] * (len(pattern) // width):
             fill.dst, fill.ctx = CUdeviceptr(address), context.handle
             (fill.value,) = struct.unpack(f"<{code}", pattern[:width])
             fill.elementSize, fill.width, fill.height = width, dst.nbytes // width, 1
@@ -217,14 +214,14 @@ def event_work(context: BaseContext, event: Event, *, records: bool) -> NodeWork
     kind = _Type.CU_GRAPH_NODE_TYPE_EVENT_RECORD if records else _Type.CU_GRAPH_NODE_TYPE_WAIT_EVENT
     params = of_type(kind)
     (params.eventRecord if records else params.eventWait).event = event.handle
-    return NodeWork(params, NodeNeeds(kept=(event._handle,)))
+    return NodeWork(params, NodeNeeds(retained=(event._handle,)))
 
 
 def host_work(function: Callable[..., object], args: tuple[object, ...]) -> NodeWork:
     """Return the call of a function of the host."""
     border.function("a node's function", function)
     call = HostCall(function, args)
-    return NodeWork(call.params(), NodeNeeds(kept=(call,)))
+    return NodeWork(call.params(), NodeNeeds(retained=(call,)))
 
 
 def graph_work(child: BaseGraph) -> NodeWork:
@@ -236,8 +233,8 @@ def graph_work(child: BaseGraph) -> NodeWork:
     require_graph("a node's graph", child)
     if child.allocates:
         raise InvalidValueError(f"{child!r} allocates memory, which a child graph cannot")
-    needs = child._settle()
+    needs = child._retain_needs()
     params = of_type(_Type.CU_GRAPH_NODE_TYPE_GRAPH)
     params.graph.graph = child.handle
-    kept = tuple(each for part in child._content.parts() for each in part.kept)
-    return NodeWork(params, NodeNeeds(needs.memory, kept))
+    objects = tuple(item for part in child._content.parts() for item in part.retained)
+    return NodeWork(params, NodeNeeds(needs.memory, objects))

@@ -124,21 +124,21 @@ def _silent(function: str) -> SystemError:
 
 
 # By type. Bounded, as it keeps types alive that a program may make at run time.
-_found: Final[dict[type, Exchange | None]] = {}
-_MOST_FOUND: Final = 256
+_exchange_by_type: Final[dict[type, Exchange | None]] = {}
+_MOST_TYPES: Final = 256
 
 
 def exchange_of(kind: type) -> Exchange | None:
     """Return the exchange functions of a type; None if it has none that can be used."""
     try:
-        return _found[kind]
+        return _exchange_by_type[kind]
     except KeyError:
         pass
-    found = _searched(kind)
-    if len(_found) >= _MOST_FOUND:
-        _found.clear()
-    _found[kind] = found
-    return found
+    functions = _searched(kind)
+    if len(_exchange_by_type) >= _MOST_TYPES:
+        _exchange_by_type.clear()
+    _exchange_by_type[kind] = functions
+    return functions
 
 
 def _searched(kind: type) -> Exchange | None:
@@ -210,9 +210,9 @@ class Offer(NamedTuple):
     def dtype(self, value: object) -> np.dtype[Any]:
         """Return the dtype of the elements; an error names `value`."""
         name = self.dtype_name
-        found = named_dtype(name)
-        if found is not None:
-            return found
+        named = named_dtype(name)
+        if named is not None:
+            return named
         hint = "import ml_dtypes, or view it" if name else "view it"
         raise DTypeError(
             f"a {type(value).__name__} of DLPack's type code {self.tensor.code} with "
@@ -251,10 +251,10 @@ def _may_exchange(value: object) -> bool:
     waits for that. A reader finds the device faster than ``__dlpack_device__``.
     """
     kind: type = type(value)
-    found = found_for(kind)
-    if found is not None:
-        reader = found.reader
-        return found.type is kind and reader.stream is not None and reader.device(value) >= 0
+    foreign = found_for(kind)
+    if foreign is not None:
+        reader = foreign.reader
+        return foreign.type is kind and reader.stream is not None and reader.device(value) >= 0
     where = getattr(value, "__dlpack_device__", None)
     return where is None or int(where()[0]) in _ON_GPU
 

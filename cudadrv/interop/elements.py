@@ -152,11 +152,11 @@ def elements_of(cpp_type: str) -> Elements | None:
     is_const = "K" in cpp_type[1 : len(cpp_type) - len(pointee)]
     vector = _VECTOR.fullmatch(pointee)
     count = int(vector[2]) if vector is not None else 1
-    found = _TYPES.get(pointee if vector is None else _OF_VECTOR[vector[1]])
-    if found is None:
+    described = _TYPES.get(pointee if vector is None else _OF_VECTOR[vector[1]])
+    if described is None:
         words = _UNTYPED.get(pointee, "a structure")
         return Elements(words, is_const=is_const, nbytes=1, names=(), is_vector=False)
-    words, nbytes, names = found
+    words, nbytes, names = described
     if vector is not None:
         words = f"{vector[1]}{count}"
         if not vector[1].startswith(("float", "double")):

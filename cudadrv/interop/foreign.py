@@ -125,15 +125,15 @@ class _ImportedMemory(NamedTuple):
 def import_array(stream: BaseStream, value: object) -> AnyDeviceArray:
     """Return an array over the memory of another library's object; see `Stream.import_array`."""
     try:
-        found = _memory_by_dlpack(stream, value) or _memory_by_interface(value)
+        imported = _memory_by_dlpack(stream, value) or _memory_by_interface(value)
     except CudadrvError:
         raise
     except Exception as error:  # any error of the library
         raise ArgumentTypeError(
             f"a {type(value).__name__} has memory that cannot be read\n  {error!r}\n  {READ_REMEDY}"
         ) from error
-    follow_producers(stream, found.producers)
-    return _borrowed(stream, value, found)
+    follow_producers(stream, imported.producers)
+    return _borrowed(stream, value, imported)
 
 
 def _memory_by_dlpack(stream: BaseStream, value: object) -> _ImportedMemory | None:
@@ -149,7 +149,7 @@ def _memory_by_dlpack(stream: BaseStream, value: object) -> _ImportedMemory | No
         raise ValueError(f"its DLPack tensor has {tensor.ndim} axes and no such shape")
     strides = None
     if tensor.strides:
-        strides = tuple(each * dtype.itemsize for each in tensor.strides[: tensor.ndim])
+        strides = tuple(stride * dtype.itemsize for stride in tensor.strides[: tensor.ndim])
     shape = tuple(tensor.shape[: tensor.ndim]) if tensor.ndim else ()
     return _ImportedMemory(offer.address, shape, dtype, strides, offer.keeper)
 
@@ -176,10 +176,10 @@ def _memory_by_interface(value: Any) -> _ImportedMemory:
 
 def _examine(value: object) -> None:
     """Reject an object whose bytes are not its values, which DLPack cannot express."""
-    found = found_for(type(value))
-    if found is not None and found.reader.examine is not None:
+    foreign = found_for(type(value))
+    if foreign is not None and foreign.reader.examine is not None:
         try:
-            found.reader.examine(value)
+            foreign.reader.examine(value)
         except BufferError as error:
             raise CopyError(f"a {type(value).__name__} {error}") from error
 
@@ -202,13 +202,13 @@ def stream_handle(stream: object) -> int:
         ) from error
     if isinstance(answer, tuple) and len(answer) == 2 and answer[0] == 0:
         return _stream_number(int(answer[1]) if isinstance(answer[1], CUstream) else answer[1])
-    what = type(stream).__name__
+    type_name = type(stream).__name__
     if answer is None:
         raise ArgumentTypeError(
-            f"a {what} is not a stream: it is not an integer and has no __cuda_stream__"
+            f"a {type_name} is not a stream: it is not an integer and has no __cuda_stream__"
         )
     raise ArgumentTypeError(
-        f"the __cuda_stream__ of a {what} is {border.shown(answer)}: expected (0, CUstream)"
+        f"the __cuda_stream__ of a {type_name} is {border.shown(answer)}: expected (0, CUstream)"
     )
 
 
@@ -266,20 +266,25 @@ def _require_device(pointer: int, value: object, stream: BaseStream) -> None:
             f"finding the device of address {pointer:#x} of a {type(value).__name__}: it is no "
             "memory that the driver knows"
         )
-    owner, pool, found = values
+    owner, pool, ordinal = values
     if isinstance(owner, CUcontext) and int(owner) == int(context.handle):
         return
     if isinstance(pool, CUmemoryPool) and int(pool):
-        found = places.ordinals.get(int(pool))
-    if isinstance(found, int) and found != context.ordinal:
+        ordinal = places.ordinals.get(int(pool))
+    if isinstance(ordinal, int) and ordinal != context.ordinal:
         raise WrongDeviceError(
-            f"a {type(value).__name__} on device {found} was given to {stream!r}"
+            f"a {type(value).__name__} on device {ordinal} was given to {stream!r}"
         )
 
 
-def _borrowed(stream: BaseStream, value: object, found: _ImportedMemory) -> AnyDeviceArray:
+def _borrowed(stream: BaseStream, value: object, imported: _ImportedMemory) -> AnyDeviceArray:
     """Return an array over memory that an object keeps alive."""
-    pointer, shape, strides, dtype = found.address, found.shape, found.strides, found.dtype
+    pointer, shape, strides, dtype = (
+        imported.address,
+        imported.shape,
+        imported.strides,
+        imported.dtype,
+    )
     if strides is not None and len(strides) != len(shape):
         raise ArgumentTypeError(
             f"{border.shown(value)} has strides {strides} for the shape {shape}"
@@ -291,7 +296,7 @@ def _borrowed(stream: BaseStream, value: object, found: _ImportedMemory) -> AnyD
     first, end = 0, math.prod(shape) * dtype.itemsize
     if strides is not None:
         first, end = Layout(0, shape, strides).bounds(dtype.itemsize)
-    buffer = DeviceBuffer.borrowed(stream, pointer + first, end - first, (value, found.keeper))
+    buffer = DeviceBuffer.borrowed(stream, pointer + first, end - first, (value, imported.keeper))
     return DeviceArray(buffer, shape, dtype, -first, strides)
 
 
@@ -327,10 +332,10 @@ def pointer_of(
         WrongDeviceError: the memory lies on another device.
     """
     try:
-        found = _pointer_by_reader(value, stream, elements) or _pointer_by_interface(
+        pointer = _pointer_by_reader(value, stream, elements) or _pointer_by_interface(
             value, stream, elements
         )
-        return found or _pointer_by_dlpack(value, stream, elements)
+        return pointer or _pointer_by_dlpack(value, stream, elements)
     except (CudadrvError, BufferError):
         raise
     except Exception as error:  # any error of the library
@@ -343,10 +348,10 @@ def _pointer_by_reader(
     value: object, stream: BaseStream, elements: Elements | None
 ) -> Pointer | None:
     kind: type = type(value)
-    found = found_for(kind)
-    if found is None:
+    foreign = found_for(kind)
+    if foreign is None:
         return None
-    reader, ordinal = found.reader, stream.context.ordinal
+    reader, ordinal = foreign.reader, stream.context.ordinal
     is_quick = reader.examine is None or reader.examine(value)
     device = reader.device(value)
     if device < 0:
@@ -369,10 +374,10 @@ def _pointer_by_reader(
         raise BufferError(f"has no address: its reader gives {border.shown(address)}")
     if reader.stream is not None:
         follow_producers(stream, (reader.stream(ordinal),))
-    if not is_quick or not address or found.type is not kind:
+    if not is_quick or not address or foreign.type is not kind:
         return Pointer(address, "raw")
     is_typed = elements is not None and not elements.takes_any()
-    return Pointer(address, found._replace(dtype=dtype if is_typed or reader.is_lazy else None))
+    return Pointer(address, foreign._replace(dtype=dtype if is_typed or reader.is_lazy else None))
 
 
 # Any: every object that has the interface.

@@ -28,13 +28,12 @@ def needs_no_wait(stream: BaseStream) -> frozenset[int]:
     API manual). A capture is no part of that order.
     """
     box = stream._handle
-    own = int(box.raw)
-    return frozenset((own, *_LEGACY) if box.capture is None and _is_blocking(stream) else (own,))
-
-
-def _is_blocking(stream: BaseStream) -> bool:
-    """Return True if it and the legacy stream of other libraries wait for each other."""
-    return stream._is_default and stream.context.is_primary
+    own_number = int(box.raw)
+    return frozenset(
+        (own_number, *_LEGACY)
+        if box.capture is None and stream._is_legacy_ordered
+        else (own_number,)
+    )
 
 
 def order_after(stream: BaseStream, producers: Iterable[int]) -> None:
@@ -55,7 +54,7 @@ def _waited_for(stream: BaseStream, box: StreamHandle, producer: int) -> _Answer
     wait = _wait_by_event if box.capture is None else _wait_outside
     if producer not in _NAMELESS:
         return wait(box, producer, CUstream(producer))
-    if box.capture is not None and producer in _LEGACY and _is_blocking(stream):
+    if box.capture is not None and producer in _LEGACY and stream._is_legacy_ordered:
         # Nothing may touch the legacy stream in such a capture: its work is from before.
         (code,) = box.api.cuEventSynchronize(box.capture.before[box.own].raw)
         return "cuEventSynchronize", code
@@ -84,7 +83,7 @@ def follow_producer(stream: BaseStream, producer: int) -> None:
 
 def _wait_by_event(box: StreamHandle, producer: int, foreign: CUstream) -> _Answer:
     if producer not in box.context.known_streams:
-        return _wait_asking(box, producer, foreign)
+        return _wait_in_own_context(box, producer, foreign)
     event = box.take_event()
     try:
         answer = _recorded_and_awaited(box, event, foreign)
@@ -94,11 +93,11 @@ def _wait_by_event(box: StreamHandle, producer: int, foreign: CUstream) -> _Answ
     if answer[1] == CUresult.CUDA_ERROR_INVALID_HANDLE:
         # It was destroyed, and the number is now a stream's of another context.
         box.context.known_streams.discard(producer)
-        return _wait_asking(box, producer, foreign)
+        return _wait_in_own_context(box, producer, foreign)
     return answer
 
 
-def _wait_asking(box: StreamHandle, producer: int, foreign: CUstream) -> _Answer:
+def _wait_in_own_context(box: StreamHandle, producer: int, foreign: CUstream) -> _Answer:
     """Wait by an event of the foreign stream's own context, which is looked up."""
     # For a default stream this is the current context, as intended.
     code, raw = box.api.cuStreamGetCtx(foreign)

@@ -70,8 +70,8 @@ class Foreign(NamedTuple):
 _loaded: Final[set[str]] = set()
 _registered: Final[dict[type, Reader]] = {}
 # By type. Bounded, as it keeps types alive that a program may make at run time.
-_found: Final[dict[type, Foreign | None]] = {}
-_MOST_FOUND: Final = 256
+_foreign_by_type: Final[dict[type, Foreign | None]] = {}
+_MOST_TYPES: Final = 256
 
 
 def register(type: type[_T], reader: Reader) -> None:
@@ -92,23 +92,23 @@ def register(type: type[_T], reader: Reader) -> None:
     border.instance("interop.register: type", type, _CLASS)
     border.instance("interop.register: reader", reader, Reader)
     _registered[type] = reader
-    _found.clear()
+    _foreign_by_type.clear()
 
 
 def found_for(kind: type) -> Foreign | None:
     """Return the nearest base class of a type that has a reader, with the reader."""
     try:
-        return _found[kind]
+        return _foreign_by_type[kind]
     except KeyError:
         pass
     for base in kind.__mro__:
         _load_library_of(base)
     known = (Foreign(base, _registered[base]) for base in kind.__mro__ if base in _registered)
-    found = next(known, None)
-    if len(_found) >= _MOST_FOUND:
-        _found.clear()
-    _found[kind] = found
-    return found
+    foreign = next(known, None)
+    if len(_foreign_by_type) >= _MOST_TYPES:
+        _foreign_by_type.clear()
+    _foreign_by_type[kind] = foreign
+    return foreign
 
 
 def _load_library_of(kind: type) -> None:
@@ -131,8 +131,8 @@ def _number_of(stream_of: Callable[[int], object], path: str) -> Callable[[int],
     number_in = attrgetter(path)
 
     def number(ordinal: int) -> int:
-        found: int | None = number_in(stream_of(ordinal))
-        return found or 0
+        stream_number: int | None = number_in(stream_of(ordinal))
+        return stream_number or 0
 
     return number
 

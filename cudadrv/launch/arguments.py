@@ -236,10 +236,10 @@ class KernelParameter:
 
     def _read_memory(self, value: AnyDeviceArray | DeviceBuffer, stream: BaseStream) -> Argument:
         if self.param.is_pointer is False:
-            raise self._refused(value)
+            raise self._rejection(value)
         memory = value._memory
-        if value.stream.context is not stream.context and not stream._handle.context.reaches(
-            memory.context
+        if value.stream.context is not stream.context and not memory.is_open_to(
+            stream._handle.context
         ):
             raise WrongDeviceError(
                 f"argument {self.position} of kernel {self.kernel!r} is {value!r}, "
@@ -302,9 +302,9 @@ class KernelParameter:
                 # The type checker does not follow hasattr.
                 number = float(value)  # type: ignore[arg-type]
             except Exception as error:  # any error of the object
-                raise self._refused(value) from error
+                raise self._rejection(value) from error
             return self._of_type(value, REALS, Argument(self._in_float_range(number), "real"))
-        raise self._refused(value)
+        raise self._rejection(value)
 
     def _in_float_range(
         self, value: int | float | np.floating[np.typing.NBitBase] | np.integer[np.typing.NBitBase]
@@ -328,9 +328,9 @@ class KernelParameter:
                 # Not an ArgumentError: fast code treats that as a rejection, and takes the slow
                 # path.
                 raise ArgumentTypeError(f"{value!r} cannot be prepared: give it to the launch")
-            found = self._read_pointer(value, stream)
-            if found is not None:
-                return found
+            pointer = self._read_pointer(value, stream)
+            if pointer is not None:
+                return pointer
         if isinstance(value, np.void) and value.nbytes == self.param.nbytes:
             return Argument(value.tobytes(), "raw")
         if isinstance(value, ctypes.Structure):
@@ -339,9 +339,9 @@ class KernelParameter:
             try:
                 number = operator.index(value)
             except Exception as error:  # any error of the object
-                raise self._refused(value) from error
+                raise self._rejection(value) from error
             return self._of_type(value, WHOLE, self._read_integer(number))
-        raise self._refused(value)
+        raise self._rejection(value)
 
     def _read_object(self, value: object, stream: BaseStream) -> Argument | None:
         """Read a texture, surface or tensor map, if the parameter is of its size."""
@@ -363,11 +363,11 @@ class KernelParameter:
         from ..interop.foreign import pointer_of
 
         try:
-            found = pointer_of(value, stream, self.elements)
+            resolved = pointer_of(value, stream, self.elements)
         except BufferError as error:
             raise self._error(f"is {_described(value)} and {error}") from error
-        if found is not None:
-            address, way = found
+        if resolved is not None:
+            address, way = resolved
             if way == "raw":
                 return Argument(struct.pack("=Q", address), "raw", holds=value)
             return Argument(address, way, holds=value)
@@ -421,24 +421,27 @@ class KernelParameter:
             )
         return data
 
-    def _refused(self, value: object) -> ArgumentError:
+    def _rejection(self, value: object) -> ArgumentError:
         hint = getattr(type(value), "argument_hint", "") or self._hint(value)
-        what = f"is {_described(value)}, but the parameter is {self.type_name}"
-        return self._error(f"{what}\n  {hint}" if hint else what)
+        mismatch = f"is {_described(value)}, but the parameter is {self.type_name}"
+        return self._error(f"{mismatch}\n  {hint}" if hint else mismatch)
 
     def _hint(self, value: object) -> str:
         """Return the remedy of a frequent mistake, or nothing."""
         if isinstance(value, (DeviceArray, DeviceBuffer)):
             return "device memory goes into pointers; look at the order of the arguments"
         if isinstance(value, float) and not self.param.is_pointer:
-            return "convert it, such as by int(...)"
+            remedy = "convert it, such as by int(...)"
+            if value.is_integer():
+                return remedy
+            return f"{remedy}, or look at the order of the arguments"
         if isinstance(value, (list, tuple)) and self.param.is_pointer is not False:
             return "make an array of it: Stream.to_device(numpy.array(...))"
         return ""
 
-    def _error(self, what: str) -> ArgumentError:
+    def _error(self, problem: str) -> ArgumentError:
         return ArgumentError(
-            f"argument {self.position} of kernel {self.kernel!r} {what}",
+            f"argument {self.position} of kernel {self.kernel!r} {problem}",
             kernel=self.kernel,
             position=self.position,
         )

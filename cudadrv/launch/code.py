@@ -58,8 +58,8 @@ def reading(i: int, kind: Kind, version: int) -> tuple[str, list[str]]:
 
 def number_check(i: int, kind: Word) -> str:
     """Return the test that a number has a type that is packed unchanged."""
-    usual, known = _NUMBER_TYPES[kind]
-    return f"(a{i}.__class__ is {usual} or a{i}.__class__ in {known})"
+    usual, also_accepted = _NUMBER_TYPES[kind]
+    return f"(a{i}.__class__ is {usual} or a{i}.__class__ in {also_accepted})"
 
 
 def _packed(i: int, kind: Word) -> str:
@@ -69,17 +69,19 @@ def _packed(i: int, kind: Word) -> str:
     return f"a{i}._address" if kind in ADDRESSED else f"t{i}.number"
 
 
-def _foreign_conditions(kind: Foreign, of: str, argument: str, address: str) -> list[str]:
+def _foreign_conditions(kind: Foreign, suffix: str, argument: str, address: str) -> list[str]:
     """Return the tests that an object matches its reader's kind, on the launch's device."""
-    conditions = [f"{argument}.__class__ is type_{of}"]
+    conditions = [f"{argument}.__class__ is type_{suffix}"]
     if kind.reader.is_lazy is not None:
-        conditions.append(f"not is_lazy_{of}({argument})")
+        conditions.append(f"not is_lazy_{suffix}({argument})")
     # The address comes first: arrays of Numba and JAX have the rest only after it is read.
-    found = _read(kind.reader.address, f"address_{of}", argument)
-    conditions.append(f"({address} := {found})")
+    address_read = _read(kind.reader.address, f"address_{suffix}", argument)
+    conditions.append(f"({address} := {address_read})")
     if kind.dtype is not None:
-        conditions.append(f"{_read(kind.reader.dtype, 'get_dtype_' + of, argument)} is dtype_{of}")
-    conditions.append(f"{_read(kind.reader.device, f'device_{of}', argument)} == ordinal")
+        conditions.append(
+            f"{_read(kind.reader.dtype, 'get_dtype_' + suffix, argument)} is dtype_{suffix}"
+        )
+    conditions.append(f"{_read(kind.reader.device, f'device_{suffix}', argument)} == ordinal")
     return conditions
 
 
@@ -89,8 +91,8 @@ def _read(getter: Callable[..., object] | None, name: str, argument: str) -> str
     Reading the attribute directly takes half of the time.
     """
     if type(getter) is attrgetter:
-        path, *others = cast("tuple[type, tuple[str, ...]]", getter.__reduce__())[1]
-        if not others and all(map(_is_name, path.split("."))):
+        path, *other_paths = cast("tuple[type, tuple[str, ...]]", getter.__reduce__())[1]
+        if not other_paths and all(map(_is_name, path.split("."))):
             return f"{argument}.{path}"
     return f"{name}({argument})"
 
@@ -104,10 +106,10 @@ def memory_conditions(i: int, kind: Word) -> list[str]:
     return [home_condition(i, kind), *memory_checks(i, kind)]
 
 
-def home_condition(i: int, kind: Word, own: str = "own") -> str:
+def home_condition(i: int, kind: Word, stream_name: str = "own") -> str:
     """Return the test that memory is open and ready; it holds the memory's handle."""
     handle = "_handle" if kind in ADDRESSED else "buffer._handle"
-    return f"((m{i} := a{i}.{handle}).ordered_on is {own} or {FOLLOW[kind]}(m{i}))"
+    return f"((m{i} := a{i}.{handle}).ordered_on is {stream_name} or {FOLLOW[kind]}(m{i}))"
 
 
 def memory_checks(i: int, kind: Word) -> list[str]:
@@ -129,7 +131,8 @@ def general_names(
     parameters: Sequence[KernelParameter],
     convert: Callable[[KernelParameter, object], tuple[bytes, Argument]],
 ) -> dict[str, object]:
-    """Return the globals for arguments of all kinds; `convert` handles those that pass no test."""
+    """Return the globals for arguments of all kinds; `convert` handles arguments that pass no
+    test."""
     names: dict[str, object] = {
         "int": int,
         "float": float,
@@ -161,8 +164,8 @@ def number_names(
 
 def foreign_names(kinds: tuple[Kind, ...], version: int, stream: BaseStream) -> dict[str, object]:
     """Return the globals for arguments that are other libraries' memory."""
-    known = {i: kind for i, kind in enumerate(kinds) if isinstance(kind, Foreign)}
-    if not known and "foreign" not in kinds:
+    foreign_kinds = {i: kind for i, kind in enumerate(kinds) if isinstance(kind, Foreign)}
+    if not foreign_kinds and "foreign" not in kinds:
         return {}
     from ..interop import foreign, ordering  # loaded already, by such an argument
 
@@ -174,11 +177,15 @@ def foreign_names(kinds: tuple[Kind, ...], version: int, stream: BaseStream) -> 
         "ordinal": stream.context.ordinal,
         "Exception": Exception,
     }
-    for i, (kind, reader, dtype) in known.items():
-        of = f"{version}_{i}"
-        names |= {f"type_{of}": kind, f"get_dtype_{of}": reader.dtype, f"dtype_{of}": dtype}
-        names |= {f"device_{of}": reader.device, f"address_{of}": reader.address}
-        names[f"is_lazy_{of}"] = reader.is_lazy
+    for i, (kind, reader, dtype) in foreign_kinds.items():
+        suffix = f"{version}_{i}"
+        names |= {
+            f"type_{suffix}": kind,
+            f"get_dtype_{suffix}": reader.dtype,
+            f"dtype_{suffix}": dtype,
+        }
+        names |= {f"device_{suffix}": reader.device, f"address_{suffix}": reader.address}
+        names[f"is_lazy_{suffix}"] = reader.is_lazy
     for number, reader in enumerate(readers_of(kinds)):
         names[f"stream_{version}_{number}"] = reader.stream
     return names
@@ -203,7 +210,7 @@ try:{collect}
     # A failed condition gives False, which has no `buffer`: an AttributeError.
     slot = {ready} and pop_{version}()
     {fill}
-except {refusals}:
+except {errors}:
     slot = None
 if slot is not None:{order}
     # Not as a method, which the interpreter would look for in the class.
@@ -289,7 +296,7 @@ def launch_code(kinds: tuple[Kind, ...], version: int) -> LaunchCode:
     names = "".join(f"a{i}, " for i in range(len(kinds)))
     ready, fill = _filling(kinds, version)
     by_interface = "foreign" in kinds
-    theirs = any(isinstance(kind, Foreign) for kind in kinds)
+    has_foreign = any(isinstance(kind, Foreign) for kind in kinds)
     launch = _LAUNCH.strip().format(
         version=version,
         ready=" and ".join(["not rest", *ready]),
@@ -299,7 +306,7 @@ def launch_code(kinds: tuple[Kind, ...], version: int) -> LaunchCode:
         collect="\n    producers = []" if by_interface else "",
         order=_ordering(kinds, version),
         # Other libraries' objects may raise anything.
-        refusals="Exception" if by_interface or theirs else "REFUSALS",
+        errors="Exception" if by_interface or has_foreign else "ARGUMENT_ERRORS",
     )
     fields = {"defaults": names.replace(",", "=MISSING,"), "names": names}
     scope: dict[str, FunctionType] = {}
@@ -349,11 +356,11 @@ def _filling(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
     """Return the conditions for taking a slot, and the text that fills it."""
     arrays = [i for i, kind in enumerate(kinds) if kind in ADDRESSED]
     numbers = [i for i, kind in enumerate(kinds) if kind in NUMBERS]
-    theirs = [i for i, kind in enumerate(kinds) if isinstance(kind, Foreign)]
-    if theirs and len(arrays) + len(numbers) + len(theirs) == len(kinds):
+    foreign = [i for i, kind in enumerate(kinds) if isinstance(kind, Foreign)]
+    if foreign and len(arrays) + len(numbers) + len(foreign) == len(kinds):
         return _filling_with_theirs(kinds, version)
     if not arrays or len(arrays) + len(numbers) < len(kinds):
-        return _filling_anew(kinds, version)
+        return _refilling(kinds, version)
     checks = [check for i in arrays for check in memory_checks(i, cast("Word", kinds[i]))]
     number_checks = [number_check(i, cast("Word", kinds[i])) for i in numbers]
     fields = {
@@ -364,11 +371,11 @@ def _filling(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
         "numbers": " pass",
         "homes": _all([home_condition(i, cast("Word", kinds[i]), "home") for i in arrays]),
         "checks": _all([*checks, *number_checks]),
-        "values": _each(kinds, ", a{}._address", ", a{}"),
+        "values": _for_each_argument(kinds, ", a{}._address", ", a{}"),
         # Checked again, as one may have been closed before `home_version` was read. Memory of a
         # peer is not ordered on the stream, and if a launch orders nothing, no memory has to be.
         "at_home": _all([f"a{i}._handle.ordered_on is home" for i in arrays]),
-        "found": f"({_each(kinds, 'a{}._address or None, ', 'a{}, ')})",
+        "found": f"({_for_each_argument(kinds, 'a{}._address or None, ', 'a{}, ')})",
     }
     if numbers:
         between = range(numbers[0], numbers[-1] + 1)
@@ -377,13 +384,13 @@ def _filling(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
             other_numbers=" or ".join(f"a{i} is not last[{i}]" for i in numbers),
             number_checks=_all(number_checks),
             numbers="".join(f", a{i}" if i in numbers else f", a{i}._address" for i in between),
-            changed=f"({_each(kinds, 'a{}._address, ', 'a{}, ')})",
+            changed=f"({_for_each_argument(kinds, 'a{}._address, ', 'a{}, ')})",
         )
         fields["numbers"] = text.replace("\n", "\n        ")
     return [], _FILL_AGAIN.format(**fields)
 
 
-def _filling_anew(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
+def _refilling(kinds: Sequence[Kind], version: int) -> tuple[list[str], str]:
     """Return the same for arguments of any kind, without values cached from the last launch."""
     values, ready = "", []
     for i, kind in enumerate(kinds):
@@ -415,8 +422,8 @@ def _filling_with_theirs(kinds: Sequence[Kind], version: int) -> tuple[list[str]
         differs=" or ".join(differs),
         number_checks=_all(number_checks),
         are_numbers=_all(are_numbers),
-        values=_each(kinds, ", f{}", ", a{}"),
-        found=f"({_each(kinds, 'f{}, ', 'a{}, ')})",
+        values=_for_each_argument(kinds, ", f{}", ", a{}"),
+        found=f"({_for_each_argument(kinds, 'f{}, ', 'a{}, ')})",
     )
 
 
@@ -424,7 +431,7 @@ def _all(conditions: Sequence[str]) -> str:
     return " and ".join(conditions) or "True"
 
 
-def _each(kinds: Sequence[Kind], array: str, number: str) -> str:
+def _for_each_argument(kinds: Sequence[Kind], array: str, number: str) -> str:
     """Return the text for each argument, which is an array or a number."""
     texts = (number if kind in NUMBERS else array for kind in kinds)
     return "".join(text.format(i) for i, text in enumerate(texts))

@@ -1,19 +1,160 @@
-"""`LaunchConfig`: the extents and resources of a launch, checked before the driver sees them."""
+"""`LaunchConfig`: the extents, resources and attributes of a launch, checked before the driver."""
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import SupportsIndex, TypeAlias
+from functools import partial
+from typing import Final, Literal, Self, SupportsIndex, TypeAlias
 
 from .. import border
-from ..driver._api import CUlaunchAttribute, CUlaunchAttributeID, CUlaunchConfig
+from ..driver._api import (
+    CUaccessProperty,
+    CUlaunchAttribute,
+    CUlaunchAttributeID as _Id,
+    CUlaunchAttributeValue,
+    CUlaunchConfig,
+    CUlaunchMemSyncDomain,
+)
+from ..driver.event import Event
 from ..driver.types import Dim3
 from ..errors import LaunchConfigError
+from ..memory.buffer import DeviceData
 
 Extents: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
+MemoryDomain: TypeAlias = Literal["default", "remote"]
+CacheProperty: TypeAlias = Literal["normal", "streaming", "persisting"]
+
+_DOMAINS: Final = {
+    "default": CUlaunchMemSyncDomain.CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT,
+    "remote": CUlaunchMemSyncDomain.CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE,
+}
+_PROPERTIES: Final = {
+    "normal": CUaccessProperty.CU_ACCESS_PROPERTY_NORMAL,
+    "streaming": CUaccessProperty.CU_ACCESS_PROPERTY_STREAMING,
+    "persisting": CUaccessProperty.CU_ACCESS_PROPERTY_PERSISTING,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AccessWindow:
+    """A range of device memory that the L2 cache treats in its own way during a launch.
+
+    `ContextLimits.persisting_l2_bytes` sets how much of the cache persisting accesses may use. The
+    window has addresses only: it does not keep the memory.
+
+    Args:
+        address: the first byte, as a device address.
+        nbytes: the bytes of the range.
+        hit_ratio: the share of the accesses in the range that are treated as `hit`, from 0 to 1.
+        hit: the property of that share.
+        miss: the property of the other accesses in the range; not "persisting".
+
+    Raises:
+        LaunchConfigError: a value is out of its range.
+
+    Source: CUaccessPolicyWindow in the CUDA Driver API manual.
+    """
+
+    address: int
+    nbytes: int
+    hit_ratio: float = 1.0
+    hit: CacheProperty = "persisting"
+    miss: CacheProperty = "streaming"
+
+    def __post_init__(self) -> None:
+        for name, largest in (("address", 2**64 - 1), ("nbytes", 2**63 - 1)):
+            value = _index(name, getattr(self, name), "give an integer")
+            if not 0 < value <= largest:
+                raise LaunchConfigError(f"{name} is {value}: give 1 to {largest}")
+            object.__setattr__(self, name, value)
+        ratio = border.real("AccessWindow: hit_ratio", self.hit_ratio)
+        if not 0 <= ratio <= 1:
+            raise LaunchConfigError(f"hit_ratio is {ratio}: give a share from 0 to 1")
+        _one_of("hit", self.hit, _PROPERTIES)
+        _one_of("miss", self.miss, ("normal", "streaming"))
+
+    @classmethod
+    def of(
+        cls,
+        memory: DeviceData,
+        hit_ratio: float = 1.0,
+        hit: CacheProperty = "persisting",
+        miss: CacheProperty = "streaming",
+    ) -> Self:
+        """Return the window of an array or a buffer.
+
+        Raises:
+            ClosedError: the memory was freed.
+        """
+        border.instance("AccessWindow.of: memory", memory, DeviceData)
+        return cls(memory.ptr, memory.nbytes, hit_ratio, hit, miss)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchAttributes:
+    """Requests of a launch to the scheduler and the caches; None is the driver's default.
+
+    No attribute changes what a correct kernel computes. On the emulator only `completion_event`
+    has an effect.
+
+    Args:
+        priority: instead of the stream's; lower runs first (`Context.priority_range`).
+        preferred_cluster: blocks of a cluster where so many fit, a multiple of the configuration's
+            `cluster` along each axis (compute capability 10.0 and newer).
+        memory_domain: the memory synchronization domain. A fence at system scope waits for writes
+            of its own domain, so a kernel that communicates does not wait for the others.
+        shared_carveout: the part of the L1 cache that becomes shared memory, in percent.
+        access_window: memory that the L2 cache keeps or drops first (compute capability 8.0 and
+            newer).
+        completion_event: an event without timing, of the kernel's context. It is recorded when all
+            blocks of the kernel have begun. Such a launch takes some microseconds more.
+
+    Raises:
+        LaunchConfigError: a value is out of its range.
+
+    Source: CUlaunchAttributeID in the CUDA Driver API manual.
+    """
+
+    priority: int | None = None
+    preferred_cluster: Dim3 | None = None
+    memory_domain: MemoryDomain | None = None
+    shared_carveout: int | None = None
+    access_window: AccessWindow | None = None
+    completion_event: Event | None = None
+
+    def __post_init__(self) -> None:
+        if self.priority is not None:
+            priority = _index("priority", self.priority, "give an integer, such as -1")
+            object.__setattr__(self, "priority", priority)
+        if self.preferred_cluster is not None:
+            cluster = _dim3("preferred_cluster", self.preferred_cluster)
+            object.__setattr__(self, "preferred_cluster", cluster)
+        if self.memory_domain is not None:
+            _one_of("memory_domain", self.memory_domain, _DOMAINS)
+        if self.shared_carveout is not None:
+            percent = _index("shared_carveout", self.shared_carveout, "give 0 to 100 percent")
+            if not 0 <= percent <= 100:
+                raise LaunchConfigError(f"shared_carveout is {percent}: give 0 to 100 percent")
+            object.__setattr__(self, "shared_carveout", percent)
+        border.optional("LaunchAttributes: access_window", self.access_window, AccessWindow)
+        border.optional("LaunchAttributes: completion_event", self.completion_event, Event)
+        event = self.completion_event
+        if event is not None and (event.timing or event.interprocess):
+            raise LaunchConfigError(
+                "completion_event is timed, or of several processes: "
+                "give Event(context, timing=False)"
+            )
+
+    def __repr__(self) -> str:
+        values = [(field.name, getattr(self, field.name)) for field in fields(self)]
+        attributes = ", ".join(f"{name}={value!r}" for name, value in values if value is not None)
+        return f"LaunchAttributes({attributes})"
+
+
+NO_ATTRIBUTES: Final = LaunchAttributes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +170,7 @@ class LaunchConfig:
         programmatic: whether it may begin before earlier work in the stream has ended. Its code
             waits for that work by ``griddepcontrol.wait`` (cudaGridDependencySynchronize). The
             earlier kernel allows the start by ``griddepcontrol.launch_dependents``.
+        attributes: what it requests of the scheduler and of the caches.
 
     Attributes:
         grid: blocks along x, y and z.
@@ -37,6 +179,7 @@ class LaunchConfig:
         cluster: blocks of a cluster along x, y and z; None without clusters.
         cooperative: whether all blocks must be resident at once.
         programmatic: whether it may begin before earlier work in the stream has ended.
+        attributes: what it requests of the scheduler and of the caches.
 
     Raises:
         LaunchConfigError: an extent is not an integer of 1 or more. Limits of the device and the
@@ -49,6 +192,7 @@ class LaunchConfig:
     cluster: Dim3 | None
     cooperative: bool
     programmatic: bool
+    attributes: LaunchAttributes
 
     def __init__(
         self,
@@ -58,6 +202,7 @@ class LaunchConfig:
         cluster: Extents | None = None,
         cooperative: bool = False,
         programmatic: bool = False,
+        attributes: LaunchAttributes = NO_ATTRIBUTES,
     ) -> None:
         if type(shared_bytes) is not int:
             shared_bytes = _index("shared_bytes", shared_bytes, "give an integer number of bytes")
@@ -70,30 +215,52 @@ class LaunchConfig:
         # The test saves most callers a call.
         _fill_cooperative(self, cooperative is not False and bool(cooperative))
         _fill_programmatic(self, programmatic is not False and bool(programmatic))
+        if attributes is not NO_ATTRIBUTES:
+            border.instance("LaunchConfig: attributes", attributes, LaunchAttributes)
+        _fill_attributes(self, attributes)
 
     @classmethod
-    def for_elements(cls, n: int, block: int = 256) -> LaunchConfig:
-        """Return one thread for each of `n` elements, in blocks of `block`; one block if n is 0."""
-        if type(n) is not int:
-            n = _index("n", n, "give an integer number of elements")
-        if type(block) is not int:
-            block = _index("block", block, "give an integer number of threads")
-        if n < 0:
-            raise LaunchConfigError(f"n is {n}: give 0 or more elements")
-        return cls(max(1, -(-n // block)) if block > 0 else 1, block)
+    def for_elements(cls, n: Extents, block: Extents = 256) -> LaunchConfig:
+        """Return at least one thread for each element, in blocks of `block` threads.
+
+        An array of shape (rows, columns) whose columns lie along x has
+        ``for_elements((columns, rows), (32, 8))``.
+
+        Args:
+            n: elements along x, or (x, y) or (x, y, z). An axis without elements gets one block.
+            block: threads of a block, likewise; of at most as many axes as `n`.
+
+        Raises:
+            LaunchConfigError: an extent of `n` is no integer of 0 or more, one of `block` is no
+                integer of 1 or more, or `block` has more axes than `n`.
+        """
+        if type(n) is int and type(block) is int and n >= 0 < block:  # the most frequent form
+            return cls(max(1, -(-n // block)), block)
+        elements, threads = _extents("n", n, 0), _extents("block", block, 1)
+        axes = len(elements)
+        if max(threads[axes:], default=1) > 1:
+            count = f"{axes} extent{'s' * (axes > 1)}"
+            raise LaunchConfigError(
+                f"block is {border.shown(block)}: n has {count}, so give a block of at most {axes}"
+            )
+        sizes = (*threads, 1, 1)[:axes]
+        grid = [max(1, -(-count // size)) for count, size in zip(elements, sizes, strict=True)]
+        return cls(grid, threads)
 
     def __repr__(self) -> str:
         # It appears in the errors of launches: default values would hide the rest.
-        given = [f"grid={self.grid}", f"block={self.block}"]
+        arguments = [f"grid={self.grid}", f"block={self.block}"]
         if self.shared_bytes:
-            given.append(f"shared_bytes={self.shared_bytes}")
+            arguments.append(f"shared_bytes={self.shared_bytes}")
         if self.cluster is not None:
-            given.append(f"cluster={self.cluster}")
+            arguments.append(f"cluster={self.cluster}")
         if self.cooperative:
-            given.append("cooperative=True")
+            arguments.append("cooperative=True")
         if self.programmatic:
-            given.append("programmatic=True")
-        return f"LaunchConfig({', '.join(given)})"
+            arguments.append("programmatic=True")
+        if self.attributes != NO_ATTRIBUTES:
+            arguments.append(f"attributes={self.attributes}")
+        return f"LaunchConfig({', '.join(arguments)})"
 
     @property
     def threads(self) -> int:
@@ -110,7 +277,7 @@ class LaunchConfig:
 # callers that write the configuration into the call make one per launch.
 (
     _fill_grid, _fill_block, _fill_shared_bytes, _fill_cluster, _fill_cooperative,
-    _fill_programmatic,
+    _fill_programmatic, _fill_attributes,
 ) = (vars(LaunchConfig)[field.name].__set__ for field in fields(LaunchConfig))  # fmt: skip
 
 
@@ -120,57 +287,138 @@ def native_config(config: LaunchConfig) -> CUlaunchConfig:
     native.gridDimX, native.gridDimY, native.gridDimZ = config.grid
     native.blockDimX, native.blockDimY, native.blockDimZ = config.block
     native.sharedMemBytes = config.shared_bytes
-    attributes = []
-    if config.cooperative:
-        attribute = CUlaunchAttribute()
-        attribute.id = CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
-        attribute.value.cooperative = 1
-        attributes.append(attribute)
-    if config.cluster is not None:
-        attribute = CUlaunchAttribute()
-        attribute.id = CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-        extents = attribute.value.clusterDim
-        extents.x, extents.y, extents.z = config.cluster
-        attributes.append(attribute)
-    if config.programmatic:
-        attribute = CUlaunchAttribute()
-        attribute.id = CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-        attribute.value.programmaticStreamSerializationAllowed = 1
-        attributes.append(attribute)
-    native.attrs = attributes
-    native.numAttrs = len(attributes)
+    native.attrs = [_native_attribute(*requested) for requested in requested_attributes(config)]
+    native.numAttrs = len(native.attrs)
     return native
 
 
-def _index(what: str, value: object, must: str) -> int:
+Fill: TypeAlias = Callable[[CUlaunchAttributeValue], None]
+
+
+def _native_attribute(number: _Id, fill: Fill) -> CUlaunchAttribute:
+    attribute = CUlaunchAttribute()
+    attribute.id = number
+    fill(attribute.value)
+    return attribute
+
+
+def requested_attributes(config: LaunchConfig) -> Iterator[tuple[_Id, Fill]]:
+    """Yield the driver's number of each attribute of a launch, and a function that sets its value.
+
+    A kernel node of a graph has the same attributes, in a structure of its own.
+    """
+    requests = config.attributes
+    if config.cooperative:
+        yield _Id.CU_LAUNCH_ATTRIBUTE_COOPERATIVE, _cooperate
+    if config.cluster is not None:
+        yield _Id.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, partial(_set_cluster, config.cluster)
+    if config.programmatic:
+        yield _Id.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, _allow_early_start
+    if requests is not NO_ATTRIBUTES:
+        yield from _further_attributes(requests)
+
+
+def _further_attributes(requests: LaunchAttributes) -> Iterator[tuple[_Id, Fill]]:
+    if requests.priority is not None:
+        yield _Id.CU_LAUNCH_ATTRIBUTE_PRIORITY, partial(_set, "priority", requests.priority)
+    if requests.preferred_cluster is not None:
+        set_cluster = partial(_set_preferred_cluster, requests.preferred_cluster)
+        yield _Id.CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION, set_cluster
+    if requests.memory_domain is not None:
+        domain = _DOMAINS[requests.memory_domain]
+        yield _Id.CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, partial(_set, "memSyncDomain", domain)
+    if requests.shared_carveout is not None:
+        percent = requests.shared_carveout
+        set_carveout = partial(_set, "sharedMemCarveout", percent)
+        yield _Id.CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, set_carveout
+    if requests.access_window is not None:
+        set_window = partial(_set_window, requests.access_window)
+        yield _Id.CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, set_window
+    if requests.completion_event is not None:
+        set_event = partial(_set_event, requests.completion_event)
+        yield _Id.CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT, set_event
+
+
+def _set(name: str, value: int, native: CUlaunchAttributeValue) -> None:
+    setattr(native, name, value)
+
+
+def _cooperate(native: CUlaunchAttributeValue) -> None:
+    native.cooperative = 1
+
+
+def _allow_early_start(native: CUlaunchAttributeValue) -> None:
+    native.programmaticStreamSerializationAllowed = 1
+
+
+def _set_cluster(extents: Dim3, native: CUlaunchAttributeValue) -> None:
+    cluster = native.clusterDim
+    cluster.x, cluster.y, cluster.z = extents
+
+
+def _set_preferred_cluster(extents: Dim3, native: CUlaunchAttributeValue) -> None:
+    cluster = native.preferredClusterDim
+    cluster.x, cluster.y, cluster.z = extents
+
+
+def _set_window(window: AccessWindow, native: CUlaunchAttributeValue) -> None:
+    policy = native.accessPolicyWindow
+    policy.base_ptr, policy.num_bytes = window.address, window.nbytes
+    policy.hitRatio = window.hit_ratio
+    policy.hitProp, policy.missProp = _PROPERTIES[window.hit], _PROPERTIES[window.miss]
+
+
+def _set_event(event: Event, native: CUlaunchAttributeValue) -> None:
+    native.launchCompletionEvent.event = event.handle
+    native.launchCompletionEvent.flags = 0
+
+
+def _index(option: str, value: object, must: str) -> int:
     try:
         # Non-integers of any kind fail.
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise LaunchConfigError(f"{what} is {border.shown(value)}: {must}") from None
+        raise LaunchConfigError(f"{option} is {border.shown(value)}: {must}") from None
 
 
-def _dim3(what: str, extents: Extents) -> Dim3:
+def _one_of(option: str, value: object, choices: Collection[str]) -> None:
+    if not isinstance(value, str) or value not in choices:
+        raise LaunchConfigError(
+            f"{option} is {border.shown(value)}: give one of {', '.join(choices)}"
+        )
+
+
+def _dim3(option: str, extents: Extents) -> Dim3:
     if type(extents) is int and extents > 0:  # the most frequent form, a microsecond faster
         return extents, 1, 1
+    x, y, z = (*_extents(option, extents, 1), 1, 1)[:3]
+    return x, y, z
+
+
+def _extents(option: str, extents: Extents, lowest: int) -> list[int]:
+    """One to three extents as they were given.
+
+    Raises:
+        LaunchConfigError: there are others, or an extent is no integer of `lowest` or more.
+    """
     try:
-        whole = [operator.index(extents)]  # type: ignore[arg-type]  # one extent, or several
+        sizes = [operator.index(extents)]  # type: ignore[arg-type]  # one extent, or several
     except TypeError:
         try:
             values = tuple(extents)  # type: ignore[arg-type]
         except (TypeError, ValueError):
-            values = (0,)
+            values = (lowest - 1,)
         if not 1 <= len(values) <= 3:
             raise LaunchConfigError(
-                f"{what} is {border.shown(extents)}: give 1 to 3 extents"
+                f"{option} is {border.shown(extents)}: give 1 to 3 extents"
             ) from None
         try:
-            whole = [operator.index(value) for value in values]
+            sizes = [operator.index(value) for value in values]
         except TypeError:
-            whole = [0]
-    if min(whole) < 1:
+            sizes = [lowest - 1]
+    if min(sizes) < lowest:
         raise LaunchConfigError(
-            f"{what} is {border.shown(extents)}: each extent must be an integer of 1 or more"
+            f"{option} is {border.shown(extents)}: "
+            f"each extent must be an integer of {lowest} or more"
         )
-    x, y, z = (*whole, 1, 1)[:3]
-    return x, y, z
+    return sizes

@@ -106,7 +106,7 @@ def launch_with(
     for argument in args:
         if isinstance(argument, HostArgument) and argument not in placed:
             placed[argument] = argument._placed(stream)
-    launch(tuple(placed[each] if isinstance(each, HostArgument) else each for each in args))
+    launch(tuple(placed[value] if isinstance(value, HostArgument) else value for value in args))
     for argument, device in placed.items():
         if argument._comes:
             download_any(stream, argument.array, device, wait=True)

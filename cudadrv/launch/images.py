@@ -17,7 +17,7 @@ from .signatures import is_binary
 ImageLike: TypeAlias = ptx.Image | str | bytes | bytearray | memoryview | Path
 
 
-def given(image: ImageLike) -> ptx.Image | bytes | bytearray | memoryview:
+def as_loadable(image: ImageLike) -> ptx.Image | bytes | bytearray | memoryview:
     """Return an image as loaded: text and files become a `ptx.Image` if they are known PTX."""
     content = _read(image) if isinstance(image, Path) else image
     if not isinstance(content, str):
@@ -66,18 +66,37 @@ def loaded(context: ContextHandle, data: bytes, jit: JitOptions | None = None) -
         # The driver reads PTX up to a zero byte.
         text = data if data.endswith(b"\0") else data + b"\0"
         options = log.options | ({} if jit is None else jit.native())
-        given = len(options), tuple(options), tuple(options.values())
-        code = handle.make(api.cuModuleLoadDataEx, text, *given)
+        jit_arguments = len(options), tuple(options), tuple(options.values())
+        code = handle.make(api.cuModuleLoadDataEx, text, *jit_arguments)
     if code:
         raise _rejected(context, code, call, len(data), log.text.strip())
     return handle
 
 
 def _rejected(
-    context: ContextHandle, code: CUresult, call: str, nbytes: int, said: str
+    context: ContextHandle, code: CUresult, call: str, nbytes: int, compiler_log: str
 ) -> errors.CudadrvError:
     """Return the error of a failed load. It is not bound in `loaded`: no cycle holds its frames."""
     error = failure(context.api, code, call, f"loading {nbytes} bytes on device {context.ordinal}")
-    if said:
-        error.add_note(f"the driver's compiler said:\n{said}")
+    if compiler_log:
+        error.add_note(f"the driver's compiler said:\n{compiler_log}")
     return error
+
+
+def disassembled(
+    image: ptx.Image | None, capability: tuple[int, int]
+) -> tuple[ptx.SassFunction, ...]:
+    """Return the machine code of an image for a device.
+
+    Raises:
+        UnsupportedError: there is no image.
+    """
+    if image is None:
+        raise errors.UnsupportedError(
+            "sass needs an image, and this module was loaded from bytes"
+            "\n  load a ptx.Image, such as ptx.Image.from_binary(data, ptx.Target.cubin('sm_90'))"
+        )
+    target = image.target
+    if not target.suffix:
+        target = ptx.Target.of_capability(ptx.ImageKind.CUBIN, capability)
+    return ptx.disassemble(image, target)

@@ -39,16 +39,16 @@ class JitOptions:
 
     def native(self) -> dict[CUjit_option, object]:
         """Return the options that differ from the driver's defaults."""
-        found: dict[CUjit_option, object] = {}
+        native_options: dict[CUjit_option, object] = {}
         if self.max_registers is not None:
-            found[CUjit_option.CU_JIT_MAX_REGISTERS] = self.max_registers
+            native_options[CUjit_option.CU_JIT_MAX_REGISTERS] = self.max_registers
         if self.optimization is not None:
-            found[CUjit_option.CU_JIT_OPTIMIZATION_LEVEL] = self.optimization
+            native_options[CUjit_option.CU_JIT_OPTIMIZATION_LEVEL] = self.optimization
         if self.line_info:
-            found[CUjit_option.CU_JIT_GENERATE_LINE_INFO] = 1
+            native_options[CUjit_option.CU_JIT_GENERATE_LINE_INFO] = 1
         if self.debug:
-            found[CUjit_option.CU_JIT_GENERATE_DEBUG_INFO] = 1
-        return found
+            native_options[CUjit_option.CU_JIT_GENERATE_DEBUG_INFO] = 1
+        return native_options
 
 
 class JitLog:

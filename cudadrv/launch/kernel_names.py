@@ -15,23 +15,26 @@ def no_kernel(name: str, names: tuple[str, ...]) -> KernelNotFoundError:
     """Return the error for a name that is none of these, with the remedy."""
     from difflib import get_close_matches  # 7 ms, only for an error
 
-    shown = ", ".join(names[:_MOST_NAMES]) or "none"
+    listed = ", ".join(names[:_MOST_NAMES]) or "none"
     if len(names) > _MOST_NAMES:
-        shown += f" and {len(names) - _MOST_NAMES} more"
+        listed += f" and {len(names) - _MOST_NAMES} more"
     base = name.partition("<")[0].rpartition("::")[2].strip()
     close = get_close_matches(name, names, 1)
     if "<" in name or not names:
         hint = (
             f"compile with name_expressions=[{name!r}], as a template is compiled only when named"
         )
-    elif any(each.startswith("_Z") and f"{len(base)}{base}" in each for each in names):
+    elif any(
+        kernel_name.startswith("_Z") and f"{len(base)}{base}" in kernel_name
+        for kernel_name in names
+    ):
         hint = f'declare it extern "C", or compile with name_expressions=[{name!r}]'
     elif close:
         hint = f"did you mean {close[0]!r}?"
     else:
         hint = 'a kernel that is not extern "C" is found by one of the name_expressions of compile'
     return KernelNotFoundError(
-        f"the module has no kernel {name!r}; it has: {shown}\n  {hint}", name=name, available=names
+        f"the module has no kernel {name!r}; it has: {listed}\n  {hint}", name=name, available=names
     )
 
 

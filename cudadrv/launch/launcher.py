@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import struct
-import sys
 from collections.abc import Callable
 from functools import partial
 from types import FunctionType
@@ -19,7 +18,7 @@ from weakref import ref
 from ..driver._api import CUfunction, CUresult
 from ..driver.context_handle import ModuleHandle
 from ..driver.driver_selection import failure
-from ..driver.handle import ClosedHandle
+from ..driver.handle import FREE_THREADED, ClosedHandle
 from ..driver.registry import Registry
 from ..driver.stream import BaseStream
 from ..driver.stream_handle import StreamHandle
@@ -33,7 +32,14 @@ from .parameters import KernelParameters, LaunchSlot, ParameterBlock
 
 # Packing raises these for a value of the wrong kind (no `_handle`, not a number, out of range) and
 # for a closed object. Popping raises IndexError if other threads use every slot.
-_REFUSALS: Final = (AttributeError, TypeError, struct.error, OverflowError, IndexError, ClosedError)
+_ARGUMENT_ERRORS: Final = (
+    AttributeError,
+    TypeError,
+    struct.error,
+    OverflowError,
+    IndexError,
+    ClosedError,
+)
 _MISSING: Final = object()
 
 
@@ -89,8 +95,6 @@ class _PreparedPartial(partial[None]):
 
 
 _Prepared: TypeAlias = FunctionType | _PreparedPartial
-# Whether the build is free-threaded: also where it runs with the interpreter lock.
-_FREES_FUNCTIONS_LATE: Final = "t" in getattr(sys, "abiflags", "")
 
 
 class LauncherState:
@@ -132,8 +136,8 @@ class LauncherState:
         self._config = config
         # Memory ordered on it needs no wait; None once stream or module was closed.
         handle: StreamHandle = stream._handle
-        own = handle if handle.capture is None else handle.own
-        self._own: StreamHandle | None = own
+        plain = handle if handle.capture is None else handle.own
+        self._own: StreamHandle | None = plain
         self._use = _use_ordered if ordered else _use_unordered
         self._native = native_config(config)
         self._native.hStream = handle.raw
@@ -152,7 +156,7 @@ class LauncherState:
             "stream": stream, "config": config, "prepare": self._prepare,
             "kernel_launch": self.kernel_launch,
         }  # fmt: skip
-        own.context._driver.launchers.add(self)
+        plain.context._driver.launchers.add(self)
         stream._launchers.add(self)
 
     def kernel_name(self) -> tuple[int, str]:
@@ -175,7 +179,7 @@ class LauncherState:
             "is_own_config": self._config.__eq__,
             "follow": partial(self._follow, writes=True),
             "follow_reading": partial(self._follow, writes=False),
-            "REFUSALS": _REFUSALS,
+            "ARGUMENT_ERRORS": _ARGUMENT_ERRORS,
             "__builtins__": {},
         }
 
@@ -217,7 +221,7 @@ class LauncherState:
             **{f"a{number}": value for number, value in enumerate(args)},
         }
         function = FunctionType(prepared_code(tuple([argument.kind for argument in read])), scope)
-        launch = _PreparedPartial(function) if _FREES_FUNCTIONS_LATE else function
+        launch = _PreparedPartial(function) if FREE_THREADED else function
         # Weakly, so that a dropped object is freed at once, with its arguments.
         scope["slow_path"] = partial(self._launch_prepared, ref(launch))
         scope["slot"] = None
@@ -227,9 +231,9 @@ class LauncherState:
         self._enable_fast_path(scope, self._slot(parameters))
         return launch
 
-    def _launch_prepared(self, of: Callable[[], _Prepared | None]) -> None:
+    def _launch_prepared(self, prepared_launch: Callable[[], _Prepared | None]) -> None:
         """Launch the packed arguments after a fast check failed: order them, or raise."""
-        launch = of()
+        launch = prepared_launch()
         assert launch is not None  # it is running
         read, _ = self._parameters.pack(launch.__dict__["args_kept"], self._stream)
         slot = self._slot(launch.__dict__["block"])
@@ -276,11 +280,20 @@ class LauncherState:
                 launch_with(self._stream, args, self._launch_once)
                 return
         read, slot = self._launch_once(args)
-        if self._is_quick():
-            self._slots.append(slot)
-            self._specialise(tuple([argument.kind for argument in read]))
-            if not self._is_quick():  # another thread began a capture, or closed an object
-                self.reset()
+        if not self._is_quick():
+            return
+        self._slots.append(slot)
+        kinds, former_kinds = tuple([argument.kind for argument in read]), self._kinds
+        if former_kinds is None:
+            # Generating costs milliseconds, which a kernel that is launched once never saves.
+            self._kinds = kinds
+        else:
+            pairs = zip(kinds, former_kinds, strict=True)
+            self._kinds = kinds = tuple([new if new == old else "raw" for new, old in pairs])
+            if kinds != former_kinds or not self._has_code:
+                self._generate(kinds)
+        if not self._is_quick():  # another thread began a capture, or closed an object
+            self.reset()
 
     def _launch_once(self, args: tuple[object, ...]) -> tuple[list[Argument], LaunchSlot]:
         """Check, pack and launch; return the arguments as read, and the slot."""
@@ -289,27 +302,19 @@ class LauncherState:
         self._launch(read, slot)
         return read, slot
 
-    def _specialise(self, kinds: tuple[Kind, ...]) -> None:
-        """Generate code for arguments of these kinds, unless they are the first or it exists."""
-        known = self._kinds
-        if known is None:
-            # Generating costs milliseconds, which a kernel that is launched once never saves.
-            self._kinds = kinds
-            return
-        kinds = tuple(new if new == old else "raw" for new, old in zip(kinds, known, strict=True))
-        if kinds != known or not self._has_code:
-            self._kinds = kinds
-            self._generate(kinds)
-
     def _is_quick(self) -> bool:
-        """Return whether the next launch needs no check of stream and module.
+        """Return whether the next launch needs no check of stream, module and event.
 
         False in a capture, which sets another handle of the stream, and once one was closed.
         """
-        return self._own is not None and self._stream._handle is self._own
+        return (
+            self._own is not None
+            and self._stream._handle is self._own
+            and self._config.attributes.completion_event is None
+        )
 
     def _launch(self, read: list[Argument], slot: LaunchSlot) -> None:
-        """Order the stream after what the arguments wait for, and launch."""
+        """Order the stream after earlier work on the arguments, and launch."""
         handle: StreamHandle = self._stream._handle
         for argument in read:
             memory = argument.memory
@@ -318,18 +323,23 @@ class LauncherState:
         if handle.capture is not None:
             holds = (argument.holds for argument in read if argument.holds is not None)
             handle.capture.keeps += [slot.module, *holds]
+        event = self._config.attributes.completion_event
+        if event is not None and event.closed:
+            raise event._closed_error()
         (code,) = slot.call()
         if code:
             raise self._failure(code)
+        if event is not None:
+            event._handle.capture = handle.capture
 
     def _follow(self, memory: AnyMemory | ClosedHandle, *, writes: bool) -> bool:
         """Make memory of another stream ready; False leaves the error to the slow path."""
-        own = self._own
-        if own is None or not isinstance(memory, Memory):
+        stream = self._own
+        if stream is None or not isinstance(memory, Memory):
             return False
-        if not own.context.reaches(memory.context):
+        if not memory.is_open_to(stream.context):
             return False
-        self._use(memory, own, writes)
+        self._use(memory, stream, writes)
         return True
 
     def _convert(self, parameter: KernelParameter, value: object) -> tuple[bytes, Argument]:

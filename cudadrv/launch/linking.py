@@ -70,8 +70,8 @@ def _drivers_linker(context: ContextHandle) -> ptx.OtherLinker:
             linked if text is None else text.encode(),
             ptx=text,
             log=f"linked by {identity}",  # so that the linker can be looked up
-            lowered_names={k: v for each in inputs for k, v in each.lowered_names.items()},
-            signatures={k: v for each in inputs for k, v in each.signatures.items()},
+            lowered_names={k: v for part in inputs for k, v in part.lowered_names.items()},
+            signatures={k: v for part in inputs for k, v in part.signatures.items()},
         )
 
     return ptx.OtherLinker(identity, link)
@@ -84,37 +84,37 @@ def _link(
     if not inputs:
         raise errors.ArgumentValueError("nothing to link: give at least one image")
     api, log = context.api, JitLog()
-    with _link_state(context, log.options | _told(options)) as state:
-        for each in inputs:
-            kind = _INPUTS.get(each.kind)
+    with _link_state(context, log.options | _native_options(options)) as state:
+        for part in inputs:
+            kind = _INPUTS.get(part.kind)
             if kind is None:
                 raise ptx.LinkError(
-                    f"the driver's linker does not accept {each.kind.value} ({each.name}): install "
+                    f"the driver's linker does not accept {part.kind.value} ({part.name}): install "
                     "nvJitLink (nvidia-nvjitlink)", "", options.flags(),
                 )  # fmt: skip
-            data = each.data + b"\0" if each.kind is ptx.LinkKind.PTX else each.data
-            name = each.name.encode()
+            data = part.data + b"\0" if part.kind is ptx.LinkKind.PTX else part.data
+            name = part.name.encode()
             (code,) = api.cuLinkAddData(state, kind, data, len(data), name, 0, (), ())
-            _check(context, code, "cuLinkAddData", [each], log, options)
+            _check(context, code, "cuLinkAddData", [part], log, options)
         code, address, nbytes = api.cuLinkComplete(state)
         _check(context, code, "cuLinkComplete", inputs, log, options)
         return ctypes.string_at(address, nbytes)
 
 
-def _told(options: ptx.LinkOptions) -> dict[CUjit_option, object]:
+def _native_options(options: ptx.LinkOptions) -> dict[CUjit_option, object]:
     """Return the options of the driver's linker; those of floating point are for LTO-IR alone."""
     if options.extra:
         raise errors.ArgumentValueError(
             f"LinkOptions.extra is {options.extra}: it is for nvJitLink, not the driver's linker"
         )
-    found: dict[CUjit_option, object] = {}
+    native_options: dict[CUjit_option, object] = {}
     if options.maxrregcount is not None:
-        found[CUjit_option.CU_JIT_MAX_REGISTERS] = options.maxrregcount
+        native_options[CUjit_option.CU_JIT_MAX_REGISTERS] = options.maxrregcount
     if options.lineinfo:
-        found[CUjit_option.CU_JIT_GENERATE_LINE_INFO] = 1
+        native_options[CUjit_option.CU_JIT_GENERATE_LINE_INFO] = 1
     if options.debug:
-        found[CUjit_option.CU_JIT_GENERATE_DEBUG_INFO] = 1
-    return found
+        native_options[CUjit_option.CU_JIT_GENERATE_DEBUG_INFO] = 1
+    return native_options
 
 
 @contextmanager
@@ -171,7 +171,7 @@ def _check(
 
 
 def _named(inputs: Sequence[ptx.LinkInput]) -> str:
-    named = ", ".join(f"{each.name} as {each.kind.value}" for each in inputs[:_MOST_NAMED])
+    named = ", ".join(f"{part.name} as {part.kind.value}" for part in inputs[:_MOST_NAMED])
     more = len(inputs) - _MOST_NAMED
     return f"{named} and {more} more" if more > 0 else named
 

@@ -30,14 +30,14 @@ from ..memory.buffer import DeviceBuffer
 from ..memory.dtypes import TypedDType, checked_dtype
 from ..memory.layout import Shape
 from .arguments import KernelParameter
-from .config import LaunchConfig, native_config
-from .images import ImageLike, bytes_of, given, loaded
+from .config import NO_ATTRIBUTES, LaunchConfig, native_config
+from .images import ImageLike, as_loadable, bytes_of, disassembled, loaded
 from .jit_options import JitOptions
 from .kernel_attributes import KernelAttributes
 from .kernel_names import names_of, no_kernel, no_variable
 from .launcher import LauncherState
 from .parameters import KernelParameters, ParameterBlock
-from .signatures import WrittenSignatures, asked_signature, check_signature
+from .signatures import WrittenSignatures, check_signature, signature_by_driver
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -78,7 +78,7 @@ class KernelLaunch(Protocol):
         """Queue the kernel on a stream.
 
         The kernel waits for earlier work on its memory, our own and other libraries'. Our own
-        memory is freed after the kernel, whatever is dropped or closed before. Keep other
+        memory is freed after the kernel, even if objects are dropped or closed before. Keep other
         libraries' memory alive yourself.
 
         Args:
@@ -192,7 +192,7 @@ class Kernel(NotCopyable):
         self.module: Module = module
         self.name: str = name
         self._function = function
-        self.signature: ptx.KernelSignature = signature or asked_signature(
+        self.signature: ptx.KernelSignature = signature or signature_by_driver(
             module._handle, name, function
         )
         self._packing = KernelParameters(name, self.signature)
@@ -274,20 +274,22 @@ class Kernel(NotCopyable):
 
         Source: CUfunction_attribute in the CUDA Driver API manual.
         """
-        given: object = attribute
-        if isinstance(given, int):
-            number = given
+        enumerator: object = attribute
+        if isinstance(enumerator, int):
+            number = enumerator
         else:
-            number = border.integer("Kernel.attribute: attribute", given)
-        found = self._attributes.get(number)
-        if found is None:
+            number = border.integer("Kernel.attribute: attribute", enumerator)
+        number_of_driver = self._attributes.get(number)
+        if number_of_driver is None:
             function, module = self._loaded()  # held until the call is made
             doing = f"attribute {number} of kernel {self.name!r}"
-            code, found = module.api.cuFuncGetAttribute(_known_attribute(number, doing), function)
+            code, number_of_driver = module.api.cuFuncGetAttribute(
+                _known_attribute(number, doing), function
+            )
             if code:
                 raise failure(module.api, code, "cuFuncGetAttribute", doing)
-            self._attributes[number] = found
-        return found
+            self._attributes[number] = number_of_driver
+        return number_of_driver
 
     def set_attribute(self, attribute: int, value: int) -> None:
         """Set an attribute, for later launches.
@@ -301,11 +303,11 @@ class Kernel(NotCopyable):
         value = border.whole("Kernel.set_attribute: value", value, least=-(2**31), most=2**31 - 1)
         function, module = self._loaded()  # held until the call is made
         doing = f"setting attribute {number} of kernel {self.name!r} to {value}"
-        known = _known_attribute(number, doing)
-        (code,) = module.api.cuFuncSetAttribute(function, known, value)
+        named_attribute = _known_attribute(number, doing)
+        (code,) = module.api.cuFuncSetAttribute(function, named_attribute, value)
         if code:
             raise failure(module.api, code, "cuFuncSetAttribute", doing)
-        if known == _OfKernel.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        if named_attribute == _OfKernel.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
             self._shared_allowed = value
         self._attributes.clear()  # one may depend on another
 
@@ -325,8 +327,8 @@ class Kernel(NotCopyable):
             )
         self._allow_shared(shared_bytes)
         function, module = self._loaded()
-        ask = module.api.cuOccupancyMaxActiveBlocksPerMultiprocessor
-        code, blocks = module.context.call(ask, function, block_threads, shared_bytes)
+        query = module.api.cuOccupancyMaxActiveBlocksPerMultiprocessor
+        code, blocks = module.context.call(query, function, block_threads, shared_bytes)
         if code:
             call = "cuOccupancyMaxActiveBlocksPerMultiprocessor"
             raise failure(module.api, code, call, f"the occupancy of kernel {self.name!r}")
@@ -354,21 +356,21 @@ class Kernel(NotCopyable):
         warp = device.attribute(_OfDevice.CU_DEVICE_ATTRIBUTE_WARP_SIZE)
         all_threads = device.attribute(_OfDevice.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)
         optin = _OfDevice.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
-        room = device.attribute(optin) - self.attributes.static_shared_bytes
-        most = self.attributes.max_threads_per_block
+        shared_limit = device.attribute(optin) - self.attributes.static_shared_bytes
+        max_threads = self.attributes.max_threads_per_block
         if callable(shared_bytes):
             border.function("max_potential_block_size: shared_bytes", shared_bytes, takes=1)
         else:
             shared_bytes = border.whole("max_potential_block_size: shared_bytes", shared_bytes)
         if limit is not None:
-            most = min(most, border.integer("max_potential_block_size: limit", limit))
+            max_threads = min(max_threads, border.integer("max_potential_block_size: limit", limit))
         best, best_blocks = 0, 0
         # A limit that is not a multiple of the warp size is a candidate itself.
-        for whole in range(-(-most // warp) * warp, 0, -warp):
-            threads = min(whole, most)
+        for multiple in range(-(-max_threads // warp) * warp, 0, -warp):
+            threads = min(multiple, max_threads)
             nbytes = shared_bytes(threads) if callable(shared_bytes) else shared_bytes
             nbytes = border.whole("max_potential_block_size: shared_bytes(threads)", nbytes)
-            if nbytes > room:
+            if nbytes > shared_limit:
                 continue
             blocks = self.max_active_blocks(threads, nbytes)
             if threads * blocks > best * best_blocks:
@@ -377,8 +379,9 @@ class Kernel(NotCopyable):
                 break
         if not best:
             raise errors.LaunchConfigError(
-                f"no block of kernel {self.name!r} of at most {most} threads fits {device!r}\n"
-                f"  {room} bytes of shared memory are left for it"
+                f"no block of kernel {self.name!r} of at most {max_threads} threads fits "
+                f"{device!r}\n"
+                f"  {shared_limit} bytes of shared memory are left for it"
             )
         multiprocessors = device.attribute(_OfDevice.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
         return PotentialBlock(best, best_blocks * multiprocessors)
@@ -412,14 +415,14 @@ class Kernel(NotCopyable):
         config: LaunchConfig,
         query: Callable[[CUfunction, CUlaunchConfig], tuple[CUresult, int]],
         call: str,
-        what: str,
+        quantity: str,
     ) -> int:
         """Query the driver for a number of a configuration's clusters."""
         self._allow_shared(config.shared_bytes)
         function, module = self._loaded()
         code, count = module.context.call(query, function, native_config(config))
         if code:
-            doing = f"{what} of kernel {self.name!r} with {config}"
+            doing = f"{quantity} of kernel {self.name!r} with {config}"
             raise failure(module.api, code, call, doing)
         return count
 
@@ -444,8 +447,8 @@ class Kernel(NotCopyable):
     def _forget(self, launcher: object) -> None:
         """Drop a launcher, as its stream or the module was closed."""
         self.launch = self._launch_cached
-        for key, kept in self._launchers.copy().items():
-            if kept is launcher:
+        for key, cached in self._launchers.copy().items():
+            if cached is launcher:
                 self._launchers.pop(key, None)
 
     def _loaded(self) -> tuple[CUfunction, ModuleHandle]:
@@ -479,14 +482,14 @@ class Kernel(NotCopyable):
         Limits: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability",
         queried from the driver.
         """
-        given: object = config
-        if not isinstance(given, LaunchConfig):
+        unchecked: object = config
+        if not isinstance(unchecked, LaunchConfig):
             raise self._unlaunchable(
-                f"its configuration is {border.shown(given)}\n"
+                f"its configuration is {border.shown(unchecked)}\n"
                 "  give a cudadrv.LaunchConfig(grid, block), or LaunchConfig.for_elements(n)"
             )
         device = self.module.context.device
-        for what, extents, limits in (
+        for dimension, extents, limits in (
             ("grid", config.grid, _GRID_LIMITS),
             ("block", config.block, _BLOCK_LIMITS),
         ):
@@ -495,13 +498,13 @@ class Kernel(NotCopyable):
                 limit = 1 if extent == 1 else device.attribute(attribute)
                 if extent > limit:
                     raise self._unlaunchable(
-                        f"{what}.{axis} is {extent}; {device!r} allows {limit}"
+                        f"{dimension}.{axis} is {extent}; {device!r} allows {limit}"
                     )
-        most = self.attribute(_OfKernel.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
-        if config.threads > most:
+        max_threads = self.attribute(_OfKernel.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
+        if config.threads > max_threads:
             raise self._unlaunchable(
-                f"a block of {config.threads} threads; this kernel on {device!r} allows {most} "
-                "(registers and launch bounds count)"
+                f"a block of {config.threads} threads; this kernel on {device!r} allows "
+                f"{max_threads} (registers and launch bounds count)"
             )
         required = self.signature.required_block
         if required is not None and config.block != required:
@@ -515,6 +518,8 @@ class Kernel(NotCopyable):
             )
         if config.cooperative:
             self._check_cooperative(config)
+        if config.attributes is not NO_ATTRIBUTES:
+            self._check_attributes(config)
 
     def _check_shared(self, nbytes: int) -> None:
         device = self.module.context.device
@@ -541,22 +546,62 @@ class Kernel(NotCopyable):
                     f"grid.{axis} {blocks} is not a multiple of cluster.{axis} {extent}"
                 )
 
+    def _check_attributes(self, config: LaunchConfig) -> None:
+        context, device = self.module.context, self.module.context.device
+        requests = config.attributes
+        if requests.priority is not None:
+            lowest, greatest = context.priority_range()
+            if not greatest <= requests.priority <= lowest:
+                raise self._unlaunchable(
+                    f"with priority {requests.priority}; {device!r} has {greatest} to {lowest}"
+                )
+        if requests.preferred_cluster is not None:
+            self._check_preferred_cluster(config, requests.preferred_cluster)
+        if requests.access_window is not None:
+            limit = device.attribute(_OfDevice.CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE)
+            if requests.access_window.nbytes > limit:
+                raise self._unlaunchable(
+                    f"with an access window of {requests.access_window.nbytes} bytes; "
+                    f"{device!r} allows {limit}"
+                )
+        event = requests.completion_event
+        if event is not None and event.context is not context:
+            raise errors.WrongDeviceError(f"completion_event {event!r} is not of {context!r}")
+
+    def _check_preferred_cluster(self, config: LaunchConfig, preferred: Dim3) -> None:
+        device = self.module.context.device
+        if device.compute_capability < (10, 0):
+            raise self._unlaunchable(
+                f"with a preferred cluster; {device!r} has none (compute capability 10.0 does)"
+            )
+        cluster = config.cluster
+        if cluster is None or any(
+            extent % unit for extent, unit in zip(preferred, cluster, strict=True)
+        ):
+            raise self._unlaunchable(
+                f"with preferred_cluster {preferred}, no multiple of cluster {cluster}"
+            )
+        self._check_cluster(config.grid, preferred)
+
     def _check_cooperative(self, config: LaunchConfig) -> None:
         context, device = self.module.context, self.module.context.device
         if not device.attribute(_OfDevice.CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH):
             raise self._unlaunchable(f"a cooperative launch, which {device!r} does not offer")
-        each = self.max_active_blocks(config.threads, config.shared_bytes)
-        resident = each * device.attribute(_OfDevice.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+        per_multiprocessor = self.max_active_blocks(config.threads, config.shared_bytes)
+        resident = per_multiprocessor * device.attribute(
+            _OfDevice.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+        )
         if context.is_green:
-            resident = each * context.sm_resource.sm_count
+            resident = per_multiprocessor * context.sm_resource.sm_count
         if config.blocks > resident:
-            where = repr(context if context.is_green else device)
+            location = repr(context if context.is_green else device)
             raise self._unlaunchable(
-                f"a cooperative grid of {config.blocks} blocks; {resident} fit on {where} at once"
+                f"a cooperative grid of {config.blocks} blocks; {resident} fit on {location} at "
+                "once"
             )
 
-    def _unlaunchable(self, what: str) -> errors.LaunchConfigError:
-        return errors.LaunchConfigError(f"kernel {self.name!r} cannot be launched: {what}")
+    def _unlaunchable(self, reason: str) -> errors.LaunchConfigError:
+        return errors.LaunchConfigError(f"kernel {self.name!r} cannot be launched: {reason}")
 
 
 class Module(Closeable):
@@ -589,7 +634,7 @@ class Module(Closeable):
         default_stream: Callable[[], BaseStream],
         jit: JitOptions | None = None,
     ) -> None:
-        image = given(image)
+        image = as_loadable(image)
         self.context: BaseContext = context
         self.image: ptx.Image | None = image if isinstance(image, ptx.Image) else None
         self._default_stream = default_stream
@@ -699,6 +744,20 @@ class Module(Closeable):
         array: AnyDeviceArray = DeviceArray(buffer, shape, kind)
         self._variables.add(buffer)
         return array
+
+    def sass(self) -> dict[str, ptx.SassFunction]:
+        """Return the machine code of the module, by kernel, as `ptx.disassemble` does.
+
+        A kernel has its name expression if the image was compiled with one. PTX and LTO-IR are
+        assembled for the device by nvJitLink; the driver's assembler can choose other instructions.
+
+        Raises:
+            UnsupportedError: the module was loaded from bytes.
+            PtxError: the errors of `ptx.disassemble`, as where nvdisasm is not installed.
+        """
+        functions = disassembled(self.image, self.context.device.compute_capability)
+        names = {lowered: expression for expression, lowered in self._lowered().items()}
+        return {names.get(function.name, function.name): function for function in functions}
 
     def when_closed(self, function: Callable[[Module], object]) -> None:
         """Call a function with the module when `close` begins, or its context's does.

@@ -120,9 +120,10 @@ class KernelParameters:
         kernel: the kernel's name.
         each: the parameters.
         nbytes: the size of all together.
+        offsets: where each begins.
     """
 
-    __slots__ = ("_offsets", "_packers", "each", "kernel", "nbytes")
+    __slots__ = ("_packers", "each", "kernel", "nbytes", "offsets")
 
     def __init__(self, kernel: str, signature: ptx.KernelSignature) -> None:
         self.kernel: str = kernel
@@ -131,23 +132,19 @@ class KernelParameters:
             for position, param in enumerate(signature.params)
         )
         self.nbytes: int = signature.nbytes
-        self._offsets = tuple(param.offset for param in signature.params)
+        self.offsets: tuple[int, ...] = tuple(param.offset for param in signature.params)
         # By the kinds of the arguments.
         self._packers: dict[tuple[Kind, ...], struct.Struct] = {}
 
     def __str__(self) -> str:
         return ", ".join(parameter.type_name for parameter in self.each) or "none"
 
-    def new_block(self) -> ParameterBlock:
-        """Return memory for the parameters of one launch."""
-        return ParameterBlock(self._offsets, self.nbytes)
-
     def packer(self, kinds: tuple[Kind, ...]) -> struct.Struct:
         """Return the packer of arguments of these kinds."""
-        found = self._packers.get(kinds)
-        if found is None:
-            found = self._packers[kinds] = packer(self.each, kinds, self.nbytes)
-        return found
+        cached = self._packers.get(kinds)
+        if cached is None:
+            cached = self._packers[kinds] = packer(self.each, kinds, self.nbytes)
+        return cached
 
     def pack(
         self, args: tuple[object, ...], stream: BaseStream
@@ -168,7 +165,7 @@ class KernelParameters:
         read = [
             parameter.read(value, stream) for parameter, value in zip(self.each, args, strict=True)
         ]
-        block = self.new_block()
+        block = ParameterBlock(self.offsets, self.nbytes)
         pack_into = self.packer(tuple([argument.kind for argument in read])).pack_into
         pack_into(block.buffer, 0, *[argument.value for argument in read])
         return read, block

@@ -24,33 +24,33 @@ def is_binary(data: bytes) -> bool:
 class WrittenSignatures:
     """The signatures of kernels in the PTX text of an image, which is read at the first query."""
 
-    __slots__ = ("_found", "_text")
+    __slots__ = ("_signatures", "_text")
 
     def __init__(self, data: bytes) -> None:
         self._text: bytes | None = None if is_binary(data) else data
-        self._found: Mapping[str, ptx.KernelSignature] = {}
+        self._signatures: Mapping[str, ptx.KernelSignature] = {}
 
     def get(self, name: str) -> ptx.KernelSignature | None:
-        """Return the signature of a kernel; None without PTX, or if our reader does not know it."""
+        """Return the signature of a kernel; None without PTX, or if our reader cannot read it."""
         text = self._text
         if text is not None:
             from ptx.isa.signature import signatures_of  # saves 10 ms where PTX is not read
 
             try:
-                self._found = signatures_of(text.split(b"\0", 1)[0].decode(errors="replace"))
+                self._signatures = signatures_of(text.split(b"\0", 1)[0].decode(errors="replace"))
             except ptx.PtxError:
                 pass  # the driver accepted it, and is queried
             self._text = None
-        return self._found.get(name)
+        return self._signatures.get(name)
 
 
-def asked_signature(module: ModuleHandle, name: str, handle: CUfunction) -> ptx.KernelSignature:
+def signature_by_driver(module: ModuleHandle, name: str, handle: CUfunction) -> ptx.KernelSignature:
     """Return sizes and offsets as the driver reports them, for an image without PTX text.
 
     A parameter of 1, 2, 4 or 8 bytes is "bits": it takes an integer or a float of that size.
     """
     api = module.api
-    count = _asked_count(module, name, handle)
+    count = _parameter_count(module, name, handle)
     params: list[ptx.KernelParam] = []
     end = 0
     while len(params) != count:
@@ -75,7 +75,7 @@ def asked_signature(module: ModuleHandle, name: str, handle: CUfunction) -> ptx.
     return ptx.KernelSignature(name, tuple(params), end, 0, None, None)
 
 
-def _asked_count(module: ModuleHandle, name: str, handle: CUfunction) -> int | None:
+def _parameter_count(module: ModuleHandle, name: str, handle: CUfunction) -> int | None:
     """Return how many parameters a kernel has; None if the driver or its binding cannot report it.
 
     They can since CUDA 13.2. Before that the manual gives one way: query one parameter after the

@@ -6,7 +6,7 @@ Lower layers, such as memory and launches, see only their bases, `BaseContext` a
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from ..launch.jit_options import JitOptions
     from ..launch.linking import LinkerName
     from ..launch.module_and_kernel import Kernel, Module
+    from ..memory.copy_batch import CopySide, SourceOrder
     from ..memory.managed import Attachment
 
 
@@ -237,6 +238,51 @@ class Stream(BaseStream):
 
     copy = copy_memory
 
+    def copy_batch(
+        self,
+        pairs: Iterable[tuple[CopySide, CopySide]],
+        *,
+        source_order: SourceOrder = "stream",
+        source_location: int | str | None = None,
+        target_location: int | str | None = None,
+        wait: bool = True,
+    ) -> None:
+        """Copy many pairs of arrays at once, which is faster than `copy` of each.
+
+        The copies run in no defined order: no copy may read or write what another one writes. A
+        kernel makes small copies within the context's memory, unless there are few, the order is
+        "call", or a location is given. One call of the driver makes the others.
+
+        Args:
+            pairs: destinations and sources, as `copy` takes them; host arrays, and what is copied
+                from or to them, are contiguous in C order.
+            source_order: when the sources may be read. "stream" is after the stream's earlier work,
+                "call" before this function returns, "any" at any time: the sources then have their
+                values already, and keep them until the copies are done.
+            source_location: a hint for managed sources: the ordinal of a device, or "host".
+            target_location: the same for the destinations.
+            wait: whether to wait for pinned host arrays, as `copy` does. Other host arrays are
+                always waited for. With the order "call", sources need no wait.
+
+        Raises:
+            CopyError: the two sides of a pair do not match or overlap, a copy from or to the host
+                is strided, or one of device arrays is of more than 1,024 boxes.
+            WrongDeviceError: the stream belongs to neither side's device.
+            StreamCaptureUnsupportedError: the stream is capturing.
+            UnsupportedError: the driver makes copies, and it or the bindings are older than
+                CUDA 12.8.
+        """
+        from ..memory.copy_batch import copy_batch
+
+        copy_batch(
+            self,
+            pairs,
+            source_order=source_order,
+            source_location=source_location,
+            target_location=target_location,
+            wait=wait,
+        )
+
     def assign(self, dst: AnyDeviceArray, value: object) -> None:
         """Assign elements from another array, or one value, as `dst[...] = value` does.
 
@@ -308,6 +354,44 @@ class Stream(BaseStream):
 
         prefetch(self, array, to)
 
+    def prefetch_batch(
+        self,
+        arrays: Iterable[npt.NDArray[Any] | AnyDeviceArray],
+        to: int | str | None = None,
+        *,
+        discard: bool = False,
+    ) -> None:
+        """Move several managed arrays in one call of the driver; otherwise as `prefetch`.
+
+        Args:
+            arrays: arrays as `prefetch` takes them.
+            to: the ordinal of a device, or "host"; None is the stream's device.
+            discard: whether the content is no longer needed, so that the driver need not move it.
+
+        Raises:
+            InvalidValueError: an array is not in managed memory.
+            UnsupportedError: the driver or the bindings are older than CUDA 13.0.
+        """
+        from ..memory.managed import prefetch_batch
+
+        prefetch_batch(self, arrays, to, discard)
+
+    def discard_batch(self, arrays: Iterable[npt.NDArray[Any] | AnyDeviceArray]) -> None:
+        """Let managed arrays have undefined content, which the driver need not move any more.
+
+        Write the arrays, or prefetch them, before they are read again.
+
+        Args:
+            arrays: arrays as `prefetch` takes them.
+
+        Raises:
+            InvalidValueError: an array is not in managed memory.
+            UnsupportedError: the driver or the bindings are older than CUDA 13.0.
+        """
+        from ..memory.managed import discard_batch
+
+        discard_batch(self, arrays)
+
     def attach(self, array: npt.NDArray[Any], to: Attachment) -> None:
         """Set the streams that may use managed memory during kernels, in the order of the stream.
 
@@ -357,17 +441,17 @@ class Stream(BaseStream):
 
     def _wait_event(self, event: Event) -> None:
         """Wait for an event, which may make the stream join the capture it was recorded in."""
-        handle, found = self._handle, event._handle
-        capture = found.capture
+        handle, event_handle = self._handle, event._handle
+        capture = event_handle.capture
         if event.interprocess and event.context.ordinal != self.context.ordinal:
-            wait_by_way(handle, found)
+            wait_by_way(handle, event_handle)
             return
         if capture is None or not capture.is_open or handle.capture is not None:
-            handle.wait(found)
+            handle.wait(event_handle)
             return
         try:
             self._join_capture(capture)
-            self._handle.wait(found)
+            self._handle.wait(event_handle)
         except BaseException:
             capture.dismiss(handle)
             raise
@@ -396,14 +480,14 @@ class StreamPool(NotCopyable):
     Threads may take streams concurrently. ``with`` closes them at its end.
     """
 
-    __slots__ = ("_streams", "_turns")
+    __slots__ = ("_numbers", "_streams")
 
     def __init__(self, streams: Sequence[Stream]) -> None:
         border.several("StreamPool: streams", streams, Stream)
         self._streams = tuple(streams)
         if not self._streams:
             raise ArgumentValueError("StreamPool: streams is empty: give one or more")
-        self._turns = itertools.count()
+        self._numbers = itertools.count()
 
     def __repr__(self) -> str:
         return f"<StreamPool of {len(self)} streams>"
@@ -412,10 +496,10 @@ class StreamPool(NotCopyable):
         return len(self._streams)
 
     def __getitem__(self, number: int) -> Stream:
-        place = border.integer("StreamPool: number", number)
-        if not -len(self) <= place < len(self):
-            raise ArgumentIndexError(f"{self!r} has no stream {place}")
-        return self._streams[place]
+        index = border.integer("StreamPool: number", number)
+        if not -len(self) <= index < len(self):
+            raise ArgumentIndexError(f"{self!r} has no stream {index}")
+        return self._streams[index]
 
     def __iter__(self) -> Iterator[Stream]:
         return iter(self._streams)
@@ -428,20 +512,20 @@ class StreamPool(NotCopyable):
 
     def next_stream(self) -> Stream:
         """Return the next stream in turn."""
-        return self._streams[next(self._turns) % len(self._streams)]
+        return self._streams[next(self._numbers) % len(self._streams)]
 
     def fork(self, stream: Stream) -> None:
         """Let all of them wait for the current work of a stream."""
         border.instance("StreamPool.fork: stream", stream, Stream)
         event = stream.record(timing=False)
-        for each in self._streams:
-            each.wait(event)
+        for member in self._streams:
+            member.wait(event)
 
     def join(self, stream: Stream) -> None:
         """Let a stream wait for the current work of all of them."""
         border.instance("StreamPool.join: stream", stream, Stream)
-        for each in self._streams:
-            stream.wait(each)
+        for member in self._streams:
+            stream.wait(member)
 
     def synchronize(self) -> None:
         """Wait until everything queued on them is done.
@@ -523,9 +607,9 @@ class Context(BaseContext):
     def new_stream_pool(self, size: int, *, priority: int = 0) -> StreamPool:
         """Return several streams, to be used in turn."""
         size = border.whole("Context.new_stream_pool: size", size, least=1, most=_MOST_OF_A_POOL)
-        with ExitStack() as made:
-            streams = [made.enter_context(self.new_stream(priority=priority)) for _ in range(size)]
-            made.pop_all()
+        with ExitStack() as stack:
+            streams = [stack.enter_context(self.new_stream(priority=priority)) for _ in range(size)]
+            stack.pop_all()
         return StreamPool(streams)
 
     def external_stream(self, stream: CudaStream | int) -> Stream:
@@ -611,6 +695,7 @@ class Context(BaseContext):
         name: str = "kernel.cu",
         name_expressions: Sequence[str] = (),
         headers: Mapping[str, str] | None = None,
+        cancel: ptx.Cancel | None = None,
     ) -> Module:
         """Compile CUDA C++ for this device (or read it from the cache) and load it.
 
@@ -625,8 +710,9 @@ class Context(BaseContext):
         if isinstance(options, ptx.CompileOptions):  # `compile` rejects any other type
             options = options.for_target(self.target, lineinfo=self.device.is_emulated)
         image = ptx.compile(
-            source, options, name=name, name_expressions=name_expressions, headers=headers
-        )
+            source, options, name=name, name_expressions=name_expressions, headers=headers,
+            cancel=cancel,
+        )  # fmt: skip
         return self.load_module(image)
 
     def compile_kernel(
@@ -745,7 +831,7 @@ class Context(BaseContext):
         """Return an empty graph, for adding nodes one by one."""
         from ..graph.graph import Graph
 
-        return Graph._made(self, lambda: self.default_stream)
+        return Graph._new(self, lambda: self.default_stream)
 
     def enable_peer_access(self, other: BaseContext) -> None:
         """Let kernels of this context use memory of another device's context in place.
@@ -778,7 +864,7 @@ class Context(BaseContext):
         device meanwhile. A failure that has broken the context remains: restart the process.
 
         Raises:
-            ResetRefusedError: a stream captures, or arrays of pinned or managed memory that were
+            ResetRejectedError: a stream captures, or arrays of pinned or managed memory that were
                 made in the context are in use; nothing was closed.
             InvalidValueError: it is not a primary context: close other contexts instead.
             CudaError: work on it has failed, or the driver reported an error.

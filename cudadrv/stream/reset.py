@@ -16,7 +16,7 @@ from ..driver.driver_selection import Driver, failure
 from ..driver.handle import AnyHandle, Closeable, ClosedHandle, InvalidatedHandle, living, raise_all
 from ..driver.stream import BaseStream
 from ..driver.stream_handle import EventHandle, StreamHandle
-from ..errors import CudaError, InvalidValueError, ResetRefusedError
+from ..errors import CudaError, InvalidValueError, ResetRejectedError
 from ..memory.pinned import HostHandle, wait_for_contexts
 from ..memory.registered import RegisteredArray
 from ..memory.reuse.allocator import allocators
@@ -34,26 +34,26 @@ def reset(context: BaseContext) -> None:
         )
     handle = context._handle
     run_deferred()
-    _refuse_if_in_use(context)
+    _reject_if_in_use(context)
     context.synchronize()
     wait_for_contexts(handle.driver, int(handle.raw))  # work of other devices may use its memory
     green = _synchronized_green(handle)
     _empty_caches(handle)
     _forget(handle.driver, context.ordinal)
     # An interrupt until here leaves the rest unchanged, and the next reset continues.
-    handles = [each._handle for each in _names(handle) if each is not context]
+    handles = [public._handle for public in _open_objects(handle) if public is not context]
     faults = _close_all(context)
     lost = InvalidatedHandle(
         f"the context on device {context.ordinal} was reset, and its resources are gone"
     )
     faults += _destroy(handles, lost)
-    for each in (handle, *green):
-        each.is_lost = True
-    for each in green:
-        each.raw = lost  # type: ignore[assignment]  # no call accepts it
+    for context_handle in (handle, *green):
+        context_handle.is_lost = True
+    for context_handle in green:
+        context_handle.raw = lost  # type: ignore[assignment]  # no call accepts it
     context._give_up()
     run_deferred()
-    for public in _names(handle):
+    for public in _open_objects(handle):
         public._mark_closed()  # made meanwhile by a finalizer or another thread
     faults += _reset_device(context.device)
     raise_all(faults, f"resetting device {context.ordinal}")
@@ -61,16 +61,18 @@ def reset(context: BaseContext) -> None:
 
 def _synchronized_green(context: ContextHandle) -> list[ContextHandle]:
     """Return the green contexts of a primary one, once their work is done."""
-    found = [
-        each
-        for each in context.driver.contexts.alive()
-        if isinstance(each, ContextHandle) and each is not context and each.shares_with(context)
+    green_contexts = [
+        green_context
+        for green_context in context.driver.contexts.alive()
+        if isinstance(green_context, ContextHandle)
+        and green_context is not context
+        and green_context.shares_with(context)
     ]
-    for each in found:
-        (code,) = each.call(context.api.cuCtxSynchronize)
+    for green_context in green_contexts:
+        (code,) = green_context.call(context.api.cuCtxSynchronize)
         if code:
             raise failure(context.api, code, "cuCtxSynchronize", "waiting for a green context")
-    return found
+    return green_contexts
 
 
 def _reset_device(device: Device) -> list[Exception]:
@@ -83,27 +85,33 @@ def _reset_device(device: Device) -> list[Exception]:
     return [failure(api, code, "cuDevicePrimaryCtxReset", doing)] if code else []
 
 
-def _refuse_if_in_use(context: BaseContext) -> None:
-    """Raise `ResetRefusedError` for objects that cannot be closed."""
+def _reject_if_in_use(context: BaseContext) -> None:
+    """Raise `ResetRejectedError` for objects that cannot be closed."""
     handle = context._handle
-    if any(isinstance(each, BaseStream) and each.capturing for each in _names(handle)):
-        raise ResetRefusedError(f"{context!r} is not reset while a stream of it captures: end that")
-    for each in _names(handle):
-        if isinstance(each, BaseContext):
-            each._kept.clear()  # such as the pinned memory of large copies, which is made again
+    if any(isinstance(public, BaseStream) and public.capturing for public in _open_objects(handle)):
+        raise ResetRejectedError(
+            f"{context!r} is not reset while a stream of it captures: end that"
+        )
+    for public in _open_objects(handle):
+        if isinstance(public, BaseContext):
+            public._kept.clear()  # such as the pinned memory of large copies, which is made again
     gc.collect()
-    closing = {id(each._handle) for each in _names(handle) if isinstance(each, RegisteredArray)}
-    held = [
-        each
-        for each in handle.driver.host_memory.alive()
-        if isinstance(each, HostHandle)
-        and each.raw
-        and _is_of(each, handle)
-        and id(each) not in closing
+    closing = {
+        id(public._handle)
+        for public in _open_objects(handle)
+        if isinstance(public, RegisteredArray)
+    }
+    in_use = [
+        array_handle
+        for array_handle in handle.driver.host_memory.alive()
+        if isinstance(array_handle, HostHandle)
+        and array_handle.raw
+        and _is_of(array_handle, handle)
+        and id(array_handle) not in closing
     ]
-    if held:
-        raise ResetRefusedError(
-            f"{context!r} is not reset while {len(held)} arrays of pinned or managed memory are "
+    if in_use:
+        raise ResetRejectedError(
+            f"{context!r} is not reset while {len(in_use)} arrays of pinned or managed memory are "
             "in use\n"
             "  delete them, all views of them, and pinned pools"
         )
@@ -128,16 +136,16 @@ def _forget(driver: Driver, ordinal: int) -> None:
 def _close_all(context: BaseContext) -> list[Exception]:
     """Close every public object of a context except itself; return the errors."""
     faults: list[Exception] = []
-    for each in _names(context._handle):
-        if each is context or each.closed:
+    for public in _open_objects(context._handle):
+        if public is context or public.closed:
             continue
         try:
-            each._close_with_parent()
+            public._close_with_parent()
         except Exception as fault:
             faults.append(fault)
-    for each in _names(context._handle):
-        if each is not context:
-            each._mark_closed()  # such as an arena's slab, which `close` leaves to the arena
+    for public in _open_objects(context._handle):
+        if public is not context:
+            public._mark_closed()  # such as an arena's slab, which `close` leaves to the arena
     return faults
 
 
@@ -150,7 +158,7 @@ def _destroy(handles: list[AnyHandle], lost: InvalidatedHandle) -> list[Exceptio
         owner._outcome = outcome
         owner._destroy_and_report()
         handle.raw = owner.raw = lost
-        faults += [each for each in outcome if isinstance(each, CudaError)]
+        faults += [result for result in outcome if isinstance(result, CudaError)]
     return faults
 
 
@@ -163,11 +171,13 @@ def _depth(handle: AnyHandle) -> int:
     )
 
 
-def _names(context: ContextHandle) -> list[Closeable]:
-    """Return the open public objects of a context, under whichever of its handles."""
-    sharing = [each for each in context.driver.sharing.alive() if isinstance(each, Closeable)]
+def _open_objects(context: ContextHandle) -> list[Closeable]:
+    """Return the open public objects of a context, under any of its handles."""
+    sharing = [public for public in context.driver.sharing.alive() if isinstance(public, Closeable)]
     return [
-        each for each in (*living(), *sharing) if _is_of(getattr(each, "_handle", None), context)
+        public
+        for public in (*living(), *sharing)
+        if _is_of(getattr(public, "_handle", None), context)
     ]
 
 

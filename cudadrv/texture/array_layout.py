@@ -16,6 +16,7 @@ from .. import border
 from ..driver._api import CUDA_ARRAY3D_DESCRIPTOR, CUarray_format, CUresult
 from ..driver.attributes import DeviceAttribute
 from ..driver.context import BaseContext
+from ..driver.device import Device
 from ..driver.driver_selection import failure
 from ..errors import CudadrvError, DTypeError, TextureError
 from ..memory.driver_pool import out_of_memory
@@ -23,8 +24,6 @@ from ..memory.dtypes import as_dtype
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-    from ..driver.device import Device
 
 
 _FORMATS: Final = {
@@ -122,28 +121,31 @@ class ArrayExtents:
 
     def check(self) -> None:
         """Raise `TextureError` where no device has such an array."""
-        what, ndim = f"a CUDA array of shape {self.shape}", len(self.shape)
+        description, ndim = f"a CUDA array of shape {self.shape}", len(self.shape)
         if not 1 <= ndim <= 3 or 0 in self.shape:
-            raise TextureError(f"{what}: use 1 to 3 extents of at least 1")
+            raise TextureError(f"{description}: use 1 to 3 extents of at least 1")
         if max(self.shape) > _MOST:
-            raise TextureError(f"{what}: no device has extents above {_MOST}")
+            raise TextureError(f"{description}: no device has extents above {_MOST}")
         if self.cubemap:
             multiple = self.layered and self.shape[0] % 6 == 0
             if ndim != 3 or self.shape[1] != self.shape[2] or not (multiple or self.shape[0] == 6):
                 raise TextureError(
-                    f"{what}: a cubemap is (6, n, n), a layered one (6 times the layers, n, n)"
+                    f"{description}: a cubemap is (6, n, n), a layered one "
+                    "(6 times the layers, n, n)"
                 )
         elif self.layered and ndim == 1:
-            raise TextureError(f"{what}: a layered array is (layers, [height,] width)")
+            raise TextureError(f"{description}: a layered array is (layers, [height,] width)")
         if self.gather and (ndim != 2 or self.layered):
-            raise TextureError(f"{what}: gathering needs a two-dimensional array without layers")
+            raise TextureError(
+                f"{description}: gathering needs a two-dimensional array without layers"
+            )
 
     @property
     def flags(self) -> int:
         """The driver's flags."""
-        given = (self.layered, _LAYERED), (self.surface, _SURFACE)
+        shape_flags = (self.layered, _LAYERED), (self.surface, _SURFACE)
         other = (self.cubemap, _CUBEMAP), (self.gather, _GATHER)
-        return sum(flag for asked, flag in (*given, *other) if asked)
+        return sum(flag for is_set, flag in (*shape_flags, *other) if is_set)
 
     @property
     def has_layers(self) -> bool:
@@ -157,18 +159,18 @@ class ArrayExtents:
 
     def along(self, values: Sequence[int], missing: int) -> tuple[int, int, int]:
         """Return values of the axes of `shape` as x, y and z; `missing` for absent axes."""
-        first, *rest = values
-        if not rest:
+        first, *inner = values
+        if not inner:
             return first, missing, missing
-        if len(rest) == 1:
-            return (rest[0], missing, first) if self.has_layers else (rest[0], first, missing)
-        return rest[1], rest[0], first
+        if len(inner) == 1:
+            return (inner[0], missing, first) if self.has_layers else (inner[0], first, missing)
+        return inner[1], inner[0], first
 
     def halved(self) -> ArrayExtents:
         """Return the extents of the next mipmap level, with as many layers and faces."""
-        kept = 1 if self.has_layers else 0
-        halves = (max(extent // 2, 1) for extent in self.shape[kept:])
-        return replace(self, shape=(*self.shape[:kept], *halves))
+        first = 1 if self.has_layers else 0
+        halves = (max(extent // 2, 1) for extent in self.shape[first:])
+        return replace(self, shape=(*self.shape[:first], *halves))
 
     @property
     def most_levels(self) -> int:
@@ -221,6 +223,31 @@ def descriptor_of(extents: ArrayExtents, texel: Texel) -> CUDA_ARRAY3D_DESCRIPTO
     descriptor.Format, descriptor.NumChannels = texel.format, texel.channels
     descriptor.Flags = extents.flags
     return descriptor
+
+
+def layout_of(descriptor: CUDA_ARRAY3D_DESCRIPTOR, *, surface: bool) -> tuple[ArrayExtents, Texel]:
+    """Return the extents and the texel of an array that the driver describes.
+
+    Args:
+        descriptor: the driver's descriptor.
+        surface: whether kernels may write the array.
+
+    Raises:
+        TextureError: there are no such texels in `CudaArray`.
+    """
+    try:
+        described = descriptor.Format
+    except ValueError:  # of a newer driver
+        described = None
+    names = [name for name, known in _FORMATS.items() if known == described]
+    if not names:
+        raise TextureError(f"texels of the format {described}: use 8 to 32 bits, or floats")
+    flags = int(descriptor.Flags)
+    native = int(descriptor.Depth), int(descriptor.Height), int(descriptor.Width)
+    layered, cubemap, gather = (bool(flags & flag) for flag in (_LAYERED, _CUBEMAP, _GATHER))
+    shape = tuple(extent for extent in native if extent)
+    texel = Texel.of(names[0], int(descriptor.NumChannels))
+    return ArrayExtents(shape, layered, cubemap, surface, gather), texel
 
 
 def creation_error(

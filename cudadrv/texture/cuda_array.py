@@ -125,8 +125,8 @@ class CudaArray(Texels[_ScalarT]):
 
     __slots__ = ("_array",)
 
-    # A level shares the handle of its mipmapped array.
-    _handle: ArrayMemory | MipmapMemory
+    # A level shares the handle of its mipmapped array, or of the mapping of its OpenGL image.
+    _handle: AnyMemory
     _array: CUarray
 
     # Added to the error of a kernel argument.
@@ -189,9 +189,9 @@ class CudaArray(Texels[_ScalarT]):
         extents: ArrayExtents,
         texel: Texel,
         handle: CUarray,
-        memory: MipmapMemory,
+        memory: AnyMemory,
     ) -> CudaArray[Any]:
-        """Return a level of a mipmapped array, and keep all of it."""
+        """Return a level of a mipmapped array or of an OpenGL image, and keep all of it."""
         self = cls.__new__(cls)
         self._stand(context, extents, texel, handle, memory)
         return self
@@ -202,7 +202,7 @@ class CudaArray(Texels[_ScalarT]):
         extents: ArrayExtents,
         texel: Texel,
         handle: CUarray,
-        memory: ArrayMemory | MipmapMemory,
+        memory: AnyMemory,
     ) -> None:
         self.context = context
         self.extents = extents
@@ -337,10 +337,16 @@ class CudaArray(Texels[_ScalarT]):
         origin: Sequence[int] | None = None,
         wait: bool = True,
     ) -> npt.NDArray[_ScalarT] | DeviceArray[_ScalarT]:
-        """Read the array, or a box of it, into `out` or a new host array; the inverse of a fill.
+        """Copy the array, or a box of it, to `out` or to a new host array.
 
-        Host arrays are waited for, but for a pinned C-contiguous one without `wait`. In a capture
-        nothing is waited for: each replay fills `out`.
+        A capture waits for nothing: each replay fills `out`.
+
+        Args:
+            stream: of the array's context.
+            out: a host or device array of the box's shape and of the array's dtype.
+            origin: where the box begins, an index for each axis; by default the first element.
+            wait: whether to wait for a pinned, C-contiguous host array. The call always waits for
+                other host arrays.
 
         Raises:
             CopyError: `out` has another dtype or number of axes, is read-only, or is larger
@@ -353,7 +359,9 @@ class CudaArray(Texels[_ScalarT]):
         if out is None:
             shape = self.shape
             if origin is not None:
-                shape = tuple(max(n - max(at, 0), 0) for n, at in zip(shape, origin, strict=False))
+                shape = tuple(
+                    max(n - max(start_at, 0), 0) for n, start_at in zip(shape, origin, strict=False)
+                )
             out = np.empty((*shape, *self.texel.axes), self.dtype)
         _copy_out(stream, self, out, origin, wait=wait)
         return out
@@ -382,7 +390,7 @@ def _copy_in(
 ) -> None:
     """Implement `CudaArray.copy_from`."""
     _require(stream, array, source)
-    box, place = _box(array, source, origin)
+    box, position = _box(array, source, origin)
     if 0 in box:
         return
     if isinstance(source, DeviceArray):
@@ -397,7 +405,7 @@ def _copy_in(
     copy = _boxed(array, box)
     copy.dstMemoryType = CUmemorytype.CU_MEMORYTYPE_ARRAY
     copy.dstArray = array.handle
-    copy.dstXInBytes, copy.dstY, copy.dstZ = place
+    copy.dstXInBytes, copy.dstY, copy.dstZ = position
     if isinstance(source, np.ndarray):
         copy.srcMemoryType = CUmemorytype.CU_MEMORYTYPE_HOST
         copy.srcHost = host_address(source)
@@ -424,7 +432,7 @@ def _copy_out(
 ) -> None:
     """Implement `CudaArray.copy_to`."""
     _require(stream, array, out)
-    box, place = _box(array, out, origin)
+    box, position = _box(array, out, origin)
     if 0 in box:
         return
     if isinstance(out, DeviceArray) and not out.is_contiguous:
@@ -436,7 +444,7 @@ def _copy_out(
     copy = _boxed(array, box)
     copy.srcMemoryType = CUmemorytype.CU_MEMORYTYPE_ARRAY
     copy.srcArray = array.handle
-    copy.srcXInBytes, copy.srcY, copy.srcZ = place
+    copy.srcXInBytes, copy.srcY, copy.srcZ = position
     if isinstance(target, np.ndarray):
         copy.dstMemoryType = CUmemorytype.CU_MEMORYTYPE_HOST
         copy.dstHost = host_address(target)
@@ -472,7 +480,7 @@ def _checked_origin(origin: Sequence[int] | None) -> tuple[int, ...] | None:
     if origin is None:
         return None
     places = border.several("the origin of a box", origin, object)
-    return tuple(border.integer("the origin of a box", place) for place in places)
+    return tuple(border.integer("the origin of a box", coordinate) for coordinate in places)
 
 
 def _require(stream: BaseStream, array: _AnyCudaArray, other: _Side) -> None:
@@ -513,10 +521,11 @@ def _box(
     if len(start) != len(shape):
         raise CopyError(f"the origin {start} is not of {len(shape)} axes, as {array!r} is")
     if any(
-        at < 0 or at + n > whole for at, n, whole in zip(start, shape, array.shape, strict=True)
+        offset < 0 or offset + n > extent
+        for offset, n, extent in zip(start, shape, array.shape, strict=True)
     ):
-        at = "" if origin is None else f" at {start}"
-        raise CopyError(f"{_described(other)}{at} does not fit {array!r}")
+        shown_origin = "" if origin is None else f" at {start}"
+        raise CopyError(f"{_described(other)}{shown_origin} does not fit {array!r}")
     x, y, z = array.extents.along(start, 0)
     return shape, (x * array.texel.nbytes, y, z)
 
@@ -539,11 +548,11 @@ def _run(
 ) -> None:
     box = require_stream("a copy of texels: stream", stream)._handle
     box.raw  # noqa: B018  # raises once the stream is closed
-    held: list[AnyMemory] = [array._handle]
-    order_access(held[0], box, writes=into_array)
+    memories: list[AnyMemory] = [array._handle]
+    order_access(memories[0], box, writes=into_array)
     if not isinstance(other, np.ndarray):
-        held.append(other._memory if isinstance(other, DeviceArray) else other._handle)
-        order_access(held[1], box, writes=not into_array)
+        memories.append(other._memory if isinstance(other, DeviceArray) else other._handle)
+        order_access(memories[1], box, writes=not into_array)
     elif box.capture is not None:
         box.capture.keeps.append(other)  # each replay copies anew
     result = box.context.call(box.api.cuMemcpy3DAsync, copy, box.raw)

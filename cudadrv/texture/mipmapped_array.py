@@ -121,9 +121,9 @@ class MipmappedArray(Texels[_ScalarT]):
     def _find_levels(self) -> None:
         box, extents = self._handle, self.extents
         for number in range(self.levels):
-            found = box.api.cuMipmappedArrayGetLevel(box.raw, number)
+            outcome = box.api.cuMipmappedArrayGetLevel(box.raw, number)
             doing = f"level {number} of {self!r}"
-            handle = checked(box.api, "cuMipmappedArrayGetLevel", found, doing)
+            handle = checked(box.api, "cuMipmappedArrayGetLevel", outcome, doing)
             level = CudaArray.of_level(self.context, extents, self.texel, handle, box)
             self._adopt(level)
             self._levels.append(level)

@@ -138,8 +138,8 @@ class TexelView(Closeable, KernelObject):
 
     @property
     def _closed_text(self) -> str:
-        what = f"the {type(self).__name__.lower()} on device {self.context.ordinal}"
-        return f"{what} was closed, or its memory was closed"
+        subject = f"the {type(self).__name__.lower()} on device {self.context.ordinal}"
+        return f"{subject} was closed, or its memory was closed"
 
     @property
     def closed(self) -> bool:
@@ -285,10 +285,10 @@ class Reading:
         into one dimension that is filtered.
         """
         dimensions = dimensions_of(resource, texel)
-        given = self.address_modes
-        if len(given) == 1:
-            given *= dimensions
-        x, y, z = (*given[:dimensions], *(AddressMode.CLAMP,) * (3 - dimensions))
+        modes = self.address_modes
+        if len(modes) == 1:
+            modes *= dimensions
+        x, y, z = (*modes[:dimensions], *(AddressMode.CLAMP,) * (3 - dimensions))
         return x, y, z
 
     def level_range(self, resource: Resource) -> tuple[float, float]:
